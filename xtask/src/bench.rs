@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Context;
 
 /// Benchmarks by their names in this command, with their packages.
-const BENCHES: &[(&str, &str, &str)] = &[
+const BENCHMARKS: &[(&str, &str, &str)] = &[
     ("lib", "tambour", "stream"),
     ("stream", "tambour", "stream"),
     ("json", "tambour", "json"),
@@ -14,7 +14,7 @@ const BENCHES: &[(&str, &str, &str)] = &[
 ];
 
 /// Two input sizes; the difference of their instruction counts excludes start-up.
-const SIZES: [usize; 2] = [64 << 10, 256 << 10];
+const COUNTED_SIZES: [usize; 2] = [64 << 10, 256 << 10];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (name, options) = match arguments.split_first() {
@@ -23,54 +23,54 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     if name == "instructions" && options.is_empty() {
-        return instructions();
+        return count_instructions();
     }
     if name == "server" {
-        return server(&options);
+        return bench_server(&options);
     }
-    let found = BENCHES.iter().find(|(known, ..)| *known == name);
-    let names: Vec<&str> = BENCHES.iter().map(|(name, ..)| *name).collect();
+    let found = BENCHMARKS.iter().find(|(known, ..)| *known == name);
+    let names: Vec<&str> = BENCHMARKS.iter().map(|(name, ..)| *name).collect();
     let (_, package, bench) =
         found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
-    let mut command = cargo(&["bench", "--quiet", "-p", package, "--bench", bench, "--"]);
+    let mut command = cargo_command(&["bench", "--quiet", "-p", package, "--bench", bench, "--"]);
     let status = command.args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");
     Ok(())
 }
 
 /// Compares the server with a bare mapper, both as release builds.
-fn server(options: &[&str]) -> anyhow::Result<()> {
-    let status =
-        cargo(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"]).status()?;
+fn bench_server(options: &[&str]) -> anyhow::Result<()> {
+    let status = cargo_command(&["build", "--quiet", "--release", "-p", "tambour-cli", "-p", "bench-server"])
+        .status()?;
     anyhow::ensure!(status.success(), "the server or its benchmark did not build");
-    let programs = crate::root().join("target/release");
+    let programs = crate::repository_root().join("target/release");
     let mut command = Command::new(programs.join("bench-server"));
     let status = command.arg("run").arg(programs.join("tambour")).args(options).status()?;
     anyhow::ensure!(status.success(), "the benchmark failed");
     Ok(())
 }
 
-fn cargo(arguments: &[&str]) -> Command {
+fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).current_dir(crate::root());
+    command.args(arguments).current_dir(crate::repository_root());
     command
 }
 
 /// Counts instructions a byte of each case, under callgrind.
-fn instructions() -> anyhow::Result<()> {
-    if !crate::work::valgrind() {
+fn count_instructions() -> anyhow::Result<()> {
+    if !crate::work::has_valgrind() {
         println!("valgrind is not installed: there are no instruction counts");
         return Ok(());
     }
-    let bench = built()?;
+    let bench = build_benchmark()?;
     let output = Command::new(&bench).arg("--cases").output()?;
     println!("{:<20} {:>12} {:>12} {:>12}", "instructions a byte", "4 bytes", "64 bytes", "whole");
     for case in String::from_utf8(output.stdout)?.lines() {
         print!("{case:<20}");
         for chunk in [4, 64, usize::MAX] {
-            let counts = SIZES.map(|size| count(&bench, case, size, chunk));
+            let counts = COUNTED_SIZES.map(|size| count_case(&bench, case, size, chunk));
             let [small, large] = counts.map(|count| count.map(|count| count as f64));
-            print!(" {:>12.1}", (large? - small?) / (SIZES[1] - SIZES[0]) as f64);
+            print!(" {:>12.1}", (large? - small?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
         }
         println!();
     }
@@ -78,9 +78,9 @@ fn instructions() -> anyhow::Result<()> {
 }
 
 /// Builds the benchmark and returns its path.
-fn built() -> anyhow::Result<String> {
+fn build_benchmark() -> anyhow::Result<String> {
     let arguments = ["bench", "-p", "tambour", "--bench", "stream", "--no-run", "--message-format=json"];
-    let output = cargo(&arguments).stderr(std::process::Stdio::inherit()).output()?;
+    let output = cargo_command(&arguments).stderr(std::process::Stdio::inherit()).output()?;
     let messages = String::from_utf8(output.stdout)?;
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut built = messages.filter(|message| message["target"]["name"] == "stream");
@@ -88,7 +88,7 @@ fn built() -> anyhow::Result<String> {
     path.context("the benchmark did not build")
 }
 
-fn count(bench: &str, case: &str, size: usize, chunk: usize) -> anyhow::Result<u64> {
+fn count_case(bench: &str, case: &str, size: usize, chunk: usize) -> anyhow::Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", bench, "--count", case])
         .args([size.to_string(), chunk.to_string()])

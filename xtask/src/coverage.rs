@@ -8,30 +8,30 @@ use anyhow::Context;
 use serde_json::Value;
 
 /// Least percentage of covered lines, over all crates.
-const LEAST: f64 = 80.0;
+const MIN_COVERAGE: f64 = 80.0;
 
 /// Version to install if there is none.
-const VERSION: &str = "0.9.1";
+const TOOL_VERSION: &str = "0.9.1";
 
 /// Packages without product code.
-const OTHERS: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
+const EXCLUDED_PACKAGES: [&str; 3] = ["bench-server", "xtask", "xtask-tools"];
 
 /// Inputs of the seeded tests, which look for faults rather than cover lines.
-const SEEDED: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
+const SEEDED_INPUTS: [(&str, &str); 1] = [("FUZZ_ITERATIONS", "20")];
 
 /// Tests of costs: slow when instrumented, and they cover no further lines.
-const COSTLY: [&str; 1] = ["hostile"];
+const SKIPPED_TESTS: [&str; 1] = ["hostile"];
 
 /// Line counts of one crate.
 #[derive(Clone, Copy, Default)]
-struct Lines {
+struct LineCoverage {
     all: u64,
-    run: u64,
+    covered: u64,
 }
 
-impl Lines {
+impl LineCoverage {
     fn percent(self) -> f64 {
-        self.run as f64 * 100.0 / self.all.max(1) as f64
+        self.covered as f64 * 100.0 / self.all.max(1) as f64
     }
 }
 
@@ -41,43 +41,46 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [only] if only == "--if-there" => true,
         _ => anyhow::bail!("usage: cargo xtask coverage [--if-there]"),
     };
-    if let Err(error) = tools() {
+    if let Err(error) = install_tools() {
         // Without a way to install the tools, everything else is still tested.
         anyhow::ensure!(if_there, error);
         println!("left out: {error:#}");
         return Ok(());
     }
-    let mut tests = cargo(&["llvm-cov", "--no-report", "--workspace", "--lib", "--bins", "--tests"]);
-    let others = OTHERS.iter().flat_map(|package| ["--exclude", package]);
-    tests.args(others).envs(SEEDED).arg("--");
-    let status = tests.args(COSTLY.iter().flat_map(|test| ["--skip", test])).status()?;
+    let mut tests = cargo_command(&["llvm-cov", "--no-report", "--workspace", "--lib", "--bins", "--tests"]);
+    let others = EXCLUDED_PACKAGES.iter().flat_map(|package| ["--exclude", package]);
+    tests.args(others).envs(SEEDED_INPUTS).arg("--");
+    let status = tests.args(SKIPPED_TESTS.iter().flat_map(|test| ["--skip", test])).status()?;
     anyhow::ensure!(status.success(), "the tests failed");
-    let report = cargo(&["llvm-cov", "report", "--json", "--summary-only"]).output()?;
+    let report = cargo_command(&["llvm-cov", "report", "--json", "--summary-only"]).output()?;
     anyhow::ensure!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
-    let crates = lines(&serde_json::from_slice(&report.stdout)?)?;
+    let crates = lines_by_crate(&serde_json::from_slice(&report.stdout)?)?;
     println!("\n{:<20} {:>8} {:>8} {:>7}", "lines", "all", "run", "%");
-    let mut sum = Lines::default();
+    let mut sum = LineCoverage::default();
     for (name, lines) in &crates {
-        println!("{name:<20} {:>8} {:>8} {:>7.1}", lines.all, lines.run, lines.percent());
-        (sum.all, sum.run) = (sum.all + lines.all, sum.run + lines.run);
+        println!("{name:<20} {:>8} {:>8} {:>7.1}", lines.all, lines.covered, lines.percent());
+        (sum.all, sum.covered) = (sum.all + lines.all, sum.covered + lines.covered);
     }
-    println!("{:<20} {:>8} {:>8} {:>7.1}", "together", sum.all, sum.run, sum.percent());
-    anyhow::ensure!(sum.percent() >= LEAST, "fewer than {LEAST} % of the lines are run through (S-100)");
+    println!("{:<20} {:>8} {:>8} {:>7.1}", "together", sum.all, sum.covered, sum.percent());
+    anyhow::ensure!(
+        sum.percent() >= MIN_COVERAGE,
+        "fewer than {MIN_COVERAGE} % of the lines are run through (S-100)"
+    );
     Ok(())
 }
 
 /// Installs missing coverage tools.
-fn tools() -> anyhow::Result<()> {
-    if !crate::quiet(&mut cargo(&["llvm-cov", "--version"])) {
-        let install = ["install", "--locked", "--version", VERSION, "cargo-llvm-cov"];
+fn install_tools() -> anyhow::Result<()> {
+    if !crate::run_quietly(&mut cargo_command(&["llvm-cov", "--version"])) {
+        let install = ["install", "--locked", "--version", TOOL_VERSION, "cargo-llvm-cov"];
         println!("cargo-llvm-cov is missing: cargo {}", install.join(" "));
-        let installed = cargo(&install).status()?.success();
+        let installed = cargo_command(&install).status()?.success();
         anyhow::ensure!(installed, "install it with `cargo {}`", install.join(" "));
     }
     // Tools named by these variables need not be those of the toolchain.
     let named = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
     let add = ["component", "add", "llvm-tools"];
-    if !named && !crate::quiet(Command::new("rustup").args(add).current_dir(crate::root())) {
+    if !named && !crate::run_quietly(Command::new("rustup").args(add).current_dir(crate::repository_root())) {
         anyhow::bail!(
             "the LLVM tools of the toolchain are missing: `rustup {}`, or LLVM_COV and LLVM_PROFDATA name those of a \
              package of the same major version as `rustc --version --verbose` says",
@@ -87,16 +90,16 @@ fn tools() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cargo(arguments: &[&str]) -> Command {
+fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.args(arguments).current_dir(crate::root());
+    command.args(arguments).current_dir(crate::repository_root());
     command
 }
 
 /// Reads the lines of each crate from a report of llvm-cov, without those of tests.
-fn lines(report: &Value) -> anyhow::Result<BTreeMap<String, Lines>> {
+fn lines_by_crate(report: &Value) -> anyhow::Result<BTreeMap<String, LineCoverage>> {
     let files = report["data"][0]["files"].as_array().context("the report has no files")?;
-    let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
+    let mut crates: BTreeMap<String, LineCoverage> = BTreeMap::new();
     for file in files {
         let name = file["filename"].as_str().context("a file has no name")?.replace('\\', "/");
         let Some((_, below)) = name.rsplit_once("/crates/") else { continue };
@@ -108,7 +111,7 @@ fn lines(report: &Value) -> anyhow::Result<BTreeMap<String, Lines>> {
         let count = |key: &str| counts[key].as_u64().with_context(|| format!("{name} has no `{key}`"));
         let lines = crates.entry(package.to_owned()).or_default();
         lines.all += count("count")?;
-        lines.run += count("covered")?;
+        lines.covered += count("covered")?;
     }
     anyhow::ensure!(!crates.is_empty(), "the report names no file of a crate");
     Ok(crates)
@@ -116,7 +119,7 @@ fn lines(report: &Value) -> anyhow::Result<BTreeMap<String, Lines>> {
 
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::lines_by_crate;
     use serde_json::json;
 
     #[test]
@@ -127,10 +130,12 @@ mod tests {
             file("/x/crates/a/src/lib.rs", 10, 9), file("/x/crates/a/src/b/c.rs", 10, 0),
             file("/x/crates/a/tests/it/main.rs", 99, 99), file("/x/xtask/src/main.rs", 99, 0),
         ]}]});
-        let crates = lines(&report).expect("a report");
+        let crates = lines_by_crate(&report).expect("a report");
         assert_eq!(crates.len(), 1);
-        assert_eq!((crates["a"].all, crates["a"].run, crates["a"].percent()), (20, 9, 45.0));
-        assert!(lines(&json!({"data": [{"files": [file("/x/a.rs", 1, 1)]}]})).is_err());
-        assert!(lines(&json!({"data": [{"files": [{"filename": "/x/crates/a/src/lib.rs"}]}]})).is_err());
+        assert_eq!((crates["a"].all, crates["a"].covered, crates["a"].percent()), (20, 9, 45.0));
+        assert!(lines_by_crate(&json!({"data": [{"files": [file("/x/a.rs", 1, 1)]}]})).is_err());
+        assert!(
+            lines_by_crate(&json!({"data": [{"files": [{"filename": "/x/crates/a/src/lib.rs"}]}]})).is_err()
+        );
     }
 }

@@ -9,41 +9,41 @@ use tambour_fixtures::{imports, targets};
 const DIALECTS: &[&str] = &["thinkingml", "jsonseq", "aiplan", "filament", "ai_say"];
 
 /// Folders in the source and in the repository.
-const FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
+const CORPUS_FOLDERS: &[(&str, &str)] = &[("authored", "authored"), ("real-llm", "recorded")];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(arguments.is_empty(), "`fixtures` takes no arguments");
-    let root = crate::root();
-    corpora(&root)?;
-    seeds(&root)
+    let root = crate::repository_root();
+    copy_corpora(&root)?;
+    write_seeds(&root)
 }
 
-fn corpora(root: &Path) -> anyhow::Result<()> {
-    let Some(source) = source(root) else {
+fn copy_corpora(root: &Path) -> anyhow::Result<()> {
+    let Some(source) = corpora_folder(root) else {
         println!("no ../shared/corpus beside the repository: the corpora stay as they are");
         return Ok(());
     };
-    for (from, to) in FOLDERS {
+    for (from, to) in CORPUS_FOLDERS {
         for dialect in DIALECTS {
             let from = source.join(from).join(format!("{dialect}.jsonl"));
             let to = root.join("fixtures").join(to).join(format!("{dialect}.jsonl"));
-            copy(&from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
+            copy_checked(&from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
         }
     }
     Ok(())
 }
 
 /// Longest input of a seed in bytes, and number of seeds of a target.
-const SEED: usize = 500;
-const SEEDS: usize = 16;
+const MAX_SEED_BYTES: usize = 500;
+const SEEDS_PER_TARGET: usize = 16;
 
 /// Writes `fuzz/corpus/<dialect>/`: short fixtures, spread over all of them.
-fn seeds(root: &Path) -> anyhow::Result<()> {
-    let mut fixtures = tambour_fixtures::load(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
-    fixtures.retain(|fixture| fixture.input.len() <= SEED);
+fn write_seeds(root: &Path) -> anyhow::Result<()> {
+    let mut fixtures = tambour_fixtures::load_fixtures(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
+    fixtures.retain(|fixture| fixture.input.len() <= MAX_SEED_BYTES);
     for entry in tambour::dialect::DIALECTS {
         let of_dialect: Vec<_> = fixtures.iter().filter(|fixture| fixture.dialect == entry.name).collect();
-        let step = of_dialect.len().div_ceil(SEEDS).max(1);
+        let step = of_dialect.len().div_ceil(SEEDS_PER_TARGET).max(1);
         let folder = root.join("fuzz/corpus").join(entry.name);
         if folder.is_dir() {
             std::fs::remove_dir_all(&folder)?;
@@ -56,33 +56,33 @@ fn seeds(root: &Path) -> anyhow::Result<()> {
             std::fs::write(folder.join(format!("seed-{number:02}")), seed)?;
         }
     }
-    let replies = tambour_fixtures::words::Replies::load().map_err(anyhow::Error::msg)?;
+    let replies = tambour_fixtures::words::ReplyPool::load().map_err(anyhow::Error::msg)?;
     let [json, words, import, skein] =
         ["json", "words", "import", "skein"].map(|name| root.join("fuzz/corpus").join(name));
     for folder in [&json, &words, &import, &skein] {
         std::fs::create_dir_all(folder)?;
     }
-    for number in 0..SEEDS as u64 {
-        let seed = targets::json_input(&mut tambour_fixtures::random::Random::new(number));
+    for number in 0..SEEDS_PER_TARGET as u64 {
+        let seed = targets::random_json_input(&mut tambour_fixtures::random::RandomSource::new(number));
         std::fs::write(json.join(format!("seed-{number:02}")), seed)?;
-        let seed = imports::file_input(&mut tambour_fixtures::random::Random::new(number));
+        let seed = imports::file_input(&mut tambour_fixtures::random::RandomSource::new(number));
         std::fs::write(import.join(format!("seed-{number:02}")), seed)?;
-        let seed = imports::skein_input(&mut tambour_fixtures::random::Random::new(number));
+        let seed = imports::skein_input(&mut tambour_fixtures::random::RandomSource::new(number));
         std::fs::write(skein.join(format!("seed-{number:02}")), seed)?;
-        let seed = targets::words_input(number as usize, number, &replies);
+        let seed = targets::random_words_input(number as usize, number, &replies);
         std::fs::write(words.join(format!("seed-{number:02}")), seed)?;
     }
     Ok(())
 }
 
 /// Folder of the corpora, if available.
-fn source(root: &Path) -> Option<PathBuf> {
+fn corpora_folder(root: &Path) -> Option<PathBuf> {
     let folder = root.parent()?.join("shared/corpus");
     folder.is_dir().then_some(folder)
 }
 
 /// Copies a file after checking each line.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy_checked(from: &Path, to: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(from)?;
     for (number, line) in text.lines().enumerate() {
         let value: serde_json::Value =

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// Function of a command; the error text is its outcome.
-type Run = fn(&[String]) -> anyhow::Result<()>;
+type ToolCommand = fn(&[String]) -> anyhow::Result<()>;
 
 /// Commands; `cargo xtask` describes them.
-const COMMANDS: &[(&str, Run)] = &[
+const COMMANDS: &[(&str, ToolCommand)] = &[
     ("programs", programs::run),
     ("spec", spec::run),
     ("mutants", mutants::run),
@@ -51,12 +51,12 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command without its output and returns whether it succeeded.
-fn quiet(command: &mut Command) -> bool {
+fn run_quietly(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 /// Root of the repository.
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().unwrap_or(root)
 }

@@ -5,22 +5,22 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tambour::event::Collected;
+use tambour::event::EventCollector;
 use tambour::limits::Limits;
-use tambour::repair::json::{Reader, Values, find, strict};
-use tambour::{End, Event, Options, Pipeline};
-use tambour_fixtures::targets::same;
+use tambour::repair::json::{JsonReader, ValueCollector, find, parse_strict};
+use tambour::{Event, InputEnd, Options, Pipeline};
+use tambour_fixtures::targets::is_same_value;
 
-const FOLDER: &str = "../shared/corpus/peers";
+const PEERS_FOLDER: &str = "../shared/corpus/peers";
 
 /// Passed rows and all rows of one kind.
 #[derive(Clone, Copy, Default)]
-struct Count {
+struct PassCount {
     passed: usize,
     all: usize,
 }
 
-impl Count {
+impl PassCount {
     fn add(&mut self, passed: bool) {
         self.passed += usize::from(passed);
         self.all += 1;
@@ -31,7 +31,7 @@ impl Count {
     }
 }
 
-impl std::fmt::Display for Count {
+impl std::fmt::Display for PassCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = format!("{}/{}", self.passed, self.all);
         f.pad(&text)
@@ -42,51 +42,51 @@ impl std::fmt::Display for Count {
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let verbose = arguments.iter().any(|argument| argument == "--verbose");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folder = root.join(FOLDER);
+    let folder = root.join(PEERS_FOLDER);
     if !folder.is_dir() {
-        println!("no cases at {FOLDER}; nothing to compare");
+        println!("no cases at {PEERS_FOLDER}; nothing to compare");
         return Ok(());
     }
     let mut failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
     let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
     for (name, least) in suites {
-        let rows = rows(&folder.join(format!("{name}.jsonl")));
-        let [consensus, others, chunking] = repairs(name, &rows, verbose);
+        let rows = read_rows(&folder.join(format!("{name}.jsonl")));
+        let [consensus, others, chunking] = count_repairs(name, &rows, verbose);
         println!("{name:<16} {consensus:>11} {others:>11} {chunking:>11}");
         let all = name == "fenced_json" && others.passed < others.all;
         failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
     }
-    let suite = rows(&folder.join("jsontestsuite.jsonl"));
-    let [accepted, refused, chunking] = strictness(&suite, verbose);
+    let suite = read_rows(&folder.join("jsontestsuite.jsonl"));
+    let [accepted, refused, chunking] = count_strictness(&suite, verbose);
     println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
     println!("{:<16} {accepted:>11} {refused:>11} {chunking:>11}", "jsontestsuite");
     failed |= [accepted, refused, chunking].iter().any(|count| count.passed < count.all);
-    let thought = thinking(&rows(&folder.join("think_split.jsonl")), verbose);
+    let thought = count_thinking(&read_rows(&folder.join("think_split.jsonl")), verbose);
     println!("\n{:<16} {:>11}\n{:<16} {thought:>11}", "suite", "as policy", "think_split");
     failed |= thought.passed < thought.all;
     anyhow::ensure!(!failed, "a required rate is missed");
     Ok(())
 }
 
-fn rows(path: &Path) -> Vec<Value> {
+fn read_rows(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
-    let [mut consensus, mut others, mut chunking] = [Count::default(); 3];
+fn count_repairs(name: &str, rows: &[Value], verbose: bool) -> [PassCount; 3] {
+    let [mut consensus, mut others, mut chunking] = [PassCount::default(); 3];
     let limits = Limits::default();
     for row in rows {
         let Some(input) = row["input"].as_str() else { continue };
-        let cuts = same_in_pieces(input);
+        let cuts = is_same_in_pieces(input);
         chunking.add(cuts);
         if !cuts && verbose {
             println!("  pieces differ: {} {input:?}", row["id"]);
         }
         let Some(expected) = row.get("expected") else { continue };
         let found = find(input, &limits);
-        let passed = found.value.as_ref().is_some_and(|value| same(value, expected));
+        let passed = found.value.as_ref().is_some_and(|value| is_same_value(value, expected));
         let agreed = row["consensus"] == Value::Bool(true);
         if agreed {
             consensus.add(passed)
@@ -105,8 +105,8 @@ fn repairs(name: &str, rows: &[Value], verbose: bool) -> [Count; 3] {
     [consensus, others, chunking]
 }
 
-fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
-    let [mut accepted, mut refused, mut chunking] = [Count::default(); 3];
+fn count_strictness(rows: &[Value], verbose: bool) -> [PassCount; 3] {
+    let [mut accepted, mut refused, mut chunking] = [PassCount::default(); 3];
     for row in rows {
         let input = match (row["input"].as_str(), row["note"].as_str()) {
             (Some(input), _) => input.to_owned(),
@@ -116,8 +116,8 @@ fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
             // Text that is not UTF-8 is refused before this reader.
             _ => continue,
         };
-        chunking.add(same_in_pieces(&input));
-        let result = strict(&input, &Limits::default());
+        chunking.add(is_same_in_pieces(&input));
+        let result = parse_strict(&input, &Limits::default());
         let passed = match row["class"].as_str() {
             Some("must_accept") => {
                 accepted.add(result.is_ok());
@@ -137,11 +137,11 @@ fn strictness(rows: &[Value], verbose: bool) -> [Count; 3] {
 }
 
 /// Returns whether a text gives the same values and reports whole, byte by byte and in random pieces.
-fn same_in_pieces(text: &str) -> bool {
-    let readers = [Reader::chat, Reader::document, Reader::lines];
+fn is_same_in_pieces(text: &str) -> bool {
+    let readers = [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines];
     readers.into_iter().all(|new| {
         let read = |pieces: &[&str]| {
-            let (mut reader, mut values) = (new(&Limits::default()), Values::default());
+            let (mut reader, mut values) = (new(&Limits::default()), ValueCollector::default());
             pieces.iter().for_each(|piece| reader.push(piece, &mut values));
             reader.finish(&mut values);
             (values.values, values.reports, values.text)
@@ -149,7 +149,7 @@ fn same_in_pieces(text: &str) -> bool {
         let whole = read(&[text]);
         let mut seed = text.len() as u64 + 1;
         (0..6).all(|round| {
-            let pieces = pieces(text, || {
+            let pieces = split_text(text, || {
                 // A linear congruential generator is random enough for cuts.
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
@@ -159,7 +159,7 @@ fn same_in_pieces(text: &str) -> bool {
     })
 }
 
-fn pieces(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
+fn split_text(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let mut cut = length().min(rest.len());
@@ -173,8 +173,8 @@ fn pieces(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
 }
 
 /// Splits reasoning from the answer; `policy` says how the reply begins and whether it may think again.
-fn thinking(rows: &[Value], verbose: bool) -> Count {
-    let mut count = Count::default();
+fn count_thinking(rows: &[Value], verbose: bool) -> PassCount {
+    let mut count = PassCount::default();
     for row in rows {
         let text = |pointer: &str| row.pointer(pointer).and_then(Value::as_str).unwrap_or("").to_owned();
         let mut options = Options::default();
@@ -191,7 +191,8 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
         // White space at the borders of a section is dropped.
         let expected =
             (text("/expected/reasoning").trim().to_owned(), text("/expected/content").trim().to_owned());
-        let got: Vec<_> = [whole, cut, bytes].iter().map(|chunks| split(chunks, &options)).collect();
+        let got: Vec<_> =
+            [whole, cut, bytes].iter().map(|chunks| split_reasoning(chunks, &options)).collect();
         let passed = got.iter().all(|got| *got == expected);
         count.add(passed);
         if !passed && verbose {
@@ -202,13 +203,13 @@ fn thinking(rows: &[Value], verbose: bool) -> Count {
 }
 
 /// Returns reasoning and answer of a plain reply; the fallback text counts as no answer.
-fn split(chunks: &[String], options: &Options) -> (String, String) {
-    let mut sink = Collected::default();
+fn split_reasoning(chunks: &[String], options: &Options) -> (String, String) {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("plain", options).expect("the dialect exists").with_extensions(true);
     for chunk in chunks {
         pipeline.push(chunk.as_bytes(), &mut sink);
     }
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     let (mut reasoning, mut answer) = (String::new(), String::new());
     for event in &sink.events {
         match event {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tambour_fixtures::queue;
 
 /// Test program.
-struct Program {
+struct TestProgram {
     /// Names of package and target.
     name: String,
     path: PathBuf,
@@ -21,23 +21,23 @@ struct Program {
 }
 
 /// Result of a program.
-struct Ran {
+struct ProgramResult {
     output: Output,
     time: Duration,
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let mut programs = built(&crate::root())?;
+    let mut programs = build_programs(&crate::repository_root())?;
     // Longest first: their sizes are a good enough estimate.
     programs.sort_by_key(|program| std::cmp::Reverse(program.size));
     let mut failed = Vec::new();
-    queue::run(
-        queue::cores().max(2),
+    queue::run_each(
+        queue::core_count().max(2),
         &programs,
         |program| program.run(arguments),
         |place, ran| {
             let program = &programs[place];
-            if !ran.is_ok_and(|ran| program.show(&ran)) {
+            if !ran.is_ok_and(|ran| program.show_result(&ran)) {
                 failed.push(program.name.as_str());
             }
         },
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Builds the test programs, if needed, and finds them.
-fn built(root: &Path) -> anyhow::Result<Vec<Program>> {
+fn build_programs(root: &Path) -> anyhow::Result<Vec<TestProgram>> {
     let mut build = Command::new(env!("CARGO"));
     build.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]).current_dir(root);
     let output = build.stderr(std::process::Stdio::inherit()).output()?;
@@ -64,24 +64,24 @@ fn built(root: &Path) -> anyhow::Result<Vec<Program>> {
         let package = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{package} {}", text(&message["target"]["name"])?);
         let size = std::fs::metadata(path)?.len();
-        programs.push(Program { name, path: path.into(), folder: folder.clone(), size });
+        programs.push(TestProgram { name, path: path.into(), folder: folder.clone(), size });
     }
     anyhow::ensure!(!programs.is_empty(), "there are no test programs");
     Ok(programs)
 }
 
-impl Program {
-    fn run(&self, arguments: &[String]) -> anyhow::Result<Ran> {
+impl TestProgram {
+    fn run(&self, arguments: &[String]) -> anyhow::Result<ProgramResult> {
         let start = Instant::now();
         let mut command = Command::new(&self.path);
         // Set up as by `cargo test`.
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).args(arguments);
         let output = command.output().with_context(|| self.path.display().to_string())?;
-        Ok(Ran { output, time: start.elapsed() })
+        Ok(ProgramResult { output, time: start.elapsed() })
     }
 
     /// Prints the output of the program and returns whether it passed.
-    fn show(&self, ran: &Ran) -> bool {
+    fn show_result(&self, ran: &ProgramResult) -> bool {
         println!("-- {}, {:.1} s", self.name, ran.time.as_secs_f64());
         for said in [&ran.output.stdout, &ran.output.stderr] {
             let said = String::from_utf8_lossy(said);

@@ -7,18 +7,23 @@ use std::process::Command;
 use anyhow::Context;
 
 /// Hash of the inputs of a proof, and the file with the hash of the last one.
-pub(crate) struct Stamp {
-    now: String,
+pub(crate) struct ProofStamp {
+    hash: String,
     file: PathBuf,
 }
 
-impl Stamp {
+impl ProofStamp {
     /// Hashes all files below these folders and files of the repository, the toolchain, and the output of
     /// these commands.
-    pub(crate) fn of(root: &Path, name: &str, parts: &[&str], commands: &[&[&str]]) -> anyhow::Result<Stamp> {
+    pub(crate) fn compute(
+        root: &Path,
+        name: &str,
+        parts: &[&str],
+        commands: &[&[&str]],
+    ) -> anyhow::Result<ProofStamp> {
         let mut hasher = DefaultHasher::new();
         for part in parts {
-            for file in files(root.join(part))? {
+            for file in list_files(root.join(part))? {
                 let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
                 file.strip_prefix(root).unwrap_or(&file).hash(&mut hasher);
                 bytes.hash(&mut hasher);
@@ -28,26 +33,26 @@ impl Stamp {
             let output = Command::new(command[0]).args(&command[1..]).current_dir(root).output();
             output.with_context(|| command.join(" "))?.stdout.hash(&mut hasher);
         }
-        let folder = target()?.join("stamps");
-        Ok(Stamp { now: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
+        let folder = target_folder()?.join("stamps");
+        Ok(ProofStamp { hash: format!("{:016x}\n", hasher.finish()), file: folder.join(name) })
     }
 
     /// Returns whether the last proof had the same inputs.
     pub(crate) fn is_known(&self) -> bool {
-        std::fs::read_to_string(&self.file).is_ok_and(|known| known == self.now)
+        std::fs::read_to_string(&self.file).is_ok_and(|known| known == self.hash)
     }
 
     /// Stores the hash after a successful proof.
-    pub(crate) fn remember(&self) -> anyhow::Result<()> {
+    pub(crate) fn store(&self) -> anyhow::Result<()> {
         if let Some(folder) = self.file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        Ok(std::fs::write(&self.file, &self.now)?)
+        Ok(std::fs::write(&self.file, &self.hash)?)
     }
 }
 
 /// Lists a file, or all files below a folder, by path.
-fn files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
+fn list_files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![path]);
     while let Some(path) = open.pop() {
         if path.is_dir() {
@@ -63,7 +68,7 @@ fn files(path: PathBuf) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Target folder of this build; a fresh clone has none.
-pub(crate) fn target() -> anyhow::Result<PathBuf> {
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let folder = program.parent().and_then(Path::parent).context("a program is in a folder of a profile")?;
     Ok(folder.to_owned())
@@ -71,7 +76,7 @@ pub(crate) fn target() -> anyhow::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::Stamp;
+    use super::ProofStamp;
 
     #[test]
     fn a_change_is_noticed() {
@@ -80,7 +85,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
         write("src/inner/a.rs", "1");
         write("alone", "1");
-        let stamp = || Stamp::of(&root, "test", &["src", "alone"], &[]).unwrap().now;
+        let stamp = || ProofStamp::compute(&root, "test", &["src", "alone"], &[]).unwrap().hash;
         let first = stamp();
         assert_eq!(stamp(), first);
         write("src/inner/a.rs", "2");

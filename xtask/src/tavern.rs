@@ -1,7 +1,7 @@
 //! `cargo xtask tavern FOLDER`: compares the rows of `tests/sillytavern` in the published package of
 //! SillyTavern and here.
 //!
-//! `FOLDER` is the unpacked npm package (`npm pack sillytavern@1.19.0`), which is not part of the repository;
+//! `ROWS_FOLDER` is the unpacked npm package (`npm pack sillytavern@1.19.0`), which is not part of the repository;
 //! `npm ci` in `tests/sillytavern` installs its dependencies.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,19 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value, json};
 use tambour_prompt::card;
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour_prompt::lore::{Entry, Line, Scan, ScanSettings, Slots, Source, Timed, activate};
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
+use tambour_prompt::lore::{
+    CharacterText, ChatLine, LoreEntry, LoreScan, LoreSlots, ScanSettings, TimedEffects, activate,
+};
 use tambour_prompt::macros::migrate_foreign;
 
-const FOLDER: &str = "tests/sillytavern";
+const ROWS_FOLDER: &str = "tests/sillytavern";
 
 /// Least number of equal rows, of 100.
-const LEAST: usize = 97;
+const MIN_EQUAL_ROWS: usize = 97;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let folder = crate::root().join(FOLDER);
+    let folder = crate::repository_root().join(ROWS_FOLDER);
     let Some(package) = arguments.iter().find(|argument| !argument.starts_with("--")) else {
         println!("no folder of the package is given; nothing to compare");
         return Ok(());
@@ -32,17 +34,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     ensure!(output.status.success(), "node: {}", String::from_utf8_lossy(&output.stderr));
     let theirs: BTreeMap<String, Value> = String::from_utf8_lossy(&output.stdout)
         .lines()
-        .map(|line| serde_json::from_str::<Value>(line).map(|row| (name(&row), row)))
+        .map(|line| serde_json::from_str::<Value>(line).map(|row| (row_name(&row), row)))
         .collect::<Result<_, _>>()?;
     let text = std::fs::read_to_string(folder.join("context.json"))?;
     let context: Value = serde_json::from_str(&text)?;
     let mut low = Vec::new();
-    for (file, ours) in [("macros", macros as fn(&Value, &Value) -> Value), ("worlds", world)] {
+    for (file, ours) in
+        [("macros", render_card_text as fn(&Value, &Value) -> Value), ("worlds", list_world_info)]
+    {
         let rows = std::fs::read_to_string(folder.join(format!("{file}.jsonl")))?;
         let (mut same, mut all) = (0, 0);
         for line in rows.lines() {
             let row: Value = serde_json::from_str(line)?;
-            let (own, other) = (ours(&row, &context), &theirs[&name(&row)]);
+            let (own, other) = (ours(&row, &context), &theirs[&row_name(&row)]);
             let other = other.get("text").or_else(|| other.get("found")).cloned().unwrap_or_default();
             all += 1;
             if own == other {
@@ -50,39 +54,40 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             } else {
                 println!(
                     "{}: {}\n  there {other}\n  here  {own}",
-                    name(&row),
+                    row_name(&row),
                     row.get("text").unwrap_or(&Value::Null)
                 );
             }
         }
         println!("{file}: {same} of {all} rows are equal");
-        if same * 100 < all * LEAST {
+        if same * 100 < all * MIN_EQUAL_ROWS {
             low.push(file);
         }
     }
-    ensure!(low.is_empty(), "fewer than {LEAST} of 100 rows are equal: {}", low.join(", "));
+    ensure!(low.is_empty(), "fewer than {MIN_EQUAL_ROWS} of 100 rows are equal: {}", low.join(", "));
     Ok(())
 }
 
-fn name(row: &Value) -> String {
+fn row_name(row: &Value) -> String {
     row.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// Renders the text of a card.
-fn macros(row: &Value, context: &Value) -> Value {
-    let rendered = Context::from_json(context).and_then(|context| {
+fn render_card_text(row: &Value, context: &Value) -> Value {
+    let rendered = PromptContext::from_json(context).and_then(|context| {
         let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
-        Assembly::new(&Engine::new(Mode::Lenient), context, 1).render("row", &migrate_foreign(text).text)
+        Assembly::new(&Engine::new(UndefinedMode::Lenient), context, 1)
+            .render("row", &migrate_foreign(text).text)
     });
     rendered.unwrap_or_else(|error| format!("error: {error}")).into()
 }
 
 /// Lists the active world info of a row, step by step.
-fn world(row: &Value, _: &Value) -> Value {
-    try_world(row).unwrap_or_else(|error| format!("error: {error}").into())
+fn list_world_info(row: &Value, _: &Value) -> Value {
+    try_list_world_info(row).unwrap_or_else(|error| format!("error: {error}").into())
 }
 
-fn try_world(row: &Value) -> Result<Value> {
+fn try_list_world_info(row: &Value) -> Result<Value> {
     let entries = row.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let book: Map<String, Value> = entries
         .iter()
@@ -96,7 +101,7 @@ fn try_world(row: &Value) -> Result<Value> {
         })
         .collect();
     let file = json!({ "entries": book }).to_string();
-    let entries = card::import("book.json", file.as_bytes(), &Default::default())?.entries;
+    let entries = card::import_file("book.json", file.as_bytes(), &Default::default())?.entries;
     let mut settings: ScanSettings = match row.get("settings") {
         Some(settings) => serde_json::from_value(settings.clone())?,
         None => ScanSettings::default(),
@@ -106,28 +111,33 @@ fn try_world(row: &Value) -> Result<Value> {
         row.get("budget").and_then(Value::as_u64).and_then(|budget| usize::try_from(budget).ok());
     let sources = row.get("sources").and_then(Value::as_object).into_iter().flatten();
     let sources = sources.map(|(name, text)| {
-        let source: Source = serde_json::from_value(name.as_str().into())?;
+        let source: CharacterText = serde_json::from_value(name.as_str().into())?;
         Ok((source, text.as_str().unwrap_or_default().to_owned()))
     });
-    let sources: Vec<(Source, String)> = sources.collect::<Result<_>>()?;
+    let sources: Vec<(CharacterText, String)> = sources.collect::<Result<_>>()?;
     let whole = [row.get("lines").cloned().unwrap_or_default()];
     let steps = row.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
     let count = |text: &str| text.split_whitespace().count();
-    let mut timed = Timed::default();
+    let mut timed_effects = TimedEffects::default();
     let mut found = Vec::new();
     for step in steps {
-        let lines: Vec<Line> = serde_json::from_value(step.clone())?;
-        let scan =
-            Scan { sources: &sources, settings: settings.clone(), timed, count: &count, ..Scan::new(&lines) };
+        let lines: Vec<ChatLine> = serde_json::from_value(step.clone())?;
+        let scan = LoreScan {
+            sources: &sources,
+            settings: settings.clone(),
+            timed_effects,
+            count_tokens: &count,
+            ..LoreScan::new(&lines)
+        };
         let active = activate(&entries, &scan);
-        found.push(places(&entries, &active.active, &active.slots));
-        timed = active.timed;
+        found.push(list_places(&entries, &active.active, &active.slots));
+        timed_effects = active.timed;
     }
     Ok(found.into())
 }
 
 /// Lists active entries and their places, in the form of `run.mjs`; it omits empty texts.
-fn places(entries: &[Entry], active: &[usize], slots: &Slots) -> Value {
+fn list_places(entries: &[LoreEntry], active: &[usize], slots: &LoreSlots) -> Value {
     let texts = |list: &[usize]| -> Vec<&str> {
         list.iter().map(|&at| entries[at].content.as_str()).filter(|text| !text.is_empty()).collect()
     };

@@ -13,35 +13,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
 use tambour::dialect::DIALECTS;
-use tambour_fixtures::hostile::{self, Shape};
+use tambour_fixtures::hostile::{self, HostileShape};
 use tambour_fixtures::queue;
 
-use crate::stamp::Stamp;
+use crate::stamp::ProofStamp;
 
 /// Pass over an input: its sizes, each twice the last. The cost that the largest size adds is compared with
 /// the cost that the middle one adds; 2 is linear, 4 quadratic.
-struct Look {
+struct WorkPass {
     sizes: [usize; 3],
     /// Greatest growth that is allowed. Buffers and limits of fixed size are why linear work is not exactly
     /// 2.
-    growth: f64,
+    max_growth: f64,
 }
 
 /// Quadratic work shows as much at the smaller sizes with this growth as at twice the sizes with 2.3.
-const FIRST: Look = Look { sizes: [1 << 10, 2 << 10, 4 << 10], growth: 2.15 };
-const SECOND: Look = Look { sizes: [8 << 10, 16 << 10, 32 << 10], growth: 2.3 };
+const FIRST_PASS: WorkPass = WorkPass { sizes: [1 << 10, 2 << 10, 4 << 10], max_growth: 2.15 };
+const SECOND_PASS: WorkPass = WorkPass { sizes: [8 << 10, 16 << 10, 32 << 10], max_growth: 2.3 };
 
 /// Instructions a byte that are never too many: steps in the copying of memory dominate below.
-const CHEAP: f64 = 60.0;
+const CHEAP_INSTRUCTIONS: f64 = 60.0;
 
 /// Chunk size in bytes, as models send.
-const SENT: usize = 4;
+const SENT_CHUNK: usize = 4;
 
 /// Cases of one process; starting one under valgrind takes a second.
-const TOGETHER: usize = 128;
+const CASES_PER_PROCESS: usize = 128;
 
 /// Sources that the counts depend on.
-const SOURCES: &[&str] = &[
+const COUNTED_SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     "crates/tambour/Cargo.toml",
@@ -52,21 +52,21 @@ const SOURCES: &[&str] = &[
     "xtask",
 ];
 
-pub(crate) fn valgrind() -> bool {
-    crate::quiet(Command::new("valgrind").arg("--version"))
+pub(crate) fn has_valgrind() -> bool {
+    crate::run_quietly(Command::new("valgrind").arg("--version"))
 }
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => compare("few"),
-        ["--all"] => compare("all"),
-        ["--unless-unchanged"] => unless_unchanged(),
+        [] => compare_costs("few"),
+        ["--all"] => compare_costs("all"),
+        ["--unless-unchanged"] => run_unless_unchanged(),
         ["read", look, dialect, amount, cases @ ..] => {
-            let look = if *look == "first" { FIRST } else { SECOND };
-            warm_up(dialect);
+            let look = if *look == "first" { FIRST_PASS } else { SECOND_PASS };
+            warm_up_dialect(dialect);
             let all = all_cases(amount);
             for case in cases {
-                read(dialect, &all[case.parse::<usize>()?], &look);
+                read_case(dialect, &all[case.parse::<usize>()?], &look);
             }
             Ok(())
         }
@@ -75,66 +75,74 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Counts, unless the last successful count had the same sources.
-fn unless_unchanged() -> anyhow::Result<()> {
-    let stamp = Stamp::of(&crate::root(), "work", SOURCES, &[&["valgrind", "--version"]])?;
+fn run_unless_unchanged() -> anyhow::Result<()> {
+    let stamp = ProofStamp::compute(
+        &crate::repository_root(),
+        "work",
+        COUNTED_SOURCES,
+        &[&["valgrind", "--version"]],
+    )?;
     if stamp.is_known() {
         println!("nothing that the counts depend on has changed since they were last good");
         return Ok(());
     }
-    compare("few")?;
-    stamp.remember()
+    compare_costs("few")?;
+    stamp.store()
 }
 
 /// Kind of input, read at each size.
-struct Case {
-    shape: Shape,
+struct WorkCase {
+    shape: HostileShape,
     chunk: usize,
 }
 
 /// Lists `few` or `all` cases. Of the few, most are in chunks as models send: inputs in one chunk differ by
 /// the repeated pattern rather than by their place.
-fn all_cases(amount: &str) -> Vec<Case> {
+fn all_cases(amount: &str) -> Vec<WorkCase> {
     let (sent, whole) = match amount {
-        "few" => (hostile::few(), hostile::fewest()),
-        _ => (hostile::all(), hostile::all()),
+        "few" => (hostile::few_shapes(), hostile::fewest_shapes()),
+        _ => (hostile::all_shapes(), hostile::all_shapes()),
     };
-    let cases = |shapes: Vec<Shape>, chunk| shapes.into_iter().map(move |shape| Case { shape, chunk });
-    cases(sent, SENT).chain(cases(whole, usize::MAX)).collect()
+    let cases =
+        |shapes: Vec<HostileShape>, chunk| shapes.into_iter().map(move |shape| WorkCase { shape, chunk });
+    cases(sent, SENT_CHUNK).chain(cases(whole, usize::MAX)).collect()
 }
 
 /// Builds lazily built parts, which are no work on an input.
-fn warm_up(dialect: &str) {
-    hostile::WARM_UP.iter().for_each(|reply| hostile::read(dialect, reply.as_bytes(), usize::MAX));
+fn warm_up_dialect(dialect: &str) {
+    hostile::WARM_UP.iter().for_each(|reply| hostile::read_hostile(dialect, reply.as_bytes(), usize::MAX));
 }
 
-/// Reads a case at each size; callgrind writes its count after each call of [`reading`].
-fn read(dialect: &str, case: &Case, look: &Look) {
+/// Reads a case at each size; callgrind writes its count after each call of [`read_counted`].
+fn read_case(dialect: &str, case: &WorkCase, look: &WorkPass) {
     for size in look.sizes {
-        reading(dialect, case.shape.input(size).as_bytes(), case.chunk);
+        read_counted(dialect, case.shape.build_input(size).as_bytes(), case.chunk);
     }
 }
 
 /// Work to count.
 #[inline(never)]
-fn reading(dialect: &str, input: &[u8], chunk: usize) {
-    hostile::read(dialect, input, chunk);
+fn read_counted(dialect: &str, input: &[u8], chunk: usize) {
+    hostile::read_hostile(dialect, input, chunk);
 }
 
-fn compare(amount: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(valgrind(), "valgrind is not installed: without it instructions cannot be counted");
+fn compare_costs(amount: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(has_valgrind(), "valgrind is not installed: without it instructions cannot be counted");
     let cases = all_cases(amount);
     let numbers: Vec<usize> = (0..cases.len()).collect();
-    let slices = || numbers.chunks(TOGETHER).map(<[usize]>::to_vec);
-    let jobs: Vec<Job> =
-        DIALECTS.iter().flat_map(|entry| slices().map(|cases| Job { dialect: entry.name, cases })).collect();
-    let counted = queue::all(&jobs, |job| job.costs("first", amount));
+    let slices = || numbers.chunks(CASES_PER_PROCESS).map(<[usize]>::to_vec);
+    let jobs: Vec<WorkJob> = DIALECTS
+        .iter()
+        .flat_map(|entry| slices().map(|cases| WorkJob { dialect: entry.name, cases }))
+        .collect();
+    let counted = queue::run_all(&jobs, |job| job.count_costs("first", amount));
     let (mut suspicious, mut lines) = (Vec::new(), Vec::new());
     for (job, costs) in jobs.iter().zip(counted) {
         for (case, cost) in job.cases.iter().zip(costs?) {
-            if cost.is_too_much(&FIRST) {
+            if cost.is_too_much(&FIRST_PASS) {
                 suspicious.push((job.dialect, *case));
             }
-            lines.push((job.dialect, *case, cost.per_byte(&FIRST)));
+            lines.push((job.dialect, *case, cost.per_byte(&FIRST_PASS)));
         }
     }
     for entry in DIALECTS {
@@ -145,28 +153,33 @@ fn compare(amount: &str) -> anyhow::Result<()> {
             println!("  at most {cost:.0}: {}", cases[*case]);
         }
     }
-    let complaints = look_again(&suspicious, amount, &cases)?;
+    let complaints = check_suspicious(&suspicious, amount, &cases)?;
     anyhow::ensure!(complaints == 0, "{complaints} inputs cost more than linear work");
     Ok(())
 }
 
 /// Counts suspicious cases with larger inputs, and returns the number that cost too much.
-fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]) -> anyhow::Result<usize> {
-    let mut jobs: Vec<Job> = Vec::new();
+fn check_suspicious(
+    suspicious: &[(&'static str, usize)],
+    amount: &str,
+    cases: &[WorkCase],
+) -> anyhow::Result<usize> {
+    let mut jobs: Vec<WorkJob> = Vec::new();
     for (dialect, case) in suspicious {
-        match jobs.last_mut().filter(|job| job.dialect == *dialect && job.cases.len() < TOGETHER / 8) {
+        match jobs.last_mut().filter(|job| job.dialect == *dialect && job.cases.len() < CASES_PER_PROCESS / 8)
+        {
             Some(job) => job.cases.push(*case),
-            None => jobs.push(Job { dialect, cases: vec![*case] }),
+            None => jobs.push(WorkJob { dialect, cases: vec![*case] }),
         }
     }
     println!("{} of them looked at again with larger inputs", suspicious.len());
-    let counted = queue::all(&jobs, |job| job.costs("second", amount));
+    let counted = queue::run_all(&jobs, |job| job.count_costs("second", amount));
     let mut complaints = 0;
     for (job, costs) in jobs.iter().zip(counted) {
         for (case, cost) in job.cases.iter().zip(costs?) {
-            if cost.is_too_much(&SECOND) {
+            if cost.is_too_much(&SECOND_PASS) {
                 complaints += 1;
-                println!("{}: {}: {}", job.dialect, cases[*case], cost.shown(&SECOND));
+                println!("{}: {}: {}", job.dialect, cases[*case], cost.format_cost(&SECOND_PASS));
             }
         }
     }
@@ -174,14 +187,14 @@ fn look_again(suspicious: &[(&'static str, usize)], amount: &str, cases: &[Case]
 }
 
 /// Cases of one process.
-struct Job {
+struct WorkJob {
     dialect: &'static str,
     cases: Vec<usize>,
 }
 
-impl Job {
+impl WorkJob {
     /// Runs this program under callgrind and returns the cost of each case.
-    fn costs(&self, look: &str, amount: &str) -> anyhow::Result<Vec<Cost>> {
+    fn count_costs(&self, look: &str, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tambour-work-{}-{number}", std::process::id()));
@@ -190,14 +203,14 @@ impl Job {
             .args(["--tool=callgrind", "--dump-line=no", "--combine-dumps=no"])
             .args(["--dump-after=xtask_tools::work::reading", "--zero-before=xtask_tools::work::reading"])
             // Call graphs are not needed, and cost as much to write as the counting itself.
-            .args(CALLED.map(|pattern| format!("--fn-skip={pattern}")))
+            .args(SKIPPED_FUNCTIONS.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
             .arg(std::env::current_exe()?)
             .args(["work", "read", look, self.dialect, amount])
             .args(self.cases.iter().map(usize::to_string))
             .output()
             .context("valgrind")?;
-        let counts = counts(&folder);
+        let counts = read_counts(&folder);
         std::fs::remove_dir_all(&folder)?;
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let counts = counts?;
@@ -207,12 +220,12 @@ impl Job {
             counts.len(),
             self.cases.len()
         );
-        Ok(counts.chunks_exact(3).map(|counts| Cost([counts[0], counts[1], counts[2]])).collect())
+        Ok(counts.chunks_exact(3).map(|counts| WorkCost([counts[0], counts[1], counts[2]])).collect())
     }
 }
 
-/// Functions whose work is counted as that of their caller: all but [`reading`].
-const CALLED: [&str; 16] = [
+/// Functions whose work is counted as that of their caller: all but [`read_counted`].
+const SKIPPED_FUNCTIONS: [&str; 16] = [
     "tambour::*",
     "tambour_fixtures::*",
     "core::*",
@@ -232,33 +245,33 @@ const CALLED: [&str; 16] = [
 ];
 
 /// Instructions at each size.
-struct Cost([u64; 3]);
+struct WorkCost([u64; 3]);
 
-impl Cost {
+impl WorkCost {
     fn growth(&self) -> f64 {
-        let Cost([small, middle, large]) = self;
+        let WorkCost([small, middle, large]) = self;
         large.saturating_sub(*middle) as f64 / middle.saturating_sub(*small).max(1) as f64
     }
 
     /// Instructions a byte between the larger two sizes.
-    fn last_byte(&self, look: &Look) -> f64 {
+    fn per_last_byte(&self, look: &WorkPass) -> f64 {
         self.0[2].saturating_sub(self.0[1]) as f64 / (look.sizes[2] - look.sizes[1]) as f64
     }
 
-    fn is_too_much(&self, look: &Look) -> bool {
-        self.growth() > look.growth && self.last_byte(look) > CHEAP
+    fn is_too_much(&self, look: &WorkPass) -> bool {
+        self.growth() > look.max_growth && self.per_last_byte(look) > CHEAP_INSTRUCTIONS
     }
 
-    fn per_byte(&self, look: &Look) -> f64 {
+    fn per_byte(&self, look: &WorkPass) -> f64 {
         self.0[2] as f64 / look.sizes[2] as f64
     }
 
-    fn shown(&self, look: &Look) -> String {
+    fn format_cost(&self, look: &WorkPass) -> String {
         format!("{:?} instructions at {:?} bytes, growth {:.2}", self.0, look.sizes, self.growth())
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for WorkCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, ", self.shape)?;
         if self.chunk == usize::MAX {
@@ -270,7 +283,7 @@ impl fmt::Display for Case {
 }
 
 /// Reads the counts of the numbered dumps in a folder, in order.
-fn counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
+fn read_counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut dumps = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -291,20 +304,22 @@ fn counts(folder: &Path) -> anyhow::Result<Vec<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cost, FIRST, SECOND};
+    use super::{FIRST_PASS, SECOND_PASS, WorkCost};
 
     #[test]
     fn a_square_is_seen_and_a_line_is_not() {
-        for look in [FIRST, SECOND] {
-            let cost = |work: fn(f64) -> f64| Cost(look.sizes.map(|size| work(size as f64) as u64));
+        for look in [FIRST_PASS, SECOND_PASS] {
+            let cost = |work: fn(f64) -> f64| WorkCost(look.sizes.map(|size| work(size as f64) as u64));
             assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(&look));
             assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&look));
             assert!(!cost(|n| 0.001 * n * n).is_too_much(&look));
         }
         // The first pass is over small inputs and only suspects.
-        let sorted = Cost(
-            SECOND.sizes.map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
+        let sorted = WorkCost(
+            SECOND_PASS
+                .sizes
+                .map(|size| (9000.0 + 200.0 * size as f64 * ((size as f64).log2() / 12.0)) as u64),
         );
-        assert!(!sorted.is_too_much(&SECOND));
+        assert!(!sorted.is_too_much(&SECOND_PASS));
     }
 }

@@ -16,35 +16,35 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct BareRequest<'a> {
     text: &'a str,
     model: &'a str,
 }
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct UpstreamChunk<'a> {
     #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
+    choices: Vec<UpstreamDeltaChoice<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct UpstreamDeltaChoice<'a> {
     #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: UpstreamDelta<'a>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct UpstreamDelta<'a> {
     #[serde(borrow)]
     content: Option<std::borrow::Cow<'a, str>>,
 }
 
-type Upstream = Client<HttpConnector, Full<Bytes>>;
+type UpstreamClient = Client<HttpConnector, Full<Bytes>>;
 
-pub(crate) async fn serve(upstream: String) -> anyhow::Result<()> {
+pub(crate) async fn serve_bare(upstream: String) -> anyhow::Result<()> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
-    let client: Upstream = Client::builder(TokioExecutor::new()).build(connector);
+    let client: UpstreamClient = Client::builder(TokioExecutor::new()).build(connector);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     crate::process::announce(listener.local_addr()?);
     loop {
@@ -52,7 +52,7 @@ pub(crate) async fn serve(upstream: String) -> anyhow::Result<()> {
         socket.set_nodelay(true)?;
         let (client, upstream) = (client.clone(), upstream.clone());
         tokio::spawn(async move {
-            let service = service_fn(|request| answer(request, &client, &upstream));
+            let service = service_fn(|request| answer_request(request, &client, &upstream));
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), service)
                 .await;
@@ -60,14 +60,14 @@ pub(crate) async fn serve(upstream: String) -> anyhow::Result<()> {
     }
 }
 
-async fn answer(
+async fn answer_request(
     request: Request<Incoming>,
-    client: &Upstream,
+    client: &UpstreamClient,
     upstream: &str,
 ) -> anyhow::Result<Response<StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> + use<>>>>
 {
     let asked = request.into_body().collect().await?.to_bytes();
-    let asked: Asked<'_> = serde_json::from_slice(&asked)?;
+    let asked: BareRequest<'_> = serde_json::from_slice(&asked)?;
     let body = serde_json::json!({
         "model": asked.model,
         "messages": [{"role": "user", "content": asked.text}],
@@ -77,66 +77,67 @@ async fn answer(
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())))?;
     let reply = client.request(request).await?.into_body();
-    let mapper = Mapper { reply, rest: Vec::new(), number: 0, ended: false };
-    let frames =
-        stream::unfold(mapper, async |mut mapper| Some((Ok(Frame::data(mapper.next().await?)), mapper)));
+    let mapper = FrameMapper { reply, pending: Vec::new(), number: 0, is_ended: false };
+    let frames = stream::unfold(mapper, async |mut mapper| {
+        Some((Ok(Frame::data(mapper.next_frames().await?)), mapper))
+    });
     Ok(Response::builder().header("content-type", "text/event-stream").body(StreamBody::new(frames))?)
 }
 
-struct Mapper {
+struct FrameMapper {
     reply: Incoming,
     /// Incomplete frame.
-    rest: Vec<u8>,
+    pending: Vec<u8>,
     number: u64,
-    ended: bool,
+    is_ended: bool,
 }
 
-impl Mapper {
+impl FrameMapper {
     /// Maps the next chunk of the reply to frames.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next_frames(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
         if self.number == 0 {
-            self.event("thinking_start", "", &mut out);
+            self.write_event("thinking_start", "", &mut out);
         }
-        while out.is_empty() && !self.ended {
+        while out.is_empty() && !self.is_ended {
             match self.reply.frame().await {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
-                        self.read(data, &mut out);
+                        self.read_frames(data, &mut out);
                     }
                 }
-                Some(Err(_)) | None => self.ended = true,
+                Some(Err(_)) | None => self.is_ended = true,
             }
-            if self.ended {
-                self.event("final_end", "", &mut out);
-                self.event("completed", "", &mut out);
+            if self.is_ended {
+                self.write_event("final_end", "", &mut out);
+                self.write_event("completed", "", &mut out);
             }
         }
         (!out.is_empty()).then(|| out.into())
     }
 
-    fn read(&mut self, data: &[u8], out: &mut Vec<u8>) {
+    fn read_frames(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let kept;
-        let mut data = if self.rest.is_empty() {
+        let mut data = if self.pending.is_empty() {
             data
         } else {
-            self.rest.extend_from_slice(data);
-            kept = std::mem::take(&mut self.rest);
+            self.pending.extend_from_slice(data);
+            kept = std::mem::take(&mut self.pending);
             &kept
         };
         while let Some(end) = data.windows(2).position(|two| two == b"\n\n") {
             let frame = &data[..end];
             data = &data[end + 2..];
             let Some(json) = frame.strip_prefix(b"data: ") else { continue };
-            let Ok(chunk) = serde_json::from_slice::<Chunk<'_>>(json) else { continue };
+            let Ok(chunk) = serde_json::from_slice::<UpstreamChunk<'_>>(json) else { continue };
             if let Some(text) = chunk.choices.first().and_then(|choice| choice.delta.content.as_deref()) {
-                self.event("final_delta", text, out);
+                self.write_event("final_delta", text, out);
             }
         }
-        self.rest.extend_from_slice(data);
+        self.pending.extend_from_slice(data);
     }
 
-    fn event(&mut self, name: &str, text: &str, out: &mut Vec<u8>) {
+    fn write_event(&mut self, name: &str, text: &str, out: &mut Vec<u8>) {
         use std::io::Write;
         self.number += 1;
         let _ = write!(out, "id: {}\nevent: {name}\ndata: {{\"text\":", self.number);

@@ -10,17 +10,17 @@ use tokio::net::{TcpSocket, TcpStream};
 
 /// Server that a client calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum TargetServer {
     Upstream,
     Bare,
     Tambour,
     /// Tambour, called in another client protocol.
-    Foreign(Foreign),
+    Protocol(ClientProtocol),
 }
 
 /// Protocol of other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum ClientProtocol {
     Chat,
     Responses,
     Anthropic,
@@ -29,19 +29,24 @@ pub(crate) enum Foreign {
 }
 
 /// Number of AG-UI threads so far.
-static THREADS: AtomicU64 = AtomicU64::new(0);
+static AG_UI_THREADS: AtomicU64 = AtomicU64::new(0);
 
-impl Foreign {
-    pub(crate) const ALL: [Foreign; 5] =
-        [Foreign::Chat, Foreign::Responses, Foreign::Anthropic, Foreign::AiSdk, Foreign::AgUi];
+impl ClientProtocol {
+    pub(crate) const ALL: [ClientProtocol; 5] = [
+        ClientProtocol::Chat,
+        ClientProtocol::Responses,
+        ClientProtocol::Anthropic,
+        ClientProtocol::AiSdk,
+        ClientProtocol::AgUi,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Foreign::Chat => "chat completions",
-            Foreign::Responses => "Responses",
-            Foreign::Anthropic => "Anthropic Messages",
-            Foreign::AiSdk => "AI SDK",
-            Foreign::AgUi => "AG-UI",
+            ClientProtocol::Chat => "chat completions",
+            ClientProtocol::Responses => "Responses",
+            ClientProtocol::Anthropic => "Anthropic Messages",
+            ClientProtocol::AiSdk => "AI SDK",
+            ClientProtocol::AgUi => "AG-UI",
         }
     }
 
@@ -52,53 +57,53 @@ impl Foreign {
         let tambour = json!({"dialect": dialect});
         let said = json!([{"role": "user", "content": "x"}]);
         match self {
-            Foreign::Chat => (
+            ClientProtocol::Chat => (
                 "/v1/chat/completions",
                 json!({"model": model, "stream": true, "messages": said, "tambour": tambour}),
             ),
-            Foreign::Responses => {
+            ClientProtocol::Responses => {
                 ("/v1/responses", json!({"model": model, "stream": true, "input": "x", "tambour": tambour}))
             }
-            Foreign::Anthropic => (
+            ClientProtocol::Anthropic => (
                 "/v1/messages",
                 json!({"model": model, "stream": true, "max_tokens": 9, "messages": said, "tambour": tambour}),
             ),
-            Foreign::AiSdk => (
+            ClientProtocol::AiSdk => (
                 "/api/chat",
                 json!({"model": model, "tambour": tambour, "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "x"}]}]}),
             ),
-            Foreign::AgUi => (
+            ClientProtocol::AgUi => (
                 "/ag-ui",
                 // A thread runs one message at a time.
-                json!({"threadId": THREADS.fetch_add(1, Ordering::Relaxed).to_string(), "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}], "tools": [],
+                json!({"threadId": AG_UI_THREADS.fetch_add(1, Ordering::Relaxed).to_string(), "runId": "r", "messages": [{"id": "1", "role": "user", "content": "x"}], "tools": [],
                        "context": [], "state": {}, "forwardedProps": {"model": model, "tambour": tambour}}),
             ),
         }
     }
 
     /// Bytes that only a complete answer has.
-    fn end(self) -> &'static [u8] {
+    fn end_mark(self) -> &'static [u8] {
         match self {
-            Foreign::Chat | Foreign::AiSdk => b"data: [DONE]",
+            ClientProtocol::Chat | ClientProtocol::AiSdk => b"data: [DONE]",
             // The event repeats the whole answer.
-            Foreign::Responses => b"\"total_tokens\"",
-            Foreign::Anthropic => b"message_stop",
-            Foreign::AgUi => b"RUN_FINISHED",
+            ClientProtocol::Responses => b"\"total_tokens\"",
+            ClientProtocol::Anthropic => b"message_stop",
+            ClientProtocol::AgUi => b"RUN_FINISHED",
         }
     }
 }
 
-impl Whom {
+impl TargetServer {
     /// Builds a request for a reply of this model.
     fn request(self, model: &str, dialect: &str) -> Vec<u8> {
         let (path, body) = match self {
-            Whom::Upstream => (
+            TargetServer::Upstream => (
                 "/v1/chat/completions",
                 serde_json::json!({"model": model, "stream": true, "messages": [{"role": "user", "content": "x"}]}),
             ),
-            Whom::Bare => ("/", serde_json::json!({"model": model, "text": "x"})),
-            Whom::Foreign(foreign) => foreign.request(model, dialect),
-            Whom::Tambour => (
+            TargetServer::Bare => ("/", serde_json::json!({"model": model, "text": "x"})),
+            TargetServer::Protocol(foreign) => foreign.request(model, dialect),
+            TargetServer::Tambour => (
                 "/api/v1/messages",
                 serde_json::json!({
                     "model": model, "text": "x", "dialect": dialect, "output_protocol": "jsonseq_v1", "stream": true,
@@ -115,83 +120,98 @@ impl Whom {
 }
 
 /// Connection that sends one request after another.
-pub(crate) struct Client {
-    whom: Whom,
+pub(crate) struct BenchClient {
+    target: TargetServer,
     socket: TcpStream,
     /// Bytes of the last answer received so far.
-    read: Vec<u8>,
+    received: Vec<u8>,
 }
 
-impl Client {
-    pub(crate) async fn connect(whom: Whom, address: SocketAddr) -> anyhow::Result<Client> {
+impl BenchClient {
+    pub(crate) async fn connect(target: TargetServer, address: SocketAddr) -> anyhow::Result<BenchClient> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
-        Ok(Client { whom, socket, read: Vec::with_capacity(64 << 10) })
+        Ok(BenchClient { target, socket, received: Vec::with_capacity(64 << 10) })
     }
 
     /// Connects with a small receive buffer.
-    pub(crate) async fn narrow(whom: Whom, address: SocketAddr) -> anyhow::Result<Client> {
+    pub(crate) async fn connect_narrow(
+        target: TargetServer,
+        address: SocketAddr,
+    ) -> anyhow::Result<BenchClient> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(8 << 10)?;
-        Ok(Client { whom, socket: socket.connect(address).await?, read: Vec::new() })
+        Ok(BenchClient { target, socket: socket.connect(address).await?, received: Vec::new() })
     }
 
     /// Reads and discards until the connection ends.
     pub(crate) async fn drain(mut self) {
-        while self.socket.read_buf(&mut self.read).await.is_ok_and(|read| read > 0) {
-            self.read.clear();
+        while self.socket.read_buf(&mut self.received).await.is_ok_and(|read| read > 0) {
+            self.received.clear();
         }
     }
 
-    pub(crate) async fn ask(&mut self, model: &str, dialect: &str) -> anyhow::Result<()> {
-        self.read.clear();
-        Ok(self.socket.write_all(&self.whom.request(model, dialect)).await?)
+    pub(crate) async fn send_request(&mut self, model: &str, dialect: &str) -> anyhow::Result<()> {
+        self.received.clear();
+        Ok(self.socket.write_all(&self.target.request(model, dialect)).await?)
     }
 
     /// Reads more bytes; false at the end.
-    async fn more(&mut self) -> anyhow::Result<bool> {
+    async fn read_more(&mut self) -> anyhow::Result<bool> {
         let read =
-            tokio::time::timeout(Duration::from_secs(60), self.socket.read_buf(&mut self.read)).await??;
+            tokio::time::timeout(Duration::from_secs(60), self.socket.read_buf(&mut self.received)).await??;
         Ok(read > 0)
     }
 
     /// Reads until the answer contains `wanted`, and returns the time.
-    pub(crate) async fn until(&mut self, wanted: &[u8]) -> anyhow::Result<Instant> {
+    pub(crate) async fn read_until(&mut self, wanted: &[u8]) -> anyhow::Result<Instant> {
         let mut from = 0;
         loop {
-            if find(&self.read[from..], wanted).is_some() {
+            if find_bytes(&self.received[from..], wanted).is_some() {
                 return Ok(Instant::now());
             }
-            from = self.read.len().saturating_sub(wanted.len());
-            anyhow::ensure!(self.more().await?, "{:?} ended before {wanted:?}: {}", self.whom, self.tail());
+            from = self.received.len().saturating_sub(wanted.len());
+            anyhow::ensure!(
+                self.read_more().await?,
+                "{:?} ended before {wanted:?}: {}",
+                self.target,
+                self.tail_text()
+            );
         }
     }
 
     /// Reads the answer to its end and keeps only the last bytes.
-    pub(crate) async fn rest(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn read_to_end(&mut self) -> anyhow::Result<()> {
         const END: &[u8] = b"\r\n0\r\n\r\n";
-        while !self.read.ends_with(END) {
-            if self.read.len() > 32 << 10 {
-                self.read.drain(..self.read.len() - (2 << 10));
+        while !self.received.ends_with(END) {
+            if self.received.len() > 32 << 10 {
+                self.received.drain(..self.received.len() - (2 << 10));
             }
-            anyhow::ensure!(self.more().await?, "{:?} closed the connection: {}", self.whom, self.tail());
+            anyhow::ensure!(
+                self.read_more().await?,
+                "{:?} closed the connection: {}",
+                self.target,
+                self.tail_text()
+            );
         }
-        let complete = match self.whom {
-            Whom::Upstream => true,
-            Whom::Foreign(foreign) => find(&self.read, foreign.end()).is_some(),
-            Whom::Bare | Whom::Tambour => find(&self.read, b"event: completed").is_some(),
+        let complete = match self.target {
+            TargetServer::Upstream => true,
+            TargetServer::Protocol(foreign) => find_bytes(&self.received, foreign.end_mark()).is_some(),
+            TargetServer::Bare | TargetServer::Tambour => {
+                find_bytes(&self.received, b"event: completed").is_some()
+            }
         };
-        anyhow::ensure!(complete, "{:?} did not complete: {}", self.whom, self.tail());
+        anyhow::ensure!(complete, "{:?} did not complete: {}", self.target, self.tail_text());
         Ok(())
     }
 
     /// Joins the texts of these events in the whole answer.
-    pub(crate) async fn text(&mut self, events: &[&str]) -> anyhow::Result<String> {
-        while !self.read.ends_with(b"\r\n0\r\n\r\n") {
-            anyhow::ensure!(self.more().await?, "{:?} closed the connection", self.whom);
+    pub(crate) async fn read_text(&mut self, events: &[&str]) -> anyhow::Result<String> {
+        while !self.received.ends_with(b"\r\n0\r\n\r\n") {
+            anyhow::ensure!(self.read_more().await?, "{:?} closed the connection", self.target);
         }
         let (mut text, mut wanted) = (String::new(), false);
-        let read = String::from_utf8(unchunked(&self.read)?)?;
+        let read = String::from_utf8(decode_chunked(&self.received)?)?;
         for line in read.lines() {
             if let Some(name) = line.strip_prefix("event: ") {
                 wanted = events.contains(&name);
@@ -203,27 +223,27 @@ impl Client {
         Ok(text)
     }
 
-    fn tail(&self) -> String {
-        let tail = &self.read[self.read.len().saturating_sub(600)..];
+    fn tail_text(&self) -> String {
+        let tail = &self.received[self.received.len().saturating_sub(600)..];
         String::from_utf8_lossy(tail).into_owned()
     }
 }
 
 /// Fetches a short answer.
-pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+pub(crate) async fn fetch(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
     let mut read = Vec::new();
-    let (_, body) = request(&mut socket, &mut read).await?.context("an answer")?;
+    let (_, body) = read_request(&mut socket, &mut read).await?.context("an answer")?;
     Ok(String::from_utf8(body)?)
 }
 
 /// Decodes the body of a chunked answer.
-fn unchunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let start = find(answer, b"\r\n\r\n").context("a head")? + 4;
+fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let start = find_bytes(answer, b"\r\n\r\n").context("a head")? + 4;
     let (mut rest, mut body) = (&answer[start..], Vec::new());
     loop {
-        let end = find(rest, b"\r\n").context("the size of a chunk")?;
+        let end = find_bytes(rest, b"\r\n").context("the size of a chunk")?;
         let size = usize::from_str_radix(std::str::from_utf8(&rest[..end])?, 16)?;
         if size == 0 {
             return Ok(body);
@@ -234,12 +254,12 @@ fn unchunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Reads head and body of the next request or answer on a connection; `None` at the end.
-pub(crate) async fn request(
+pub(crate) async fn read_request(
     socket: &mut TcpStream,
     read: &mut Vec<u8>,
 ) -> anyhow::Result<Option<(String, Vec<u8>)>> {
     let start = loop {
-        if let Some(end) = find(read, b"\r\n\r\n") {
+        if let Some(end) = find_bytes(read, b"\r\n\r\n") {
             break end + 4;
         }
         if socket.read_buf(read).await? == 0 {
@@ -260,6 +280,6 @@ pub(crate) async fn request(
     Ok(Some((head, body)))
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }

@@ -20,10 +20,10 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match words.as_slice() {
-        ["upstream"] => runtime.block_on(upstream::serve()),
-        ["bare", upstream] => runtime.block_on(bare::serve((*upstream).to_owned())),
+        ["upstream"] => runtime.block_on(upstream::serve_upstream()),
+        ["bare", upstream] => runtime.block_on(bare::serve_bare((*upstream).to_owned())),
         ["run", tambour, rest @ ..] => {
-            runtime.block_on(measure::run(&PathBuf::from(tambour), &measure::Plan::of(rest)?))
+            runtime.block_on(measure::run(&PathBuf::from(tambour), &measure::BenchPlan::parse(rest)?))
         }
         _ => Err(anyhow::anyhow!("bench-server upstream | bare ADDRESS | run TAMBOUR [--quick] [PART..]")),
     }

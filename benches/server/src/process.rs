@@ -13,33 +13,49 @@ pub(crate) fn announce(address: SocketAddr) {
 }
 
 /// Process that listens on an address.
-pub(crate) struct Process {
+pub(crate) struct BenchProcess {
     pub(crate) address: SocketAddr,
     child: Child,
     /// Folder that is removed with the process.
     folder: Option<PathBuf>,
 }
 
-impl Process {
+impl BenchProcess {
     /// Starts this program in another role.
-    pub(crate) fn own(arguments: &[&str]) -> anyhow::Result<Process> {
+    pub(crate) fn start_role(arguments: &[&str]) -> anyhow::Result<BenchProcess> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments);
-        Process::start(command, None)
+        BenchProcess::start(command, None)
     }
 
     /// Starts the server with an empty database and defaults, the upstream, and no grace period where that is
     /// measured.
-    pub(crate) fn tambour(program: &Path, upstream: SocketAddr, grace: bool) -> anyhow::Result<Process> {
-        Process::serve(program, upstream, if grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) })
+    pub(crate) fn start_tambour(
+        program: &Path,
+        upstream: SocketAddr,
+        grace: bool,
+    ) -> anyhow::Result<BenchProcess> {
+        BenchProcess::start_server(
+            program,
+            upstream,
+            if grace { None } else { Some(("TAMBOUR_GRACE_MS", "0")) },
+        )
     }
 
     /// Same, with a model for requests that name none.
-    pub(crate) fn tambour_with(program: &Path, upstream: SocketAddr, model: &str) -> anyhow::Result<Process> {
-        Process::serve(program, upstream, Some(("TAMBOUR_MODEL", model)))
+    pub(crate) fn start_tambour_with_model(
+        program: &Path,
+        upstream: SocketAddr,
+        model: &str,
+    ) -> anyhow::Result<BenchProcess> {
+        BenchProcess::start_server(program, upstream, Some(("TAMBOUR_MODEL", model)))
     }
 
-    fn serve(program: &Path, upstream: SocketAddr, setting: Option<(&str, &str)>) -> anyhow::Result<Process> {
+    fn start_server(
+        program: &Path,
+        upstream: SocketAddr,
+        setting: Option<(&str, &str)>,
+    ) -> anyhow::Result<BenchProcess> {
         use std::sync::atomic::{AtomicUsize, Ordering};
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("tambour-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -49,10 +65,10 @@ impl Process {
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
         command.arg("--upstream").arg(format!("openai=http://{upstream}/v1")).current_dir(&folder);
         command.envs(setting);
-        Process::start(command, Some(folder))
+        BenchProcess::start(command, Some(folder))
     }
 
-    fn start(mut command: Command, folder: Option<PathBuf>) -> anyhow::Result<Process> {
+    fn start(mut command: Command, folder: Option<PathBuf>) -> anyhow::Result<BenchProcess> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
         let stdout = child.stdout.take().context("stdout is piped")?;
@@ -60,11 +76,11 @@ impl Process {
         BufReader::new(stdout).read_line(&mut line)?;
         let address =
             line.strip_prefix("listening on http://").context("it does not say where it listens")?;
-        Ok(Process { address: address.trim().parse()?, child, folder })
+        Ok(BenchProcess { address: address.trim().parse()?, child, folder })
     }
 
     /// Processor time so far in seconds, all threads, user and system.
-    pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
+    pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             // The first number is nanoseconds on a processor. Threads persist: a pool of fixed size does the
@@ -76,14 +92,14 @@ impl Process {
     }
 
     /// KiB of memory that is neither file-backed nor shared.
-    pub(crate) fn memory(&self) -> anyhow::Result<f64> {
+    pub(crate) fn memory_kib(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }
 
-impl Drop for Process {
+impl Drop for BenchProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

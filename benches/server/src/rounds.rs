@@ -11,14 +11,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::client;
-use crate::process::Process;
-use crate::table::{Table, Target, median, share};
+use crate::process::BenchProcess;
+use crate::table::{FigureTable, FigureTarget, median, quantile};
 
 /// Number of rounds of one dialogue.
 const ROUNDS: usize = 20;
 
 /// Reply of each round.
-pub(crate) fn reply() -> String {
+pub(crate) fn round_reply() -> String {
     json!({
         "assessment": {
             "understanding_level": 40, "has_questions": true, "expressed_understanding": false,
@@ -35,12 +35,12 @@ const SCRIPT: &str = "sessions:\n  - session: s\n    phases:\n      - phase: p\n
                       actions:\n              - {type: ai_say, content: Explain the model., max_rounds: 20}\n";
 
 /// Connection that sends one request after another.
-struct Caller {
+struct RoundCaller {
     socket: TcpStream,
-    read: Vec<u8>,
+    received: Vec<u8>,
 }
 
-impl Caller {
+impl RoundCaller {
     async fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let body = body.to_string();
         let head = format!(
@@ -48,7 +48,7 @@ impl Caller {
             body.len()
         );
         self.socket.write_all(format!("{head}{body}").as_bytes()).await?;
-        let answer = client::request(&mut self.socket, &mut self.read).await?;
+        let answer = client::read_request(&mut self.socket, &mut self.received).await?;
         let (head, body) = answer.context("the server closed the connection")?;
         anyhow::ensure!(head.starts_with("HTTP/1.1 20"), "{path}: {head}{}", String::from_utf8_lossy(&body));
         Ok(serde_json::from_slice(&body)?)
@@ -59,12 +59,12 @@ pub(crate) async fn run(
     program: &Path,
     upstream: SocketAddr,
     less: usize,
-    table: &mut Table,
+    table: &mut FigureTable,
 ) -> anyhow::Result<()> {
-    let server = Process::tambour_with(program, upstream, "round")?;
+    let server = BenchProcess::start_tambour_with_model(program, upstream, "round")?;
     let socket = TcpStream::connect(server.address).await?;
     socket.set_nodelay(true)?;
-    let mut caller = Caller { socket, read: Vec::new() };
+    let mut caller = RoundCaller { socket, received: Vec::new() };
     let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
     let mut times = Vec::new();
     // The first dialogues warm up.
@@ -81,8 +81,8 @@ pub(crate) async fn run(
             anyhow::ensure!(turn["metadata"]["current_round"] == round, "not round {round}: {turn}");
         }
     }
-    table.line("round of a dialogue, median", "ms", None, median(&times), &Target::None);
+    table.print_line("round of a dialogue, median", "ms", None, median(&times), &FigureTarget::None);
     let what = format!("round of a dialogue, p99 of {}", times.len());
-    table.line(&what, "ms", None, share(&times, 0.99), &Target::Most(10.0));
+    table.print_line(&what, "ms", None, quantile(&times, 0.99), &FigureTarget::AtMost(10.0));
     Ok(())
 }

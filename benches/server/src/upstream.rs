@@ -18,10 +18,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// Characters of a chunk.
 pub(crate) const CHUNK: usize = 4;
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const RESPONSE_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// Makes a reply of `chunks` chunks: a summary, two phases, and an answer of three quarters.
-pub(crate) fn reply(chunks: usize) -> String {
+pub(crate) fn build_reply(chunks: usize) -> String {
     const WORDS: &str = "A model writes one word after another, and a reader wants each of them at once. ";
     let words = |length: usize| WORDS.chars().cycle().take(length).collect::<String>();
     let length = chunks * CHUNK;
@@ -39,20 +40,20 @@ pub(crate) fn reply(chunks: usize) -> String {
 
 /// Pace of an answer.
 #[derive(Clone, Copy)]
-enum Pace {
+enum AnswerPace {
     Burst,
     Blocks,
     Every(Duration),
 }
 
 /// Request, parsed from a model name.
-struct Asked {
-    pace: Pace,
+struct AnswerRequest {
+    pace: AnswerPace,
     text: String,
-    hold: bool,
+    holds_open: bool,
 }
 
-pub(crate) async fn serve() -> anyhow::Result<()> {
+pub(crate) async fn serve_upstream() -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     crate::process::announce(listener.local_addr()?);
     let running = Arc::new(AtomicUsize::new(0));
@@ -60,15 +61,15 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         let (socket, _) = listener.accept().await?;
         let running = running.clone();
         tokio::spawn(async move {
-            let _ = connection(socket, &running).await;
+            let _ = serve_connection(socket, &running).await;
         });
     }
 }
 
-async fn connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Result<()> {
+async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Result<()> {
     socket.set_nodelay(true)?;
     let mut read = Vec::with_capacity(2048);
-    while let Some((head, body)) = crate::client::request(&mut socket, &mut read).await? {
+    while let Some((head, body)) = crate::client::read_request(&mut socket, &mut read).await? {
         if head.starts_with("GET /running") {
             let count = running.load(Ordering::SeqCst).to_string();
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{count}", count.len());
@@ -77,63 +78,67 @@ async fn connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Res
         }
         let asked: serde_json::Value = serde_json::from_slice(&body)?;
         let model = asked["model"].as_str().unwrap_or("");
-        let asked = asked_for(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
+        let asked = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
         running.fetch_add(1, Ordering::SeqCst);
-        let answered = answer(&mut socket, &asked).await;
+        let answered = write_answer(&mut socket, &asked).await;
         running.fetch_sub(1, Ordering::SeqCst);
         answered?;
     }
     Ok(())
 }
 
-fn asked_for(model: &str) -> Option<Asked> {
+fn parse_model(model: &str) -> Option<AnswerRequest> {
     if model == "round" {
-        return Some(Asked { pace: Pace::Blocks, text: crate::rounds::reply(), hold: false });
+        return Some(AnswerRequest {
+            pace: AnswerPace::Blocks,
+            text: crate::rounds::round_reply(),
+            holds_open: false,
+        });
     }
     let mut words = model.split('-');
     let (name, chunks) = (words.next()?, words.next()?.parse().ok()?);
     let time = words.next().map(str::parse).transpose().ok()?;
     let pace = match (name, time) {
-        ("burst", None) => Pace::Burst,
-        ("blocks", None) | ("hold", Some(0)) => Pace::Blocks,
-        ("paced" | "hold", Some(time)) => Pace::Every(Duration::from_millis(time)),
+        ("burst", None) => AnswerPace::Burst,
+        ("blocks", None) | ("hold", Some(0)) => AnswerPace::Blocks,
+        ("paced" | "hold", Some(time)) => AnswerPace::Every(Duration::from_millis(time)),
         _ => return None,
     };
-    Some(Asked { pace, text: reply(chunks), hold: name == "hold" })
+    Some(AnswerRequest { pace, text: build_reply(chunks), holds_open: name == "hold" })
 }
 
-async fn answer(socket: &mut TcpStream, asked: &Asked) -> std::io::Result<()> {
+async fn write_answer(socket: &mut TcpStream, asked: &AnswerRequest) -> std::io::Result<()> {
     let text = &asked.text;
     let mut pieces = (0..text.len()).step_by(CHUNK).map(|at| &text[at..text.len().min(at + CHUNK)]);
-    let mut out = HEAD.as_bytes().to_vec();
-    frame(pieces.next().unwrap_or(""), &mut out);
+    let mut out = RESPONSE_HEAD.as_bytes().to_vec();
+    write_frame(pieces.next().unwrap_or(""), &mut out);
     match asked.pace {
-        Pace::Burst => {
+        AnswerPace::Burst => {
             socket.write_all(&out).await?;
             for piece in pieces {
                 out.clear();
-                frame(piece, &mut out);
+                write_frame(piece, &mut out);
                 socket.write_all(&out).await?;
             }
         }
-        Pace::Every(time) => {
+        AnswerPace::Every(time) => {
             socket.write_all(&out).await?;
             let mut ticks = tokio::time::interval_at(Instant::now() + time, time);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
             for piece in pieces {
                 tokio::select! {
                     biased;
-                    gone = gone(socket) => return gone,
+                    gone = wait_for_disconnect(socket) => return gone,
                     _ = ticks.tick() => {}
                 }
                 out.clear();
-                frame(piece, &mut out);
+                write_frame(piece, &mut out);
                 socket.write_all(&out).await?;
             }
         }
-        Pace::Blocks => {
+        AnswerPace::Blocks => {
             for piece in pieces {
-                frame(piece, &mut out);
+                write_frame(piece, &mut out);
                 if out.len() > 32 << 10 {
                     socket.write_all(&out).await?;
                     out.clear();
@@ -142,34 +147,34 @@ async fn answer(socket: &mut TcpStream, asked: &Asked) -> std::io::Result<()> {
             socket.write_all(&out).await?;
         }
     }
-    if asked.hold {
-        return gone(socket).await;
+    if asked.holds_open {
+        return wait_for_disconnect(socket).await;
     }
     out.clear();
-    chunk(
+    write_chunk(
         r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
         &mut out,
     );
-    chunk(
+    write_chunk(
         r#"{"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9}}"#,
         &mut out,
     );
-    chunk("[DONE]", &mut out);
+    write_chunk("[DONE]", &mut out);
     out.extend_from_slice(b"0\r\n\r\n");
     socket.write_all(&out).await
 }
 
 /// Waits until the client disconnects; it sends nothing while it is answered.
-async fn gone(socket: &mut TcpStream) -> std::io::Result<()> {
+async fn wait_for_disconnect(socket: &mut TcpStream) -> std::io::Result<()> {
     let mut rest = [0; 64];
     while socket.read(&mut rest).await? > 0 {}
     Err(std::io::ErrorKind::ConnectionReset.into())
 }
 
 /// Writes a frame with a piece of text, as services send it.
-fn frame(text: &str, out: &mut Vec<u8>) {
+fn write_frame(text: &str, out: &mut Vec<u8>) {
     let text = serde_json::to_string(text).expect("text is JSON");
-    chunk(
+    write_chunk(
         &format!(
             r#"{{"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{{"index":0,"delta":{{"content":{text}}},"finish_reason":null}}]}}"#
         ),
@@ -177,7 +182,7 @@ fn frame(text: &str, out: &mut Vec<u8>) {
     );
 }
 
-fn chunk(data: &str, out: &mut Vec<u8>) {
+fn write_chunk(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{:x}\r\ndata: {data}\n\n\r\n", data.len() + 8).as_bytes());
 }
 
@@ -185,6 +190,6 @@ fn chunk(data: &str, out: &mut Vec<u8>) {
 mod tests {
     #[test]
     fn the_reply_has_its_length() {
-        assert_eq!(super::reply(1000).len(), 4000);
+        assert_eq!(super::build_reply(1000).len(), 4000);
     }
 }

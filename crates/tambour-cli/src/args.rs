@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValue;
 use serde_json::Value;
-use tambour::dialect::{DIALECTS, Entry};
-use tambour::tool::Tools;
+use tambour::dialect::{DIALECTS, DialectEntry};
+use tambour::tool::ToolRegistry;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
@@ -14,7 +14,7 @@ use tambour::{Options, Profile};
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct OptionArgs {
     /// Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated
-    #[arg(long = "option", value_name = "K=V", value_parser = pair, long_help = option_help())]
+    #[arg(long = "option", value_name = "K=V", value_parser = parse_pair, long_help = format_option_help())]
     options: Vec<(String, String)>,
     /// Tools that a plan may call: a JSON object, tool name to JSON Schema; the sample registry if absent
     #[arg(long, value_name = "FILE")]
@@ -23,11 +23,15 @@ pub(crate) struct OptionArgs {
 
 impl OptionArgs {
     /// Builds the options under `profile`, with the expected structure read from a file.
-    pub(crate) fn structured(&self, profile: Profile, structure: Option<&Path>) -> Result<Options> {
+    pub(crate) fn options_with_structure(
+        &self,
+        profile: Profile,
+        structure: Option<&Path>,
+    ) -> Result<Options> {
         let mut options = self.options(profile)?;
         if let Some(path) = structure {
-            let name = crate::input::name_of(Some(path));
-            options.set("filament.structure", yaml(path)?).with_context(|| name)?;
+            let name = crate::input::display_name(Some(path));
+            options.set("filament.structure", read_yaml(path)?).with_context(|| name)?;
         }
         Ok(options)
     }
@@ -37,22 +41,22 @@ impl OptionArgs {
         let mut options = Options::default();
         options.profile = profile;
         for (name, value) in &self.options {
-            set(&mut options, name, value.as_str())?;
+            set_option(&mut options, name, value.as_str())?;
         }
         if let Some(path) = &self.tools {
-            options.tools = Some(tools(path)?);
+            options.tools = Some(read_tools(path)?);
         }
         Ok(options)
     }
 
     /// Returns whether the option `name` was given.
-    pub(crate) fn sets(&self, name: &str) -> bool {
+    pub(crate) fn is_set(&self, name: &str) -> bool {
         self.options.iter().any(|(set, _)| set == name)
     }
 }
 
 /// Sets a reading option.
-pub(crate) fn set(options: &mut Options, name: &str, value: impl Into<Value>) -> Result<()> {
+pub(crate) fn set_option(options: &mut Options, name: &str, value: impl Into<Value>) -> Result<()> {
     if name == "profile" {
         bail!(
             "`profile` is an argument of its own where it can be chosen (`--profile` of `check`), not an option"
@@ -83,15 +87,15 @@ impl StructureArgs {
 }
 
 /// Most nodes of a YAML file, so that aliases cannot expand without bound.
-const NODES: usize = 10_000;
+const MAX_YAML_NODES: usize = 10_000;
 
 /// Reads a value from a YAML or JSON file.
-fn yaml(path: &Path) -> Result<Value> {
-    let name = crate::input::name_of(Some(path));
-    let text = crate::input::read(Some(path))?;
+fn read_yaml(path: &Path) -> Result<Value> {
+    let name = crate::input::display_name(Some(path));
+    let text = crate::input::read_text(Some(path))?;
     let text = String::from_utf8(text).with_context(|| format!("{name} is not UTF-8 text"))?;
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: NODES, max_events: 2 * NODES, max_aliases: 0, max_depth: 64 },
+        budget: serde_saphyr::budget! { max_nodes: MAX_YAML_NODES, max_events: 2 * MAX_YAML_NODES, max_aliases: 0, max_depth: 64 },
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
     };
@@ -99,19 +103,19 @@ fn yaml(path: &Path) -> Result<Value> {
 }
 
 /// Reads the tool registry from a file.
-fn tools(path: &Path) -> Result<Tools> {
-    let name = crate::input::name_of(Some(path));
-    let text = crate::input::read(Some(path))?;
+fn read_tools(path: &Path) -> Result<ToolRegistry> {
+    let name = crate::input::display_name(Some(path));
+    let text = crate::input::read_text(Some(path))?;
     let registry = serde_json::from_slice(&text).with_context(|| format!("{name} is not JSON"))?;
-    Tools::from_json(&registry).with_context(|| name)
+    ToolRegistry::from_json(&registry).with_context(|| name)
 }
 
-fn option_help() -> String {
+fn format_option_help() -> String {
     let mut help = String::from(
         "Set an option of the reading, such as `thinkingml.serp_block=optional`; may be repeated.\n\nOptions:",
     );
-    for (_, setting) in tambour::settings::all().filter(|(_, setting)| setting.name != "profile") {
-        help += &format!("\n  {}={}: {}", setting.name, setting.takes(), setting.about);
+    for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
+        help += &format!("\n  {}={}: {}", setting.name, setting.values_label(), setting.description);
         if !setting.default.is_empty() {
             help += &format!(" [default: {}]", setting.default);
         }
@@ -119,7 +123,7 @@ fn option_help() -> String {
     help
 }
 
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".to_owned()),
@@ -127,22 +131,22 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// Names of all dialects, as values of an argument.
-pub(crate) fn dialects() -> impl Iterator<Item = PossibleValue> {
-    DIALECTS.iter().map(value)
+pub(crate) fn dialect_values() -> impl Iterator<Item = PossibleValue> {
+    DIALECTS.iter().map(dialect_value)
 }
 
 /// Names of the dialects that have format instructions or a schema.
-pub(crate) fn shown() -> impl Iterator<Item = PossibleValue> {
-    DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some()).map(value)
+pub(crate) fn instructable_dialects() -> impl Iterator<Item = PossibleValue> {
+    DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some()).map(dialect_value)
 }
 
-fn value(entry: &Entry) -> PossibleValue {
+fn dialect_value(entry: &DialectEntry) -> PossibleValue {
     PossibleValue::new(entry.name).help(entry.summary)
 }
 
 /// Names of all contracts, as values of an argument.
-pub(crate) fn contracts() -> impl Iterator<Item = PossibleValue> {
+pub(crate) fn contract_values() -> impl Iterator<Item = PossibleValue> {
     let events = Contract::names().filter(|name| !DIALECTS.iter().any(|entry| entry.name == *name));
-    dialects()
+    dialect_values()
         .chain(events.map(|name| PossibleValue::new(name).help("a stream of events, as a client gets it")))
 }

@@ -6,19 +6,19 @@ use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{Cli, Outcome};
+use crate::{CommandLine, CommandOutcome};
 
 /// Print completions for a shell
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  tambour completions bash")]
-pub(crate) struct Args {
+pub(crate) struct CompletionsCommand {
     /// Shell
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &CompletionsCommand) -> Result<CommandOutcome> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tambour", &mut script);
+    clap_complete::generate(args.shell, &mut CommandLine::command(), "tambour", &mut script);
     io::stdout().write_all(&script)?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }

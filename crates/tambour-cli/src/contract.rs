@@ -5,26 +5,26 @@ use std::io::{self, Write};
 use anyhow::{Result, bail};
 use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
-use tambour::dialect::{self, DIALECTS, Entry};
+use tambour::dialect::{self, DIALECTS, DialectEntry};
 use tambour::{Options, Profile};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::args::{self, OptionArgs, StructureArgs};
 
 /// Show the contract of a dialect
 #[derive(Subcommand)]
 #[command(after_help = "Example:\n  tambour contract show thinkingml --lang en")]
-pub(crate) enum Command {
-    Show(Show),
+pub(crate) enum ContractCommand {
+    Show(ShowCommand),
 }
 
 /// Print format instructions for a system prompt, or a JSON Schema
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  tambour contract show thinkingml --lang en\n  \
     tambour contract show ai_say --option ai_say.role=coach --format json-schema")]
-pub(crate) struct Show {
+pub(crate) struct ShowCommand {
     /// Dialect
-    #[arg(value_parser = PossibleValuesParser::new(args::shown()))]
+    #[arg(value_parser = PossibleValuesParser::new(args::instructable_dialects()))]
     name: String,
     /// Form of the contract
     #[arg(long, value_enum, default_value_t = Format::Prompt)]
@@ -67,7 +67,7 @@ pub(crate) enum Lang {
 
 impl Lang {
     /// Name in options.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Lang::Zh => "zh",
             Lang::En => "en",
@@ -75,36 +75,40 @@ impl Lang {
     }
 }
 
-pub(crate) fn run(command: &Command) -> Result<Outcome> {
-    let Command::Show(show) = command;
-    let entry = dialect::entry(&show.name)?;
+pub(crate) fn run(command: &ContractCommand) -> Result<CommandOutcome> {
+    let ContractCommand::Show(show) = command;
+    let entry = dialect::find_dialect(&show.name)?;
     show.structure.dialect(Some(&show.name), "the dialect")?;
-    let mut options = show.options.structured(Profile::default(), show.structure.structure.as_deref())?;
+    let mut options =
+        show.options.options_with_structure(Profile::default(), show.structure.structure.as_deref())?;
     if let Some(lang) = show.lang {
-        if show.options.sets("text_language") {
+        if show.options.is_set("text_language") {
             bail!("give `--lang` or the option `text_language`, not both");
         }
-        options.set("text_language", lang.word())?;
+        options.set("text_language", lang.name())?;
     }
-    io::stdout().write_all(text(entry, &options, show.format)?.as_bytes())?;
-    Ok(Outcome::Fine)
+    io::stdout().write_all(contract_text(entry, &options, show.format)?.as_bytes())?;
+    Ok(CommandOutcome::Success)
 }
 
 /// Format instructions of a dialect, or its JSON Schema.
-pub(crate) fn text(entry: &Entry, options: &Options, format: Format) -> Result<String> {
+pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: Format) -> Result<String> {
     match format {
         Format::Prompt => match entry.prompt {
             Some(prompt) => Ok(prompt(options).text()),
-            None => bail!("{}", lacking(entry, "format instructions", |entry| entry.prompt.is_some())),
+            None => bail!(
+                "{}",
+                missing_part_message(entry, "format instructions", |entry| entry.prompt.is_some())
+            ),
         },
         Format::JsonSchema => match entry.schema {
             Some(schema) => Ok(serde_json::to_string_pretty(&schema(options))? + "\n"),
-            None => bail!("{}", lacking(entry, "JSON Schema", |entry| entry.schema.is_some())),
+            None => bail!("{}", missing_part_message(entry, "JSON Schema", |entry| entry.schema.is_some())),
         },
     }
 }
 
-fn lacking(entry: &Entry, what: &str, has: fn(&Entry) -> bool) -> String {
+fn missing_part_message(entry: &DialectEntry, what: &str, has: fn(&DialectEntry) -> bool) -> String {
     let others: Vec<&str> = DIALECTS.iter().filter(|entry| has(entry)).map(|entry| entry.name).collect();
     let others =
         if others.is_empty() { String::new() } else { format!("; there is for {}", others.join(", ")) };

@@ -9,12 +9,12 @@ use clap::builder::PossibleValuesParser;
 use tambour::dialect;
 use tambour::encode::jsonl;
 use tambour::event::{Event, Failure, FinishReason, Sink};
-use tambour::exit::{Criteria, Round};
-use tambour::{End, Pipeline, Profile};
+use tambour::exit::{ExitCriteria, ExitRound};
+use tambour::{InputEnd, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs, StructureArgs};
-use crate::input::{Input, Pieces};
-use crate::{Outcome, output};
+use crate::input::{InputReader, PieceSplitter};
+use crate::{CommandOutcome, output};
 
 /// Turn a raw reply into events, one JSON object a line, while it arrives
 #[derive(clap::Args)]
@@ -22,10 +22,10 @@ use crate::{Outcome, output};
     printf '{\"response\":{\"咨询师\":\"Hello.\"},\"should_exit\":true}' | tambour decode --from ai_say --round 1\n\n\
     The last line is `completed` or `error`. Exit code 1: the answer was replaced by the fallback, \
     or the last line is `error`.")]
-pub(crate) struct Args {
+pub(crate) struct DecodeCommand {
     /// Dialect of the reply
     #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,
-        value_parser = PossibleValuesParser::new(args::dialects()))]
+        value_parser = PossibleValuesParser::new(args::dialect_values()))]
     from: String,
     /// Feed N bytes at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "chunks")]
@@ -68,13 +68,13 @@ struct RoundArgs {
 }
 
 impl RoundArgs {
-    fn round(&self, dialect: &str) -> Result<Option<Round>> {
+    fn round(&self, dialect: &str) -> Result<Option<ExitRound>> {
         let Some(round) = self.round else { return Ok(None) };
         if dialect != "ai_say" {
             bail!("`--round` is for answers of a dialogue: give `--from ai_say` with it, not `{dialect}`");
         }
-        let criteria = self.exit_criteria.as_deref().map(Criteria::from_json).transpose()?;
-        Ok(Some(Round { round, max_rounds: self.max_rounds, criteria: criteria.unwrap_or_default() }))
+        let criteria = self.exit_criteria.as_deref().map(ExitCriteria::from_json).transpose()?;
+        Ok(Some(ExitRound { round, max_rounds: self.max_rounds, criteria: criteria.unwrap_or_default() }))
     }
 }
 
@@ -93,67 +93,68 @@ pub(crate) enum Finish {
 }
 
 impl Finish {
-    pub(crate) fn end(self) -> End {
+    pub(crate) fn to_end(self) -> InputEnd {
         match self {
-            Finish::Stop => End::stop(),
-            Finish::Length => End::Finished(FinishReason::Length),
+            Finish::Stop => InputEnd::stop(),
+            Finish::Length => InputEnd::Finished(FinishReason::Length),
         }
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let mut options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
+pub(crate) fn run(args: &DecodeCommand) -> Result<CommandOutcome> {
+    let mut options =
+        args.options.options_with_structure(Profile::Lenient, args.structure.structure.as_deref())?;
     let from = args.structure.dialect(Some(&args.from), "--from")?.unwrap_or(&args.from);
     options.round = args.round.round(from)?;
     let pipeline = Pipeline::new(from, &options)?;
     let pipeline = pipeline.with_extensions(args.extensions).with_findings(args.findings);
-    let mut decoder = Decoder { pipeline, lines: Lines::default(), stdout: io::stdout().lock() };
-    let mut end = args.finish.end();
+    let mut decoder = DecodeRun { pipeline, lines: EventLines::default(), stdout: io::stdout().lock() };
+    let mut end = args.finish.to_end();
     if let Some(path) = &args.chunks {
-        for chunk in chunks(path)? {
+        for chunk in read_chunks(path)? {
             decoder.push(chunk.as_bytes())?;
         }
-    } else if let Some(failure) = decoder.read(args.file.as_deref(), args.chunk)? {
-        end = End::Failed(failure);
+    } else if let Some(failure) = decoder.read_input(args.file.as_deref(), args.chunk)? {
+        end = InputEnd::Failed(failure);
     }
     decoder.finish(&end)
 }
 
-fn chunks(path: &Path) -> Result<Vec<String>> {
-    let text = crate::input::read(Some(path))?;
+fn read_chunks(path: &Path) -> Result<Vec<String>> {
+    let text = crate::input::read_text(Some(path))?;
     serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not a JSON array of strings", crate::input::name_of(Some(path))))
+        .with_context(|| format!("{} is not a JSON array of strings", crate::input::display_name(Some(path))))
 }
 
-struct Decoder<W> {
+struct DecodeRun<W> {
     pipeline: Pipeline,
-    lines: Lines,
+    lines: EventLines,
     stdout: W,
 }
 
-impl<W: Write> Decoder<W> {
+impl<W: Write> DecodeRun<W> {
     /// Reads to the end. A failure after the first bytes ends the stream with `error`.
-    fn read(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
-        let mut input = Input::open(file)?;
-        let mut pieces = chunk.map(|size| Pieces::new(size as usize));
+    fn read_input(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
+        let mut input = InputReader::open(file)?;
+        let mut pieces = chunk.map(|size| PieceSplitter::new(size as usize));
         let mut begun = false;
         loop {
-            let bytes = match input.next() {
+            let bytes = match input.next_bytes() {
                 Ok(bytes) => bytes,
                 Err(error) if begun => {
                     let message = format!("{error:#}");
-                    output::complain(&message);
+                    output::print_error(&message);
                     return Ok(Some(Failure::new("input_failed", message, false)));
                 }
                 Err(error) => return Err(error),
             };
             begun = true;
-            let Decoder { pipeline, lines, .. } = self;
+            let DecodeRun { pipeline, lines, .. } = self;
             match (&mut pieces, bytes) {
                 (None, Some(bytes)) => pipeline.push(bytes, lines),
-                (Some(pieces), Some(bytes)) => pieces.cut(bytes, |piece| pipeline.push(piece, lines)),
+                (Some(pieces), Some(bytes)) => pieces.push(bytes, |piece| pipeline.push(piece, lines)),
                 (pieces, None) => {
-                    let rest = pieces.take().map(Pieces::rest).unwrap_or_default();
+                    let rest = pieces.take().map(PieceSplitter::into_remainder).unwrap_or_default();
                     pipeline.push(&rest, lines);
                     return Ok(None);
                 }
@@ -167,18 +168,18 @@ impl<W: Write> Decoder<W> {
         self.flush()
     }
 
-    fn finish(mut self, end: &End) -> Result<Outcome> {
+    fn finish(mut self, end: &InputEnd) -> Result<CommandOutcome> {
         self.pipeline.finish(end, &mut self.lines);
         self.flush()?;
-        Ok(if self.lines.refused { Outcome::Refused } else { Outcome::Fine })
+        Ok(if self.lines.is_refused { CommandOutcome::Refused } else { CommandOutcome::Success })
     }
 
     /// Prints the buffered events immediately.
     fn flush(&mut self) -> Result<()> {
-        if !self.lines.out.is_empty() {
-            self.stdout.write_all(&self.lines.out)?;
+        if !self.lines.buffer.is_empty() {
+            self.stdout.write_all(&self.lines.buffer)?;
             self.stdout.flush()?;
-            self.lines.out.clear();
+            self.lines.buffer.clear();
         }
         Ok(())
     }
@@ -186,16 +187,16 @@ impl<W: Write> Decoder<W> {
 
 /// Buffer of event lines to print.
 #[derive(Default)]
-pub(crate) struct Lines {
-    pub(crate) out: Vec<u8>,
+pub(crate) struct EventLines {
+    pub(crate) buffer: Vec<u8>,
     /// True if the answer is missing or was replaced by the fallback.
-    pub(crate) refused: bool,
+    pub(crate) is_refused: bool,
 }
 
-impl Sink for Lines {
+impl Sink for EventLines {
     fn event(&mut self, event: Event<'_>) {
-        jsonl::line(&event, &mut self.out);
-        self.refused |= match &event {
+        jsonl::write_line(&event, &mut self.buffer);
+        self.is_refused |= match &event {
             Event::Error(_) => true,
             Event::Completed(completed) => completed.metadata.fallback_reason.is_some(),
             _ => false,

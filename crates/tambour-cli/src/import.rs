@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::normal::normalise;
-use tambour_prompt::card::{Imported, Kind, import};
+use tambour_prompt::card::normalize::normalize_entry;
+use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
 
-use crate::prompt::prompt;
-use crate::{Outcome, input, output};
+use crate::prompt::skein_from_import;
+use crate::{CommandOutcome, input, output};
 
 /// Import character cards, lorebooks and presets (JSON, PNG, CHARX) as prompts
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ use crate::{Outcome, input, output};
     With --out each file becomes a Skein in that folder, named after the character or the book; one that is there already is replaced. \
     --json prints an object a line: kind, version, name, card, entries, warnings.\n\
     Exit code 1: a file is broken; nothing of it is written, the others are.")]
-pub(crate) struct Args {
+pub(crate) struct ImportCommand {
     /// Folder for the prompts; created if missing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -37,33 +37,33 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
     if args.files.len() > 1 && args.out.is_none() && !args.json {
         bail!("several files need --out DIR or --json");
     }
     if let Some(folder) = &args.out {
         fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let mut outcome = Outcome::Fine;
+    let mut outcome = CommandOutcome::Success;
     let mut names = HashSet::new();
     for path in &args.files {
-        let bytes = match read(path) {
+        let bytes = match read_limited(path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                output::complain(&format!("{error:#}"));
-                outcome = Outcome::Unclear;
+                output::print_error(&format!("{error:#}"));
+                outcome = CommandOutcome::UsageError;
                 continue;
             }
         };
-        match import(&input::name_of(Some(path)), &bytes, &ImportLimits::default()) {
-            Ok(imported) => write(args, &imported, &mut names)?,
+        match import_file(&input::display_name(Some(path)), &bytes, &ImportLimits::default()) {
+            Ok(imported) => write_import(args, &imported, &mut names)?,
             Err(error) => {
-                let place = error.place().map(|place| {
+                let place = error.location().map(|place| {
                     format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt)
                 });
-                say(&format!("{error}{}", place.unwrap_or_default()));
-                if outcome == Outcome::Fine {
-                    outcome = Outcome::Refused;
+                print_message(&format!("{error}{}", place.unwrap_or_default()));
+                if outcome == CommandOutcome::Success {
+                    outcome = CommandOutcome::Refused;
                 }
             }
         }
@@ -72,26 +72,26 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// Reads a file up to the limit of an import.
-fn read(path: &Path) -> Result<Vec<u8>> {
+fn read_limited(path: &Path) -> Result<Vec<u8>> {
     let most = ImportLimits::default().file as u64;
     let length = fs::metadata(path).map(|data| data.len()).unwrap_or(0);
     if length > most {
-        bail!("{}: {length} bytes, at most {most} are read", input::name_of(Some(path)));
+        bail!("{}: {length} bytes, at most {most} are read", input::display_name(Some(path)));
     }
     input::read_raw(Some(path))
 }
 
-fn say(text: &str) {
-    output::complain(&text.chars().map(output::visible).collect::<String>());
+fn print_message(text: &str) {
+    output::print_error(&text.chars().map(output::visible_char).collect::<String>());
 }
 
-fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Result<()> {
+fn write_import(args: &ImportCommand, imported: &ImportedFile, names: &mut HashSet<String>) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if args.json {
-        writeln!(stdout, "{}", told(imported))?;
+        writeln!(stdout, "{}", import_json(imported))?;
     } else {
         for warning in &imported.warnings {
-            say(&format!("{}: {warning}", imported.name));
+            print_message(&format!("{}: {warning}", imported.name));
         }
     }
     match &args.out {
@@ -99,9 +99,9 @@ fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Resul
             let (text, end) = if args.v3 {
                 (format!("{}\n", serde_json::to_string_pretty(&imported.export())?), "json")
             } else {
-                (prompt(imported).to_yaml(), "yaml")
+                (skein_from_import(imported).to_yaml(), "yaml")
             };
-            let path = folder.join(free(&imported.name, end, names));
+            let path = folder.join(unique_file_name(&imported.name, end, names));
             // Write to a temporary name, then rename: no file stays half written.
             let part = path.with_extension("part");
             fs::write(&part, text)
@@ -111,7 +111,7 @@ fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Resul
                 writeln!(stdout, "{}", path.display())?;
             }
         }
-        None if !args.json => write!(stdout, "{}", prompt(imported).to_yaml())?,
+        None if !args.json => write!(stdout, "{}", skein_from_import(imported).to_yaml())?,
         None => {}
     }
     stdout.flush()?;
@@ -119,10 +119,10 @@ fn write(args: &Args, imported: &Imported, names: &mut HashSet<String>) -> Resul
 }
 
 /// Describes an import as JSON, with the normal form of each entry's text.
-fn told(imported: &Imported) -> Value {
+fn import_json(imported: &ImportedFile) -> Value {
     let entries = imported.entries.iter().map(|entry| {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
-        value["normalised"] = normalise(&entry.title, &entry.content).render().into();
+        value["normalised"] = normalize_entry(&entry.title, &entry.content).render().into();
         value
     });
     let mut out = json!({
@@ -133,14 +133,14 @@ fn told(imported: &Imported) -> Value {
         "entries": entries.collect::<Vec<_>>(),
         "warnings": imported.warnings,
     });
-    if imported.kind == Kind::Preset {
+    if imported.kind == ImportedFileKind::Preset {
         out["preset"] = serde_json::to_value(&imported.preset).unwrap_or_default();
     }
     out
 }
 
 /// Makes a file name, unique within this run, of letters, digits and `-`.
-fn free(name: &str, end: &str, names: &mut HashSet<String>) -> String {
+fn unique_file_name(name: &str, end: &str, names: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
     let stem: String = name.chars().take(60).map(plain).collect();
     let stem = stem.trim_matches('-');

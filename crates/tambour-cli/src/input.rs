@@ -12,30 +12,30 @@ use tambour::error::{self, Location};
 pub(crate) const STDIN: &str = "-";
 
 /// Byte order mark of UTF-8.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Source of bytes that arrive in pieces.
-pub(crate) struct Input {
+pub(crate) struct InputReader {
     reader: Box<dyn Read>,
     buffer: Vec<u8>,
     name: String,
 }
 
-impl Input {
+impl InputReader {
     /// Opens `path`; `None` and `-` are standard input.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Input> {
-        let name = name_of(path);
+    pub(crate) fn open(path: Option<&Path>) -> Result<InputReader> {
+        let name = display_name(path);
         let reader: Box<dyn Read> = match path {
             Some(path) if path != Path::new(STDIN) => {
                 Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
             }
             _ => Box::new(io::stdin().lock()),
         };
-        Ok(Input { reader, buffer: vec![0; 64 << 10], name })
+        Ok(InputReader { reader, buffer: vec![0; 64 << 10], name })
     }
 
     /// Reads the bytes that have arrived, at least one; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
+    pub(crate) fn next_bytes(&mut self) -> Result<Option<&[u8]>> {
         loop {
             match self.reader.read(&mut self.buffer) {
                 Ok(0) => return Ok(None),
@@ -47,7 +47,7 @@ impl Input {
     }
 
     /// Reads the rest.
-    pub(crate) fn rest(mut self) -> Result<Vec<u8>> {
+    pub(crate) fn read_rest(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", self.name))?;
         Ok(bytes)
@@ -55,7 +55,7 @@ impl Input {
 }
 
 /// Name of `path` in messages.
-pub(crate) fn name_of(path: Option<&Path>) -> String {
+pub(crate) fn display_name(path: Option<&Path>) -> String {
     match path {
         Some(path) if path != Path::new(STDIN) => path.display().to_string(),
         _ => "standard input".to_owned(),
@@ -66,63 +66,63 @@ pub(crate) fn name_of(path: Option<&Path>) -> String {
 ///
 /// # Errors
 /// The input cannot be read, or is not JSON; the message names the place.
-pub(crate) fn json(path: &Path) -> Result<Value> {
-    let bytes = read(Some(path))?;
+pub(crate) fn read_json(path: &Path) -> Result<Value> {
+    let bytes = read_text(Some(path))?;
     serde_json::from_slice(&bytes).map_err(|fault| {
-        let (words, place) = json_fault(&bytes, &fault);
+        let (words, place) = describe_json_fault(&bytes, &fault);
         let Location { line, column, excerpt, .. } = place;
-        anyhow!("{}: not JSON: {words} (line {line}, column {column}): {excerpt}", name_of(Some(path)))
+        anyhow!("{}: not JSON: {words} (line {line}, column {column}): {excerpt}", display_name(Some(path)))
     })
 }
 
 /// Describes the fault of JSON text, with its place.
-pub(crate) fn json_fault(bytes: &[u8], fault: &serde_json::Error) -> (String, Location) {
-    (error::json_fault(fault), Location::of_json(&String::from_utf8_lossy(bytes), fault))
+pub(crate) fn describe_json_fault(bytes: &[u8], fault: &serde_json::Error) -> (String, Location) {
+    (error::json_error_message(fault), Location::from_json_error(&String::from_utf8_lossy(bytes), fault))
 }
 
 /// Reads all of a file or of standard input, without a byte order mark.
-pub(crate) fn read(path: Option<&Path>) -> Result<Vec<u8>> {
+pub(crate) fn read_text(path: Option<&Path>) -> Result<Vec<u8>> {
     let mut bytes = read_raw(path)?;
-    if bytes.starts_with(MARK) {
-        bytes.drain(..MARK.len());
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(bytes)
 }
 
 /// Reads all of a file or of standard input unchanged, so that findings on a reply keep their places.
 pub(crate) fn read_raw(path: Option<&Path>) -> Result<Vec<u8>> {
-    Input::open(path)?.rest()
+    InputReader::open(path)?.read_rest()
 }
 
 /// Splitter of arriving bytes into pieces of one size.
-pub(crate) struct Pieces {
+pub(crate) struct PieceSplitter {
     size: usize,
-    kept: Vec<u8>,
+    remainder: Vec<u8>,
 }
 
-impl Pieces {
-    pub(crate) fn new(size: usize) -> Pieces {
-        Pieces { size, kept: Vec::new() }
+impl PieceSplitter {
+    pub(crate) fn new(size: usize) -> PieceSplitter {
+        PieceSplitter { size, remainder: Vec::new() }
     }
 
     /// Returns the last, incomplete piece.
-    pub(crate) fn rest(self) -> Vec<u8> {
-        self.kept
+    pub(crate) fn into_remainder(self) -> Vec<u8> {
+        self.remainder
     }
 
-    pub(crate) fn cut(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
-        if !self.kept.is_empty() {
-            let missing = (self.size - self.kept.len()).min(bytes.len());
-            self.kept.extend_from_slice(&bytes[..missing]);
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut piece: impl FnMut(&[u8])) {
+        if !self.remainder.is_empty() {
+            let missing = (self.size - self.remainder.len()).min(bytes.len());
+            self.remainder.extend_from_slice(&bytes[..missing]);
             bytes = &bytes[missing..];
-            if self.kept.len() < self.size {
+            if self.remainder.len() < self.size {
                 return;
             }
-            piece(&self.kept);
-            self.kept.clear();
+            piece(&self.remainder);
+            self.remainder.clear();
         }
         let pieces = bytes.chunks_exact(self.size);
-        self.kept.extend_from_slice(pieces.remainder());
+        self.remainder.extend_from_slice(pieces.remainder());
         pieces.for_each(piece);
     }
 }

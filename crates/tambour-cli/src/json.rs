@@ -4,19 +4,19 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use tambour::finding::Report;
+use tambour::finding::FindingReport;
 use tambour::limits::Limits;
 use tambour::repair::json;
 use tambour::{Finding, Profile};
 
 use crate::input;
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// Print the one JSON value in a chatty, fenced or broken text; repairs go to standard error, numbers keep all their digits
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'Sure: {\"ok\": True,}' | tambour json\n\n\
     Exit code 1: there is no JSON value.")]
-pub(crate) struct Args {
+pub(crate) struct JsonCommand {
     /// Accept only a text that is valid JSON (RFC 8259)
     #[arg(long)]
     strict: bool,
@@ -24,53 +24,53 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &JsonCommand) -> Result<CommandOutcome> {
     let bytes = input::read_raw(args.file.as_deref())?;
-    let name = input::name_of(args.file.as_deref());
+    let name = input::display_name(args.file.as_deref());
     let text = match str::from_utf8(&bytes) {
         Ok(text) => text.into(),
         Err(error) if args.strict => {
-            output::complain(&format!("{name}: {error}"));
-            return Ok(Outcome::Refused);
+            output::print_error(&format!("{name}: {error}"));
+            return Ok(CommandOutcome::Refused);
         }
         Err(_) => {
-            output::complain(&format!("{name}: bytes that are not UTF-8 were replaced"));
+            output::print_error(&format!("{name}: bytes that are not UTF-8 were replaced"));
             String::from_utf8_lossy(&bytes)
         }
     };
-    let Found { value, findings } = find(&text, args.strict);
-    let lines: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
+    let FoundJson { value, findings } = find_json(&text, args.strict);
+    let lines: String = findings.iter().map(|finding| output::finding_line(&name, finding) + "\n").collect();
     // Standard error may be closed; the value is still printed.
     let _ = io::stderr().write_all(lines.as_bytes());
     let Some(value) = value else {
         if findings.is_empty() {
-            output::complain(&format!("{name}: there is no JSON value"));
+            output::print_error(&format!("{name}: there is no JSON value"));
         }
-        return Ok(Outcome::Refused);
+        return Ok(CommandOutcome::Refused);
     };
     let mut stdout = io::stdout();
     writeln!(stdout, "{value}")?;
     stdout.flush()?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
 /// JSON value found in a text, with the findings.
-pub(crate) struct Found {
+pub(crate) struct FoundJson {
     /// The value, in JSON text that keeps all digits of its numbers.
     pub(crate) value: Option<String>,
     pub(crate) findings: Vec<Finding>,
 }
 
 /// Finds the one JSON value of a text; with `strict` the text must be that value only.
-pub(crate) fn find(text: &str, strict: bool) -> Found {
+pub(crate) fn find_json(text: &str, strict: bool) -> FoundJson {
     let limits = Limits::default();
     if strict {
-        return match json::strict_text(text, &limits) {
-            Ok(value) => Found { value: Some(value), findings: Vec::new() },
-            Err(report) => Found { value: None, findings: vec![report.judge(Profile::Strict)] },
+        return match json::parse_strict_text(text, &limits) {
+            Ok(value) => FoundJson { value: Some(value), findings: Vec::new() },
+            Err(report) => FoundJson { value: None, findings: vec![report.judge(Profile::Strict)] },
         };
     }
-    let found = json::find_shown(text, &limits);
-    let lenient = |report: Report| report.judge(Profile::Lenient);
-    Found { value: found.value, findings: found.reports.into_iter().map(lenient).collect() }
+    let found = json::find_displayed(text, &limits);
+    let lenient = |report: FindingReport| report.judge(Profile::Lenient);
+    FoundJson { value: found.value, findings: found.reports.into_iter().map(lenient).collect() }
 }

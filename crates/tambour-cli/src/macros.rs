@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour_prompt::macros::{Migrated, migrate};
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
+use tambour_prompt::macros::{MigratedText, migrate};
 
 use crate::input;
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// Macros of SillyTavern and Tavern-Helper
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  printf 'Hi {{user}}, {{roll:2d6}}' | tambour macros migrate")]
-pub(crate) enum Command {
+pub(crate) enum MacrosCommand {
     Migrate(MigrateArgs),
     Render(RenderArgs),
 }
@@ -48,42 +48,43 @@ pub(crate) struct RenderArgs {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: &Command) -> Result<Outcome> {
+pub(crate) fn run(command: &MacrosCommand) -> Result<CommandOutcome> {
     match command {
-        Command::Migrate(args) => run_migrate(args),
-        Command::Render(args) => run_render(args),
+        MacrosCommand::Migrate(args) => run_migrate(args),
+        MacrosCommand::Render(args) => run_render(args),
     }
 }
 
-fn run_migrate(args: &MigrateArgs) -> Result<Outcome> {
+fn run_migrate(args: &MigrateArgs) -> Result<CommandOutcome> {
     let path = args.file.as_deref();
-    let migrated = migrate(&text(path)?);
-    tell(&input::name_of(path), &migrated);
+    let migrated = migrate(&read_text(path)?);
+    print_warnings(&input::display_name(path), &migrated);
     if args.report {
         let _ = writeln!(io::stderr(), "{}", serde_json::to_string(&migrated.report)?);
     }
-    print(&migrated.text)?;
-    Ok(Outcome::Fine)
+    print_text(&migrated.text)?;
+    Ok(CommandOutcome::Success)
 }
 
-fn run_render(args: &RenderArgs) -> Result<Outcome> {
+fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     let path = args.file.as_deref();
     let is_stdin = |path: Option<&Path>| path.is_none_or(|path| path == Path::new(input::STDIN));
     if is_stdin(path) && is_stdin(Some(&args.context)) {
         bail!("standard input cannot be both the context and the text");
     }
-    let name = input::name_of(path);
-    let context = context(&args.context)?;
-    let migrated = migrate(&text(path)?);
+    let name = input::display_name(path);
+    let context = read_context(&args.context)?;
+    let migrated = migrate(&read_text(path)?);
     // Without a seed in the context each run draws other numbers.
     let chance = RandomState::new().hash_one(0);
-    let engine = Engine::new(Mode::Lenient);
-    let mut assembly = Assembly::within(&engine, context, chance, crate::prompt::budget(&engine));
+    let engine = Engine::new(UndefinedMode::Lenient);
+    let mut assembly =
+        Assembly::with_budget(&engine, context, chance, crate::prompt::rendering_budget(&engine));
     let rendered = match assembly.render(&name, &migrated.text) {
         Ok(rendered) => rendered,
         Err(error) => {
-            output::complain(&error.to_string());
-            return Ok(Outcome::Refused);
+            output::print_error(&error.to_string());
+            return Ok(CommandOutcome::Refused);
         }
     };
     let outcome = assembly.outcome();
@@ -99,46 +100,46 @@ fn run_render(args: &RenderArgs) -> Result<Outcome> {
             "text": rendered, "warnings": warnings, "effects": outcome.effects,
             "local": outcome.local, "global": outcome.global,
         });
-        print(&format!("{whole}\n"))?;
-        return Ok(Outcome::Fine);
+        print_text(&format!("{whole}\n"))?;
+        return Ok(CommandOutcome::Success);
     }
-    tell(&name, &migrated);
+    print_warnings(&name, &migrated);
     for warning in &outcome.warnings {
         let place = warning.line.zip(warning.column).map(|(line, column)| format!(":{line}:{column}"));
         let (template, place) = (&warning.template, place.unwrap_or_default());
-        complain(&format!("{template}{place}: warning: {}: {}", warning.code, warning.message));
+        print_line(&format!("{template}{place}: warning: {}: {}", warning.code, warning.message));
     }
     for effect in &outcome.effects {
-        complain(&format!("{name}: asks for {}", serde_json::to_string(effect)?));
+        print_line(&format!("{name}: asks for {}", serde_json::to_string(effect)?));
     }
-    print(&rendered)?;
-    Ok(Outcome::Fine)
+    print_text(&rendered)?;
+    Ok(CommandOutcome::Success)
 }
 
 /// Reads the context from a file.
-pub(crate) fn context(path: &Path) -> Result<Context> {
-    Context::from_json(&input::json(path)?).with_context(|| input::name_of(Some(path)))
+pub(crate) fn read_context(path: &Path) -> Result<PromptContext> {
+    PromptContext::from_json(&input::read_json(path)?).with_context(|| input::display_name(Some(path)))
 }
 
-fn text(path: Option<&Path>) -> Result<String> {
-    let bytes = input::read(path)?;
-    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", input::name_of(path)))
+fn read_text(path: Option<&Path>) -> Result<String> {
+    let bytes = input::read_text(path)?;
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", input::display_name(path)))
 }
 
-fn tell(name: &str, migrated: &Migrated) {
+fn print_warnings(name: &str, migrated: &MigratedText) {
     for warning in &migrated.warnings {
         let (line, column) = (warning.line, warning.column);
-        complain(&format!("{name}:{line}:{column}: warning: {}: {}", warning.code, warning.message));
+        print_line(&format!("{name}:{line}:{column}: warning: {}: {}", warning.code, warning.message));
     }
 }
 
 /// Prints a line on standard error, which may be closed.
-fn complain(line: &str) {
-    let line: String = line.chars().map(output::visible).collect();
+fn print_line(line: &str) {
+    let line: String = line.chars().map(output::visible_char).collect();
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-fn print(text: &str) -> Result<()> {
+fn print_text(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;

@@ -32,84 +32,84 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "Example:\n  printf 'Hello' | tambour decode --from plain\n\n\
     Exit codes: 0 fine; 1 findings of severity error, refused content or a failed run; \
     2 wrong use or a file that cannot be opened.")]
-struct Cli {
+struct CommandLine {
     #[command(subcommand)]
-    command: Command,
+    command: TopCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Decode(decode::Args),
-    Check(check::Args),
-    Repair(repair::Args),
-    Rules(rules::Args),
-    Json(json::Args),
+enum TopCommand {
+    Decode(decode::DecodeCommand),
+    Check(check::CheckCommand),
+    Repair(repair::RepairCommand),
+    Rules(rules::RulesCommand),
+    Json(json::JsonCommand),
     #[command(subcommand)]
-    Prompt(prompt::Command),
-    Import(import::Args),
-    Sanitize(sanitize::Args),
+    Prompt(prompt::PromptCommand),
+    Import(import::ImportCommand),
+    Sanitize(sanitize::SanitizeCommand),
     #[command(subcommand)]
-    State(state::Command),
+    State(state::StateCommandLine),
     #[command(subcommand)]
-    Script(script::Command),
-    Run(run::Args),
+    Script(script::ScriptCommand),
+    Run(run::RunCommand),
     #[command(subcommand)]
-    Macros(macros::Command),
+    Macros(macros::MacrosCommand),
     #[command(subcommand)]
-    Contract(contract::Command),
-    Serve(serve::Args),
+    Contract(contract::ContractCommand),
+    Serve(serve::ServeCommand),
     #[cfg(feature = "mcp")]
-    Mcp(mcp::Args),
-    Completions(completions::Args),
+    Mcp(mcp::McpCommand),
+    Completions(completions::CompletionsCommand),
 }
 
 /// Outcome of a command, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum CommandOutcome {
     /// Exit code 0.
-    Fine,
+    Success,
     /// Exit code 1: findings of severity error, refused content or a failed run.
     Refused,
     /// Exit code 2: a file could not be opened or the request was ambiguous; the rest was done.
-    Unclear,
+    UsageError,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> ExitCode {
+impl From<CommandOutcome> for ExitCode {
+    fn from(outcome: CommandOutcome) -> ExitCode {
         ExitCode::from(match outcome {
-            Outcome::Fine => 0,
-            Outcome::Refused => 1,
-            Outcome::Unclear => 2,
+            CommandOutcome::Success => 0,
+            CommandOutcome::Refused => 1,
+            CommandOutcome::UsageError => 2,
         })
     }
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Decode(args) => decode::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Repair(args) => repair::run(&args),
-        Command::Json(args) => json::run(&args),
-        Command::Prompt(command) => prompt::run(&command),
-        Command::Import(args) => import::run(&args),
-        Command::Sanitize(args) => sanitize::run(&args),
-        Command::State(command) => state::run(&command),
-        Command::Script(command) => script::run(&command),
-        Command::Run(args) => run::run(&args),
-        Command::Macros(command) => macros::run(&command),
-        Command::Rules(args) => rules::run(&args),
-        Command::Contract(command) => contract::run(&command),
-        Command::Serve(args) => serve::run(&args),
+    let done = match CommandLine::parse().command {
+        TopCommand::Decode(args) => decode::run(&args),
+        TopCommand::Check(args) => check::run(&args),
+        TopCommand::Repair(args) => repair::run(&args),
+        TopCommand::Json(args) => json::run(&args),
+        TopCommand::Prompt(command) => prompt::run(&command),
+        TopCommand::Import(args) => import::run(&args),
+        TopCommand::Sanitize(args) => sanitize::run(&args),
+        TopCommand::State(command) => state::run(&command),
+        TopCommand::Script(command) => script::run(&command),
+        TopCommand::Run(args) => run::run(&args),
+        TopCommand::Macros(command) => macros::run(&command),
+        TopCommand::Rules(args) => rules::run(&args),
+        TopCommand::Contract(command) => contract::run(&command),
+        TopCommand::Serve(args) => serve::run(&args),
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => mcp::run(&args),
-        Command::Completions(args) => completions::run(&args),
+        TopCommand::Mcp(args) => mcp::run(&args),
+        TopCommand::Completions(args) => completions::run(&args),
     };
     match done {
         Ok(outcome) => outcome.into(),
         // The reader of the output closed it, which is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            output::print_error(&format!("{error:#}"));
             ExitCode::from(2)
         }
     }

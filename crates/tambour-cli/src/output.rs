@@ -5,39 +5,39 @@ use std::io::{self, IsTerminal, Write};
 use tambour::{Finding, Severity};
 
 /// Prints an error message on standard error.
-pub(crate) fn complain(message: &str) {
+pub(crate) fn print_error(message: &str) {
     // A failed write cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "tambour: {message}");
 }
 
 /// Writes lines to standard error.
-pub(crate) fn note(lines: &str) {
+pub(crate) fn print_note(lines: &str) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
 /// Returns whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
-pub(crate) fn coloured(stream: &impl IsTerminal) -> bool {
+pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     stream.is_terminal() && !refused && !dumb
 }
 
 /// Width of the terminal, if standard output is one.
-pub(crate) fn columns() -> Option<u16> {
+pub(crate) fn terminal_width() -> Option<u16> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }
 
 /// Formats a finding in one line: place, severity, rule and code, message, repair.
-pub(crate) fn line(name: &str, finding: &Finding) -> String {
+pub(crate) fn finding_line(name: &str, finding: &Finding) -> String {
     let Finding { rule, code, severity, line, column, message, repair, .. } = finding;
-    let severity = word(*severity);
+    let severity = severity_name(*severity);
     let repair = repair.as_deref().map(|repair| format!(" ({repair})")).unwrap_or_default();
     let line = format!("{name}:{line}:{column}: {severity}: {rule} {code}: {message}{repair}");
-    line.chars().map(visible).collect()
+    line.chars().map(visible_char).collect()
 }
 
 /// Public name of a severity.
-pub(crate) fn word(severity: Severity) -> &'static str {
+pub(crate) fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -47,7 +47,7 @@ pub(crate) fn word(severity: Severity) -> &'static str {
 
 /// Replaces characters that control the terminal or the writing direction by pictures or U+FFFD, since texts
 /// come from models.
-pub(crate) fn visible(c: char) -> char {
+pub(crate) fn visible_char(c: char) -> char {
     match c {
         '\t' => ' ',
         '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{FFFD}'),

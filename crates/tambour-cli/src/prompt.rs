@@ -8,31 +8,31 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use tambour_prompt::jinja::{Budget, Engine};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 
-pub(crate) use render::prompt;
+pub(crate) use render::skein_from_import;
 
 /// Prompts and their templates
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  \
     echo 'blocks: [{tag: a, text: Hi}]' | tambour prompt render -")]
-pub(crate) enum Command {
-    Render(render::Args),
-    Vars(vars::Args),
+pub(crate) enum PromptCommand {
+    Render(render::RenderCommand),
+    Vars(vars::VarsCommand),
 }
 
 /// Longest time for the templates of one prompt.
-const RENDERING: Duration = Duration::from_secs(10);
+const MAX_RENDERING_TIME: Duration = Duration::from_secs(10);
 
 /// Budget of a prompt, with a deadline.
-pub(crate) fn budget(engine: &Engine) -> Budget {
+pub(crate) fn rendering_budget(engine: &Engine) -> Budget {
     let began = Instant::now();
-    Budget::until(engine.limits(), move || began.elapsed() > RENDERING)
+    Budget::with_stop(engine.limits(), move || began.elapsed() > MAX_RENDERING_TIME)
 }
 
-pub(crate) fn run(command: &Command) -> Result<Outcome> {
+pub(crate) fn run(command: &PromptCommand) -> Result<CommandOutcome> {
     match command {
-        Command::Render(args) => render::run(args),
-        Command::Vars(args) => vars::run(args),
+        PromptCommand::Render(args) => render::run(args),
+        PromptCommand::Vars(args) => vars::run(args),
     }
 }

@@ -6,23 +6,23 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
 use tambour::dialect;
-use tambour::event::{Event, Joined};
-use tambour::{End, Finding, Options, Pipeline, Profile};
+use tambour::event::{Event, JoinedEvents};
+use tambour::{Finding, InputEnd, Options, Pipeline, Profile};
 
 use crate::args::{self, OptionArgs, StructureArgs};
 use crate::decode::Finish;
-use crate::input::{self, Input};
-use crate::{Outcome, output};
+use crate::input::{self, InputReader};
+use crate::{CommandOutcome, output};
 
 /// Rewrite a reply so that it passes the strict check; findings go to standard error
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     printf '<thinking><phase id=\"1\">a</thinking><final>b' | tambour repair --from thinkingml\n\n\
     Exit code 1: the answer was replaced by the fallback.")]
-pub(crate) struct Args {
+pub(crate) struct RepairCommand {
     /// Dialect of the reply
     #[arg(long, value_name = "DIALECT", default_value = dialect::AUTO,
-        value_parser = PossibleValuesParser::new(args::dialects()))]
+        value_parser = PossibleValuesParser::new(args::dialect_values()))]
     from: String,
     #[command(flatten)]
     options: OptionArgs,
@@ -35,74 +35,76 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let options = args.options.structured(Profile::Lenient, args.structure.structure.as_deref())?;
+pub(crate) fn run(args: &RepairCommand) -> Result<CommandOutcome> {
+    let options =
+        args.options.options_with_structure(Profile::Lenient, args.structure.structure.as_deref())?;
     let from = args.structure.dialect(Some(&args.from), "--from")?.unwrap_or(&args.from);
-    let mut input = Input::open(args.file.as_deref())?;
-    let mut repair = Repair::new(from, &options)?;
-    while let Some(bytes) = input.next()? {
+    let mut input = InputReader::open(args.file.as_deref())?;
+    let mut repair = ReplyRepair::new(from, &options)?;
+    while let Some(bytes) = input.next_bytes()? {
         repair.push(bytes);
     }
-    let Repaired { written, findings, failure, outcome } = repair.finish(&args.finish.end())?;
+    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&args.finish.to_end())?;
 
-    let name = input::name_of(args.file.as_deref());
-    let findings: String = findings.iter().map(|finding| output::line(&name, finding) + "\n").collect();
+    let name = input::display_name(args.file.as_deref());
+    let findings: String =
+        findings.iter().map(|finding| output::finding_line(&name, finding) + "\n").collect();
     // Standard error may be closed; the reply is still printed.
     let _ = io::stderr().write_all(findings.as_bytes());
     if let Some(message) = failure {
-        output::complain(&format!("{name}: {message}"));
+        output::print_error(&format!("{name}: {message}"));
     }
     let mut stdout = io::stdout();
-    stdout.write_all(written.as_bytes())?;
+    stdout.write_all(reply.as_bytes())?;
     stdout.flush()?;
     Ok(outcome)
 }
 
 /// Repair of one reply, under way.
-pub(crate) struct Repair {
+pub(crate) struct ReplyRepair {
     pipeline: Pipeline,
-    read: Joined,
+    reading: JoinedEvents,
 }
 
 /// Result of a repair.
-pub(crate) struct Repaired {
+pub(crate) struct RepairedReply {
     /// Repaired reply; empty after a failure.
-    pub(crate) written: String,
+    pub(crate) reply: String,
     pub(crate) findings: Vec<Finding>,
     /// Reason for a missing reply.
     pub(crate) failure: Option<String>,
     /// `Refused` when the answer is missing or was replaced by the fallback.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CommandOutcome,
 }
 
-impl Repair {
-    pub(crate) fn new(from: &str, options: &Options) -> Result<Repair> {
+impl ReplyRepair {
+    pub(crate) fn new(from: &str, options: &Options) -> Result<ReplyRepair> {
         // Text that a dialect keeps outside its contract, such as a draft, is part of the reply.
         let pipeline = Pipeline::new(from, options)?.with_extensions(true);
-        Ok(Repair { pipeline, read: Joined::default() })
+        Ok(ReplyRepair { pipeline, reading: JoinedEvents::default() })
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.pipeline.push(bytes, &mut self.read);
+        self.pipeline.push(bytes, &mut self.reading);
     }
 
     /// Ends the reply. Unfinished parts of a truncated one do not act in the written reply.
-    pub(crate) fn finish(mut self, end: &End) -> Result<Repaired> {
-        let Repair { pipeline, read } = &mut self;
-        pipeline.finish(end, read);
-        let (outcome, failure) = match read.events.last() {
+    pub(crate) fn finish(mut self, end: &InputEnd) -> Result<RepairedReply> {
+        let ReplyRepair { pipeline, reading } = &mut self;
+        pipeline.finish(end, reading);
+        let (outcome, failure) = match reading.events.last() {
             Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
-                (Outcome::Fine, None)
+                (CommandOutcome::Success, None)
             }
-            Some(Event::Error(failure)) => (Outcome::Refused, Some(failure.message.to_string())),
-            _ => (Outcome::Refused, None),
+            Some(Event::Error(failure)) => (CommandOutcome::Refused, Some(failure.message.to_string())),
+            _ => (CommandOutcome::Refused, None),
         };
-        let written = if failure.is_none() {
-            let written = pipeline.written(&read.events);
+        let reply = if failure.is_none() {
+            let written = pipeline.rewrite(&reading.events);
             written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?
         } else {
             String::new()
         };
-        Ok(Repaired { written, findings: std::mem::take(&mut read.findings), failure, outcome })
+        Ok(RepairedReply { reply, findings: std::mem::take(&mut reading.findings), failure, outcome })
     }
 }

@@ -4,38 +4,38 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use comfy_table::{ContentArrangement, Table, presets};
-use tambour::finding::{Level, Rule};
-use tambour_prompt::catalogue::{self, Listed};
+use tambour::finding::{Rule, RuleLevel};
+use tambour_prompt::catalogue::{self, CatalogueEntry};
 
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// List all rules, or explain one with a broken and a correct example
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  tambour rules\n  tambour rules T-032\n  tambour rules final_missing")]
-pub(crate) struct Args {
+pub(crate) struct RulesCommand {
     /// Row of the specification, such as T-032, or code of a finding, such as final_missing
     id: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &RulesCommand) -> Result<CommandOutcome> {
     let text = match &args.id {
-        None => table(),
+        None => format_table(),
         Some(id) => {
-            let found: Vec<Listed> = catalogue::find(id).collect();
+            let found: Vec<CatalogueEntry> = catalogue::find(id).collect();
             if found.is_empty() {
-                anyhow::bail!("{}", unknown(id));
+                anyhow::bail!("{}", unknown_rule_message(id));
             }
-            found.into_iter().map(explained).collect::<Vec<_>>().join("\n")
+            found.into_iter().map(explain_rule).collect::<Vec<_>>().join("\n")
         }
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(Outcome::Fine)
+    Ok(CommandOutcome::Success)
 }
 
-fn table() -> String {
+fn format_table() -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["code", "rows", "level", "dialect", "title"]);
-    match output::columns() {
+    match output::terminal_width() {
         Some(columns) => {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.max(60));
         }
@@ -44,8 +44,8 @@ fn table() -> String {
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    for Listed { owner, rule, .. } in catalogue::all() {
-        table.add_row([rule.code, &rule.rows.join(" "), level(rule), owner, rule.title]);
+    for CatalogueEntry { owner, rule, .. } in catalogue::all() {
+        table.add_row([rule.code, &rule.rows.join(" "), level_name(rule), owner, rule.title]);
     }
     if let Some(column) = table.column_mut(0) {
         column.set_padding((0, 1));
@@ -53,39 +53,39 @@ fn table() -> String {
     table.trim_fmt() + "\n"
 }
 
-fn explained(Listed { owner, rule, .. }: Listed) -> String {
+fn explain_rule(CatalogueEntry { owner, rule, .. }: CatalogueEntry) -> String {
     let Rule { code, rows, title, broken, correct, .. } = rule;
     format!(
         "{code}  ({}, {}, {owner})\n{title}\n\n{}Broken:\n{}\nCorrect:\n{}",
         rows.join(" "),
-        level(rule),
-        read_with(rule),
-        indented(broken),
-        indented(correct),
+        level_name(rule),
+        settings_note(rule),
+        indent_text(broken),
+        indent_text(correct),
     )
 }
 
 /// Describes the settings under which the examples of a rule are read; empty for the defaults.
-fn read_with(rule: &Rule) -> String {
+fn settings_note(rule: &Rule) -> String {
     match rule.with {
         [] => String::new(),
-        with => format!("Read with:\n{}\n", with.iter().map(|pair| indented(pair)).collect::<String>()),
+        with => format!("Read with:\n{}\n", with.iter().map(|pair| indent_text(pair)).collect::<String>()),
     }
 }
 
-fn indented(text: &str) -> String {
+fn indent_text(text: &str) -> String {
     text.lines().map(|line| format!("    {line}").trim_end().to_owned() + "\n").collect()
 }
 
-fn level(rule: &Rule) -> &'static str {
+fn level_name(rule: &Rule) -> &'static str {
     match rule.level {
-        Level::Must => "must",
-        Level::Should => "should",
-        Level::Info => "info",
+        RuleLevel::Must => "must",
+        RuleLevel::Should => "should",
+        RuleLevel::Info => "info",
     }
 }
 
-fn unknown(id: &str) -> String {
+fn unknown_rule_message(id: &str) -> String {
     let close = catalogue::close(id);
     let hint = if close.is_empty() {
         "`tambour rules` lists all".to_owned()

@@ -12,19 +12,22 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::{Map, Value, json};
 use tambour::event::{Extension, Failure, FinishReason};
 use tambour::options::{Language, Texts};
-use tambour::{End, Event, Finding, Options, Sink};
+use tambour::{Event, Finding, InputEnd, Options, Sink};
 use tambour_prompt::dialogue::script_test::{
-    Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
+    ExpectedTurn, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
 };
-use tambour_prompt::dialogue::{Call, CallKind, Dialogue, Env, Reply, Settings, Status, Turn, Want};
+use tambour_prompt::dialogue::{
+    Dialogue, DialogueEnv, DialogueRequest, DialogueSettings, DialogueStatus, DialogueTurn, ModelCall,
+    ModelReply, ReplyKind,
+};
 use tambour_prompt::script::Script;
-use tambour_prompt::template::Files;
+use tambour_prompt::template::TemplateFiles;
 use tambour_server::Config;
-use tambour_server::upstream::{Ask, Item, Message, Upstream};
+use tambour_server::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
-use crate::script::{TemplateArgs, line, read};
-use crate::{Outcome, input, output};
-use screen::Screen;
+use crate::script::{TemplateArgs, problem_line, read_script};
+use crate::{CommandOutcome, input, output};
+use screen::DialogueScreen;
 
 /// Run a dialogue of a script in the terminal
 #[derive(clap::Args)]
@@ -33,7 +36,7 @@ use screen::Screen;
     The model speaks first, or with --user-first you do; each line is what you say, and `= ` asks for the answer to a form. `/info` shows where the dialogue \
     stands and how much was understood, `/quit` ends it. Exit code 1: the dialogue failed.\n\n\
     `--test` runs tests of scripts without a model, as `--save-test` and the studio write them. Exit code 1: something differs.")]
-pub(crate) struct Args {
+pub(crate) struct RunCommand {
     /// Script; with --test, default: the script of each test
     #[arg(required_unless_present = "tests")]
     script: Option<PathBuf>,
@@ -47,8 +50,8 @@ pub(crate) struct Args {
     #[arg(long = "test", value_name = "FILE", num_args = 1.., conflicts_with_all = ["session", "start", "upstream", "variables", "user_first", "transcript", "save_test"])]
     tests: Vec<PathBuf>,
     /// Format of test results
-    #[arg(long, value_enum, default_value_t = script_tests::Format::Pretty, requires = "tests")]
-    format: script_tests::Format,
+    #[arg(long, value_enum, default_value_t = script_tests::TestReportFormat::Pretty, requires = "tests")]
+    format: script_tests::TestReportFormat,
     /// Also write test results to this file, as JUnit XML
     #[arg(long, value_name = "FILE", requires = "tests")]
     junit: Option<PathBuf>,
@@ -63,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "upstream")]
     model: Option<String>,
     /// Set a variable, overriding the value in the script; may be repeated
-    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = variable)]
+    #[arg(long = "variable", value_name = "NAME=VALUE", value_parser = parse_variable)]
     variables: Vec<(String, Value)>,
     /// Let the user begin instead of the model
     #[arg(long)]
@@ -76,31 +79,31 @@ pub(crate) struct Args {
 }
 
 /// Parses `NAME=VALUE`; a value that is JSON is read as JSON.
-fn variable(text: &str) -> Result<(String, Value), String> {
+fn parse_variable(text: &str) -> Result<(String, Value), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), given(value))),
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), parse_value(value))),
         _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
 /// Parses a typed text as a value.
-fn given(text: &str) -> Value {
+fn parse_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     let path = match &args.script {
         Some(path) if args.tests.is_empty() => path,
         _ => return script_tests::run(args),
     };
-    let files = args.templates.files()?;
+    let files = args.templates.template_files()?;
     let language: Language = args.templates.language.into();
-    let (script, problems) = read(path, &files, language)?;
-    let name = input::name_of(Some(path));
+    let (script, problems) = read_script(path, &files, language)?;
+    let name = input::display_name(Some(path));
     for problem in &problems {
-        output::complain(&line(&name, problem));
+        output::print_error(&problem_line(&name, problem));
     }
-    let Some(script) = script else { return Ok(Outcome::Refused) };
+    let Some(script) = script else { return Ok(CommandOutcome::Refused) };
     let variables: Map<String, Value> = args.variables.iter().cloned().collect();
     let session = args.session.as_deref();
     let dialogue = match &args.start {
@@ -111,24 +114,24 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     (test.session, test.start, test.variables) = (args.session.clone(), args.start.clone(), variables);
     test.language = Some(language);
     if let Some(file) = &args.save_test {
-        test.script = Some(seen_from(path, file));
+        test.script = Some(relative_script_path(path, file));
     }
-    let mut settings = Settings::default();
-    settings.texts = Texts::of(language);
+    let mut settings = DialogueSettings::default();
+    settings.texts = Texts::from_language(language);
     let mut options = Options::default();
     options.texts = settings.texts.clone();
     let transcript = match &args.transcript {
         Some(path) => Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
         None => None,
     };
-    let upstream = upstream(args)?;
+    let upstream = open_upstream(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
-    let mut run = Run {
+    let mut run = TerminalRun {
         test,
-        begun: TestTurn::default(),
+        current_turn: TestTurn::default(),
         script,
         files,
         settings,
@@ -136,13 +139,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
         upstream,
         dialogue,
         transcript,
-        screen: Screen::new(language),
+        screen: DialogueScreen::new(language),
     };
-    let outcome = runtime.block_on(run.talk(args.user_first))?;
+    let outcome = runtime.block_on(run.run_turns(args.user_first))?;
     if let Some(file) = &args.save_test {
         if run.test.turns.is_empty() {
             let file = file.display();
-            output::complain(&format!(
+            output::print_error(&format!(
                 "{file} is not written: the run had no turn, and a test without one cannot fail"
             ));
             return Ok(outcome);
@@ -153,20 +156,20 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// Path of a script relative to the folder of the test in `file`.
-fn seen_from(script: &Path, file: &Path) -> String {
+fn relative_script_path(script: &Path, file: &Path) -> String {
     let folder = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()
     };
     let seen = match (folder(script), folder(file), script.file_name()) {
-        (Some(of_script), Some(of_file), Some(name)) => between(&of_file, &of_script).join(name),
+        (Some(of_script), Some(of_file), Some(name)) => relative_path(&of_file, &of_script).join(name),
         _ => script.to_owned(),
     };
     seen.to_string_lossy().into_owned()
 }
 
 /// Relative path from one folder to another; both are absolute and without links.
-fn between(from: &Path, to: &Path) -> PathBuf {
+fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     if shared == 0 {
         // Folders on different drives have no relative path.
@@ -176,7 +179,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
     up.chain(to.components().skip(shared)).collect()
 }
 
-fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
+fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
     let mut config = match &args.upstream {
         None => Config::load(None, std::env::vars())?,
         Some(_) => Config::default(),
@@ -189,72 +192,75 @@ fn upstream(args: &Args) -> Result<std::sync::Arc<Upstream>> {
         };
         config.add_upstream(&given, args.model.clone()).map_err(|error| anyhow!("--upstream: {error}"))?;
     }
-    Ok(Upstream::of_config(&config)?)
+    Ok(Upstream::from_config(&config)?)
 }
 
-struct Run {
+struct TerminalRun {
     /// Test recorded from the run so far.
     test: ScriptTest,
     /// Turn under way.
-    begun: TestTurn,
+    current_turn: TestTurn,
     script: Script,
-    files: Files,
-    settings: Settings,
+    files: TemplateFiles,
+    settings: DialogueSettings,
     options: Options,
     upstream: std::sync::Arc<Upstream>,
     dialogue: Dialogue,
     transcript: Option<File>,
-    screen: Screen,
+    screen: DialogueScreen,
 }
 
-impl Run {
+impl TerminalRun {
     /// Runs turns until the dialogue is over or the input ends.
-    async fn talk(&mut self, mut user_first: bool) -> Result<Outcome> {
+    async fn run_turns(&mut self, mut user_first: bool) -> Result<CommandOutcome> {
         let mut lines = io::stdin().lock().lines();
         let mut said: Option<String> = None;
         if !user_first {
-            self.change(|dialogue, env| dialogue.input(None, env))
+            self.update_dialogue(|dialogue, env| dialogue.input(None, env))
                 .map_err(|refusal| anyhow!("{}", refusal.code()))?;
         }
         loop {
             // A user who begins the dialogue types before the first turn.
             let waits = std::mem::take(&mut user_first);
-            let turn = if waits { self.dialogue.turn(&self.script) } else { self.turn(said.take()).await? };
+            let turn =
+                if waits { self.dialogue.turn(&self.script) } else { self.run_turn(said.take()).await? };
             match turn.status {
-                Status::Completed => {
-                    self.screen.over(&turn)?;
-                    return Ok(Outcome::Fine);
+                DialogueStatus::Completed => {
+                    self.screen.print_end(&turn)?;
+                    return Ok(CommandOutcome::Success);
                 }
-                Status::Failed => return Ok(Outcome::Refused),
+                DialogueStatus::Failed => return Ok(CommandOutcome::Refused),
                 _ => {}
             }
             if turn.continues && turn.success && !waits {
-                self.change(|dialogue, env| drop(dialogue.input(None, env)));
+                self.update_dialogue(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
-            let awaited = match self.change(Dialogue::next) {
-                Want::Answer { call_id } => Some(call_id),
+            let awaited = match self.update_dialogue(Dialogue::next) {
+                DialogueRequest::Answer { call_id } => Some(call_id),
                 _ => None,
             };
             loop {
-                self.screen.prompt(awaited.is_some())?;
+                self.screen.print_prompt(awaited.is_some())?;
                 let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
-                    output::complain("the input has ended before the dialogue");
-                    return Ok(if turn.success { Outcome::Fine } else { Outcome::Refused });
+                    output::print_error("the input has ended before the dialogue");
+                    return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Refused });
                 };
                 match (line.trim(), &awaited) {
-                    ("/quit", _) => return Ok(Outcome::Fine),
-                    ("/info", _) => self.screen.info(&self.dialogue.turn(&self.script), &self.dialogue)?,
+                    ("/quit", _) => return Ok(CommandOutcome::Success),
+                    ("/info", _) => {
+                        self.screen.print_position(&self.dialogue.turn(&self.script), &self.dialogue)?
+                    }
                     (line, Some(call_id)) => {
-                        let value = if line.is_empty() { Value::Null } else { given(line) };
-                        self.begun.answer = Some(TestAnswer { value: value.clone() });
-                        self.change(|dialogue, env| drop(dialogue.answer(call_id, value, env)));
+                        let value = if line.is_empty() { Value::Null } else { parse_value(line) };
+                        self.current_turn.answer = Some(TestAnswer { value: value.clone() });
+                        self.update_dialogue(|dialogue, env| drop(dialogue.answer(call_id, value, env)));
                         said = Some(line.to_owned());
                         break;
                     }
                     (line, None) => {
-                        self.change(|dialogue, env| drop(dialogue.input(Some(line), env)));
-                        self.begun.text = Some(line.to_owned()).filter(|line| !line.is_empty());
+                        self.update_dialogue(|dialogue, env| drop(dialogue.input(Some(line), env)));
+                        self.current_turn.text = Some(line.to_owned()).filter(|line| !line.is_empty());
                         said = Some(line.to_owned());
                         break;
                     }
@@ -263,45 +269,51 @@ impl Run {
         }
     }
 
-    fn env(&self) -> Env<'_> {
+    fn environment(&self) -> DialogueEnv<'_> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Env { script: &self.script, templates: &self.files, now, settings: &self.settings, hooks: &() }
+        DialogueEnv {
+            script: &self.script,
+            templates: &self.files,
+            now,
+            settings: &self.settings,
+            hooks: &(),
+        }
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
+    fn update_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
-        let changed = change(&mut dialogue, &self.env());
+        let changed = change(&mut dialogue, &self.environment());
         self.dialogue = dialogue;
         changed
     }
 
     /// Runs the model until the dialogue waits for input.
-    async fn turn(&mut self, said: Option<String>) -> Result<Turn> {
+    async fn run_turn(&mut self, said: Option<String>) -> Result<DialogueTurn> {
         let mut calls: Vec<Value> = Vec::new();
         let mut events: Vec<Extension> = Vec::new();
         loop {
-            match self.change(Dialogue::next) {
-                Want::Call(call) => calls.push(self.call(&call).await?),
-                Want::Event(event) => {
-                    self.screen.request(&event)?;
+            match self.update_dialogue(Dialogue::next) {
+                DialogueRequest::Call(call) => calls.push(self.call_model(&call).await?),
+                DialogueRequest::Event(event) => {
+                    self.screen.print_request(&event)?;
                     events.push(*event);
                 }
                 _ => break,
             }
         }
         let turn = self.dialogue.turn(&self.script);
-        let mut begun = std::mem::take(&mut self.begun);
-        begun.expect = Expected::of(&turn);
+        let mut begun = std::mem::take(&mut self.current_turn);
+        begun.expect = ExpectedTurn::from_turn(&turn);
         // The message follows from the recorded reply.
         begun.expect.ai_message = None;
         self.test.turns.push(begun);
         for notice in &turn.notices {
-            output::complain(&notice.message);
+            output::print_error(&notice.message);
         }
         if let Some(failure) = &turn.error {
-            let again = if turn.status == Status::Failed { "" } else { "; an empty line asks again" };
-            output::complain(&format!("{}: {}{again}", failure.code, failure.message));
+            let again = if turn.status == DialogueStatus::Failed { "" } else { "; an empty line asks again" };
+            output::print_error(&format!("{}: {}{again}", failure.code, failure.message));
         }
         if let Some(file) = &mut self.transcript {
             let line = json!({ "said": said, "turn": turn, "calls": calls, "events": events });
@@ -311,14 +323,14 @@ impl Run {
     }
 
     /// Calls the model and prints its message as it arrives.
-    async fn call(&mut self, call: &Call) -> Result<Value> {
+    async fn call_model(&mut self, call: &ModelCall) -> Result<Value> {
         for warning in &call.warnings {
             if call.round == 1 && call.attempt == 0 {
-                output::complain(&format!("{}: {}", call.template_id, warning.message));
+                output::print_error(&format!("{}: {}", call.template_id, warning.message));
             }
         }
         let started = Instant::now();
-        let Answered { reply, held, raw, finish, usage } = self.ask(call).await?;
+        let ModelAnswer { reply, held_text, raw, finish, usage } = self.ask_model(call).await?;
         let mut record = json!({
             "kind": call.kind.name(),
             "path": call.path,
@@ -334,17 +346,17 @@ impl Run {
         match reply {
             Ok(mut reply) => {
                 // Printed text cannot be taken back.
-                reply.delivered = self.screen.is_writing();
-                self.begun.replies.push(TestReply {
+                reply.is_delivered = self.screen.is_writing();
+                self.current_turn.replies.push(TestReply {
                     finish_reason: finish.filter(|reason| *reason != FinishReason::Stop),
-                    delivered: reply.delivered && reply.unreadable.is_some(),
-                    ..TestReply::of(raw)
+                    delivered: reply.is_delivered && reply.unreadable_reason.is_some(),
+                    ..TestReply::from_text(raw)
                 });
-                let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
-                if !came.asked_again && came.failure.is_none() && !held.is_empty() {
-                    self.screen.text(&held)?;
+                let came = self.update_dialogue(|dialogue, env| dialogue.reply(call, &reply, env));
+                if !came.asked_again && came.failure.is_none() && !held_text.is_empty() {
+                    self.screen.print_text(&held_text)?;
                 }
-                self.screen.ends_message()?;
+                self.screen.end_message()?;
                 record["findings"] = json!(reply.findings);
                 record["exit_decision"] = json!(came.exit_decision);
                 record["assigned"] = json!(came.assigned);
@@ -354,28 +366,28 @@ impl Run {
             }
             Err(failure) => {
                 let error = TestFailure { code: failure.code.to_string(), message: failure.message.clone() };
-                self.begun.replies.push(TestReply { error: Some(error), ..TestReply::default() });
-                self.screen.ends_message()?;
+                self.current_turn.replies.push(TestReply { error: Some(error), ..TestReply::default() });
+                self.screen.end_message()?;
                 record["error"] = json!(failure);
-                self.change(|dialogue, env| dialogue.fail(failure, env));
+                self.update_dialogue(|dialogue, env| dialogue.fail(failure, env));
             }
         }
         Ok(record)
     }
 
-    async fn ask(&mut self, call: &Call) -> Result<Answered> {
+    async fn ask_model(&mut self, call: &ModelCall) -> Result<ModelAnswer> {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
-        let mut ask = Ask {
+        let mut ask = ModelRequest {
             messages: messages.collect(),
             dialect: call.kind.name().to_owned(),
-            round: matches!(call.kind, CallKind::Say { .. }).then_some((call.round, self.options.texts.language)),
+            round: matches!(call.kind, ReplyKind::Say { .. }).then_some((call.round, self.options.texts.language)),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             response_format: call.schema(&self.options).map(|schema| {
                 json!({"type": "json_schema", "json_schema": {"name": "reply", "strict": true, "schema": schema}})
             }),
-            ..Ask::default()
+            ..ModelRequest::default()
         };
         let mut reader = call.reader(&self.options);
         let (mut raw, mut usage) = (String::new(), Value::Null);
@@ -390,36 +402,42 @@ impl Run {
         let mut reply = match opened {
             Ok(reply) => reply,
             Err(failure) => {
-                return Ok(Answered { reply: Err(failure), held: String::new(), raw, finish: None, usage });
+                return Ok(ModelAnswer {
+                    reply: Err(failure),
+                    held_text: String::new(),
+                    raw,
+                    finish: None,
+                    usage,
+                });
             }
         };
-        let mut shown = Shown { screen: &mut self.screen, held: None, wrong: None };
+        let mut shown = MessagePrinter { screen: &mut self.screen, held_text: None, error: None };
         let mut items = Vec::new();
         loop {
             reply.next(&mut items).await;
             for item in items.drain(..) {
                 match item {
-                    Item::Text(text) => {
+                    ReplyItem::Text(text) => {
                         raw.push_str(&text);
                         reader.push(&text, &mut shown);
                     }
-                    Item::Reasoning(text) => reader.reasoning(&text, &mut shown),
+                    ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut shown),
                     // A round offers no tools.
-                    Item::Call(_) => {}
-                    Item::Usage(given) => usage = given,
-                    Item::End(end) => {
+                    ReplyItem::Call(_) => {}
+                    ReplyItem::Usage(given) => usage = given,
+                    ReplyItem::End(end) => {
                         // Further text may replace the answer and be asked for again, so it is held.
-                        shown.held = (!shown.screen.is_writing()).then(String::new);
+                        shown.held_text = (!shown.screen.is_writing()).then(String::new);
                         let reply = reader.finish(&end, &mut shown);
                         let finish = match end {
-                            End::Finished(reason) | End::Incomplete(reason) => Some(reason),
-                            End::Unknown => Some(FinishReason::Length),
+                            InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(reason),
+                            InputEnd::WithoutReason => Some(FinishReason::Length),
                             _ => None,
                         };
-                        let held = shown.held.unwrap_or_default();
-                        return match shown.wrong {
+                        let held_text = shown.held_text.unwrap_or_default();
+                        return match shown.error {
                             Some(error) => Err(error.into()),
-                            None => Ok(Answered { reply, held, raw, finish, usage }),
+                            None => Ok(ModelAnswer { reply, held_text, raw, finish, usage }),
                         };
                     }
                 }
@@ -429,10 +447,10 @@ impl Run {
 }
 
 /// Result of one model call.
-struct Answered {
-    reply: Result<Reply, Failure>,
+struct ModelAnswer {
+    reply: Result<ModelReply, Failure>,
     /// Text that was not printed yet.
-    held: String,
+    held_text: String,
     raw: String,
     /// Finish reason, if the reply ended.
     finish: Option<FinishReason>,
@@ -440,21 +458,21 @@ struct Answered {
 }
 
 /// Sink that prints the text of the message.
-struct Shown<'a> {
-    screen: &'a mut Screen,
+struct MessagePrinter<'a> {
+    screen: &'a mut DialogueScreen,
     /// Held text, when nothing is printed.
-    held: Option<String>,
-    wrong: Option<io::Error>,
+    held_text: Option<String>,
+    error: Option<io::Error>,
 }
 
-impl Sink for Shown<'_> {
+impl Sink for MessagePrinter<'_> {
     fn event(&mut self, event: Event<'_>) {
         let Event::FinalDelta { text } = event else { return };
-        match &mut self.held {
+        match &mut self.held_text {
             Some(held) => held.push_str(&text),
             None => {
-                if let Err(error) = self.screen.text(&text) {
-                    self.wrong.get_or_insert(error);
+                if let Err(error) = self.screen.print_text(&text) {
+                    self.error.get_or_insert(error);
                 }
             }
         }

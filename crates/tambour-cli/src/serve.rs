@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use tambour_server::{Config, ConfigError, Server, StartError, logs};
 
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// Start the server; the first line of the output is `listening on http://ADDRESS`
 #[derive(clap::Args, Clone)]
 #[command(after_help = "Example:\n  tambour serve --listen 127.0.0.1:0 --upstream demo --print-config\n\n\
     Flags go before TAMBOUR_* variables, these before the configuration file.")]
-pub(crate) struct Args {
+pub(crate) struct ServeCommand {
     /// Configuration file; default: `tambour.toml` in this folder, if it exists
     #[arg(long, value_name = "FILE", env = "TAMBOUR_CONFIG")]
     config: Option<PathBuf>,
@@ -40,11 +40,11 @@ pub(crate) struct Args {
     print_config: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let config = args.config()?;
+pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
+    let config = args.build_config()?;
     if args.print_config {
-        print!("{}", config.masked());
-        return Ok(Outcome::Fine);
+        print!("{}", config.to_masked_toml());
+        return Ok(CommandOutcome::Success);
     }
     logs::start(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -54,42 +54,42 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
     let reload = args.clone();
     runtime.block_on(async {
         let server = match Server::start(config).await {
-            Ok(server) => server.reloading(move || reload.config()),
+            Ok(server) => server.with_reload(move || reload.build_config()),
             // A configuration error is a usage error, like an unknown flag.
             Err(StartError::Config(error)) => return Err(error.into()),
             Err(error @ StartError::Unprotected(_)) => return Err(error.into()),
             Err(error) => {
-                output::complain(&error.to_string());
-                return Ok(Outcome::Refused);
+                output::print_error(&error.to_string());
+                return Ok(CommandOutcome::Refused);
             }
         };
         // A supervisor may send a signal as soon as it reads the line below.
-        let mut signals = Signals::new()?;
+        let mut signals = StopSignals::new()?;
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "listening on http://{}", server.address())?;
         stdout.flush()?;
         drop(stdout);
         let stop = async {
-            signals.next().await;
+            signals.wait_next().await;
             // A second signal ends the server at once.
             tokio::spawn(async move {
-                signals.next().await;
+                signals.wait_next().await;
                 std::process::exit(130);
             });
         };
         match server.serve(stop).await {
-            Ok(()) => Ok(Outcome::Fine),
+            Ok(()) => Ok(CommandOutcome::Success),
             Err(broken) => {
-                output::complain(&broken.to_string());
-                Ok(Outcome::Refused)
+                output::print_error(&broken.to_string());
+                Ok(CommandOutcome::Refused)
             }
         }
     })
 }
 
-impl Args {
+impl ServeCommand {
     /// Reads file and environment, then applies the flags.
-    fn config(&self) -> Result<Config, ConfigError> {
+    fn build_config(&self) -> Result<Config, ConfigError> {
         let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
         if let Some(listen) = self.listen {
             config.listen = listen;
@@ -99,7 +99,7 @@ impl Args {
         }
         if let Some(database) = &self.database {
             config.database = Some(database.clone());
-            config.given_by("database", "--database");
+            config.note_source("database", "--database");
         }
         config.accept_loss = self.accept_loss;
         if let Some(upstream) = &self.upstream {
@@ -110,14 +110,14 @@ impl Args {
             let said = |error| ConfigError(format!("{source}: {error}"));
             config.add_upstream(upstream, self.model.clone()).map_err(said)?;
             let name = upstream.split_once('=').map_or(upstream.as_str(), |(kind, _)| kind);
-            config.given_by(&format!("upstreams.{name}"), source);
+            config.note_source(&format!("upstreams.{name}"), source);
         }
         Ok(config)
     }
 }
 
 /// Interrupt and terminate signals; none is lost while an earlier one is handled.
-struct Signals {
+struct StopSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -125,18 +125,18 @@ struct Signals {
 }
 
 #[cfg(unix)]
-impl Signals {
-    fn new() -> Result<Signals> {
+impl StopSignals {
+    fn new() -> Result<StopSignals> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).context("signals cannot be listened to");
-        Ok(Signals {
+        Ok(StopSignals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
         })
     }
 
     /// Waits for the next signal.
-    async fn next(&mut self) {
+    async fn wait_next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -145,10 +145,10 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-impl Signals {
+impl StopSignals {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
-    fn new() -> Result<Signals> {
-        Ok(Signals {})
+    fn new() -> Result<StopSignals> {
+        Ok(StopSignals {})
     }
 
     async fn next(&mut self) {

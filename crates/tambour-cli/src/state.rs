@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use tambour::Profile;
 use tambour::schema::Schema;
 use tambour::span::Place;
-use tambour::state::{ApplyOptions, Operation, Reason, apply, bounded};
+use tambour::state::{ApplyOptions, Operation, RefusalReason, apply, bound_numbers};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::input;
 
 /// The state tree of a conversation
 #[derive(clap::Subcommand)]
 #[command(after_help = "Example:\n  \
     echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json")]
-pub(crate) enum Command {
-    Apply(ApplyArgs),
+pub(crate) enum StateCommandLine {
+    Apply(StateApplyCommand),
 }
 
 /// Apply operations to a state and print the new state; results go to standard error, one JSON object a line
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     echo '{}' >/tmp/s.json; echo '[[\"SET\",\"a\",1]]' | tambour state apply --state /tmp/s.json\n\n\
     Operations are a JSON array of arrays, or the events that `decode --extensions` prints: [\"SET\", path, value], ADD, SUB, MUL and DIV with a number, PUSH with a value, \
     POP and DELETE without. Exit code 1: an operation was refused; the others were applied unless --atomic is given.")]
-pub(crate) struct ApplyArgs {
+pub(crate) struct StateApplyCommand {
     /// JSON file with the state; it is not changed
     #[arg(long, value_name = "FILE")]
     state: PathBuf,
@@ -41,21 +41,21 @@ pub(crate) struct ApplyArgs {
     operations: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: &Command) -> Result<Outcome> {
-    let Command::Apply(args) = command;
+pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
+    let StateCommandLine::Apply(args) = command;
     let given = |path: Option<&Path>| path.is_none_or(|path| path == Path::new(input::STDIN));
     if given(Some(&args.state)) && given(args.operations.as_deref()) {
         bail!("standard input cannot be both the state and the operations");
     }
-    let mut state = read(Some(&args.state))?;
+    let mut state = read_json(Some(&args.state))?;
     let schema = args
         .schema
         .as_deref()
-        .map(|path| Schema::new(read(Some(path))?).with_context(|| input::name_of(Some(path))));
+        .map(|path| Schema::new(read_json(Some(path))?).with_context(|| input::display_name(Some(path))));
     let schema = schema.transpose()?;
     let path = args.operations.as_deref();
-    let operations = operations(path).with_context(|| input::name_of(path))?;
-    let options = ApplyOptions { atomic: args.atomic, schema: schema.as_ref(), ..ApplyOptions::default() };
+    let operations = read_operations(path).with_context(|| input::display_name(path))?;
+    let options = ApplyOptions { is_atomic: args.atomic, schema: schema.as_ref(), ..ApplyOptions::default() };
     let results = apply(&mut state, &operations, &options);
 
     let mut stderr = io::stderr().lock();
@@ -71,14 +71,14 @@ pub(crate) fn run(command: &Command) -> Result<Outcome> {
     let mut stdout = io::stdout();
     writeln!(stdout, "{state}")?;
     stdout.flush()?;
-    Ok(if results.iter().all(|result| result.ok) { Outcome::Fine } else { Outcome::Refused })
+    Ok(if results.iter().all(|result| result.ok) { CommandOutcome::Success } else { CommandOutcome::Refused })
 }
 
 /// Reads operations as written, from the data of a `state_update` event, or from all such events of a stream.
-fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
-    let bytes = input::read(path)?;
+fn read_operations(path: Option<&Path>) -> Result<Vec<Operation>> {
+    let bytes = input::read_text(path)?;
     let text = std::str::from_utf8(&bytes).context("the operations are not UTF-8")?;
-    let text = bounded(text);
+    let text = bound_numbers(text);
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let values: Vec<Value> =
         values.collect::<serde_json::Result<_>>().context("the operations are not JSON")?;
@@ -95,13 +95,15 @@ fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
             Value::Object(mut update) => update.remove("operations").unwrap_or(Value::Object(update)),
             other => other,
         };
-        let mut operations = Operation::list(&list)?;
+        let mut operations = Operation::parse_list(&list)?;
         for (operation, written) in operations.iter_mut().zip(list.as_array().into_iter().flatten()) {
             if let (Some(op), Some(path)) = (written["op"].as_str(), written["path"].as_str()) {
-                *operation = Operation::stored(op.to_owned(), path.to_owned(), written.get("value").cloned());
+                *operation =
+                    Operation::from_stored(op.to_owned(), path.to_owned(), written.get("value").cloned());
                 if let Some(reason) = written["refused"].as_str() {
-                    *operation =
-                        operation.clone().refuse(Reason::ValueGuessed, format!("refused before: {reason}"));
+                    *operation = operation
+                        .clone()
+                        .refuse(RefusalReason::ValueGuessed, format!("refused before: {reason}"));
                 }
             }
         }
@@ -110,7 +112,7 @@ fn operations(path: Option<&Path>) -> Result<Vec<Operation>> {
     Ok(all)
 }
 
-fn read(path: Option<&Path>) -> Result<Value> {
-    serde_json::from_slice(&input::read(path)?)
-        .with_context(|| format!("{} is not JSON", input::name_of(path)))
+fn read_json(path: Option<&Path>) -> Result<Value> {
+    serde_json::from_slice(&input::read_text(path)?)
+        .with_context(|| format!("{} is not JSON", input::display_name(path)))
 }

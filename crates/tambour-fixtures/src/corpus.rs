@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Reply of a corpus.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct CorpusReply {
     /// Stable id.
     pub id: String,
     /// Dialect that the prompt asked for.
@@ -27,16 +27,16 @@ pub struct Reply {
     pub ambiguous: Vec<String>,
 }
 
-impl Reply {
+impl CorpusReply {
     /// Joins the chunks.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn joined_text(&self) -> String {
         self.chunks.concat()
     }
 
     /// Offsets at which the chunks end, without the last.
     #[must_use]
-    pub fn cuts(&self) -> Vec<usize> {
+    pub fn cut_offsets(&self) -> Vec<usize> {
         let mut at = 0;
         let ends = self.chunks.iter().map(|chunk| {
             at += chunk.len();
@@ -52,34 +52,34 @@ impl Reply {
 ///
 /// # Errors
 /// A file has another form.
-pub fn authored(dialect: &str) -> Result<Vec<Reply>, String> {
-    replies(&crate::folder().join("authored").join(format!("{dialect}.jsonl")))
+pub fn load_authored(dialect: &str) -> Result<Vec<CorpusReply>, String> {
+    load_replies(&crate::fixtures_folder().join("authored").join(format!("{dialect}.jsonl")))
 }
 
 /// Reads the recorded replies to prompts that asked for `dialect`; empty without a file.
 ///
 /// # Errors
 /// A file has another form.
-pub fn recorded(dialect: &str) -> Result<Vec<Reply>, String> {
-    replies(&crate::folder().join("recorded").join(format!("{dialect}.jsonl")))
+pub fn load_recorded(dialect: &str) -> Result<Vec<CorpusReply>, String> {
+    load_replies(&crate::fixtures_folder().join("recorded").join(format!("{dialect}.jsonl")))
 }
 
-fn replies(path: &Path) -> Result<Vec<Reply>, String> {
+fn load_replies(path: &Path) -> Result<Vec<CorpusReply>, String> {
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(Vec::new()) };
     let lines = text.lines().enumerate();
     lines
-        .map(|(n, line)| reply(line).map_err(|error| format!("{}:{}: {error}", path.display(), n + 1)))
+        .map(|(n, line)| parse_reply(line).map_err(|error| format!("{}:{}: {error}", path.display(), n + 1)))
         .collect()
 }
 
-fn reply(line: &str) -> Result<Reply, String> {
+fn parse_reply(line: &str) -> Result<CorpusReply, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let word = |key: &str| value[key].as_str().map(str::to_owned);
     let words = |key: &str| -> Vec<String> {
         let list = value[key].as_array().into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    Ok(Reply {
+    Ok(CorpusReply {
         id: word("id").ok_or("no `id`")?,
         dialect: word("protocol").ok_or("no `protocol`")?,
         chunks: words("chunks"),

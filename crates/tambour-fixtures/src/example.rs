@@ -1,68 +1,72 @@
 //! Examples of rules, read as their tables say.
 
 use serde_json::{Map, Value, json};
-use tambour::finding::Report;
-use tambour::html::{Mode, sanitized};
-use tambour::options::Sensitive;
-use tambour::policy::queries::{Cleaner, Source};
-use tambour::privacy::Privacy;
-use tambour::repair::json::{find, strict};
+use tambour::finding::FindingReport;
+use tambour::html::{HtmlMode, sanitize};
+use tambour::options::SensitivePolicy;
+use tambour::policy::queries::{QueryCleaner, QuerySource};
+use tambour::privacy::DetectorSet;
+use tambour::repair::json::{find, parse_strict};
 use tambour::span::Place;
 use tambour::state::Operation;
 use tambour::{Finding, Profile};
-use tambour_prompt::catalogue::Listed;
+use tambour_prompt::catalogue::CatalogueEntry;
 
-use crate::fixture::{Fixture, of_line};
-use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judged};
-use crate::run::Readings;
+use crate::fixture::{Fixture, parse_line};
+use crate::reading::{ASK, DIALOGUE, SCRIPT, THINK, TRANSCRIPT, judge};
+use crate::run::ProfileReadings;
 
 /// Reads an example of a rule in the strict profile and returns the findings. The table of the rule decides
 /// what the example is: a reply, a stream of events, the JSON of queries, or any JSON.
 ///
 /// # Errors
 /// The `with` of the rule is malformed, or does not apply to such examples.
-pub fn findings(listed: Listed, example: &str) -> Result<Vec<Finding>, String> {
+pub fn example_findings(listed: CatalogueEntry, example: &str) -> Result<Vec<Finding>, String> {
     match listed.owner {
-        "state" => return operations(example),
+        "state" => return operation_findings(example),
         SCRIPT | DIALOGUE | ASK | THINK => {
-            let mut options = fixture(listed, example)?.options;
+            let mut options = fixture_from_example(listed, example)?.options;
             options.profile = Profile::Strict;
-            return judged(listed.owner, example, &options);
+            return judge(listed.owner, example, &options);
         }
         "html" => {
-            let (_, reports) = sanitized(example, Mode::Escape);
+            let (_, reports) = sanitize(example, HtmlMode::Escape);
             return Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect());
         }
         _ => {}
     }
-    let fixture = fixture(listed, example)?;
-    let reports: Vec<Report> = match listed.owner {
+    let fixture = fixture_from_example(listed, example)?;
+    let reports: Vec<FindingReport> = match listed.owner {
         "json" => {
             let mut reports = find(example, &fixture.options.limits).reports;
             // The reader of chatty text does not report everything that RFC 8259 forbids.
-            reports.extend(strict(example, &fixture.options.limits).err());
+            reports.extend(parse_strict(example, &fixture.options.limits).err());
             reports
         }
         "events" if listed.rule.code.starts_with("serp_quer") && !example.contains("event") => {
-            let privacy = Privacy::default();
-            let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
-            policy.read(example, Place::START, example.len()).1
+            let privacy = DetectorSet::default();
+            let policy = QueryCleaner {
+                sensitive: SensitivePolicy::Drop,
+                privacy: &privacy,
+                source: QuerySource::Block,
+            };
+            policy.clean_json(example, Place::START, example.len()).1
         }
-        _ => return Ok(Readings::of(&fixture)?.strict.findings),
+        _ => return Ok(ProfileReadings::read(&fixture)?.strict.findings),
     };
     Ok(reports.into_iter().map(|report| report.judge(Profile::Strict)).collect())
 }
 
 /// Reads a list of operations and returns the findings.
-fn operations(example: &str) -> Result<Vec<Finding>, String> {
+fn operation_findings(example: &str) -> Result<Vec<Finding>, String> {
     let block = serde_json::from_str(example).map_err(|error| error.to_string())?;
-    let operations = Operation::list(&block).map_err(|error| error.to_string())?;
+    let operations = Operation::parse_list(&block).map_err(|error| error.to_string())?;
     let reports = operations.iter().filter_map(|operation| operation.report(Place::START, example.len()));
     Ok(reports.map(|report| report.judge(Profile::Strict)).collect())
 }
 
 /// Builds a fixture without expectations from an example.
-fn fixture(listed: Listed, example: &str) -> Result<Fixture, String> {
+fn fixture_from_example(listed: CatalogueEntry, example: &str) -> Result<Fixture, String> {
     let dialect = match listed.owner {
         "events" => TRANSCRIPT,
         "pipeline" | "json" => "plain",
@@ -86,7 +90,7 @@ fn fixture(listed: Listed, example: &str) -> Result<Fixture, String> {
         }
     }
     line["options"] = options.into();
-    let fixture = of_line(listed.rule.code, listed.rule.code.as_ref(), 0, &line.to_string())?;
+    let fixture = parse_line(listed.rule.code, listed.rule.code.as_ref(), 0, &line.to_string())?;
     let mut fixture = fixture.ok_or("no fixture")?;
     fixture.input = input.unwrap_or(fixture.input);
     Ok(fixture)

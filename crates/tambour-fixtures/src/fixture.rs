@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use tambour::event::{Failure, FinishReason};
-use tambour::{End, Options};
+use tambour::{InputEnd, Options};
 
-use crate::keys::{KEYS, Keys};
+use crate::keys::{FixtureKeys, KEYS};
 
 /// Reply with its expected results.
 #[derive(Clone, Debug)]
@@ -32,30 +32,30 @@ pub struct Fixture {
     /// Raw reply.
     pub input: Vec<u8>,
     /// End of the reply.
-    pub end: End,
+    pub end: InputEnd,
     /// True if extension events are compared too.
     pub extensions: bool,
     /// Expected results.
-    pub expect: Expect,
+    pub expect: FixtureExpectation,
     /// Reason for not listing its findings.
     pub unlisted: Option<String>,
     /// Keys of the fixture as written.
-    pub written: Map<String, Value>,
+    pub keys: Map<String, Value>,
 }
 
 /// True if each fixture must list its findings, or give the reason in `unlisted`.
-pub const LISTED: bool = true;
+pub const REQUIRES_LISTED_FINDINGS: bool = true;
 
 /// Expected results of a reply; `None` is not compared.
 #[derive(Clone, Debug, Default)]
-pub struct Expect {
+pub struct FixtureExpectation {
     /// Contract events, neighbouring deltas joined.
     pub events: Option<Vec<Value>>,
     /// Alternatives of which one must fit.
     pub events_any_of: Option<Vec<Vec<Value>>>,
     /// Same as `events`, compared without white space.
     pub events_ws: Option<Vec<Value>>,
-    /// All findings of the lenient profile, as [lines](crate::listed).
+    /// All findings of the lenient profile, as [lines](crate::lists_findings).
     pub findings: Option<Vec<String>>,
     /// Findings of the strict profile, where they differ.
     pub findings_strict: Option<Vec<String>>,
@@ -94,27 +94,27 @@ pub struct Expect {
 impl Fixture {
     /// Returns whether its findings are listed or `unlisted`; expectations that are absent then mean "none".
     #[must_use]
-    pub fn listed(&self) -> bool {
+    pub fn lists_findings(&self) -> bool {
         self.expect.findings.is_some() || self.unlisted.is_some()
     }
 
     /// Returns whether the author wrote the expectations without seeing a reading; they are never rewritten.
     #[must_use]
-    pub fn independent(&self) -> bool {
+    pub fn is_independent(&self) -> bool {
         self.name.starts_with("independent/")
     }
 }
 
-impl Expect {
+impl FixtureExpectation {
     /// Returns whether anything is compared.
     #[must_use]
-    pub fn says_something(&self) -> bool {
-        self.says_events() || self.says_metadata() || self.says_findings()
+    pub fn has_any(&self) -> bool {
+        self.has_events() || self.has_metadata() || self.has_findings()
     }
 
     /// Returns whether events are compared, or their content: a plan, its calls, an exit decision.
     #[must_use]
-    pub fn says_events(&self) -> bool {
+    pub fn has_events(&self) -> bool {
         self.events.is_some()
             || self.events_any_of.is_some()
             || self.events_ws.is_some()
@@ -126,7 +126,7 @@ impl Expect {
 
     /// Returns whether metadata is compared.
     #[must_use]
-    pub fn says_metadata(&self) -> bool {
+    pub fn has_metadata(&self) -> bool {
         self.truncated.is_some()
             || self.fallback_reason.is_some()
             || self.unused_reason.is_some()
@@ -135,7 +135,7 @@ impl Expect {
 
     /// Returns whether findings are compared.
     #[must_use]
-    pub fn says_findings(&self) -> bool {
+    pub fn has_findings(&self) -> bool {
         self.findings.is_some()
             || self.strict.is_some()
             || self.strict_at_least.is_some()
@@ -152,48 +152,51 @@ impl Expect {
 ///
 /// # Errors
 /// A file cannot be read or is malformed; the message names it.
-pub fn load(folder: &Path) -> Result<Vec<Fixture>, String> {
+pub fn load_fixtures(folder: &Path) -> Result<Vec<Fixture>, String> {
     let mut fixtures = Vec::new();
-    for path in crate::files(folder, "in")? {
-        fixtures.push(own_file(folder, &path)?);
+    for path in crate::list_files(folder, "in")? {
+        fixtures.push(load_file(folder, &path)?);
     }
-    for path in crate::files(folder, "jsonl")? {
-        lines(folder, &path, &mut fixtures)?;
+    for path in crate::list_files(folder, "jsonl")? {
+        load_lines(folder, &path, &mut fixtures)?;
     }
     Ok(fixtures)
 }
 
 /// Path of the expectations of a `.in` file.
 #[must_use]
-pub fn expectations(path: &Path) -> PathBuf {
+pub fn expectations_path(path: &Path) -> PathBuf {
     path.with_extension("expect.json")
 }
 
-fn own_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
-    let name = name_of(folder, path);
+fn load_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
+    let name = fixture_name(folder, path);
     let input = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-    let expect = expectations(path);
+    let expect = expectations_path(path);
     let written = match std::fs::read_to_string(&expect) {
-        Ok(text) => object(&text).map_err(|error| format!("{}: {error}", name_of(folder, &expect)))?,
-        Err(_) if updating() => Map::new(),
+        Ok(text) => {
+            parse_object(&text).map_err(|error| format!("{}: {error}", fixture_name(folder, &expect)))?
+        }
+        Err(_) if is_updating() => Map::new(),
         Err(error) => {
-            let expect = name_of(folder, &expect);
+            let expect = fixture_name(folder, &expect);
             return Err(format!("{expect}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
         }
     };
     let dialect = name.split('/').next().unwrap_or_default().to_owned();
-    model(name.clone(), path, None, input, Some(dialect), written).map_err(|error| format!("{name}: {error}"))
+    build_fixture(name.clone(), path, None, input, Some(dialect), written)
+        .map_err(|error| format!("{name}: {error}"))
 }
 
-fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), String> {
-    let name = name_of(folder, path);
+fn load_lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), String> {
+    let name = fixture_name(folder, path);
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
     for (number, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
         let name = format!("{name}:{}", number + 1);
-        let fixture = of_line(&name, path, number, line).map_err(|error| format!("{name}: {error}"))?;
+        let fixture = parse_line(&name, path, number, line).map_err(|error| format!("{name}: {error}"))?;
         fixtures.extend(fixture);
     }
     Ok(())
@@ -203,8 +206,8 @@ fn lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result<(), 
 ///
 /// # Errors
 /// The line is malformed.
-pub fn of_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Option<Fixture>, String> {
-    let written = object(line)?;
+pub fn parse_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Option<Fixture>, String> {
+    let written = parse_object(line)?;
     let raw = !written.contains_key("spec") && !written.contains_key("events");
     if raw || !written.contains_key("dialect") {
         return Ok(None);
@@ -216,25 +219,25 @@ pub fn of_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Opt
     };
     let id = written.get("id").and_then(Value::as_str).unwrap_or_default();
     let full = if id.is_empty() { name.to_owned() } else { format!("{name} ({id})") };
-    model(full, path, Some(number), input.into_bytes(), None, written).map(Some)
+    build_fixture(full, path, Some(number), input.into_bytes(), None, written).map(Some)
 }
 
 /// Returns whether expectations are to be rewritten.
 #[must_use]
-pub fn updating() -> bool {
+pub fn is_updating() -> bool {
     std::env::var_os("UPDATE_FIXTURES").is_some_and(|value| value == "1")
 }
 
-fn name_of(folder: &Path, path: &Path) -> String {
+fn fixture_name(folder: &Path, path: &Path) -> String {
     let path = path.strip_prefix(folder).unwrap_or(path);
     path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn model(
+fn build_fixture(
     name: String,
     path: &Path,
     line: Option<usize>,
@@ -245,21 +248,21 @@ fn model(
     if let Some(key) = written.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("unknown key `{key}`; known: {}", KEYS.join(", ")));
     }
-    let keys = Keys(&written);
+    let keys = FixtureKeys(&written);
     let mut options = Options::default();
-    if let Some(given) = keys.given("options") {
+    if let Some(given) = keys.value("options") {
         let given = given.as_object().ok_or("`options` is no object")?;
         for (name, value) in given {
             options.set(name, value.clone()).map_err(|error| error.to_string())?;
         }
     }
     options.round = keys.round()?;
-    if let Some(registry) = keys.given("tools") {
+    if let Some(registry) = keys.value("tools") {
         options.set("tools", registry.clone()).map_err(|error| error.to_string())?;
     }
-    let expect = Expect {
+    let expect = FixtureExpectation {
         events: keys.list("events")?,
-        events_any_of: keys.list("events_any_of")?.map(lists).transpose()?,
+        events_any_of: keys.list("events_any_of")?.map(nested_lists).transpose()?,
         events_ws: keys.list("events_ws")?,
         findings: keys.lines("findings")?,
         findings_strict: keys.lines("findings_strict")?,
@@ -273,8 +276,8 @@ fn model(
         fallback_reason: keys.word("fallback_reason")?,
         unused_reason: keys.word("unused_reason")?,
         dialect_found: keys.word("dialect_found")?,
-        exit_decision: keys.given("exit_decision").cloned(),
-        plan: keys.given("plan").cloned(),
+        exit_decision: keys.value("exit_decision").cloned(),
+        plan: keys.value("plan").cloned(),
         plan_any_of: keys.list("plan_any_of")?,
         calls: keys.list("calls")?,
         strict_none_of: keys.words("strict_none_of")?,
@@ -287,16 +290,16 @@ fn model(
         options,
         reasoning: keys.word("reasoning")?,
         input,
-        end: end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
+        end: parse_end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
         extensions: keys.flag("extensions")?.unwrap_or(false),
         unlisted: keys.word("unlisted")?,
         expect,
         name,
-        written,
+        keys: written,
     })
 }
 
-fn lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
+fn nested_lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
     let list = |value| match value {
         Value::Array(list) => Ok(list),
         _ => Err("`events_any_of` is no list of lists".to_owned()),
@@ -309,16 +312,16 @@ fn lists(alternatives: Vec<Value>) -> Result<Vec<Vec<Value>>, String> {
 ///
 /// # Errors
 /// Another word.
-pub fn end(finish: &str) -> Result<End, String> {
+pub fn parse_end(finish: &str) -> Result<InputEnd, String> {
     Ok(match finish {
-        "stop" => End::stop(),
-        "length" => End::Finished(FinishReason::Length),
-        "content_filter" => End::Finished(FinishReason::ContentFilter),
-        "tool_calls" => End::Finished(FinishReason::ToolCalls),
-        "cancelled" => End::Finished(FinishReason::Cancelled),
-        "unknown" => End::Unknown,
-        "incomplete" => End::Incomplete(FinishReason::Stop),
-        "failed" => End::Failed(Failure::new("upstream_failed", "the connection broke", true)),
+        "stop" => InputEnd::stop(),
+        "length" => InputEnd::Finished(FinishReason::Length),
+        "content_filter" => InputEnd::Finished(FinishReason::ContentFilter),
+        "tool_calls" => InputEnd::Finished(FinishReason::ToolCalls),
+        "cancelled" => InputEnd::Finished(FinishReason::Cancelled),
+        "unknown" => InputEnd::WithoutReason,
+        "incomplete" => InputEnd::Incomplete(FinishReason::Stop),
+        "failed" => InputEnd::Failed(Failure::new("upstream_failed", "the connection broke", true)),
         _ => return Err(format!("unknown `finish` `{finish}`")),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Independent of the library's sequencer and checker, so that a mistake in one of them shows.
 
-use tambour::contract::{CheckOptions, Checker};
+use tambour::contract::{StreamCheckOptions, StreamChecker};
 use tambour::event::EventKind;
 use tambour::{Event, Options, Severity};
 
@@ -10,14 +10,14 @@ use tambour::{Event, Options, Severity};
 ///
 /// # Errors
 /// The fault, in words.
-pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
-    check(events, options.allow_missing_thinking)?;
-    let mut strict = CheckOptions::default();
+pub fn check_stream(events: &[Event<'_>], options: &Options) -> Result<(), String> {
+    check_order(events, options.allow_missing_thinking)?;
+    let mut strict = StreamCheckOptions::default();
     strict.options.allow_missing_thinking = options.allow_missing_thinking;
     strict.terminal = Some(true);
-    let mut checker = Checker::new(strict);
+    let mut checker = StreamChecker::new(strict);
     for event in events {
-        checker.event(event);
+        checker.push_event(event);
     }
     let findings = checker.finish();
     let error = findings.into_iter().find(|finding| finding.severity == Severity::Error);
@@ -28,7 +28,7 @@ pub fn valid(events: &[Event<'_>], options: &Options) -> Result<(), String> {
 ///
 /// # Errors
 /// The fault, with the stream as letters.
-pub fn check(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
+pub fn check_order(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
     let (last, before) = events.split_last().ok_or("the stream is empty")?;
     let failed = matches!(last, Event::Error(_));
     if !failed && !matches!(last, Event::Completed(_)) {
@@ -40,16 +40,20 @@ pub fn check(events: &[Event<'_>], skip_thinking: bool) -> Result<(), String> {
         if matches!(event, Event::Error(_) | Event::Completed(_)) {
             return Err(format!("`{}` stands inside the stream", event.name()));
         }
-        content(event, &mut phase)?;
+        check_content(event, &mut phase)?;
         if event.kind() == EventKind::Contract {
-            letters.push(letter(event));
+            letters.push(event_letter(event));
         }
     }
     let untouched = failed && letters.is_empty();
-    if untouched || matches(&letters, skip_thinking) { Ok(()) } else { Err(format!("order: {letters}")) }
+    if untouched || matches_grammar(&letters, skip_thinking) {
+        Ok(())
+    } else {
+        Err(format!("order: {letters}"))
+    }
 }
 
-fn letter(event: &Event<'_>) -> char {
+fn event_letter(event: &Event<'_>) -> char {
     match event.name() {
         "serp_summary" => 's',
         "thinking_start" => 't',
@@ -64,7 +68,7 @@ fn letter(event: &Event<'_>) -> char {
 }
 
 /// Checks the content of one event, regardless of its place.
-fn content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
+fn check_content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
     let fault = match event {
         Event::SerpSummary { text } | Event::FinalDelta { text } => text.is_empty(),
         Event::PhaseStart { id, title } => {
@@ -83,7 +87,7 @@ fn content(event: &Event<'_>, phase: &mut u32) -> Result<(), String> {
 }
 
 /// Matches `s?t(pd*)+ef+q?E`, or `s?f+q?E` when thinking may be missing.
-pub fn matches(letters: &str, skip_thinking: bool) -> bool {
+pub fn matches_grammar(letters: &str, skip_thinking: bool) -> bool {
     let rest = letters.strip_prefix('s').unwrap_or(letters);
     let rest = match rest.strip_prefix('t') {
         Some(thinking) => {

@@ -5,26 +5,26 @@ use std::fmt;
 
 /// Kind of input, of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct HostileShape {
     /// Beginning of the input.
-    pub place: &'static str,
+    pub beginning: &'static str,
     /// Piece repeated over the first half, with the text that ends that half.
     pub prefix: Option<(&'static str, &'static str)>,
     /// Piece repeated up to the end.
     pub pattern: &'static str,
 }
 
-impl Shape {
+impl HostileShape {
     /// Builds an input of about `size` bytes.
     #[must_use]
-    pub fn input(&self, size: usize) -> String {
+    pub fn build_input(&self, size: usize) -> String {
         let mut input = String::with_capacity(size + 64);
-        input.push_str(self.place);
+        input.push_str(self.beginning);
         if let Some((piece, end)) = self.prefix {
-            repeat(&mut input, piece, size / 2);
+            append_repeated(&mut input, piece, size / 2);
             input.push_str(end);
         }
-        repeat(&mut input, self.pattern, size);
+        append_repeated(&mut input, self.pattern, size);
         input
     }
 }
@@ -36,14 +36,14 @@ pub const WARM_UP: &[&str] = &[
 ];
 
 /// Appends `piece` until the input has about `size` bytes.
-fn repeat(input: &mut String, piece: &str, size: usize) {
+fn append_repeated(input: &mut String, piece: &str, size: usize) {
     let times = size.saturating_sub(input.len()) / piece.len();
     (0..times).for_each(|_| input.push_str(piece));
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for HostileShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} after {:?}", self.pattern, self.place)?;
+        write!(f, "{:?} after {:?}", self.pattern, self.beginning)?;
         match self.prefix {
             Some((piece, end)) => write!(f, ", {piece:?} over and over, {end:?}"),
             None => Ok(()),
@@ -53,53 +53,53 @@ impl fmt::Display for Shape {
 
 /// Lists every kind of input.
 #[must_use]
-pub fn all() -> Vec<Shape> {
-    let mut shapes = plain(PATTERNS, PLACES);
-    shapes.extend(paired(PREFIXES, REPEATED));
+pub fn all_shapes() -> Vec<HostileShape> {
+    let mut shapes = plain_shapes(PATTERNS, PLACES);
+    shapes.extend(paired_shapes(PREFIXES, REPEATED));
     shapes
 }
 
 /// Lists kinds that differ, for slow measurements.
 #[must_use]
-pub fn few() -> Vec<Shape> {
+pub fn few_shapes() -> Vec<HostileShape> {
     let places: Vec<&str> = FEW.1.iter().map(|&place| PLACES[place]).collect();
-    let mut shapes = plain(FEW.0, &places);
-    shapes.extend(behind_prefixes());
+    let mut shapes = plain_shapes(FEW.0, &places);
+    shapes.extend(prefixed_shapes());
     shapes
 }
 
-/// Lists those of [`few`] in plain places and after long prefixes, for very slow measurements.
+/// Lists those of [`few_shapes`] in plain places and after long prefixes, for very slow measurements.
 #[must_use]
-pub fn fewest() -> Vec<Shape> {
-    let mut shapes = plain(FEW.0, &["", PLACES[8], PLACES[16]]);
-    shapes.extend(behind_prefixes());
+pub fn fewest_shapes() -> Vec<HostileShape> {
+    let mut shapes = plain_shapes(FEW.0, &["", PLACES[8], PLACES[16]]);
+    shapes.extend(prefixed_shapes());
     shapes
 }
 
-fn behind_prefixes() -> Vec<Shape> {
-    PAIRS.iter().flat_map(|&(prefix, repeated)| paired(&PREFIXES[prefix..=prefix], repeated)).collect()
+fn prefixed_shapes() -> Vec<HostileShape> {
+    PAIRS.iter().flat_map(|&(prefix, repeated)| paired_shapes(&PREFIXES[prefix..=prefix], repeated)).collect()
 }
 
-fn plain(patterns: &[&'static str], places: &[&'static str]) -> Vec<Shape> {
+fn plain_shapes(patterns: &[&'static str], places: &[&'static str]) -> Vec<HostileShape> {
     let shape = |place: &&'static str| {
-        let place = *place;
-        patterns.iter().map(move |pattern| Shape { place, prefix: None, pattern })
+        let beginning = *place;
+        patterns.iter().map(move |pattern| HostileShape { beginning, prefix: None, pattern })
     };
     places.iter().flat_map(shape).collect()
 }
 
-fn paired(prefixes: &[Prefix], patterns: &[&'static str]) -> Vec<Shape> {
-    let shape = |&(place, piece, end): &Prefix| {
-        patterns.iter().map(move |pattern| Shape { place, prefix: Some((piece, end)), pattern })
+fn paired_shapes(prefixes: &[HostilePrefix], patterns: &[&'static str]) -> Vec<HostileShape> {
+    let shape = |&(beginning, piece, end): &HostilePrefix| {
+        patterns.iter().map(move |pattern| HostileShape { beginning, prefix: Some((piece, end)), pattern })
     };
     prefixes.iter().flat_map(shape).collect()
 }
 
 /// Beginning of the input, repeated piece, and text that ends the repetition.
-type Prefix = (&'static str, &'static str, &'static str);
+type HostilePrefix = (&'static str, &'static str, &'static str);
 
 /// Long prefixes that a reader may hold and scan again.
-const PREFIXES: &[Prefix] = &[
+const PREFIXES: &[HostilePrefix] = &[
     ("", "`", " a b"),
     ("", " ", "a"),
     ("", "<", "a"),
@@ -149,7 +149,7 @@ const REPEATED: &[&str] = &[
     " <<",
 ];
 
-/// Pairs that [`few`] uses: the number of a prefix, and pieces repeated after it.
+/// Pairs that [`few_shapes`] uses: the number of a prefix, and pieces repeated after it.
 const PAIRS: &[(usize, &[&str])] = &[
     (0, &["<think></think>", "`a` ", "{}"]),
     (1, &["<think></think>", "<!-- a -->", "a\n"]),
@@ -170,7 +170,7 @@ const PAIRS: &[(usize, &[&str])] = &[
 ];
 
 use tambour::event::Sink;
-use tambour::{End, Event, Options, Pipeline};
+use tambour::{Event, InputEnd, Options, Pipeline};
 
 /// Patterns that open a structure without closing it.
 const PATTERNS: &[&str] = &[
@@ -325,16 +325,16 @@ const FEW: (&[&str], &[usize]) = (
 ///
 /// # Panics
 /// The dialect does not exist.
-pub fn read(dialect: &str, input: &[u8], chunk: usize) {
+pub fn read_hostile(dialect: &str, input: &[u8], chunk: usize) {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
     let mut pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
-    input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut Nothing));
-    pipeline.finish(&End::stop(), &mut Nothing);
+    input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut DiscardSink));
+    pipeline.finish(&InputEnd::stop(), &mut DiscardSink);
 }
 
-struct Nothing;
+struct DiscardSink;
 
-impl Sink for Nothing {
+impl Sink for DiscardSink {
     fn event(&mut self, _: Event<'_>) {}
 }

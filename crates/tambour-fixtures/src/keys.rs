@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use tambour::exit::{Criteria, Round};
+use tambour::exit::{ExitCriteria, ExitRound};
 
 /// All keys; described in `fixtures/README.md`.
 pub(crate) const KEYS: &[&str] = &[
@@ -45,16 +45,16 @@ pub(crate) const KEYS: &[&str] = &[
 ];
 
 /// Reader of keys; `null` counts as absent.
-pub(crate) struct Keys<'a>(pub(crate) &'a Map<String, Value>);
+pub(crate) struct FixtureKeys<'a>(pub(crate) &'a Map<String, Value>);
 
-impl Keys<'_> {
-    pub(crate) fn given(&self, key: &str) -> Option<&Value> {
+impl FixtureKeys<'_> {
+    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
 
     pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<Value>>, String> {
         let list = |value: &Value| value.as_array().cloned().ok_or_else(|| format!("`{key}` is no list"));
-        self.given(key).map(list).transpose()
+        self.value(key).map(list).transpose()
     }
 
     pub(crate) fn lines(&self, key: &str) -> Result<Option<Vec<String>>, String> {
@@ -71,25 +71,25 @@ impl Keys<'_> {
     pub(crate) fn word(&self, key: &str) -> Result<Option<String>, String> {
         let word =
             |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` is no string"));
-        self.given(key).map(word).transpose()
+        self.value(key).map(word).transpose()
     }
 
     /// Round of the reply; 5 rounds and the default criteria when only the number is given.
-    pub(crate) fn round(&self) -> Result<Option<Round>, String> {
+    pub(crate) fn round(&self) -> Result<Option<ExitRound>, String> {
         let number = |key: &str| -> Result<Option<u32>, String> {
             let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
             let wrong = || format!("`{key}` is no number of a round");
-            self.given(key).map(|value| number(value).ok_or_else(wrong)).transpose()
+            self.value(key).map(|value| number(value).ok_or_else(wrong)).transpose()
         };
         let Some(round) = number("round")? else { return Ok(None) };
-        let criteria = self.given("criteria").map(Criteria::from_value).transpose();
+        let criteria = self.value("criteria").map(ExitCriteria::from_value).transpose();
         let criteria = criteria.map_err(|error| error.to_string())?.unwrap_or_default();
-        Ok(Some(Round { round, max_rounds: number("max_rounds")?.unwrap_or(5), criteria }))
+        Ok(Some(ExitRound { round, max_rounds: number("max_rounds")?.unwrap_or(5), criteria }))
     }
 
     pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, String> {
         let flag =
             |value: &Value| value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"));
-        self.given(key).map(flag).transpose()
+        self.value(key).map(flag).transpose()
     }
 }

@@ -20,30 +20,33 @@ pub const IMPURE: &[&str] = &[
 
 /// Layer rules of a crate.
 #[derive(Clone, Copy, Debug)]
-pub struct Layers {
+pub struct LayerRules {
     /// Words that no source file may have.
-    pub forbidden: &'static [&'static str],
+    pub forbidden_words: &'static [&'static str],
     /// Returns whether the first module below `src` may use the second.
-    pub allowed: fn(&str, &str) -> bool,
+    pub is_allowed: fn(&str, &str) -> bool,
 }
 
-impl Layers {
+impl LayerRules {
     /// Checks all source files below `source` and returns complaints.
     #[must_use]
     pub fn check_all(&self, source: &Path) -> Vec<String> {
-        let files = crate::files(source, "rs").expect("the sources are readable");
+        let files = crate::list_files(source, "rs").expect("the sources are readable");
         let sources = files.iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"));
         let checked = sources.flat_map(|path| {
             let below = path.strip_prefix(source).expect("it was found there");
             let below: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
-            self.check(&below.join("/"), &std::fs::read_to_string(path).expect("a source file is text"))
+            self.check_source(
+                &below.join("/"),
+                &std::fs::read_to_string(path).expect("a source file is text"),
+            )
         });
         checked.collect()
     }
 
     /// Checks one source file, `path` below `src`, and returns complaints.
     #[must_use]
-    pub fn check(&self, path: &str, source: &str) -> Vec<String> {
+    pub fn check_source(&self, path: &str, source: &str) -> Vec<String> {
         let modules: Vec<&str> =
             path.trim_end_matches(".rs").split('/').filter(|name| *name != "mod").collect();
         let own = modules[0];
@@ -53,17 +56,17 @@ impl Layers {
         for (number, line) in code.lines().enumerate() {
             // Parsing an address is no networking.
             let line = line.split("//").next().unwrap_or_default().replace("std::net::Ip", "");
-            for word in self.forbidden.iter().filter(|word| line.contains(**word)) {
+            for word in self.forbidden_words.iter().filter(|word| line.contains(**word)) {
                 complaints.push(format!("{path}:{}: `{word}`", number + 1));
             }
         }
-        for name in used(code, modules.len()) {
+        for name in used_names(code, modules.len()) {
             // Exported macros stand at the root of the crate, wherever they are written.
             if code.contains(&format!("macro_rules! {name} ")) {
                 continue;
             }
             let module = name.chars().next().is_some_and(char::is_lowercase);
-            if module && own != name && own != "lib" && !(self.allowed)(own, &name) {
+            if module && own != name && own != "lib" && !(self.is_allowed)(own, &name) {
                 complaints.push(format!("{path}: `{own}` uses `{name}`"));
             } else if !module && own != "lib" {
                 complaints.push(format!("{path}: `crate::{name}` hides the module it is from"));
@@ -74,13 +77,13 @@ impl Layers {
 }
 
 /// Lists the modules that the text of a `lib.rs` declares.
-pub fn modules(library: &str) -> impl Iterator<Item = &str> {
+pub fn declared_modules(library: &str) -> impl Iterator<Item = &str> {
     let declared = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
     declared.filter_map(|rest| rest.strip_suffix(';'))
 }
 
 /// Lists the names at the root of the crate that `code`, in a module of that depth, uses.
-fn used(code: &str, depth: usize) -> Vec<String> {
+fn used_names(code: &str, depth: usize) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();
     let up = "super::".repeat(depth);
@@ -93,7 +96,7 @@ fn used(code: &str, depth: usize) -> Vec<String> {
             let rest = &code[at + root.len()..];
             match rest.strip_prefix('{') {
                 Some(group) => names.extend(first_names(group)),
-                None => names.push(name(rest)),
+                None => names.push(leading_name(rest)),
             }
         }
     }
@@ -103,7 +106,7 @@ fn used(code: &str, depth: usize) -> Vec<String> {
     names
 }
 
-fn name(text: &str) -> String {
+fn leading_name(text: &str) -> String {
     text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
@@ -119,7 +122,7 @@ fn first_names(group: &str) -> Vec<String> {
             '}' => depth -= 1,
             ',' if depth == 0 => start = true,
             c if start && !c.is_whitespace() => {
-                names.push(name(&group[at..]));
+                names.push(leading_name(&group[at..]));
                 start = false;
             }
             _ => {}

@@ -6,13 +6,13 @@ pub mod acts;
 pub mod corpus;
 pub mod engine;
 pub mod example;
+pub mod finding_lines;
 pub mod fixture;
 pub mod grammar;
 pub mod hostile;
 pub mod imports;
 mod keys;
 pub mod layers;
-pub mod listed;
 pub mod prompts;
 pub mod queue;
 pub mod random;
@@ -24,13 +24,13 @@ pub mod words;
 
 use std::path::{Path, PathBuf};
 
-pub use fixture::{Fixture, load};
-pub use reading::{Case, Cuts, Reading};
-pub use run::run;
+pub use fixture::{Fixture, load_fixtures};
+pub use reading::{ChunkCuts, FixtureReading, ReadingCase};
+pub use run::run_fixture;
 
 /// Folder of the fixtures.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn fixtures_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
@@ -38,7 +38,7 @@ pub fn folder() -> PathBuf {
 ///
 /// # Errors
 /// A folder cannot be read.
-pub fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+pub fn list_files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

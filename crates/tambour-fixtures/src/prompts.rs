@@ -1,32 +1,35 @@
 //! Fuzz targets for prompts: macros and templates. Bytes in, a panic when an invariant is broken.
 
 use serde_json::{Value, json};
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour_prompt::macros::{may_hold, migrate};
-use tambour_prompt::template::{Layer, Map, Template};
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
+use tambour_prompt::macros::{may_contain_macros, migrate};
+use tambour_prompt::template::{Layer, LayeredTemplate, Map};
 
-use crate::random::Random;
+use crate::random::RandomSource;
 
 /// Value that would act if it were parsed again.
-const VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
+const ACTIVE_VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 
 /// Migrates a text twice: the second time changes nothing, the result compiles, and values in it stay text.
 ///
 /// # Panics
 /// An invariant is broken.
-pub fn macros(data: &[u8]) {
+pub fn check_macros(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let once = migrate(&text);
     assert_eq!(migrate(&once.text).text, once.text, "{text:?}");
-    assert!(may_hold(&text) || once.text == text, "{text:?}");
+    assert!(may_contain_macros(&text) || once.text == text, "{text:?}");
     assert!(once.text.len() <= 64 + 32 * text.len(), "{text:?}");
-    let context = json!({"user": VALUE, "char": {"name": "C", "description": text}, "state": {"x": VALUE}});
-    let context = Context::from_json(&context).expect("it is a context");
-    for mode in [Mode::Lenient, Mode::Strict] {
+    let context = json!({"user": ACTIVE_VALUE, "char": {"name": "C", "description": text}, "state": {"x": ACTIVE_VALUE}});
+    let context = PromptContext::from_json(&context).expect("it is a context");
+    for mode in [UndefinedMode::Lenient, UndefinedMode::Strict] {
         let mut assembly = Assembly::new(&Engine::new(mode), context.clone(), 1);
         if let Err(error) = assembly.render("text", &once.text) {
             assert_ne!(error.code(), Some("template_syntax"), "{text:?}\n{error}");
-            assert!(error.place().is_some() || error.code() == Some("limit_exceeded"), "{text:?}\n{error}");
+            assert!(
+                error.location().is_some() || error.code() == Some("limit_exceeded"),
+                "{text:?}\n{error}"
+            );
         }
     }
 }
@@ -36,12 +39,12 @@ pub fn macros(data: &[u8]) {
 ///
 /// # Panics
 /// An invariant is broken.
-pub fn template(data: &[u8]) {
+pub fn check_template(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let template = Template::parse(text.clone());
+    let template = LayeredTemplate::parse(text.clone());
     let all = |layer| -> Map {
         let names = template.variables(layer).into_iter();
-        names.map(|name| (name.to_owned(), Value::from(VALUE))).collect()
+        names.map(|name| (name.to_owned(), Value::from(ACTIVE_VALUE))).collect()
     };
     let (script, system) = (all(Layer::Script), all(Layer::System));
     let empty = template.render(&Map::new(), &Map::new());
@@ -67,17 +70,17 @@ pub fn template(data: &[u8]) {
 
 /// Makes text of macros, parts of macros and Jinja.
 #[must_use]
-pub fn macros_input(random: &mut Random) -> Vec<u8> {
-    soup(random, MACROS)
+pub fn macros_input(random: &mut RandomSource) -> Vec<u8> {
+    random_soup(random, MACRO_PIECES)
 }
 
 /// Makes text of variables and braces.
 #[must_use]
-pub fn template_input(random: &mut Random) -> Vec<u8> {
-    soup(random, TEMPLATE)
+pub fn template_input(random: &mut RandomSource) -> Vec<u8> {
+    random_soup(random, TEMPLATE_PIECES)
 }
 
-fn soup(random: &mut Random, pieces: &[&str]) -> Vec<u8> {
+fn random_soup(random: &mut RandomSource, pieces: &[&str]) -> Vec<u8> {
     let mut soup = String::new();
     for _ in 0..1 + random.below(24) {
         soup.push_str(random.pick::<&str>(pieces));
@@ -85,7 +88,7 @@ fn soup(random: &mut Random, pieces: &[&str]) -> Vec<u8> {
     if random.below(4) == 0 { random.mutate(soup.as_bytes()) } else { soup.into_bytes() }
 }
 
-const MACROS: &[&str] = &[
+const MACRO_PIECES: &[&str] = &[
     "{{",
     "}}",
     "{",
@@ -164,7 +167,7 @@ const MACROS: &[&str] = &[
     "{{banned \"w\"}}",
 ];
 
-const TEMPLATE: &[&str] = &[
+const TEMPLATE_PIECES: &[&str] = &[
     "{",
     "}",
     "{{",

@@ -5,13 +5,13 @@ use std::sync::mpsc;
 
 /// Number of cores of this machine.
 #[must_use]
-pub fn cores() -> usize {
+pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs `work` on each item in order, `at_once` at a time, and passes on each result with its index as it
 /// arrives.
-pub fn run<T: Sync, R: Send>(
+pub fn run_each<T: Sync, R: Send>(
     at_once: usize,
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
@@ -40,14 +40,14 @@ pub fn run<T: Sync, R: Send>(
 }
 
 /// Runs `work` on each item on all cores and returns the results in order.
-pub fn all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    in_order(cores(), items, work)
+pub fn run_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    run_in_order(core_count(), items, work)
 }
 
 /// Runs `work` on each item, `at_once` at a time, and returns the results in order.
-pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn run_in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
-    run(at_once, items, work, |place, result| all.push((place, result)));
+    run_each(at_once, items, work, |place, result| all.push((place, result)));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, result)| result).collect()
 }
@@ -56,7 +56,7 @@ pub fn in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T)
 ///
 /// # Panics
 /// A check fails; the message has all complaints.
-pub fn check<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
-    let complaints: Vec<String> = all(items, check).into_iter().filter_map(Result::err).collect();
+pub fn check_all<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<(), String> + Sync) {
+    let complaints: Vec<String> = run_all(items, check).into_iter().filter_map(Result::err).collect();
     assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), items.len(), complaints.join("\n\n"));
 }

@@ -2,17 +2,17 @@
 
 /// Small generator (SplitMix64): repeatable, not secret.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct RandomSource(u64);
 
-impl Random {
+impl RandomSource {
     /// Creates a generator from a seed.
     #[must_use]
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
+    pub fn new(seed: u64) -> RandomSource {
+        RandomSource(seed)
     }
 
     /// Draws 64 bits.
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,7 +22,7 @@ impl Random {
 
     /// Draws a number below `end`; 0 when `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.bits() % end as u64) as usize }
+        if end == 0 { 0 } else { (self.next_bits() % end as u64) as usize }
     }
 
     /// Picks one item.
@@ -31,7 +31,7 @@ impl Random {
     }
 
     /// Draws cuts of an input of `len` bytes: sorted offsets, most pieces short.
-    pub fn cuts(&mut self, len: usize) -> Vec<usize> {
+    pub fn random_cuts(&mut self, len: usize) -> Vec<usize> {
         let longest = *self.pick(&[1, 2, 3, 5, 8, 16, 64, 256]);
         let mut cuts = Vec::new();
         let mut at = 0;
@@ -46,13 +46,13 @@ impl Random {
 
     /// Makes text of what readers of model output look for: tags, half tags, fences, JSON, entities, white
     /// space.
-    pub fn soup(&mut self, pieces: usize) -> String {
+    pub fn tag_soup(&mut self, pieces: usize) -> String {
         let mut soup = String::new();
         for _ in 0..pieces {
             if self.below(12) == 0 {
                 soup.push(char::from_u32(self.below(0x11_0000) as u32).unwrap_or('\u{FFFD}'));
             } else {
-                soup.push_str(self.pick::<&str>(PIECES));
+                soup.push_str(self.pick::<&str>(SOUP_PIECES));
             }
         }
         soup
@@ -60,10 +60,10 @@ impl Random {
 
     /// Makes a ThinkingML reply in which removed markup could join its neighbours to a tag, beside code and
     /// entities.
-    pub fn torn(&mut self) -> String {
-        let mut reply = (*self.pick(BEFORE)).to_owned();
+    pub fn torn_reply(&mut self) -> String {
+        let mut reply = (*self.pick(TORN_BEGINNINGS)).to_owned();
         for _ in 0..4 + self.below(18) {
-            let list = if self.below(3) == 0 { TAKEN_OUT } else { JOINING };
+            let list = if self.below(3) == 0 { REMOVED_MARKUP } else { JOINING_TEXTS };
             reply.push_str(self.pick::<&str>(list));
         }
         reply
@@ -89,15 +89,15 @@ impl Random {
                 }
                 4 => {
                     if let Some(byte) = bytes.get_mut(at) {
-                        *byte = self.bits() as u8;
+                        *byte = self.next_bits() as u8;
                     }
                 }
                 5 => {
-                    let piece = *self.pick::<&str>(PIECES);
+                    let piece = *self.pick::<&str>(SOUP_PIECES);
                     bytes.splice(at..at, piece.bytes());
                 }
                 _ => {
-                    let piece = *self.pick::<&str>(PIECES);
+                    let piece = *self.pick::<&str>(SOUP_PIECES);
                     bytes.splice(at..end, piece.bytes());
                 }
             }
@@ -107,7 +107,7 @@ impl Random {
 }
 
 /// Beginnings of torn replies.
-const BEFORE: &[&str] = &[
+const TORN_BEGINNINGS: &[&str] = &[
     "",
     "<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>\n<final>\n",
     "<thinking><phase id=\"1\"><title>t</title>a <final>\n",
@@ -118,7 +118,7 @@ const BEFORE: &[&str] = &[
 ];
 
 /// Markup that readers remove, whole or begun.
-const TAKEN_OUT: &[&str] = &[
+const REMOVED_MARKUP: &[&str] = &[
     "</final>",
     "\n<final>\n",
     "</phase>",
@@ -138,7 +138,7 @@ const TAKEN_OUT: &[&str] = &[
 ];
 
 /// Texts around the removed markup.
-const JOINING: &[&str] = &[
+const JOINING_TEXTS: &[&str] = &[
     "<",
     "</",
     "<b",
@@ -181,7 +181,7 @@ const JOINING: &[&str] = &[
 ];
 
 /// Pieces of tag soup.
-pub const PIECES: &[&str] = &[
+pub const SOUP_PIECES: &[&str] = &[
     "<think>",
     "</think>",
     "<serp>",

@@ -1,12 +1,12 @@
 //! Reading of an input in any chunks.
 
-use tambour::contract::{CheckOptions, Checker};
+use tambour::contract::{StreamCheckOptions, StreamChecker};
 use tambour::event::{Sink, push_joined};
-use tambour::{End, Event, Finding, Options, Pipeline};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 use tambour_prompt::dialogue::check::check_all;
 use tambour_prompt::dialogue::{read_ask, read_think};
-use tambour_prompt::script::{Problem, load};
-use tambour_prompt::template::Files;
+use tambour_prompt::script::{ScriptProblem, load};
+use tambour_prompt::template::TemplateFiles;
 
 /// Pseudo-dialect of transcripts, which the checker reads instead of a pipeline.
 pub const TRANSCRIPT: &str = "events";
@@ -21,7 +21,7 @@ pub const ASK: &str = "ai_ask";
 pub const THINK: &str = "ai_think";
 
 /// Variables that `ai_think` answers fill in fixtures and examples.
-const VARIABLES: [&str; 2] = ["mood", "reason"];
+const THINK_VARIABLES: [&str; 2] = ["mood", "reason"];
 
 /// Returns whether a pseudo-dialect has findings but no events.
 #[must_use]
@@ -33,23 +33,23 @@ pub fn is_judged_only(dialect: &str) -> bool {
 ///
 /// # Errors
 /// A script that does not load cannot be checked with its templates.
-pub fn judged(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
-    let findings = |problems: &[Problem]| problems.iter().map(Problem::finding).collect();
+pub fn judge(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding>, String> {
+    let findings = |problems: &[ScriptProblem]| problems.iter().map(ScriptProblem::finding).collect();
     match dialect {
         ASK => return Ok(read_ask(text, options).1),
-        THINK => return Ok(read_think(text, &VARIABLES.map(str::to_owned), options).1),
+        THINK => return Ok(read_think(text, &THINK_VARIABLES.map(str::to_owned), options).1),
         _ => {}
     }
     let loaded = load(text, &options.limits);
     if dialect == SCRIPT {
         return Ok(findings(&loaded.problems));
     }
-    Ok(findings(&check_all(loaded, &Files::default(), options.texts.language)))
+    Ok(findings(&check_all(loaded, &TemplateFiles::default(), options.texts.language)))
 }
 
 /// Input with the settings of its reading.
 #[derive(Clone, Debug)]
-pub struct Case<'a> {
+pub struct ReadingCase<'a> {
     /// Name of the dialect or pseudo-dialect.
     pub dialect: &'a str,
     /// Options of the reading.
@@ -59,30 +59,30 @@ pub struct Case<'a> {
     /// Raw reply.
     pub input: &'a [u8],
     /// End of the reply.
-    pub end: &'a End,
+    pub end: &'a InputEnd,
 }
 
 /// Division of an input into chunks.
 #[derive(Clone, Copy, Debug)]
-pub enum Cuts<'a> {
+pub enum ChunkCuts<'a> {
     /// One chunk.
-    Whole,
+    Single,
     /// Chunks of this many bytes.
     Every(usize),
     /// Chunks that end at these offsets, in order.
-    At(&'a [usize]),
+    Offsets(&'a [usize]),
 }
 
 /// Events and findings, adjacent deltas joined: equal for every division of the same input (J-038).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct FixtureReading {
     /// Events in order, extension events included.
     pub events: Vec<Event<'static>>,
     /// Findings in order.
     pub findings: Vec<Finding>,
 }
 
-impl Sink for Reading {
+impl Sink for FixtureReading {
     fn event(&mut self, event: Event<'_>) {
         push_joined(&mut self.events, &event);
     }
@@ -92,38 +92,38 @@ impl Sink for Reading {
     }
 }
 
-impl Case<'_> {
+impl ReadingCase<'_> {
     /// Reads the input in chunks, with extension events.
     ///
     /// # Errors
     /// An unknown dialect.
-    pub fn read(&self, cuts: Cuts<'_>) -> Result<Reading, String> {
+    pub fn read(&self, cuts: ChunkCuts<'_>) -> Result<FixtureReading, String> {
         self.read_with(cuts, &mut |_, _| ())
     }
 
-    /// Same as [`Case::read`]; calls `after` with the pipeline and the number of bytes pushed after each
+    /// Same as [`ReadingCase::read`]; calls `after` with the pipeline and the number of bytes pushed after each
     /// chunk.
     ///
     /// # Errors
     /// An unknown dialect.
     pub fn read_with(
         &self,
-        cuts: Cuts<'_>,
+        cuts: ChunkCuts<'_>,
         after: &mut dyn FnMut(&Pipeline, usize),
-    ) -> Result<Reading, String> {
+    ) -> Result<FixtureReading, String> {
         if self.dialect == TRANSCRIPT {
-            return Ok(self.check(cuts));
+            return Ok(self.check_transcript(cuts));
         }
         if is_judged_only(self.dialect) {
-            return self.whole();
+            return self.read_whole();
         }
         let pipeline = Pipeline::new(self.dialect, self.options).map_err(|error| error.to_string())?;
         let mut pipeline = pipeline.with_extensions(true);
-        let mut reading = Reading::default();
+        let mut reading = FixtureReading::default();
         if let Some(text) = self.reasoning {
-            pipeline.reasoning(text, &mut reading);
+            pipeline.push_reasoning(text, &mut reading);
         }
-        self.cut(cuts, &mut |chunk, pushed| {
+        self.for_each_chunk(cuts, &mut |chunk, pushed| {
             pipeline.push(chunk, &mut reading);
             after(&pipeline, pushed);
         });
@@ -132,31 +132,33 @@ impl Case<'_> {
     }
 
     /// Checks a transcript.
-    fn check(&self, cuts: Cuts<'_>) -> Reading {
-        let mut options = CheckOptions::default();
+    fn check_transcript(&self, cuts: ChunkCuts<'_>) -> FixtureReading {
+        let mut options = StreamCheckOptions::default();
         options.options = self.options.clone();
-        let mut checker = Checker::new(options);
-        self.cut(cuts, &mut |chunk, _| checker.push(chunk));
-        Reading { events: Vec::new(), findings: checker.finish() }
+        let mut checker = StreamChecker::new(options);
+        self.for_each_chunk(cuts, &mut |chunk, _| checker.push(chunk));
+        FixtureReading { events: Vec::new(), findings: checker.finish() }
     }
 
     /// Reads an input that does not stream.
-    fn whole(&self) -> Result<Reading, String> {
+    fn read_whole(&self) -> Result<FixtureReading, String> {
         let text = std::str::from_utf8(self.input).map_err(|error| error.to_string())?;
-        Ok(Reading { events: Vec::new(), findings: judged(self.dialect, text, self.options)? })
+        Ok(FixtureReading { events: Vec::new(), findings: judge(self.dialect, text, self.options)? })
     }
 
     /// Calls `push` with each chunk and the number of bytes up to its end.
-    fn cut(&self, cuts: Cuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
+    fn for_each_chunk(&self, cuts: ChunkCuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
         let mut from = 0;
         let mut push = |to: usize| {
             push(&self.input[from..to], to);
             from = to;
         };
         match cuts {
-            Cuts::Whole => {}
-            Cuts::Every(size) => (1..=self.input.len() / size.max(1)).for_each(|n| push(n * size.max(1))),
-            Cuts::At(cuts) => cuts.iter().for_each(|&to| push(to)),
+            ChunkCuts::Single => {}
+            ChunkCuts::Every(size) => {
+                (1..=self.input.len() / size.max(1)).for_each(|n| push(n * size.max(1)))
+            }
+            ChunkCuts::Offsets(cuts) => cuts.iter().for_each(|&to| push(to)),
         }
         push(self.input.len());
     }
@@ -165,14 +167,14 @@ impl Case<'_> {
     ///
     /// # Errors
     /// More bytes are held than the documented constant plus the share of `limits.hold` allows.
-    pub fn held(&self) -> Result<(), String> {
+    pub fn check_held(&self) -> Result<(), String> {
         let limits = &self.options.limits;
         // White space and one other case may be held at a time, each up to the limit.
-        let allowed = limits.held() + 2 * limits.hold;
+        let allowed = limits.max_held_bytes() + 2 * limits.hold;
         let (mut most, mut at) = (0, 0);
-        self.read_with(Cuts::Every(1), &mut |pipeline, pushed| {
-            if pipeline.held() > most {
-                (most, at) = (pipeline.held(), pushed);
+        self.read_with(ChunkCuts::Every(1), &mut |pipeline, pushed| {
+            if pipeline.held_bytes() > most {
+                (most, at) = (pipeline.held_bytes(), pushed);
             }
         })?;
         if most <= allowed {
@@ -185,7 +187,7 @@ impl Case<'_> {
     ///
     /// # Errors
     /// The readings differ.
-    pub fn same(&self, whole: &Reading, cuts: Cuts<'_>) -> Result<(), String> {
+    pub fn check_same(&self, whole: &FixtureReading, cuts: ChunkCuts<'_>) -> Result<(), String> {
         let reading = self.read(cuts)?;
         if reading == *whole {
             return Ok(());

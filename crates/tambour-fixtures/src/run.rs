@@ -7,47 +7,49 @@ use serde_json::{Value, json};
 use tambour::event::{Completed, EventKind, Extension, push_joined};
 use tambour::{Event, Options, Profile, Severity};
 
-use crate::fixture::{Expect, Fixture, LISTED};
-use crate::listed::lines;
-use crate::reading::{Case, Cuts, Reading, first_difference};
+use crate::finding_lines::finding_lines;
+use crate::fixture::{Fixture, FixtureExpectation, REQUIRES_LISTED_FINDINGS};
+use crate::reading::{ChunkCuts, FixtureReading, ReadingCase, first_difference};
 
 /// Runs a fixture in one chunk, in both profiles.
 ///
 /// # Errors
 /// The differences from the expectations.
-pub fn run(fixture: &Fixture) -> Result<(), String> {
-    if LISTED && !fixture.listed() {
+pub fn run_fixture(fixture: &Fixture) -> Result<(), String> {
+    if REQUIRES_LISTED_FINDINGS && !fixture.lists_findings() {
         let hint = "UPDATE_FIXTURES=1 writes them, or `unlisted` says why they are not listed";
         return Err(format!("{}: no `findings`: {hint}", fixture.name));
     }
-    compare(fixture, &Readings::of(fixture)?)
+    compare(fixture, &ProfileReadings::read(fixture)?)
 }
 
 /// Readings of a fixture in both profiles.
 #[derive(Clone, Debug)]
-pub struct Readings {
+pub struct ProfileReadings {
     /// Reading in the lenient profile.
-    pub lenient: Reading,
+    pub lenient: FixtureReading,
     /// Reading in the strict profile.
-    pub strict: Reading,
+    pub strict: FixtureReading,
 }
 
-impl Readings {
+impl ProfileReadings {
     /// Reads a fixture in one chunk.
     ///
     /// # Errors
     /// An unknown dialect.
-    pub fn of(fixture: &Fixture) -> Result<Readings, String> {
+    pub fn read(fixture: &Fixture) -> Result<ProfileReadings, String> {
         let read = |judged| {
-            let options = profile(fixture, judged);
-            case(fixture, &options).read(Cuts::Whole).map_err(|error| format!("{}: {error}", fixture.name))
+            let options = options_for(fixture, judged);
+            reading_case(fixture, &options)
+                .read(ChunkCuts::Single)
+                .map_err(|error| format!("{}: {error}", fixture.name))
         };
-        Ok(Readings { lenient: read(Profile::Lenient)?, strict: read(Profile::Strict)? })
+        Ok(ProfileReadings { lenient: read(Profile::Lenient)?, strict: read(Profile::Strict)? })
     }
 
     /// Drops the findings of this code and row. A fixture that proves the rule behind them must then fail.
     #[must_use]
-    pub fn without(&self, code: &str, row: &str) -> Readings {
+    pub fn without_finding(&self, code: &str, row: &str) -> ProfileReadings {
         let mut less = self.clone();
         for reading in [&mut less.lenient, &mut less.strict] {
             reading.findings.retain(|finding| finding.code != code || finding.rule != row);
@@ -58,7 +60,7 @@ impl Readings {
 
 /// Options of a fixture under `profile`.
 #[must_use]
-pub fn profile(fixture: &Fixture, profile: Profile) -> Options {
+pub fn options_for(fixture: &Fixture, profile: Profile) -> Options {
     let mut options = fixture.options.clone();
     options.profile = profile;
     options
@@ -66,8 +68,8 @@ pub fn profile(fixture: &Fixture, profile: Profile) -> Options {
 
 /// Case of a fixture under `options`.
 #[must_use]
-pub fn case<'a>(fixture: &'a Fixture, options: &'a Options) -> Case<'a> {
-    Case {
+pub fn reading_case<'a>(fixture: &'a Fixture, options: &'a Options) -> ReadingCase<'a> {
+    ReadingCase {
         dialect: &fixture.dialect,
         options,
         reasoning: fixture.reasoning.as_deref(),
@@ -80,8 +82,8 @@ pub fn case<'a>(fixture: &'a Fixture, options: &'a Options) -> Case<'a> {
 ///
 /// # Errors
 /// The differences.
-pub fn compare(fixture: &Fixture, readings: &Readings) -> Result<(), String> {
-    let Readings { lenient, strict } = readings;
+pub fn compare(fixture: &Fixture, readings: &ProfileReadings) -> Result<(), String> {
+    let ProfileReadings { lenient, strict } = readings;
     let all = || {
         compare_events(fixture, lenient)?;
         compare_findings(fixture, lenient, strict)?;
@@ -92,39 +94,43 @@ pub fn compare(fixture: &Fixture, readings: &Readings) -> Result<(), String> {
     all().map_err(|error| format!("{}: {error}", fixture.name))
 }
 
-fn compare_events(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
+fn compare_events(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
     let expect = &fixture.expect;
-    let found = events(lenient, fixture.extensions);
+    let found = contract_events(lenient, fixture.extensions);
     if let Some(events) = &expect.events
-        && let Some(difference) = first_difference(&joined(events), &found)
+        && let Some(difference) = first_difference(&join_deltas(events), &found)
     {
         return Err(format!("events, {difference}"));
     }
     if let Some(events) = &expect.events_ws {
-        let bare = |events: Vec<Value>| events.into_iter().map(without_space).collect::<Vec<_>>();
-        if let Some(difference) = first_difference(&bare(joined(events)), &bare(found.clone())) {
+        let bare = |events: Vec<Value>| events.into_iter().map(strip_space).collect::<Vec<_>>();
+        if let Some(difference) = first_difference(&bare(join_deltas(events)), &bare(found.clone())) {
             return Err(format!("events without white space, {difference}"));
         }
     }
     if let Some(alternatives) = &expect.events_any_of
-        && !alternatives.iter().any(|events| joined(events) == found)
+        && !alternatives.iter().any(|events| join_deltas(events) == found)
     {
-        let nearest = alternatives.first().and_then(|events| first_difference(&joined(events), &found));
+        let nearest = alternatives.first().and_then(|events| first_difference(&join_deltas(events), &found));
         return Err(format!("events, none of the alternatives; the first: {}", nearest.unwrap_or_default()));
     }
     Ok(())
 }
 
 /// Compares lists of findings.
-fn compare_findings(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> Result<(), String> {
+fn compare_findings(
+    fixture: &Fixture,
+    lenient: &FixtureReading,
+    strict: &FixtureReading,
+) -> Result<(), String> {
     let expect = &fixture.expect;
     let Some(expected) = &expect.findings else { return Ok(()) };
-    let found = lines(&fixture.dialect, lenient, Profile::Lenient);
+    let found = finding_lines(&fixture.dialect, lenient, Profile::Lenient);
     if let Some(difference) = first_difference(expected, &found) {
         return Err(format!("findings, {difference}"));
     }
     let expected = expect.findings_strict.as_ref().unwrap_or(expected);
-    let found = lines(&fixture.dialect, strict, Profile::Strict);
+    let found = finding_lines(&fixture.dialect, strict, Profile::Strict);
     if let Some(difference) = first_difference(expected, &found) {
         return Err(format!("findings of the strict reading, {difference}"));
     }
@@ -132,8 +138,12 @@ fn compare_findings(fixture: &Fixture, lenient: &Reading, strict: &Reading) -> R
 }
 
 /// Compares sets of codes.
-fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result<(), String> {
-    let codes = codes(strict, false);
+fn compare_codes(
+    expect: &FixtureExpectation,
+    lenient: &FixtureReading,
+    strict: &FixtureReading,
+) -> Result<(), String> {
+    let codes = finding_codes(strict, false);
     if let Some(expected) = &expect.strict
         && *expected != codes
     {
@@ -152,41 +162,41 @@ fn compare_codes(expect: &Expect, lenient: &Reading, strict: &Reading) -> Result
     if expect.strict_nonempty && codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
-    let info = self::codes(strict, true);
+    let info = self::finding_codes(strict, true);
     if let Some(expected) = &expect.info
         && *expected != info
     {
         return Err(format!("information: expected {expected:?}, found {info:?}"));
     }
-    let codes = self::codes(lenient, false);
+    let codes = self::finding_codes(lenient, false);
     if let Some(expected) = &expect.lenient
         && *expected != codes
     {
         return Err(format!("lenient findings: expected {expected:?}, found {codes:?}"));
     }
     if let Some(unwanted) = &expect.strict_none_of
-        && !unwanted.is_disjoint(&self::codes(strict, false))
+        && !unwanted.is_disjoint(&self::finding_codes(strict, false))
     {
-        let codes = self::codes(strict, false);
+        let codes = self::finding_codes(strict, false);
         return Err(format!("strict findings: expected none of {unwanted:?}, found {codes:?}"));
     }
     Ok(())
 }
 
 /// Compares the `plan` event and the calls.
-fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
+fn compare_plan(expect: &FixtureExpectation, lenient: &FixtureReading) -> Result<(), String> {
     let found = lenient.events.iter().rev().find_map(|event| match event {
         Event::Extension(extension) if matches!(**extension, Extension::Plan(_)) => Some(event.data()),
         _ => None,
     });
     let found = found.unwrap_or_default();
     if let Some(expected) = &expect.plan
-        && !fits(expected, &found)
+        && !is_plan_match(expected, &found)
     {
         return Err(format!("plan: expected {expected}\n           found    {found}"));
     }
     if let Some(alternatives) = &expect.plan_any_of
-        && !alternatives.iter().any(|expected| fits(expected, &found))
+        && !alternatives.iter().any(|expected| is_plan_match(expected, &found))
     {
         return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
     }
@@ -204,7 +214,7 @@ fn compare_plan(expect: &Expect, lenient: &Reading) -> Result<(), String> {
 }
 
 /// Returns whether a `plan` event has the expected fields.
-fn fits(expected: &Value, found: &Value) -> bool {
+fn is_plan_match(expected: &Value, found: &Value) -> bool {
     let Some(expected) = expected.as_object() else { return false };
     expected.iter().all(|(key, value)| match (key.as_str(), value.as_object()) {
         ("plan", Some(fields)) => fields.iter().all(|(field, value)| found["plan"][field] == *value),
@@ -212,11 +222,11 @@ fn fits(expected: &Value, found: &Value) -> bool {
     })
 }
 
-fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> {
+fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
     let expect = &fixture.expect;
-    let metadata = completed(lenient).map(|completed| &completed.metadata);
+    let metadata = completed_event(lenient).map(|completed| &completed.metadata);
     // With listed findings, absent expectations mean "none"; a failed stream has no metadata.
-    let exact = fixture.listed() && metadata.is_some();
+    let exact = fixture.lists_findings() && metadata.is_some();
     let truncated = metadata.map(|metadata| metadata.truncated);
     let expected = expect.truncated.or(exact.then_some(false));
     if expected.is_some() && expected != truncated {
@@ -241,7 +251,7 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
     }
     if let Some(expected) = &expect.exit_decision {
         let found = json!(metadata.and_then(|metadata| metadata.exit_decision.as_ref()));
-        if !holds(&found, expected) {
+        if !is_match(&found, expected) {
             return Err(format!("exit_decision: expected {expected}, found {found}"));
         }
     }
@@ -250,10 +260,10 @@ fn compare_metadata(fixture: &Fixture, lenient: &Reading) -> Result<(), String> 
 
 /// Returns whether `found` matches `expected`; an object may have further fields. `unmet_empty` is about the
 /// list `unmet`.
-fn holds(found: &Value, expected: &Value) -> bool {
+fn is_match(found: &Value, expected: &Value) -> bool {
     let field = |name: &str, value: &Value| match name {
         "unmet_empty" => found["unmet"].as_array().map(Vec::is_empty) == value.as_bool(),
-        _ => holds(&found[name], value),
+        _ => is_match(&found[name], value),
     };
     match expected {
         Value::Object(fields) => fields.iter().all(|(name, value)| field(name, value)),
@@ -263,7 +273,7 @@ fn holds(found: &Value, expected: &Value) -> bool {
 
 /// Returns the `completed` event of a reading.
 #[must_use]
-pub fn completed(reading: &Reading) -> Option<&Completed> {
+pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
     reading.events.iter().find_map(|event| match event {
         Event::Completed(completed) => Some(&**completed),
         _ => None,
@@ -272,7 +282,7 @@ pub fn completed(reading: &Reading) -> Option<&Completed> {
 
 /// Converts the contract events of a reading to JSON, with a final `error`; with extension events on request.
 #[must_use]
-pub fn events(reading: &Reading, extensions: bool) -> Vec<Value> {
+pub fn contract_events(reading: &FixtureReading, extensions: bool) -> Vec<Value> {
     let wanted = |event: &&Event<'_>| match event.kind() {
         EventKind::Contract => true,
         EventKind::Extension => extensions,
@@ -286,19 +296,19 @@ pub fn events(reading: &Reading, extensions: bool) -> Vec<Value> {
 
 /// Returns the codes of severity warning or error, or those of severity info.
 #[must_use]
-pub fn codes(reading: &Reading, info: bool) -> BTreeSet<String> {
+pub fn finding_codes(reading: &FixtureReading, info: bool) -> BTreeSet<String> {
     let wanted = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == info);
     wanted.map(|finding| finding.code.to_string()).collect()
 }
 
 /// Joins adjacent deltas of one text.
 #[must_use]
-pub fn joined(events: &[Value]) -> Vec<Value> {
+pub fn join_deltas(events: &[Value]) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     // Last event, while further deltas may join it.
     let mut open: Vec<Event<'static>> = Vec::new();
     for event in events {
-        let Some(piece) = piece(event) else {
+        let Some(piece) = parse_delta(event) else {
             open.clear();
             out.push(event.clone());
             continue;
@@ -314,7 +324,7 @@ pub fn joined(events: &[Value]) -> Vec<Value> {
 }
 
 /// Parses an event of a fixture that is a delta.
-fn piece(event: &Value) -> Option<Event<'static>> {
+fn parse_delta(event: &Value) -> Option<Event<'static>> {
     let (name, data) = (event["event"].as_str()?, &event["data"]);
     let text = || Some(Cow::Owned(data["text"].as_str()?.to_owned()));
     match name {
@@ -328,7 +338,7 @@ fn piece(event: &Value) -> Option<Event<'static>> {
     }
 }
 
-fn without_space(mut event: Value) -> Value {
+fn strip_space(mut event: Value) -> Value {
     if let Some(data) = event["data"].as_object_mut() {
         for value in data.values_mut() {
             if let Value::String(text) = value {

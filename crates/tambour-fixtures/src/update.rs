@@ -11,30 +11,30 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use tambour::Profile;
 
-use crate::fixture::{Fixture, expectations};
-use crate::listed::lines;
+use crate::finding_lines::finding_lines;
+use crate::fixture::{Fixture, expectations_path};
 use crate::reading::is_judged_only;
-use crate::run::{Readings, compare, completed, events, joined};
+use crate::run::{ProfileReadings, compare, completed_event, contract_events, join_deltas};
 
 /// Most bytes and lines of a reply within a `.jsonl` file; a longer one gets files of its own.
-const SHORT: (usize, usize) = (400, 12);
+const SHORT_REPLY: (usize, usize) = (400, 12);
 
 /// Changed lines of a file; `None` removes one.
-type Changes = BTreeMap<usize, Option<Map<String, Value>>>;
+type LineChanges = BTreeMap<usize, Option<Map<String, Value>>>;
 
 /// Rewrites recorded expectations and moves long replies to files of their own. Returns complaints, a line
 /// each.
-pub fn update(fixtures: &[Fixture]) -> Vec<String> {
+pub fn update_fixtures(fixtures: &[Fixture]) -> Vec<String> {
     let mut complaints = Vec::new();
-    let mut changes: BTreeMap<&Path, Changes> = BTreeMap::new();
+    let mut changes: BTreeMap<&Path, LineChanges> = BTreeMap::new();
     for fixture in fixtures {
-        let done = renewed(fixture).and_then(|written| {
+        let done = renew_fixture(fixture).and_then(|written| {
             let Some(line) = fixture.line else {
-                return replace(&expectations(&fixture.path), pretty(&written).as_bytes());
+                return replace_file(&expectations_path(&fixture.path), print_fixture(&written).as_bytes());
             };
-            let moved = place(fixture);
+            let moved = reply_path(fixture);
             if let Some(path) = &moved {
-                own_file(path, &fixture.input, &written)?;
+                write_files(path, &fixture.input, &written)?;
             }
             changes.entry(&fixture.path).or_default().insert(line, moved.is_none().then_some(written));
             Ok(())
@@ -42,37 +42,37 @@ pub fn update(fixtures: &[Fixture]) -> Vec<String> {
         complaints.extend(done.err());
     }
     for (path, lines) in &changes {
-        complaints.extend(rewrite(path, lines).err());
+        complaints.extend(rewrite_lines(path, lines).err());
     }
     complaints
 }
 
 /// Returns the keys of a fixture with new recordings.
-fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
-    let readings = Readings::of(fixture)?;
-    let fresh = !fixture.expect.says_something();
-    let authored = fixture.independent();
-    if !fresh && (authored || !fixture.listed()) {
+fn renew_fixture(fixture: &Fixture) -> Result<Map<String, Value>, String> {
+    let readings = ProfileReadings::read(fixture)?;
+    let fresh = !fixture.expect.has_any();
+    let authored = fixture.is_independent();
+    if !fresh && (authored || !fixture.lists_findings()) {
         let mut said = fixture.clone();
         said.expect.findings = None;
         said.unlisted = None;
         compare(&said, &readings)?;
     }
-    let mut written = fixture.written.clone();
+    let mut written = fixture.keys.clone();
     for (key, value) in [("dialect", json!(fixture.dialect)), ("spec", json!([]))] {
         if !written.contains_key(key) {
             written.shift_insert(0, key.to_owned(), value);
         }
     }
     if !is_judged_only(&fixture.dialect) {
-        let found = events(&readings.lenient, fixture.extensions);
-        let same = fixture.expect.events.as_ref().is_some_and(|events| joined(events) == found);
-        if !fixture.expect.says_events() || (fixture.expect.events.is_some() && !same) {
+        let found = contract_events(&readings.lenient, fixture.extensions);
+        let same = fixture.expect.events.as_ref().is_some_and(|events| join_deltas(events) == found);
+        if !fixture.expect.has_events() || (fixture.expect.events.is_some() && !same) {
             written.insert("events".to_owned(), found.into());
         }
     }
-    findings(fixture, &readings, &mut written);
-    metadata(&readings, &mut written);
+    record_findings(fixture, &readings, &mut written);
+    record_metadata(&readings, &mut written);
     let mut renewed = fixture.clone();
     renewed.expect.events = None;
     renewed.expect.findings = None;
@@ -85,39 +85,39 @@ fn renewed(fixture: &Fixture) -> Result<Map<String, Value>, String> {
 }
 
 /// Records the lists of findings and removes the sets of codes that repeat them.
-fn findings(fixture: &Fixture, readings: &Readings, written: &mut Map<String, Value>) {
+fn record_findings(fixture: &Fixture, readings: &ProfileReadings, written: &mut Map<String, Value>) {
     if fixture.unlisted.is_some() {
         return;
     }
-    if !fixture.independent() {
+    if !fixture.is_independent() {
         for key in ["strict", "lenient", "info"] {
             written.shift_remove(key);
         }
     }
-    let lenient = lines(&fixture.dialect, &readings.lenient, Profile::Lenient);
-    let strict = lines(&fixture.dialect, &readings.strict, Profile::Strict);
-    set(written, "findings", Some(json!(lenient)), &["events_ws", "events_any_of", "events"]);
-    set(written, "findings_strict", (strict != lenient).then(|| json!(strict)), &["findings"]);
+    let lenient = finding_lines(&fixture.dialect, &readings.lenient, Profile::Lenient);
+    let strict = finding_lines(&fixture.dialect, &readings.strict, Profile::Strict);
+    set_key(written, "findings", Some(json!(lenient)), &["events_ws", "events_any_of", "events"]);
+    set_key(written, "findings_strict", (strict != lenient).then(|| json!(strict)), &["findings"]);
 }
 
 /// Records the metadata of `completed` where it says something.
-fn metadata(readings: &Readings, written: &mut Map<String, Value>) {
-    let Some(completed) = completed(&readings.lenient) else { return };
+fn record_metadata(readings: &ProfileReadings, written: &mut Map<String, Value>) {
+    let Some(completed) = completed_event(&readings.lenient) else { return };
     let metadata = &completed.metadata;
     if metadata.truncated || written.get("truncated") != Some(&json!(false)) {
         let truncated = metadata.truncated.then_some(json!(true));
-        set(written, "truncated", truncated, &["findings_strict", "findings"]);
+        set_key(written, "truncated", truncated, &["findings_strict", "findings"]);
     }
     for (key, reason) in
         [("fallback_reason", &metadata.fallback_reason), ("unused_reason", &metadata.unused_reason)]
     {
         let reason = reason.as_deref().map(Value::from);
-        set(written, key, reason, &["truncated", "findings_strict", "findings"]);
+        set_key(written, key, reason, &["truncated", "findings_strict", "findings"]);
     }
 }
 
 /// Sets a key in place, or after the first of `after` that exists; `None` removes it.
-fn set(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after: &[&str]) {
+fn set_key(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after: &[&str]) {
     let Some(value) = value else {
         written.shift_remove(key);
         return;
@@ -131,10 +131,10 @@ fn set(written: &mut Map<String, Value>, key: &str, value: Option<Value>, after:
 }
 
 /// Path that the reply of a line moves to, if it is long.
-fn place(fixture: &Fixture) -> Option<PathBuf> {
-    let (bytes, lines) = SHORT;
+fn reply_path(fixture: &Fixture) -> Option<PathBuf> {
+    let (bytes, lines) = SHORT_REPLY;
     let input = &fixture.input;
-    let id = fixture.written.get("id")?.as_str()?;
+    let id = fixture.keys.get("id")?.as_str()?;
     let named =
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     let long = input.len() > bytes || input.iter().filter(|byte| **byte == b'\n').count() >= lines;
@@ -142,7 +142,7 @@ fn place(fixture: &Fixture) -> Option<PathBuf> {
 }
 
 /// Writes the reply and the keys of a line to files of their own, named after its id.
-fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(), String> {
+fn write_files(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(), String> {
     if path.exists() {
         return Err(format!("{}: the file is there already", path.display()));
     }
@@ -153,12 +153,12 @@ fn own_file(path: &Path, input: &[u8], written: &Map<String, Value>) -> Result<(
         beside.shift_remove(key);
     }
     // Expectations are written first: a reply without them counts as new.
-    replace(&expectations(path), pretty(&beside).as_bytes())?;
-    replace(path, input)
+    replace_file(&expectations_path(path), print_fixture(&beside).as_bytes())?;
+    replace_file(path, input)
 }
 
 /// Rewrites lines of a `.jsonl` file.
-fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
+fn rewrite_lines(path: &Path, changed: &LineChanges) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -168,7 +168,7 @@ fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
             Some(Some(written)) => {
                 let spaced = line.contains("\": ") && !line.starts_with("{\"id\":\"");
                 let mut renewed = String::new();
-                compact(&Value::Object(written.clone()), spaced, &mut renewed);
+                print_compact(&Value::Object(written.clone()), spaced, &mut renewed);
                 out += &format!("{renewed}\n");
             }
         }
@@ -176,11 +176,11 @@ fn rewrite(path: &Path, changed: &Changes) -> Result<(), String> {
     if out.is_empty() {
         return std::fs::remove_file(path).map_err(|error| format!("{}: {error}", path.display()));
     }
-    replace(path, out.as_bytes())
+    replace_file(path, out.as_bytes())
 }
 
 /// Replaces a changed file atomically, since other tests may be reading it.
-fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
+fn replace_file(path: &Path, content: &[u8]) -> Result<(), String> {
     if std::fs::read(path).is_ok_and(|before| before == content) {
         return Ok(());
     }
@@ -190,14 +190,14 @@ fn replace(path: &Path, content: &[u8]) -> Result<(), String> {
 }
 
 /// Prints a value on one line, with or without a blank after commas and colons.
-fn compact(value: &Value, spaced: bool, out: &mut String) {
+fn print_compact(value: &Value, spaced: bool, out: &mut String) {
     let (comma, colon) = if spaced { (", ", ": ") } else { (",", ":") };
     match value {
         Value::Array(items) => {
             out.push('[');
             for (number, item) in items.iter().enumerate() {
                 out.push_str(if number == 0 { "" } else { comma });
-                compact(item, spaced, out);
+                print_compact(item, spaced, out);
             }
             out.push(']');
         }
@@ -207,7 +207,7 @@ fn compact(value: &Value, spaced: bool, out: &mut String) {
                 out.push_str(if number == 0 { "" } else { comma });
                 out.push_str(&Value::from(key.as_str()).to_string());
                 out.push_str(colon);
-                compact(value, spaced, out);
+                print_compact(value, spaced, out);
             }
             out.push('}');
         }
@@ -216,14 +216,14 @@ fn compact(value: &Value, spaced: bool, out: &mut String) {
 }
 
 /// Lists that are printed with a line for each item.
-const LISTS: &[&str] =
+const LISTS_BY_LINE: &[&str] =
     &["events", "events_any_of", "events_ws", "findings", "findings_strict", "calls", "plan_any_of"];
 
 /// Prints one key, one event and one finding a line, for easy review.
-fn pretty(written: &Map<String, Value>) -> String {
+fn print_fixture(written: &Map<String, Value>) -> String {
     let line = |(key, value): (&String, &Value)| match value {
-        Value::Array(items) if LISTS.contains(&key.as_str()) && !items.is_empty() => {
-            let items: Vec<String> = items.iter().map(|item| format!("    {}", nested(item))).collect();
+        Value::Array(items) if LISTS_BY_LINE.contains(&key.as_str()) && !items.is_empty() => {
+            let items: Vec<String> = items.iter().map(|item| format!("    {}", print_item(item))).collect();
             format!("  \"{key}\": [\n{}\n  ]", items.join(",\n"))
         }
         _ => format!("  \"{key}\": {value}"),
@@ -232,7 +232,7 @@ fn pretty(written: &Map<String, Value>) -> String {
 }
 
 /// Prints an item of a list; an alternative of several events has a line for each.
-fn nested(item: &Value) -> String {
+fn print_item(item: &Value) -> String {
     match item {
         Value::Array(events) if !events.is_empty() => {
             let events: Vec<String> = events.iter().map(|event| format!("      {event}")).collect();

@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::import;
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour_prompt::card::import_file;
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
 use tambour_prompt::macros::migrate;
-use tambour_prompt::template::{Map, Template};
+use tambour_prompt::template::{LayeredTemplate, Map};
 
 fn main() {
     println!("{:<52} {:>9}", "ms, best of several", "");
-    let blocks: Vec<String> = (0..100).map(block).collect();
-    let engine = Engine::new(Mode::Lenient);
-    let context = context();
+    let blocks: Vec<String> = (0..100).map(make_block).collect();
+    let engine = Engine::new(UndefinedMode::Lenient);
+    let context = make_context();
     let assemble = || {
         let mut assembly = Assembly::new(&engine, context.clone(), 1);
         for block in &blocks {
             black_box(assembly.render_macros("block", block).expect("it renders"));
         }
     };
-    line("100 blocks, 1,000 macros, compiled before", best(assemble));
+    print_line("100 blocks, 1,000 macros, compiled before", best_time(assemble));
     let fresh = || {
-        let engine = Engine::new(Mode::Lenient);
+        let engine = Engine::new(UndefinedMode::Lenient);
         let mut assembly = Assembly::new(&engine, context.clone(), 1);
         for block in &blocks {
             black_box(assembly.render_macros("block", block).expect("it renders"));
         }
     };
-    line("100 blocks, 1,000 macros, for the first time", best(fresh));
-    line(
+    print_line("100 blocks, 1,000 macros, for the first time", best_time(fresh));
+    print_line(
         "migration of 100 blocks",
-        best(|| blocks.iter().map(|block| migrate(block).text.len()).sum::<usize>()),
+        best_time(|| blocks.iter().map(|block| migrate(block).text.len()).sum::<usize>()),
     );
 
     // S-103: at most 10 ms.
@@ -45,21 +45,21 @@ fn main() {
         at += 1;
     }
     let system: Map = [("time".to_owned(), json!("10:00"))].into_iter().collect();
-    line("100 KiB, 200 variables: read", best(|| Template::parse(source.as_str())));
-    let template = Template::parse(source.as_str());
-    line("100 KiB, 200 variables: filled", best(|| template.render(&values, &system)));
+    print_line("100 KiB, 200 variables: read", best_time(|| LayeredTemplate::parse(source.as_str())));
+    let template = LayeredTemplate::parse(source.as_str());
+    print_line("100 KiB, 200 variables: filled", best_time(|| template.render(&values, &system)));
 
     let limits = ImportLimits::default();
-    let card = card(5 << 20);
-    let read = |file: &str, bytes: &[u8]| import(file, bytes, &limits).expect("it is a card");
-    line("import of a card of 5 MB, JSON", best(|| read("card.json", &card)));
+    let card = make_card(5 << 20);
+    let read = |file: &str, bytes: &[u8]| import_file(file, bytes, &limits).expect("it is a card");
+    print_line("import of a card of 5 MB, JSON", best_time(|| read("card.json", &card)));
     let text = std::str::from_utf8(&card).expect("JSON is text");
-    let png = tambour_fixtures::imports::png(&[("chara", text)]);
-    line("import of the same, PNG", best(|| read("card.png", &png)));
+    let png = tambour_fixtures::imports::png_file(&[("chara", text)]);
+    print_line("import of the same, PNG", best_time(|| read("card.png", &png)));
 }
 
 /// Makes a card with a book that fills it to `size` bytes.
-fn card(size: usize) -> Vec<u8> {
+fn make_card(size: usize) -> Vec<u8> {
     let said =
         "She keeps the lamp of the eastern gate. {{char}} greets {{user}}, \"quietly\"; 她守着东门的灯。\n";
     let entry = |at: usize| {
@@ -72,17 +72,17 @@ fn card(size: usize) -> Vec<u8> {
     json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": data}).to_string().into_bytes()
 }
 
-fn context() -> Context {
+fn make_context() -> PromptContext {
     let context = json!({
         "user": "Tom", "char": {"name": "Sera", "description": "{{char}} knows {{user}}.", "personality": "calm"},
         "state": {"hp": 7, "mood": "merry"}, "now": "2026-03-14T15:09:26+08:00", "seed": 1, "chat_id": "c",
         "history": [{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]
     });
-    Context::from_json(&context).expect("it is a context")
+    PromptContext::from_json(&context).expect("it is a context")
 }
 
 /// Makes a block with ten macros.
-fn block(at: usize) -> String {
+fn make_block(at: usize) -> String {
     format!(
         "Block {at}: {{{{char}}}} and {{{{user}}}} meet at {{{{time}}}}. {{{{setvar::n{at}::{at}}}}}{{{{getvar::n{at}}}}} {{{{roll:2d6}}}} \
          {{{{random::a::b::c}}}} {{{{lastMessage}}}} {{{{getvar::hp}}}} {{{{description}}}}\n"
@@ -92,7 +92,7 @@ fn block(at: usize) -> String {
 const RUNS: usize = 20;
 
 /// Returns the best time of several runs: other work on the machine only ever adds.
-fn best<T>(mut run: impl FnMut() -> T) -> Duration {
+fn best_time<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();
         let kept = run();
@@ -103,6 +103,6 @@ fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()
 }
 
-fn line(name: &str, time: Duration) {
+fn print_line(name: &str, time: Duration) {
     println!("{name:<52} {:>9.3}", time.as_secs_f64() * 1e3);
 }

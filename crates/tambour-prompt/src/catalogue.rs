@@ -8,7 +8,7 @@ use tambour::texts;
 
 use crate::{dialogue, script};
 
-pub use tambour::catalogue::Listed;
+pub use tambour::catalogue::CatalogueEntry;
 
 /// All rules: those of the library, then `script` for dialogue scripts, `dialogue` for scripts and their templates together,
 /// `ai_ask` and `ai_think` for the answers of those actions.
@@ -16,7 +16,7 @@ pub use tambour::catalogue::Listed;
 /// ```
 /// assert!(tambour_prompt::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
 /// ```
-pub fn all() -> impl Iterator<Item = Listed> {
+pub fn all() -> impl Iterator<Item = CatalogueEntry> {
     catalogue::all()
         .chain(list("script", script::rules::RULES))
         .chain(list("dialogue", dialogue::rules::script::RULES))
@@ -25,8 +25,8 @@ pub fn all() -> impl Iterator<Item = Listed> {
 }
 
 /// Rules that `id` names: the row of a specification such as `T-032` (in any letter case), or a code.
-pub fn find(id: &str) -> impl Iterator<Item = Listed> {
-    all().filter(move |Listed { rule, .. }| {
+pub fn find(id: &str) -> impl Iterator<Item = CatalogueEntry> {
+    all().filter(move |CatalogueEntry { rule, .. }| {
         rule.code == id || rule.rows.iter().any(|row| row.eq_ignore_ascii_case(id))
     })
 }
@@ -35,8 +35,8 @@ pub fn find(id: &str) -> impl Iterator<Item = Listed> {
 #[must_use]
 pub fn close(id: &str) -> Vec<&'static str> {
     let mut seen = HashSet::new();
-    let names = all().flat_map(|Listed { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
-    texts::close(id, names.filter(|name| seen.insert(*name)))
+    let names = all().flat_map(|CatalogueEntry { rule, .. }| rule.rows.iter().copied().chain([rule.code]));
+    texts::closest_names(id, names.filter(|name| seen.insert(*name)))
 }
 
 /// The rule behind a finding's row and code.

@@ -1,7 +1,7 @@
 //! Names of tags and attributes in prompts: XML names, in any script.
 
 /// Top-level tags of a prompt with a predefined meaning (F-002).
-pub const TAGS: [&str; 6] = [
+pub const TOP_LEVEL_TAGS: [&str; 6] = [
     "system_instruction",
     "character_card",
     "world_state",
@@ -11,32 +11,33 @@ pub const TAGS: [&str; 6] = [
 ];
 
 /// Tags that describe their content (F-003).
-pub const META: [&str; 3] = ["block", "format", "priority"];
+pub const META_TAGS: [&str; 3] = ["block", "format", "priority"];
 
 /// Returns true if data must not use this tag name. `lorebook_entry` has a meaning, but data may use it.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
     let same = |other: &str| other.eq_ignore_ascii_case(name);
-    META.iter().any(|tag| same(tag)) || TAGS.iter().any(|tag| same(tag) && *tag != "lorebook_entry")
+    META_TAGS.iter().any(|tag| same(tag))
+        || TOP_LEVEL_TAGS.iter().any(|tag| same(tag) && *tag != "lorebook_entry")
 }
 
 /// Returns true if a text is a valid tag name.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
-    first(text).is_some_and(|name| name.len() == text.len()) && text.len() <= 128
+    leading_name(text).is_some_and(|name| name.len() == text.len()) && text.len() <= 128
 }
 
 /// Returns the name at the beginning of a text.
 #[must_use]
-pub fn first(text: &str) -> Option<&str> {
+pub fn leading_name(text: &str) -> Option<&str> {
     let start = text.chars().next().filter(|c| c.is_alphabetic() || *c == '_')?;
     let rest = &text[start.len_utf8()..];
-    let end = rest.find(|c| !continues(c)).unwrap_or(rest.len());
+    let end = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
     Some(&text[..start.len_utf8() + end])
 }
 
 /// Returns true if a character may occur in a name.
 #[must_use]
-pub fn continues(c: char) -> bool {
+pub fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }

@@ -6,21 +6,21 @@ use std::fmt::Write;
 use serde_json::{Number, Value};
 
 /// 2^53: doubles represent every integer up to this one exactly.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Returns `value` as text: strings unchanged, nothing for `null`, `true` and `false`, numbers in their
 /// shortest form (`80`, not `80.0`), lists and maps as compact JSON with keys in their order.
 #[must_use]
-pub fn text(value: &Value) -> Cow<'_, str> {
+pub fn print(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),
         Value::Bool(true) => Cow::Borrowed("true"),
         Value::Bool(false) => Cow::Borrowed("false"),
         Value::String(text) => Cow::Borrowed(text),
-        Value::Number(number) => Cow::Owned(self::number(number)),
+        Value::Number(number) => Cow::Owned(self::format_number(number)),
         Value::Array(_) | Value::Object(_) => {
             let mut out = String::new();
-            json(value, &mut out);
+            write_json(value, &mut out);
             Cow::Owned(out)
         }
     }
@@ -28,17 +28,17 @@ pub fn text(value: &Value) -> Cow<'_, str> {
 
 /// Returns a number in its shortest form.
 #[must_use]
-pub fn number(number: &Number) -> String {
+pub fn format_number(number: &Number) -> String {
     match number.as_f64() {
-        Some(float) if number.is_f64() => self::float(float),
+        Some(float) if number.is_f64() => self::format_float(float),
         _ => number.to_string(),
     }
 }
 
 /// Returns a double in its shortest form; `NaN` and infinities, which JSON lacks, by name.
 #[must_use]
-pub fn float(float: f64) -> String {
-    if float.fract() == 0.0 && float.abs() < EXACT {
+pub fn format_float(float: f64) -> String {
+    if float.fract() == 0.0 && float.abs() < MAX_EXACT_INTEGER {
         // Prints -0.0 as 0.
         return (float as i64).to_string();
     }
@@ -49,17 +49,17 @@ pub fn float(float: f64) -> String {
 }
 
 /// Appends `value` to `out` as compact JSON with numbers in their shortest form.
-pub fn json(value: &Value, out: &mut String) {
+pub fn write_json(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
-        Value::Number(number) => out.push_str(&self::number(number)),
+        Value::Number(number) => out.push_str(&self::format_number(number)),
         Value::Array(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
                 if at > 0 {
                     out.push(',');
                 }
-                json(item, out);
+                write_json(item, out);
             }
             out.push(']');
         }
@@ -69,19 +69,19 @@ pub fn json(value: &Value, out: &mut String) {
                 if at > 0 {
                     out.push(',');
                 }
-                quoted(key, out);
+                write_json_string(key, out);
                 out.push(':');
-                json(field, out);
+                write_json(field, out);
             }
             out.push('}');
         }
-        Value::String(text) => quoted(text, out),
-        Value::Bool(_) => out.push_str(&text(value)),
+        Value::String(text) => write_json_string(text, out),
+        Value::Bool(_) => out.push_str(&print(value)),
     }
 }
 
 /// Appends `text` to `out` as a JSON string.
-pub fn quoted(text: &str, out: &mut String) {
+pub fn write_json_string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

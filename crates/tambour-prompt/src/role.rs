@@ -2,36 +2,36 @@
 
 use serde_json::{Map, Value};
 
-use super::lore::Role;
+use super::lore::MessageRole;
 use tambour::error::{Error, Result};
 use tambour::finding::clip;
 
 /// Keys of a context that hold lists of messages.
-pub(super) const LISTS: [&str; 3] = ["history", "context", "display_context"];
+pub(super) const MESSAGE_LISTS: [&str; 3] = ["history", "context", "display_context"];
 
 /// Names of roles in other programs.
-const NAMES: [(&str, Role); 13] = [
-    ("bot", Role::Assistant),
-    ("ai", Role::Assistant),
-    ("model", Role::Assistant),
-    ("gpt", Role::Assistant),
-    ("char", Role::Assistant),
-    ("character", Role::Assistant),
-    ("chatbot", Role::Assistant),
-    ("human", Role::User),
-    ("person", Role::User),
-    ("player", Role::User),
-    ("developer", Role::System),
-    ("sys", Role::System),
-    ("instruction", Role::System),
+const FOREIGN_NAMES: [(&str, MessageRole); 13] = [
+    ("bot", MessageRole::Assistant),
+    ("ai", MessageRole::Assistant),
+    ("model", MessageRole::Assistant),
+    ("gpt", MessageRole::Assistant),
+    ("char", MessageRole::Assistant),
+    ("character", MessageRole::Assistant),
+    ("chatbot", MessageRole::Assistant),
+    ("human", MessageRole::User),
+    ("person", MessageRole::User),
+    ("player", MessageRole::User),
+    ("developer", MessageRole::System),
+    ("sys", MessageRole::System),
+    ("instruction", MessageRole::System),
 ];
 
 /// Most warnings about foreign role names.
-const WARNINGS: usize = 8;
+const MAX_WARNINGS: usize = 8;
 
 /// Returns the role with this name, in any letter case.
-pub(super) fn named(name: &str) -> Option<Role> {
-    let all = Role::NAMES.into_iter().chain(NAMES);
+pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
+    let all = MessageRole::NAMES.into_iter().chain(FOREIGN_NAMES);
     all.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
 }
 
@@ -39,17 +39,17 @@ pub(super) fn named(name: &str) -> Option<Role> {
 ///
 /// # Errors
 /// The first message with an unknown role; the error names its place.
-pub fn check(context: &Map<String, Value>) -> Result<()> {
-    for key in LISTS {
+pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
+    for key in MESSAGE_LISTS {
         let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();
         for (at, message) in messages.enumerate() {
             let written = match message.get("role") {
                 None | Some(Value::Null) => continue,
-                Some(Value::String(name)) if name.is_empty() || named(name).is_some() => continue,
+                Some(Value::String(name)) if name.is_empty() || parse_role(name).is_some() => continue,
                 Some(Value::String(name)) => format!("`{}`", clip(name, 40)),
                 Some(_) => "no text".to_owned(),
             };
-            let known = Role::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
+            let known = MessageRole::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
             let message = format!("`{key}[{at}].role` of a context is one of {known}; it is {written}");
             return Err(Error::invalid(message));
         }
@@ -60,17 +60,17 @@ pub fn check(context: &Map<String, Value>) -> Result<()> {
 /// Replaces foreign role names in a context by the usual ones and returns a warning for each foreign name.
 ///
 /// # Errors
-/// Same as [`check`].
-pub(super) fn normalise(context: &mut Map<String, Value>) -> Result<Vec<String>> {
-    check(context)?;
+/// Same as [`check_roles`].
+pub(super) fn normalize_roles(context: &mut Map<String, Value>) -> Result<Vec<String>> {
+    check_roles(context)?;
     let mut warnings = Vec::new();
     let mut told: Vec<String> = Vec::new();
-    for key in LISTS {
+    for key in MESSAGE_LISTS {
         let messages = context.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
         for (at, message) in messages.enumerate() {
             let Some(Value::String(name)) = message.get_mut("role") else { continue };
-            let Some(role) = named(name).filter(|role| role.name() != name) else { continue };
-            if told.len() < WARNINGS && !told.contains(name) {
+            let Some(role) = parse_role(name).filter(|role| role.name() != name) else { continue };
+            if told.len() < MAX_WARNINGS && !told.contains(name) {
                 let read = role.name();
                 warnings.push(format!("`{key}[{at}].role`: `{}` is read as `{read}`", clip(name, 40)));
                 told.push(name.clone());

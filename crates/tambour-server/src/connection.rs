@@ -19,18 +19,18 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::apart::Apart;
+use crate::self_woken::SelfWoken;
 
 /// State of a connection, shared with its requests.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    opened: Instant,
+    opened_at: Instant,
     /// Time of the last successful write, in milliseconds since it was opened.
-    written: AtomicU64,
+    last_write_ms: AtomicU64,
     /// Closes the connection at once when cancelled.
-    pub(crate) cut: CancellationToken,
+    pub(crate) cancel: CancellationToken,
     /// Set while the body of the current request is not fully read.
-    unread: AtomicBool,
+    has_unread_body: AtomicBool,
 }
 
 /// Limits for draining a request after its response: total time, idle time and bytes.
@@ -40,18 +40,18 @@ const LINGER_BYTES: usize = 64 << 20;
 
 impl Connection {
     /// Returns the milliseconds since it was opened.
-    pub(crate) fn now(&self) -> u64 {
-        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.opened_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Skips draining the rest of the body after the response: the client has had its time.
-    pub(crate) fn give_up(&self) {
-        self.unread.store(false, Ordering::Relaxed);
+    pub(crate) fn skip_drain(&self) {
+        self.has_unread_body.store(false, Ordering::Relaxed);
     }
 
     /// Returns the time of the last successful write, comparable with `now`.
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
+    pub(crate) fn last_write_ms(&self) -> u64 {
+        self.last_write_ms.load(Ordering::Relaxed)
     }
 }
 
@@ -64,21 +64,21 @@ pub(crate) async fn serve(
     // Small frames are sent at once.
     let _ = socket.set_nodelay(true);
     let connection = Arc::new(Connection {
-        opened: Instant::now(),
-        written: AtomicU64::new(0),
-        cut: CancellationToken::new(),
-        unread: AtomicBool::new(false),
+        opened_at: Instant::now(),
+        last_write_ms: AtomicU64::new(0),
+        cancel: CancellationToken::new(),
+        has_unread_body: AtomicBool::new(false),
     });
     let known = connection.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(known.clone());
-        service.call(request.map(|body| Noted::new(body, known.clone())))
+        service.call(request.map(|body| TrackedBody::new(body, known.clone())))
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
-    let socket = TokioIo::new(Taken { socket, connection: connection.clone(), closing: None });
+    let socket = TokioIo::new(TrackedSocket { socket, connection: connection.clone(), drain: None });
     let mut served = std::pin::pin!(builder.serve_connection(socket, service));
-    let mut cut = std::pin::pin!(Apart::new(connection.cut.cancelled()));
+    let mut cut = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
     tokio::select! {
         biased;
         ended = served.as_mut() => {
@@ -88,7 +88,7 @@ pub(crate) async fn serve(
             return;
         }
         () = cut.as_mut() => return,
-        () = Apart::new(hang_up.cancelled()) => served.as_mut().graceful_shutdown(),
+        () = SelfWoken::new(hang_up.cancelled()) => served.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = served => {}
@@ -97,19 +97,19 @@ pub(crate) async fn serve(
 }
 
 /// Request body that notes whether it is read to its end.
-struct Noted {
+struct TrackedBody {
     body: Incoming,
     connection: Arc<Connection>,
 }
 
-impl Noted {
-    fn new(body: Incoming, connection: Arc<Connection>) -> Noted {
-        connection.unread.store(!body.is_end_stream(), Ordering::Relaxed);
-        Noted { body, connection }
+impl TrackedBody {
+    fn new(body: Incoming, connection: Arc<Connection>) -> TrackedBody {
+        connection.has_unread_body.store(!body.is_end_stream(), Ordering::Relaxed);
+        TrackedBody { body, connection }
     }
 }
 
-impl HttpBody for Noted {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -119,7 +119,7 @@ impl HttpBody for Noted {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if frame.is_none() || self.body.is_end_stream() {
-            self.connection.unread.store(false, Ordering::Relaxed);
+            self.connection.has_unread_body.store(false, Ordering::Relaxed);
         }
         Poll::Ready(frame)
     }
@@ -134,25 +134,25 @@ impl HttpBody for Noted {
 }
 
 /// Socket that notes the time of each write and drains unread input before it closes.
-struct Taken {
+struct TrackedSocket {
     socket: TcpStream,
     connection: Arc<Connection>,
     /// Draining, after the write side was shut down.
-    closing: Option<Closing>,
+    drain: Option<SocketDrain>,
 }
 
 /// Remaining limits of draining.
-struct Closing {
+struct SocketDrain {
     alarm: Pin<Box<Sleep>>,
-    until: tokio::time::Instant,
+    deadline: tokio::time::Instant,
     bytes: usize,
 }
 
-impl Closing {
-    fn new() -> Closing {
+impl SocketDrain {
+    fn new() -> SocketDrain {
         let now = tokio::time::Instant::now();
         let alarm = Box::pin(tokio::time::sleep_until(now + LINGER_IDLE));
-        Closing { alarm, until: now + LINGER, bytes: LINGER_BYTES }
+        SocketDrain { alarm, deadline: now + LINGER, bytes: LINGER_BYTES }
     }
 
     /// Drains input; ready when the peer has closed or a limit is reached.
@@ -170,18 +170,18 @@ impl Closing {
             }
             self.bytes -= bytes;
             let idle = tokio::time::Instant::now() + LINGER_IDLE;
-            self.alarm.as_mut().reset(idle.min(self.until));
+            self.alarm.as_mut().reset(idle.min(self.deadline));
         }
     }
 }
 
-impl Taken {
-    fn note(&self) {
-        self.connection.written.store(self.connection.now(), Ordering::Relaxed);
+impl TrackedSocket {
+    fn note_write(&self) {
+        self.connection.last_write_ms.store(self.connection.elapsed_ms(), Ordering::Relaxed);
     }
 }
 
-impl AsyncRead for Taken {
+impl AsyncRead for TrackedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -191,10 +191,10 @@ impl AsyncRead for Taken {
     }
 }
 
-impl AsyncWrite for Taken {
+impl AsyncWrite for TrackedSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.socket).poll_write(cx, buf));
-        self.note();
+        self.note_write();
         Poll::Ready(written)
     }
 
@@ -204,7 +204,7 @@ impl AsyncWrite for Taken {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.socket).poll_write_vectored(cx, bufs));
-        self.note();
+        self.note_write();
         Poll::Ready(written)
     }
 
@@ -217,12 +217,12 @@ impl AsyncWrite for Taken {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Taken { socket, connection, closing } = &mut *self;
-        if closing.is_none() {
+        let TrackedSocket { socket, connection, drain } = &mut *self;
+        if drain.is_none() {
             ready!(Pin::new(&mut *socket).poll_shutdown(cx))?;
         }
-        if connection.unread.load(Ordering::Relaxed) {
-            ready!(closing.get_or_insert_with(Closing::new).poll(socket, cx));
+        if connection.has_unread_body.load(Ordering::Relaxed) {
+            ready!(drain.get_or_insert_with(SocketDrain::new).poll(socket, cx));
         }
         Poll::Ready(Ok(()))
     }

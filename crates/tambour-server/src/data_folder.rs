@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-pub(crate) use system::{create, sync};
+pub(crate) use system::{create_file, sync_folder};
 
 /// Creates the folder of the database `file`, the file and its lock if they are missing, and removes access
 /// for others. SQLite gives its side files the mode of the database file. The folder itself is restricted
@@ -16,7 +16,7 @@ pub(crate) fn prepare(file: &Path, data: &Path) -> io::Result<()> {
     if let Some(folder) = folder {
         system::make_folder(folder)?;
         if folder == data {
-            system::close_folder(folder);
+            system::restrict_folder(folder);
         }
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -26,15 +26,15 @@ pub(crate) fn prepare(file: &Path, data: &Path) -> io::Result<()> {
         if beside.is_empty() {
             system::make_file(&path)?;
         }
-        system::close_file(&path);
+        system::restrict_file(&path);
     }
     // The server creates everything in it.
     let journal = file.with_extension("journal");
     system::make_folder(&journal)?;
-    system::close_folder(&journal);
+    system::restrict_folder(&journal);
     let lock = file.with_extension("lock");
     system::make_file(&lock)?;
-    system::close_file(&lock);
+    system::restrict_file(&lock);
     Ok(())
 }
 
@@ -53,12 +53,12 @@ mod system {
     }
 
     /// Creates a new file for appending.
-    pub(crate) fn create(path: &Path) -> io::Result<File> {
+    pub(crate) fn create_file(path: &Path) -> io::Result<File> {
         OpenOptions::new().create_new(true).append(true).mode(0o600).open(path)
     }
 
     /// Flushes the entries of a folder to disk.
-    pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+    pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
         crate::fail::fault("folder.sync")?;
         File::open(folder)?.sync_all()
     }
@@ -72,17 +72,17 @@ mod system {
         }
     }
 
-    pub(super) fn close_folder(path: &Path) {
+    pub(super) fn restrict_folder(path: &Path) {
         if metadata(path).is_ok_and(|folder| folder.permissions().mode() & SHARED == 0) {
-            close(path, 0o700);
+            restrict(path, 0o700);
         }
     }
 
-    pub(super) fn close_file(path: &Path) {
-        close(path, 0o600);
+    pub(super) fn restrict_file(path: &Path) {
+        restrict(path, 0o600);
     }
 
-    fn close(path: &Path, to: u32) {
+    fn restrict(path: &Path, to: u32) {
         let Ok(found) = metadata(path) else { return };
         let mode = found.permissions().mode() & 0o7777;
         if mode & 0o077 == 0 {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::drive::UpstreamSpending;
+use crate::runner::UpstreamSpending;
 use crate::store::{Figures, FirstTexts, MessageRow, ReplyCounts, RuleCount};
 
 /// Result of a reply, with its repairs.
@@ -22,14 +22,14 @@ pub(crate) struct ReplyEnd<'a> {
 
 /// Fields of a finding that the figures count.
 #[derive(Deserialize)]
-struct Repaired<'a> {
+struct RepairedFinding<'a> {
     rule: &'a str,
     code: &'a str,
     repair: Option<&'a str>,
 }
 
 /// Returns the figures of a message by upstream. The last of `calls` produced the reply.
-pub(crate) fn of_message(
+pub(crate) fn message_figures(
     row: &MessageRow,
     status: &str,
     record: &Value,
@@ -44,11 +44,11 @@ pub(crate) fn of_message(
         first_text_ms,
         findings: record.get("findings"),
     };
-    of_reply(hour(&row.created), &row.owner, &end, calls)
+    reply_figures(hour(&row.created), &row.owner, &end, calls)
 }
 
 /// Returns the figures of a reply that began in `hour`, by upstream. The last of `calls` produced it.
-pub(crate) fn of_reply(
+pub(crate) fn reply_figures(
     hour: &str,
     owner: &str,
     ReplyEnd { status, replaced, first_text_ms, findings }: &ReplyEnd<'_>,
@@ -62,7 +62,7 @@ pub(crate) fn of_reply(
         counts: ReplyCounts {
             input_tokens: count(calls.tokens.input),
             output_tokens: count(calls.tokens.output),
-            unpriced_tokens: count(calls.unpriced),
+            unpriced_tokens: count(calls.unpriced_tokens),
             cost: calls.cost,
             ..ReplyCounts::default()
         },
@@ -94,14 +94,14 @@ fn hour(time: &str) -> &str {
 }
 
 /// Returns the current hour.
-pub(crate) fn this_hour() -> String {
+pub(crate) fn current_hour() -> String {
     hour(&Timestamp::now().to_string()).to_owned()
 }
 
 fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
     let mut counts: Vec<RuleCount> = Vec::new();
     for finding in findings.and_then(Value::as_array).into_iter().flatten() {
-        let Ok(Repaired { rule, code, repair: Some(_) }) = Repaired::deserialize(finding) else { continue };
+        let Ok(RepairedFinding { rule, code, repair: Some(_) }) = RepairedFinding::deserialize(finding) else { continue };
         match counts.iter_mut().find(|one| one.rule == rule && one.code == code) {
             Some(one) => one.count += 1,
             None => counts.push(RuleCount { rule: rule.to_owned(), code: code.to_owned(), count: 1 }),

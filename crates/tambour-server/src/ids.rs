@@ -3,12 +3,12 @@
 use uuid::Uuid;
 
 /// Returns a new id, sortable by time, with a prefix that names its kind.
-pub(crate) fn new(prefix: &str) -> String {
+pub(crate) fn new_id(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }
 
 /// Returns a new secret with 244 random bits.
-pub(crate) fn secret() -> String {
+pub(crate) fn new_secret() -> String {
     format!("tb_{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 

@@ -1,16 +1,16 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
-mod apart;
+mod self_woken;
 mod app;
-mod aside;
-mod ask;
-mod by_owner;
+mod cpu_pool;
+mod message_start;
+mod owner_map;
 pub mod config;
 mod connection;
 mod data_folder;
 mod descriptors;
 mod dialogues;
-mod drive;
+mod runner;
 #[doc(hidden)]
 pub mod fail;
 mod figures;
@@ -18,14 +18,14 @@ mod history;
 mod http;
 mod ids;
 mod keys;
-mod live;
+mod live_run;
 pub mod logs;
 pub mod mcp;
 mod memory;
 mod metrics;
 pub mod prompts;
 mod quotas;
-mod reading;
+mod reading_defaults;
 mod record;
 mod reload;
 mod rotation;
@@ -44,7 +44,7 @@ pub mod upstream;
 
 pub use config::{Config, ConfigError};
 pub use http::openapi::description as openapi;
-pub use reload::Reload;
-pub use serve::{Broken, Server, StartError};
-pub use telemetry::Span;
+pub use reload::ReloadHandle;
+pub use serve::{ServerFailed, Server, StartError};
+pub use telemetry::TraceSpan;
 pub use tools::ToolLimits;

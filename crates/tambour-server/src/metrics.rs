@@ -18,11 +18,11 @@ pub(crate) struct Metrics {
     /// Messages begun.
     pub messages: Counter,
     /// Messages that ended with `error`.
-    pub failed: Counter,
+    pub failed_messages: Counter,
     /// Requests refused for lack of a key.
     pub unauthorized: Counter,
     /// Requests refused since too many were running or open.
-    pub limited: Counter,
+    pub limited_requests: Counter,
     /// Event streams opened.
     pub streams: Counter,
     /// Tool calls begun.
@@ -44,75 +44,75 @@ pub(crate) struct Metrics {
     /// Messages lost or truncated with them, as far as known.
     lost_messages: Counter,
     /// Calls to upstreams.
-    pub upstreams: Calls,
-    commits: Family<Of, Histogram, Seconds>,
-    panics: Family<Task, Counter>,
-    running: Gauge,
-    open: Gauge,
-    waits: Gauge,
+    pub upstreams: UpstreamMetrics,
+    commits: Family<CommitLabels, Histogram, HistogramBounds>,
+    panics: Family<TaskLabels, Counter>,
+    running_messages: Gauge,
+    open_streams: Gauge,
+    waiting_messages: Gauge,
     registry: Registry,
 }
 
 /// Metrics of calls to upstreams. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Calls {
-    failures: Family<Failed, Counter>,
-    first_text: Family<Ended, Histogram, Seconds>,
-    duration: Family<Ended, Histogram, Seconds>,
+pub(crate) struct UpstreamMetrics {
+    failures: Family<FailureLabels, Counter>,
+    first_text: Family<CallLabels, Histogram, HistogramBounds>,
+    duration: Family<CallLabels, Histogram, HistogramBounds>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Failed {
+struct FailureLabels {
     upstream: Arc<str>,
     code: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct CallLabels {
     upstream: Arc<str>,
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
+struct CommitLabels {
     of: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Task {
+struct TaskLabels {
     task: &'static str,
 }
 
 /// Bucket bounds of a histogram, in seconds.
 #[derive(Clone)]
-struct Seconds(&'static [f64]);
+struct HistogramBounds(&'static [f64]);
 
-impl MetricConstructor<Histogram> for Seconds {
+impl MetricConstructor<Histogram> for HistogramBounds {
     fn new_metric(&self) -> Histogram {
         Histogram::new(self.0.iter().copied())
     }
 }
 
 /// Bounds for calls to models.
-const LONG: Seconds = Seconds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
+const MODEL_BOUNDS: HistogramBounds = HistogramBounds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
 /// Bounds for writes to disk.
-const SHORT: Seconds = Seconds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
+const DISK_BOUNDS: HistogramBounds = HistogramBounds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
 
-impl Calls {
+impl UpstreamMetrics {
     /// Counts a failed attempt.
-    pub(crate) fn failed(&self, upstream: &Arc<str>, code: &str) {
-        self.failures.get_or_create(&Failed { upstream: upstream.clone(), code: code.to_owned() }).inc();
+    pub(crate) fn count_failure(&self, upstream: &Arc<str>, code: &str) {
+        self.failures.get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() }).inc();
     }
 
     /// Records the end of a call: its duration and the time to its first text, if any.
-    pub(crate) fn ended(
+    pub(crate) fn observe_call(
         &self,
         upstream: &Arc<str>,
         outcome: &'static str,
         first_text: Option<Duration>,
         duration: Duration,
     ) {
-        let ended = Ended { upstream: upstream.clone(), outcome };
+        let ended = CallLabels { upstream: upstream.clone(), outcome };
         if let Some(first_text) = first_text {
             self.first_text.get_or_create(&ended).observe(first_text.as_secs_f64());
         }
@@ -130,9 +130,9 @@ impl Metrics {
         };
         let mut metrics = Metrics {
             messages: counter("messages", "Messages begun"),
-            failed: counter("messages_failed", "Messages that ended with an error"),
+            failed_messages: counter("messages_failed", "Messages that ended with an error"),
             unauthorized: counter("unauthorized", "Requests refused for lack of a key"),
-            limited: counter("limited", "Requests refused since too many were running or open"),
+            limited_requests: counter("limited", "Requests refused since too many were running or open"),
             streams: counter("streams", "Event streams opened"),
             tool_calls: counter("tool_calls", "Calls of tools that began to run"),
             tool_failures: counter("tool_failures", "Calls of tools that gave no result"),
@@ -152,26 +152,26 @@ impl Metrics {
                 "journal_lost_messages",
                 "Messages that are gone or cut off with a part of the journal, at the start",
             ),
-            upstreams: Calls {
+            upstreams: UpstreamMetrics {
                 failures: Family::default(),
-                first_text: Family::new_with_constructor(LONG),
-                duration: Family::new_with_constructor(LONG),
+                first_text: Family::new_with_constructor(MODEL_BOUNDS),
+                duration: Family::new_with_constructor(MODEL_BOUNDS),
             },
-            commits: Family::new_with_constructor(SHORT),
+            commits: Family::new_with_constructor(DISK_BOUNDS),
             panics: Family::default(),
-            running: Gauge::default(),
-            open: Gauge::default(),
-            waits: Gauge::default(),
+            running_messages: Gauge::default(),
+            open_streams: Gauge::default(),
+            waiting_messages: Gauge::default(),
             registry: Registry::default(),
         };
         for (name, help, gauge) in [
-            ("running", "Messages and turns of dialogues that run or wait in line", &metrics.running),
-            ("streams_open", "Event streams open", &metrics.open),
-            ("tool_waits", "Messages that wait for a confirmation or a client's result", &metrics.waits),
+            ("running", "Messages and turns of dialogues that run or wait in line", &metrics.running_messages),
+            ("streams_open", "Event streams open", &metrics.open_streams),
+            ("tool_waits", "Messages that wait for a confirmation or a client's result", &metrics.waiting_messages),
         ] {
             registry.register(name, help, gauge.clone());
         }
-        let Calls { failures, first_text, duration } = &metrics.upstreams;
+        let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
         let failed = "Attempts of upstreams that failed, before or after the first text";
         registry.register("upstream_failures", failed, failures.clone());
         let first = "From the call of an upstream to its first text, attempts before included";
@@ -188,7 +188,7 @@ impl Metrics {
     #[must_use]
     pub(crate) fn render(&self, running: usize, open: usize) -> String {
         let waits = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        for (gauge, value) in [(&self.running, running), (&self.open, open), (&self.waits, waits)] {
+        for (gauge, value) in [(&self.running_messages, running), (&self.open_streams, open), (&self.waiting_messages, waits)] {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
         let mut out = String::new();
@@ -200,21 +200,21 @@ impl Metrics {
     /// Adds the journal damage found at the start.
     pub(crate) fn count_damage(&self, report: &JournalReport) {
         self.damaged_records.inc_by(report.damaged.iter().map(|file| file.records).sum());
-        self.lost_messages.inc_by(report.loss.messages());
+        self.lost_messages.inc_by(report.loss.message_count());
     }
 
     /// Increments a counter.
-    pub(crate) fn count(counter: &Counter) {
+    pub(crate) fn increment(counter: &Counter) {
         counter.inc();
     }
 
     /// Counts a panic of a task.
-    pub(crate) fn panicked(&self, task: &'static str) {
-        self.panics.get_or_create(&Task { task }).inc();
+    pub(crate) fn count_panic(&self, task: &'static str) {
+        self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 
     /// Records the time from a write to its commit.
-    pub(crate) fn committed(&self, of: &'static str, took: Duration) {
-        self.commits.get_or_create(&Of { of }).observe(took.as_secs_f64());
+    pub(crate) fn observe_commit(&self, of: &'static str, took: Duration) {
+        self.commits.get_or_create(&CommitLabels { of }).observe(took.as_secs_f64());
     }
 }

@@ -2,31 +2,31 @@
 
 use std::path::Path;
 
-use tambour_prompt::template::Files;
+use tambour_prompt::template::TemplateFiles;
 
 /// Reads the `.md` templates of a folder and its subfolders. A folder that does not exist has none.
 ///
 /// # Errors
 /// A file cannot be read, or two of them have the same id.
-pub fn folder(root: &Path) -> Result<Files, String> {
+pub fn load_folder(root: &Path) -> Result<TemplateFiles, String> {
     let mut files = Vec::new();
     if root.is_dir() {
-        read(root, root, &mut files)?;
+        read_folder(root, root, &mut files)?;
     }
     files.sort();
-    Files::new(files).map_err(|error| error.to_string())
+    TemplateFiles::new(files).map_err(|error| error.to_string())
 }
 
 /// Deepest level of subfolders that is read.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
-fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {
+fn read_folder(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {
     let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     for entry in std::fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
         let below = path.strip_prefix(root).unwrap_or(&path);
-        if path.is_dir() && below.components().count() < DEPTH {
-            read(root, &path, files)?;
+        if path.is_dir() && below.components().count() < MAX_DEPTH {
+            read_folder(root, &path, files)?;
         } else if path.extension().is_some_and(|end| end == "md") {
             let text = std::fs::read_to_string(&path).map_err(|error| said(&path, &error))?;
             let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
 use jiff::{Timestamp, ToSpan, Unit, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -30,28 +30,28 @@ pub(crate) struct Limits {
 
 /// Usage of the keys, as needed for their limits.
 #[derive(Default)]
-pub(crate) struct Quotas(Mutex<HashMap<String, Spent>>);
+pub(crate) struct Quotas(Mutex<HashMap<String, KeyUsage>>);
 
 /// Usage of one key.
 #[derive(Default)]
-struct Spent {
+struct KeyUsage {
     /// Time up to which the requests so far use the allowed rate.
-    until: Option<Instant>,
+    rate_until: Option<Instant>,
     day: String,
     tokens: u64,
 }
 
 /// Token counts of one message, as reported by its upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenCounts {
     pub(crate) input: u64,
     pub(crate) output: u64,
 }
 
-impl Tokens {
-    pub(crate) fn of(usage: &Value) -> Tokens {
+impl TokenCounts {
+    pub(crate) fn from_usage(usage: &Value) -> TokenCounts {
         let count = |names: [&str; 2]| names.iter().find_map(|name| usage[*name].as_u64()).unwrap_or(0);
-        Tokens {
+        TokenCounts {
             input: count(["prompt_tokens", "input_tokens"]),
             output: count(["completion_tokens", "output_tokens"]),
         }
@@ -63,55 +63,55 @@ const MINUTE: Duration = Duration::from_secs(60);
 impl Quotas {
     /// Starts with the tokens that each key has used on `day`.
     pub(crate) fn new(day: &str, used: impl Iterator<Item = (String, u64)>) -> Quotas {
-        let spent = |(key, tokens)| (key, Spent { day: day.to_owned(), tokens, ..Spent::default() });
+        let spent = |(key, tokens)| (key, KeyUsage { day: day.to_owned(), tokens, ..KeyUsage::default() });
         Quotas(Mutex::new(used.map(spent).collect()))
     }
 
-    fn spent(&self) -> MutexGuard<'_, HashMap<String, Spent>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, KeyUsage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a request, or refuses it.
-    pub(crate) fn ask(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
+    pub(crate) fn admit(&self, caller: &Caller, now: Instant, time: Timestamp) -> Result<(), Problem> {
         let Limits { requests_per_minute, tokens_per_day, .. } = &*caller.limits;
         if requests_per_minute.is_none() && tokens_per_day.is_none() {
             return Ok(());
         }
-        let mut all = self.spent();
+        let mut all = self.lock();
         let spent = all.entry(caller.key.clone()).or_default();
         if let Some(most) = tokens_per_day
             && spent.day == day(time)
             && spent.tokens >= *most
         {
             let detail =
-                format!("this key may use {} in a day, and they are used up", counted(*most, "token"));
-            return Err(Problem::too_many("tokens_used_up", detail).retry_after(until_midnight(time)));
+                format!("this key may use {} in a day, and they are used up", format_count(*most, "token"));
+            return Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)));
         }
         if let Some(most) = requests_per_minute {
             let each = MINUTE / (*most).max(1);
-            let until = spent.until.map_or(now, |until| until.max(now)) + each;
+            let until = spent.rate_until.map_or(now, |until| until.max(now)) + each;
             if *most == 0 || until > now + MINUTE {
                 let wait = (until - now).saturating_sub(MINUTE);
-                let detail = format!("this key may ask {} in a minute", counted(*most, "time"));
+                let detail = format!("this key may ask {} in a minute", format_count(*most, "time"));
                 let seconds = if *most == 0 { 60 } else { wait.as_secs() + 1 };
                 return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
             }
-            spent.until = Some(until);
+            spent.rate_until = Some(until);
         }
         Ok(())
     }
 
     /// Returns a request that was counted and then refused for another reason.
-    pub(crate) fn give_back(&self, key: &str, limits: &Limits) {
+    pub(crate) fn refund(&self, key: &str, limits: &Limits) {
         let Some(most) = limits.requests_per_minute else { return };
-        if let Some(spent) = self.spent().get_mut(key) {
-            spent.until = spent.until.and_then(|until| until.checked_sub(MINUTE / most.max(1)));
+        if let Some(spent) = self.lock().get_mut(key) {
+            spent.rate_until = spent.rate_until.and_then(|until| until.checked_sub(MINUTE / most.max(1)));
         }
     }
 
     /// Adds the tokens that a message has used.
-    pub(crate) fn spend(&self, key: &str, tokens: Tokens, time: Timestamp) {
-        let mut all = self.spent();
+    pub(crate) fn spend(&self, key: &str, tokens: TokenCounts, time: Timestamp) {
+        let mut all = self.lock();
         let spent = all.entry(key.to_owned()).or_default();
         let day = day(time);
         if spent.day != day {
@@ -122,13 +122,13 @@ impl Quotas {
 
     /// Forgets a removed key.
     pub(crate) fn forget(&self, key: &str) {
-        self.spent().remove(key);
+        self.lock().remove(key);
     }
 }
 
 impl Limits {
     /// Checks that the key may use this alias; `None` stands for a request that names no alias.
-    pub(crate) fn only(&self, alias: Option<&str>) -> Result<(), Problem> {
+    pub(crate) fn check_alias(&self, alias: Option<&str>) -> Result<(), Problem> {
         let Some(aliases) = &self.aliases else { return Ok(()) };
         if alias.is_some_and(|alias| aliases.iter().any(|known| known == alias)) {
             return Ok(());
@@ -144,7 +144,7 @@ impl Limits {
 /// Service fields that a key limited to aliases may send. They affect how a model writes and never which
 /// model is asked. Services and proxies accept many fields that choose a model (`models`, `route`,
 /// `provider`, `fallbacks`, `extra_body`, `api_base`) and add new ones, so this is a list of allowed fields.
-const HARMLESS: [&str; 37] = [
+const ALLOWED_FIELDS: [&str; 37] = [
     "audio",
     "chat_template_kwargs",
     "frequency_penalty",
@@ -187,7 +187,7 @@ const HARMLESS: [&str; 37] = [
 impl Limits {
     /// Checks the fields that a key limited to aliases sends: `overrides` of the alias, and `further` fields
     /// passed on to the service.
-    pub(crate) fn fields<'a>(
+    pub(crate) fn check_fields<'a>(
         &self,
         mut overrides: impl Iterator<Item = &'a String>,
         mut further: impl Iterator<Item = &'a String>,
@@ -205,11 +205,11 @@ impl Limits {
                 format!("this key is limited to aliases, and the alias says `{name}`: leave out `{field}`");
             return refused(field, detail);
         }
-        if let Some(name) = further.find(|name| !HARMLESS.contains(&name.as_str())) {
+        if let Some(name) = further.find(|name| !ALLOWED_FIELDS.contains(&name.as_str())) {
             let detail = format!(
                 "this key is limited to aliases, and may not send `{name}` to their services: it may choose another model; \
                  those that it may send are {}",
-                HARMLESS.join(", ")
+                ALLOWED_FIELDS.join(", ")
             );
             return refused(name.clone(), detail);
         }
@@ -223,7 +223,7 @@ pub(crate) fn day(time: Timestamp) -> String {
 }
 
 /// Returns the seconds until the next day (UTC).
-fn until_midnight(time: Timestamp) -> u64 {
+fn seconds_until_midnight(time: Timestamp) -> u64 {
     let now = time.to_zoned(TimeZone::UTC);
     let next = now.start_of_day().and_then(|start| start.checked_add(1.day()));
     let seconds =
@@ -232,7 +232,7 @@ fn until_midnight(time: Timestamp) -> u64 {
 }
 
 /// Returns limits that limit nothing.
-pub(crate) fn none() -> Arc<Limits> {
+pub(crate) fn unlimited() -> Arc<Limits> {
     Arc::default()
 }
 
@@ -241,8 +241,8 @@ mod tests {
     use super::*;
     use tokio_util::sync::CancellationToken;
 
-    use crate::memory::Hold;
-    use crate::telemetry::Parent;
+    use crate::memory::MemoryHold;
+    use crate::telemetry::ParentSpan;
 
     fn caller(limits: Limits) -> Caller {
         Caller {
@@ -250,10 +250,10 @@ mod tests {
             key: "k".into(),
             admin: false,
             limits: Arc::new(limits),
-            removed: CancellationToken::new(),
+            removal: CancellationToken::new(),
             connection: None,
-            span: Parent::default(),
-            hold: Hold::default(),
+            span: ParentSpan::default(),
+            memory: MemoryHold::default(),
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
         let (quotas, start) = (Quotas::default(), Instant::now());
         let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
         let ask = |seconds: u64| {
-            quotas.ask(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
+            quotas.admit(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
         };
         for _ in 0..3 {
             assert!(ask(0).is_ok());
@@ -284,12 +284,12 @@ mod tests {
         let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
         let (late, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
         let now = Instant::now();
-        assert!(quotas.ask(&caller, now, late).is_ok());
-        quotas.spend("k", Tokens { input: 9, output: 2 }, late);
-        assert_eq!(quotas.ask(&caller, now, late).expect_err("used up").code(), "tokens_used_up");
-        assert!(quotas.ask(&caller, now, next).is_ok());
-        quotas.spend("k", Tokens { input: 1, output: 0 }, next);
-        assert!(quotas.ask(&caller, now, next).is_ok());
-        assert_eq!(until_midnight(late), 60);
+        assert!(quotas.admit(&caller, now, late).is_ok());
+        quotas.spend("k", TokenCounts { input: 9, output: 2 }, late);
+        assert_eq!(quotas.admit(&caller, now, late).expect_err("used up").code(), "tokens_used_up");
+        assert!(quotas.admit(&caller, now, next).is_ok());
+        quotas.spend("k", TokenCounts { input: 1, output: 0 }, next);
+        assert!(quotas.admit(&caller, now, next).is_ok());
+        assert_eq!(seconds_until_midnight(late), 60);
     }
 }

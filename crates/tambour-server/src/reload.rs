@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use crate::app::{App, Loaded, Settings};
+use crate::app::{App, LoadedConfig, Settings};
 use crate::config::{Config, ConfigError};
 
 /// Handle that replaces the configuration of a running server. Running messages keep the one they began with.
 #[derive(Clone)]
-pub struct Reload {
+pub struct ReloadHandle {
     pub(crate) app: Arc<App>,
 }
 
-impl Reload {
+impl ReloadHandle {
     /// Applies a configuration and reloads the stored settings. Returns the names of changed fields that need
     /// a restart; these keep their old values.
     ///
     /// # Errors
     /// The configuration is invalid, or the store fails; nothing has changed then.
     pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
-        let before = self.app.loaded();
+        let before = self.app.loaded_config();
         let mut fixed = Vec::new();
         macro_rules! keep {
             ($($field:ident),+) => {$(
@@ -30,7 +30,7 @@ impl Reload {
             )+};
         }
         keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
-        let loaded = Loaded::new(config, &self.app.metrics, Some(&before))?;
+        let loaded = LoadedConfig::new(config, &self.app.metrics, Some(&before))?;
         let _changing = self.app.settings_change.lock().await;
         let settings =
             Settings::load(&*self.app.store).await.map_err(|error| ConfigError(error.to_string()))?;
@@ -40,7 +40,7 @@ impl Reload {
     }
 
     /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
-    pub(crate) async fn read_again(&self, load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync)) {
+    pub(crate) async fn load_and_apply(&self, load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync)) {
         let loaded = load();
         let applied = match loaded {
             Ok(config) => self.apply(config).await,
@@ -62,16 +62,16 @@ impl Reload {
 }
 
 /// Stream of hang-up signals (SIGHUP) to this process.
-pub(crate) struct HangUps {
+pub(crate) struct HangUpSignals {
     #[cfg(unix)]
     signals: Option<tokio::signal::unix::Signal>,
 }
 
-impl HangUps {
+impl HangUpSignals {
     /// Subscribes to the signal if `wanted`; otherwise `next` never returns.
-    pub(crate) fn new(wanted: bool) -> HangUps {
+    pub(crate) fn new(wanted: bool) -> HangUpSignals {
         #[cfg(unix)]
-        return HangUps {
+        return HangUpSignals {
             signals: wanted
                 .then(|| tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok())
                 .flatten(),
@@ -79,7 +79,7 @@ impl HangUps {
         #[cfg(not(unix))]
         {
             let _ = wanted;
-            HangUps {}
+            HangUpSignals {}
         }
     }
 

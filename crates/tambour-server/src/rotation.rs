@@ -10,7 +10,7 @@ pub(crate) struct Rotation(Mutex<HashMap<String, HashMap<String, i64>>>);
 impl Rotation {
     /// Returns the member (name and weight) to try first for this request to `alias`. Each member comes first
     /// in proportion to its weight, interleaved with the others.
-    pub(crate) fn first<'a>(&self, alias: &str, members: &[(&'a str, u32)]) -> Option<&'a str> {
+    pub(crate) fn pick_first<'a>(&self, alias: &str, members: &[(&'a str, u32)]) -> Option<&'a str> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let credits = all.entry(alias.to_owned()).or_default();
         // A member left out for a while gets no credit for that time.
@@ -38,7 +38,7 @@ mod tests {
     fn turns_are_spread_by_weight() {
         let rotation = Rotation::default();
         let turns = |members: &[(&'static str, u32)], count: usize| -> String {
-            (0..count).map(|_| rotation.first("x", members).unwrap_or("-")).collect()
+            (0..count).map(|_| rotation.pick_first("x", members).unwrap_or("-")).collect()
         };
         assert_eq!(turns(&[("a", 5), ("b", 1), ("c", 1)], 14), "aabacaaaabacaa");
         assert_eq!(turns(&[("a", 1), ("b", 1)], 4).matches('a').count(), 2);

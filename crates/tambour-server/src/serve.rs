@@ -10,17 +10,17 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, Loaded, Settings};
+use crate::app::{App, LoadedConfig, Settings};
 use crate::config::{Config, ConfigError};
-use crate::http::router;
-use crate::keys::{CONFIGURED, Keys, LOCAL};
+use crate::http::build_router;
+use crate::keys::{CONFIGURED_KEY, KeyRegistry, LOCAL_OWNER};
 use crate::metrics::Metrics;
 use crate::quotas::{self, Quotas};
-use crate::reading::Own;
+use crate::reading_defaults::ReadingDefaults;
 use crate::record;
-use crate::reload::{HangUps, Reload};
-use crate::store::{SqliteStore, Store, StoreError, StoreOptions, Usage};
-use crate::telemetry::Traces;
+use crate::reload::{HangUpSignals, ReloadHandle};
+use crate::store::{SqliteStore, Store, StoreError, StoreOptions, UsageRow};
+use crate::telemetry::TraceHandle;
 use crate::{connection, data_folder, descriptors, streams, supervise, sweep};
 
 /// Reason why the server cannot start.
@@ -45,31 +45,31 @@ pub enum StartError {
 /// The server has stopped by itself because its store failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server has stopped, since its store could not go on; the log says why")]
-pub struct Broken;
+pub struct ServerFailed;
 
 /// A server that is listening.
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
-    load: Option<Load>,
-    hang_ups: HangUps,
+    load: Option<ConfigLoader>,
+    hang_ups: HangUpSignals,
 }
 
 /// Time that runs and connections get to end after they were told to.
-const HALT: Duration = Duration::from_secs(5);
+const HALT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time that a step of the sweep gets to end when the server stops.
-const SWEEP: Duration = Duration::from_millis(500);
+const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Loads the configuration again.
-type Load = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
+type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
 /// Reads today's usage of each key.
-async fn used(store: &dyn Store) -> Result<Quotas, StoreError> {
+async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
     let used = store.usage(None, (&today, &today), None, u32::MAX).await?;
-    let tokens = |usage: Usage| {
+    let tokens = |usage: UsageRow| {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         (usage.key, u64::try_from(tokens).unwrap_or(0))
     };
@@ -82,36 +82,36 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(config: Config) -> Result<Server, StartError> {
-        descriptors::raise();
+        descriptors::raise_limit();
         let metrics = Metrics::new();
-        let loaded = Loaded::new(config, &metrics, None)?;
+        let loaded = LoadedConfig::new(config, &metrics, None)?;
         let config = &loaded.config;
-        let traces = Traces::start(config)?;
+        let traces = TraceHandle::start(config)?;
         let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
         let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
         let (store, report) = SqliteStore::open_with(&file, options).await?;
         metrics.count_damage(&report);
-        store.hold_numbers(&report).await?;
+        store.reserve_numbers(&report).await?;
         let store: Arc<dyn Store> = Arc::new(store);
-        let keys = Keys::new(store.keys().await?, configured.as_deref());
+        let keys = KeyRegistry::new(store.keys().await?, configured.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
         }
         if configured.is_some() && store.keys().await?.is_empty() {
             // The first key takes over the local user's data.
-            store.hand_over(LOCAL, CONFIGURED).await?;
+            store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
         let settings = Settings::load(&*store).await?;
-        let quotas = used(&*store).await?;
+        let quotas = load_quotas(&*store).await?;
         // Binding first: a second server with the same data fails here, before it takes the first one's
         // running messages for abandoned.
         let failed = |error| StartError::Listen(listen, error);
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let interrupted =
-            record::recover(&*store, &Own::new(&config.limits, &config.tools, &settings)).await?;
+            record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
@@ -121,26 +121,26 @@ impl Server {
             listener,
             address,
             load: None,
-            hang_ups: HangUps::new(false),
+            hang_ups: HangUpSignals::new(false),
         })
     }
 
     /// Reloads the configuration with `load` when the process receives SIGHUP; streams continue.
     #[must_use]
-    pub fn reloading(
+    pub fn with_reload(
         mut self,
         load: impl Fn() -> Result<Config, ConfigError> + Send + Sync + 'static,
     ) -> Server {
         self.load = Some(Box::new(load));
         // Subscribed from here on: without a handler the signal ends the process.
-        self.hang_ups = HangUps::new(true);
+        self.hang_ups = HangUpSignals::new(true);
         self
     }
 
     /// Returns the handle that replaces the configuration while the server runs.
     #[must_use]
-    pub fn reload(&self) -> Reload {
-        Reload { app: self.app.clone() }
+    pub fn reload_handle(&self) -> ReloadHandle {
+        ReloadHandle { app: self.app.clone() }
     }
 
     /// Returns the store, for another machine that claims runs in it.
@@ -160,12 +160,12 @@ impl Server {
     /// # Errors
     /// The server has stopped by itself because its store failed. Nothing that a client has seen is lost; the
     /// next start recovers it from the journal.
-    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Broken> {
-        let reload = self.reload();
+    pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), ServerFailed> {
+        let reload = self.reload_handle();
         let Server { app, listener, load, mut hang_ups, .. } = self;
-        let mut sweep = tokio::spawn(supervise::keep(app.clone(), "sweep", sweep::run));
-        tokio::spawn(supervise::keep(app.clone(), "watch", streams::watch));
-        let service = TowerToHyperService::new(router(app.clone()));
+        let mut sweep = tokio::spawn(supervise::run_supervised(app.clone(), "sweep", sweep::run));
+        tokio::spawn(supervise::run_supervised(app.clone(), "watch", streams::watch_streams));
+        let service = TowerToHyperService::new(build_router(app.clone()));
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
         let mut stop = std::pin::pin!(stop);
@@ -174,14 +174,14 @@ impl Server {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = &mut stop => break,
-                () = app.store.dead() => {
+                () = app.store.wait_dead() => {
                     tracing::error!("the store cannot go on; the server stops");
-                    ended = Err(Broken);
+                    ended = Err(ServerFailed);
                     break;
                 }
                 () = hang_ups.next() => {
                     if let Some(load) = &load {
-                        reload.read_again(load).await;
+                        reload.load_and_apply(load).await;
                     }
                     continue;
                 }
@@ -198,29 +198,29 @@ impl Server {
             }
         }
         drop(listener);
-        app.closing.cancel();
-        app.runs.close();
-        let drain = Duration::from_millis(app.loaded().config.drain_ms);
+        app.shutdown.cancel();
+        app.run_tasks.close();
+        let drain = Duration::from_millis(app.loaded_config().config.drain_ms);
         let drained = tokio::time::Instant::now() + drain;
-        if tokio::time::timeout(drain, app.runs.wait()).await.is_err() {
-            app.halting.cancel();
-            if tokio::time::timeout(HALT, app.runs.wait()).await.is_err() {
+        if tokio::time::timeout(drain, app.run_tasks.wait()).await.is_err() {
+            app.run_abort.cancel();
+            if tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await.is_err() {
                 // The remaining runs wait for disk space.
-                app.store.give_up();
-                let _ = tokio::time::timeout(HALT, app.runs.wait()).await;
+                app.store.release_waiters();
+                let _ = tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await;
             }
         }
         hang_up.cancel();
         connections.close();
-        let _ = tokio::time::timeout(HALT, connections.wait()).await;
+        let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
         // The sweep ends between two steps. A step that takes longer is abandoned: the next start completes
         // it or it has no effect.
-        let patience = drained.max(tokio::time::Instant::now() + SWEEP);
+        let patience = drained.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
         if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
             tracing::warn!("what was deleted is still in the files; the next start takes it out");
             sweep.abort();
         }
-        app.loaded().mcp.stop().await;
+        app.loaded_config().mcp.stop().await;
         app.store.close().await;
         app.traces.stop().await;
         ended

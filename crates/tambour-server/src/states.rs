@@ -8,45 +8,45 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tambour::schema::Schema;
-use tambour::state::{Applied, Attached, Operation};
+use tambour::state::{AppliedBlock, AttachedState, Operation};
 
 use crate::app::App;
-use crate::aside::{EndFlag, in_place};
+use crate::cpu_pool::{DropFlag, run_in_place};
 use crate::http::problem::Problem;
 use crate::ids;
-use crate::store::{MessageRow, OWN_UPDATE, StateRow, StoreError, Update};
+use crate::store::{MessageRow, ROUTE_UPDATE, StateRow, StoreError, StoredUpdate};
 use tokio::sync::OwnedMutexGuard;
 
 /// Dialects whose replies change the state, or may turn out to be one that does.
-const CHANGING: [&str; 2] = ["filament", tambour::dialect::AUTO];
+const STATEFUL_DIALECTS: [&str; 2] = ["filament", tambour::dialect::AUTO];
 
 /// Longest wait of a change for a running message.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State that the replies of a message start from.
-pub(crate) struct State {
+pub(crate) struct MessageState {
     /// State in the library's form.
-    pub(crate) attached: Attached,
+    pub(crate) attached: AttachedState,
     /// Position of the message's first update within its conversation.
     pub(crate) start: i64,
 }
 
 /// Loads the state of the conversation when a message begins. `known`: the conversation existed before it.
-pub(crate) async fn attached(
+pub(crate) async fn load_message_state(
     app: &App,
     row: &MessageRow,
     known: bool,
     dialect: &str,
-) -> Result<Option<State>, StoreError> {
-    if !CHANGING.contains(&dialect) {
+) -> Result<Option<MessageState>, StoreError> {
+    if !STATEFUL_DIALECTS.contains(&dialect) {
         return Ok(None);
     }
     let stored = if known { app.store.state(&row.conversation_id).await? } else { None };
     if let Some(stored) = &stored {
-        app.store.settle_state(&row.conversation_id, stored).await?;
+        app.store.store_snapshot(&row.conversation_id, stored).await?;
     }
     let stored = stored.unwrap_or_default();
-    let schema = match compiled(app, &row.owner, &stored).await {
+    let schema = match compile_state_schema(app, &row.owner, &stored).await {
         Ok(schema) => schema,
         Err(problem) => {
             // It was valid when it was stored, but limits are narrower now; without it, operations are
@@ -59,17 +59,17 @@ pub(crate) async fn attached(
             None
         }
     };
-    let attached = attach(stored.state, row.id.clone(), schema.as_deref());
-    Ok(Some(State { attached, start: stored.next }))
+    let attached = attach_state(stored.state, row.id.clone(), schema.as_deref());
+    Ok(Some(MessageState { attached, start: stored.next_position }))
 }
 
 /// Prepares a state for applying operations.
-pub(crate) fn attach(state: Value, id: String, schema: Option<&Schema>) -> Attached {
-    Attached { message: id, state, schema: schema.cloned(), ..Attached::default() }
+pub(crate) fn attach_state(state: Value, id: String, schema: Option<&Schema>) -> AttachedState {
+    AttachedState { message: id, state, schema: schema.cloned(), ..AttachedState::default() }
 }
 
 /// Returns the compiled schema of a state.
-pub(crate) async fn compiled(
+pub(crate) async fn compile_state_schema(
     app: &App,
     owner: &str,
     stored: &StateRow,
@@ -77,17 +77,17 @@ pub(crate) async fn compiled(
     let Some(schema) = stored.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
         return Ok(None);
     };
-    let limits = &app.loaded().config.tools;
-    app.schemas.get((&app.aside, owner), &schema, limits).await.map(Some)
+    let limits = &app.loaded_config().config.tools;
+    app.schemas.get((&app.cpu_pool, owner), &schema, limits).await.map(Some)
 }
 
 /// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
-pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
+pub(crate) async fn wait_change_turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
     let reached = async {
-        app.store.idle(conversation).await;
-        app.turns.queue(conversation).reached().await
+        app.store.wait_idle(conversation).await;
+        app.turns.enqueue(conversation).wait().await
     };
-    tokio::time::timeout(PATIENCE, reached).await.map_err(|_| {
+    tokio::time::timeout(TURN_TIMEOUT, reached).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
             "a message of the conversation runs; its state changes when that has ended",
@@ -96,7 +96,7 @@ pub(crate) async fn turn(app: &App, conversation: &str) -> Result<OwnedMutexGuar
 }
 
 /// Returns the version of a state with its schema: a hash of both.
-pub(crate) fn version(state: &str, schema: Option<&str>) -> String {
+pub(crate) fn state_version(state: &str, schema: Option<&str>) -> String {
     let mut hash = Sha256::new();
     hash.update(state);
     // Separator that occurs in no JSON text.
@@ -106,9 +106,9 @@ pub(crate) fn version(state: &str, schema: Option<&str>) -> String {
 }
 
 /// Refuses a change that is based on another version of the state.
-pub(crate) fn unchanged(row: &StateRow, based_on: Option<&str>) -> Result<(), Problem> {
+pub(crate) fn check_version(row: &StateRow, based_on: Option<&str>) -> Result<(), Problem> {
     let Some(known) = based_on else { return Ok(()) };
-    let now = in_place(|| version(&row.state.to_string(), row.schema.as_deref()));
+    let now = run_in_place(|| state_version(&row.state.to_string(), row.schema.as_deref()));
     if now == known {
         return Ok(());
     }
@@ -119,11 +119,11 @@ pub(crate) fn unchanged(row: &StateRow, based_on: Option<&str>) -> Result<(), Pr
 }
 
 /// Result of a change.
-pub(crate) struct Changed {
+pub(crate) struct ChangedState {
     /// Id of the update, if anything was changed.
     pub(crate) update: Option<String>,
     /// Results of the operations.
-    pub(crate) applied: Applied,
+    pub(crate) applied: AppliedBlock,
     /// The state after it.
     pub(crate) state: Value,
     /// The version after it.
@@ -131,30 +131,30 @@ pub(crate) struct Changed {
 }
 
 /// Applies operations to the state of a conversation as a separate update.
-pub(crate) async fn change(
+pub(crate) async fn change_state(
     app: &Arc<App>,
     (owner, conversation): (&str, &str),
     operations: Vec<Operation>,
     analysis: String,
     atomic: bool,
     based_on: Option<&str>,
-) -> Result<Changed, Problem> {
+) -> Result<ChangedState, Problem> {
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
     let based_on = based_on.map(str::to_owned);
     // Operations are dropped if the client disconnects; once applied, they are stored.
-    let ended = EndFlag::default();
+    let ended = DropFlag::default();
     let gone = Arc::clone(&ended.0);
-    app.undisturbed(async move {
-        let _turn = turn(&work, &id).await?;
+    app.run_to_completion(async move {
+        let _turn = wait_change_turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
-        unchanged(&row, based_on.as_deref())?;
-        let schema = compiled(&work, &owner, &row).await?;
-        let update = ids::new(OWN_UPDATE);
-        let (name, before, next) = (update.clone(), row.state, row.next);
+        check_version(&row, based_on.as_deref())?;
+        let schema = compile_state_schema(&work, &owner, &row).await?;
+        let update = ids::new_id(ROUTE_UPDATE);
+        let (name, before, next) = (update.clone(), row.state, row.next_position);
         // Each operation may scan the whole state.
         let apply = move || {
-            let mut attached = attach(before, name, schema.as_deref());
-            let applied = attached.apply_unless(&analysis, operations, atomic, Some(&gone));
+            let mut attached = attach_state(before, name, schema.as_deref());
+            let applied = attached.apply_until_stopped(&analysis, operations, atomic, Some(&gone));
             if gone.load(Ordering::Relaxed) {
                 // The client is gone and sees no error.
                 return Err(Problem::internal());
@@ -165,22 +165,22 @@ pub(crate) async fn change(
             Ok::<_, Problem>((applied, attached.state, texts))
         };
         let text_of_schema = row.schema;
-        let (applied, state, texts) = work.aside.run(&owner, apply).await??;
+        let (applied, state, texts) = work.cpu_pool.run(&owner, apply).await??;
         let changed = applied.results.iter().any(|result| result.ok);
         if changed {
-            let stored = Update { position: next, applied: texts.0 };
+            let stored = StoredUpdate { position: next, applied: texts.0 };
             let created = ids::now();
             if !work.store.add_state_update(&id, &update, &stored, (&created, &texts.1)).await? {
                 return Err(Problem::not_found(format!("there is no conversation `{id}`")));
             }
         }
-        let version = in_place(|| version(&texts.1, text_of_schema.as_deref()));
-        Ok(Changed { update: changed.then_some(update), applied, state, version })
+        let version = run_in_place(|| state_version(&texts.1, text_of_schema.as_deref()));
+        Ok(ChangedState { update: changed.then_some(update), applied, state, version })
     })
     .await
 }
 
 /// Returns the state before a message that begins, or `None` if there is none yet.
-pub(crate) async fn before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
+pub(crate) async fn state_before(app: &App, conversation: &str) -> Result<Option<Value>, Problem> {
     Ok(app.store.state(conversation).await?.map(|row| row.state))
 }

@@ -10,74 +10,74 @@ use crate::app::App;
 use crate::connection::Connection;
 use crate::fail;
 use crate::keys::Caller;
-use crate::live::Live;
+use crate::live_run::LiveRun;
 
 /// Registry of open event streams.
 #[derive(Default)]
-pub(crate) struct Streams(Mutex<Open>);
+pub(crate) struct StreamRegistry(Mutex<OpenStreams>);
 
 #[derive(Default)]
-struct Open {
+struct OpenStreams {
     by_owner: HashMap<String, usize>,
     /// Streams with a known connection, by number.
-    watched: HashMap<u64, Watched>,
+    watched: HashMap<u64, WatchedStream>,
     next: u64,
 }
 
 /// Stream that is closed when its client stops reading.
-struct Watched {
+struct WatchedStream {
     connection: Arc<Connection>,
     /// Absent if the message had ended before the stream began.
-    live: Option<Arc<Live>>,
+    live_run: Option<Arc<LiveRun>>,
     /// Time at which the message was first seen to have ended.
-    ended: Option<u64>,
+    ended_ms: Option<u64>,
 }
 
 /// Open event stream, counted until it is dropped.
-pub(crate) struct Opened {
-    streams: Arc<Streams>,
+pub(crate) struct OpenStream {
+    streams: Arc<StreamRegistry>,
     owner: String,
     number: u64,
     connection: Option<Arc<Connection>>,
     /// Cancelled when the key that opened it is removed.
-    pub(crate) removed: CancellationToken,
+    pub(crate) removal: CancellationToken,
 }
 
 /// Limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum StreamLimit {
     /// Streams of this owner.
     Owner,
     /// Streams of the server.
     Server,
 }
 
-impl Streams {
+impl StreamRegistry {
     /// Registers a stream of an owner, up to `most` per owner and `total` in all.
     pub(crate) fn open(
-        self: &Arc<Streams>,
+        self: &Arc<StreamRegistry>,
         caller: &Caller,
         most: usize,
         total: usize,
-    ) -> Result<Opened, Full> {
+    ) -> Result<OpenStream, StreamLimit> {
         let owner = caller.owner.as_str();
         let mut open = self.lock();
         let mine = open.by_owner.get(owner).copied().unwrap_or_default();
         if mine >= most {
-            return Err(Full::Owner);
+            return Err(StreamLimit::Owner);
         }
         if open.by_owner.values().sum::<usize>() >= total {
-            return Err(Full::Server);
+            return Err(StreamLimit::Server);
         }
         open.by_owner.insert(owner.to_owned(), mine + 1);
         open.next += 1;
         let number = open.next;
-        Ok(Opened {
+        Ok(OpenStream {
             streams: self.clone(),
             owner: owner.to_owned(),
             number,
             connection: caller.connection.clone(),
-            removed: caller.removed.clone(),
+            removal: caller.removal.clone(),
         })
     }
 
@@ -87,39 +87,39 @@ impl Streams {
     }
 
     /// Closes streams whose message ended `patience` ago and whose client has read nothing since.
-    fn cut(&self, patience: Duration) {
+    fn close_stalled(&self, patience: Duration) {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         for watched in self.lock().watched.values_mut() {
-            let Watched { connection, live, ended } = watched;
-            if live.as_ref().is_some_and(|live| !live.has_ended()) {
+            let WatchedStream { connection, live_run, ended_ms } = watched;
+            if live_run.as_ref().is_some_and(|live| !live.has_ended()) {
                 continue;
             }
-            let now = connection.now();
-            let since = (*ended.get_or_insert(now)).max(connection.written());
+            let now = connection.elapsed_ms();
+            let since = (*ended_ms.get_or_insert(now)).max(connection.last_write_ms());
             if now.saturating_sub(since) >= patience {
                 tracing::info!(
                     "a reader has taken nothing since its message ended; its connection is closed"
                 );
-                connection.cut.cancel();
+                connection.cancel.cancel();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenStreams> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Opened {
+impl OpenStream {
     /// Watches the connection once the message has ended; `None` stands for one that has ended already.
-    pub(crate) fn watch(&self, live: Option<Arc<Live>>) {
+    pub(crate) fn watch(&self, live_run: Option<Arc<LiveRun>>) {
         if let Some(connection) = self.connection.clone() {
-            self.streams.lock().watched.insert(self.number, Watched { connection, live, ended: None });
+            self.streams.lock().watched.insert(self.number, WatchedStream { connection, live_run, ended_ms: None });
         }
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         open.watched.remove(&self.number);
@@ -133,14 +133,14 @@ impl Drop for Opened {
 }
 
 /// Closes stalled streams periodically until the server stops.
-pub(crate) async fn watch(app: Arc<App>) {
+pub(crate) async fn watch_streams(app: Arc<App>) {
     loop {
-        let patience = Duration::from_millis(app.loaded().config.reader_idle_ms);
+        let patience = Duration::from_millis(app.loaded_config().config.reader_idle_ms);
         tokio::select! {
             () = tokio::time::sleep((patience / 4).clamp(Duration::from_millis(20), Duration::from_secs(5))) => {}
-            () = app.closing.cancelled() => return,
+            () = app.shutdown.cancelled() => return,
         }
         fail::point("watch");
-        app.streams.cut(patience);
+        app.streams.close_stalled(patience);
     }
 }

@@ -14,56 +14,56 @@ use crate::http::problem::Problem;
 #[derive(Embed)]
 #[folder = "../../studio/dist"]
 #[allow_missing = true]
-struct Built;
+struct StudioFiles;
 
 /// The page, served at every address within the studio.
-const INDEX: &str = "index.html";
+const INDEX_PAGE: &str = "index.html";
 /// Folder of files whose name changes with their content.
-const HASHED: &str = "assets/";
+const HASHED_FOLDER: &str = "assets/";
 /// Placeholder in the page for the nonce of a response.
 const NONCE: &str = "__CSP_NONCE__";
 
 /// Path prefixes that are never pages of the studio.
-const OF_INTERFACE: [&str; 3] = ["/api/", "/v1/", "/ag-ui"];
+const API_PREFIXES: [&str; 3] = ["/api/", "/v1/", "/ag-ui"];
 
 /// Looks up a file by name.
-type Find = fn(&str) -> Option<EmbeddedFile>;
+type FindFile = fn(&str) -> Option<EmbeddedFile>;
 
 /// Answers requests that match no route: a file of the studio, its page for a browser, or 404.
-pub(crate) async fn serve(request: axum::extract::Request) -> Response {
-    answer(Built::get, request.method(), request.uri().path(), request.headers())
+pub(crate) async fn serve_file(request: axum::extract::Request) -> Response {
+    respond(StudioFiles::get, request.method(), request.uri().path(), request.headers())
 }
 
 /// `GET /`: the studio, or instructions to build it.
-pub(crate) async fn home() -> Response {
-    page(Built::get).unwrap_or_else(unbuilt)
+pub(crate) async fn serve_home() -> Response {
+    page_response(StudioFiles::get).unwrap_or_else(unbuilt_page)
 }
 
-fn answer(find: Find, method: &Method, path: &str, headers: &HeaderMap) -> Response {
+fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> Response {
     let missing = || Problem::not_found("there is no such page").into_response();
     if !matches!(*method, Method::GET | Method::HEAD)
-        || OF_INTERFACE.iter().any(|start| path.starts_with(start))
+        || API_PREFIXES.iter().any(|start| path.starts_with(start))
     {
         return missing();
     }
     let name = path.trim_start_matches('/');
     let hidden = name.split('/').any(|part| part.starts_with('.'));
-    if name != INDEX
+    if name != INDEX_PAGE
         && !hidden
         && !name.ends_with(".gz")
         && let Some(found) = find(name)
     {
-        return file(find, name, found, headers);
+        return file_response(find, name, found, headers);
     }
-    if name.starts_with(HASHED) || !accepts(headers, &header::ACCEPT, "text/html") {
+    if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
         return missing();
     }
-    page(find).unwrap_or_else(missing)
+    page_response(find).unwrap_or_else(missing)
 }
 
 /// Returns the page with a fresh nonce. Every response has its own, so it must not be cached.
-fn page(find: Find) -> Option<Response> {
-    let index = find(INDEX)?;
+fn page_response(find: FindFile) -> Option<Response> {
+    let index = find(INDEX_PAGE)?;
     let nonce = Uuid::new_v4().simple().to_string();
     let page = String::from_utf8_lossy(&index.data).replace(NONCE, &nonce);
     let mut response = ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response();
@@ -71,14 +71,14 @@ fn page(find: Find) -> Option<Response> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let policy = policy(&nonce).try_into().expect("a nonce is hexadecimal");
+    let policy = content_policy(&nonce).try_into().expect("a nonce is hexadecimal");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     Some(response)
 }
 
 /// Builds the Content-Security-Policy: resources come from this server only. Style attributes are allowed,
 /// since replies may colour their text and such attributes load nothing.
-fn policy(nonce: &str) -> String {
+fn content_policy(nonce: &str) -> String {
     [
         "default-src 'none'",
         "script-src 'self'",
@@ -96,7 +96,7 @@ fn policy(nonce: &str) -> String {
     .join("; ")
 }
 
-fn file(find: Find, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Response {
+fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Response {
     let tag: String = found.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("W/\"{tag}\"");
     let packed =
@@ -108,14 +108,14 @@ fn file(find: Find, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Res
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut response = body(packed.as_ref().map_or(found.data, |packed| packed.data.clone()));
+        let mut response = file_body(packed.as_ref().map_or(found.data, |packed| packed.data.clone()));
         if packed.is_some() {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(name)));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
         response
     };
-    let kept = if name.starts_with(HASHED) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let kept = if name.starts_with(HASHED_FOLDER) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
@@ -124,7 +124,7 @@ fn file(find: Find, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Res
     response
 }
 
-fn body(data: Cow<'static, [u8]>) -> Response {
+fn file_body(data: Cow<'static, [u8]>) -> Response {
     match data {
         Cow::Borrowed(bytes) => Body::from(bytes).into_response(),
         Cow::Owned(bytes) => Body::from(bytes).into_response(),
@@ -141,7 +141,7 @@ fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool
     })
 }
 
-fn kind(name: &str) -> &'static str {
+fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("js" | "mjs") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
@@ -154,7 +154,7 @@ fn kind(name: &str) -> &'static str {
 }
 
 /// Returns a page that tells how to build the studio.
-fn unbuilt() -> Response {
+fn unbuilt_page() -> Response {
     const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Tambour</title>\
         <body style=\"font-family: system-ui; max-width: 40em; margin: 3em auto\">\
         <h1>Tambour</h1><p>The server is running, without the studio: it was not built before this program. With Node 20.19 or \

@@ -9,12 +9,12 @@ use crate::app::App;
 use crate::fail;
 use crate::http::idempotency;
 use crate::store::{Retention, StoreError};
-use crate::turns::Place;
+use crate::turns::QueuePlace;
 
 /// Interval between retention sweeps.
-const EVERY: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause before emptying the write-ahead file is tried again, when readers prevented it.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
@@ -25,36 +25,36 @@ pub(crate) async fn run(app: Arc<App>) {
             Ok(some) => due |= some,
             Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
         }
-        app.claims.forget(None);
-        match app.store.forget(&idempotency::since()).await {
+        app.claims.drop_expired(None);
+        match app.store.delete_responses(&idempotency::repeat_since()).await {
             Ok(some) => due |= some,
             Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
         }
         fail::point("sweep");
         if due {
-            match app.store.sweep(&app.closing).await {
+            match app.store.sweep(&app.shutdown).await {
                 Ok(done) => due = !done,
                 Err(error) => tracing::warn!(%error, "what was deleted is still in the files; trying again"),
             }
         }
         tokio::select! {
-            () = app.deleted.notified() => due = true,
-            () = tokio::time::sleep(if due { AGAIN } else { EVERY }) => {}
-            () = app.closing.cancelled() => return,
+            () = app.deletion_notify.notified() => due = true,
+            () = tokio::time::sleep(if due { RETRY_PAUSE } else { SWEEP_INTERVAL }) => {}
+            () = app.shutdown.cancelled() => return,
         }
     }
 }
 
 /// Deletes expired messages and dialogues; returns `true` if there were any.
 async fn expire(app: &App) -> Result<bool, StoreError> {
-    let retention = app.loaded().config.retention;
+    let retention = app.loaded_config().config.retention;
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
     let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
     let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
     let mut some = expire_dialogues(app, retention).await?;
     loop {
-        let expired = app.store.expired(retention).await?;
-        if expired.is_empty() || app.closing.is_cancelled() {
+        let expired = app.store.expired_messages(retention).await?;
+        if expired.is_empty() || app.shutdown.is_cancelled() {
             return Ok(some);
         }
         tracing::info!(messages = expired.len(), "messages whose time is over are deleted");
@@ -71,14 +71,14 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
     for retention in [by_time, by_size] {
         for id in app.store.expired_dialogues(retention).await? {
             fail::point("sweep.listed");
-            if app.closing.is_cancelled() {
+            if app.shutdown.is_cancelled() {
                 return Ok(some);
             }
             // Holding the turn keeps other turns from running between the check and the deletion.
-            let Place::Free(_turn) = app.turns.queue(&id) else { continue };
+            let QueuePlace::Ready(_turn) = app.turns.enqueue(&id) else { continue };
             fail::point("sweep.dialogue");
-            // `close_idle` fails if a turn has begun, and lets none begin afterwards.
-            if is_over(app, &id, retention).await? && app.store.close_idle(&id) {
+            // `close_if_idle` fails if a turn has begun, and lets none begin afterwards.
+            if is_over(app, &id, retention).await? && app.store.close_if_idle(&id) {
                 tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
                 app.store.delete_dialogue(&id).await?;
                 some = true;

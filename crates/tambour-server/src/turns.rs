@@ -10,34 +10,34 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 /// Conversations with a running or waiting change.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct TurnQueues {
     by_conversation: Mutex<HashMap<String, Weak<Turn<()>>>>,
 }
 
 /// Future that resolves to the turn.
-pub(crate) type Waiting = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
+pub(crate) type TurnWait = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 /// Place in the queue of a conversation.
-pub(crate) enum Place {
+pub(crate) enum QueuePlace {
     /// Nothing else runs; the turn lasts until the guard is dropped.
-    Free(OwnedMutexGuard<()>),
+    Ready(OwnedMutexGuard<()>),
     /// Waiting for others.
-    Behind(Waiting),
+    Queued(TurnWait),
 }
 
-impl Place {
+impl QueuePlace {
     /// Waits for the turn.
-    pub(crate) async fn reached(self) -> OwnedMutexGuard<()> {
+    pub(crate) async fn wait(self) -> OwnedMutexGuard<()> {
         match self {
-            Place::Free(turn) => turn,
-            Place::Behind(waiting) => waiting.await,
+            QueuePlace::Ready(turn) => turn,
+            QueuePlace::Queued(waiting) => waiting.await,
         }
     }
 }
 
-impl Turns {
+impl TurnQueues {
     /// Takes the next place in the queue of a conversation.
-    pub(crate) fn queue(&self, conversation: &str) -> Place {
+    pub(crate) fn enqueue(&self, conversation: &str) -> QueuePlace {
         let mut by_conversation = self.by_conversation.lock().unwrap_or_else(PoisonError::into_inner);
         let known = by_conversation.get(conversation).and_then(Weak::upgrade);
         let turn = known.unwrap_or_else(|| {
@@ -49,11 +49,11 @@ impl Turns {
             by_conversation.insert(conversation.to_owned(), Arc::downgrade(&turn));
             turn
         });
-        let mut waiting: Waiting = Box::pin(turn.lock_owned());
+        let mut waiting: TurnWait = Box::pin(turn.lock_owned());
         // Polling it once enters the queue.
         match (&mut waiting).now_or_never() {
-            Some(turn) => Place::Free(turn),
-            None => Place::Behind(waiting),
+            Some(turn) => QueuePlace::Ready(turn),
+            None => QueuePlace::Queued(waiting),
         }
     }
 }
@@ -64,15 +64,15 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_first_is_first() {
-        let turns = Turns::default();
-        let Place::Free(first) = turns.queue("a") else { panic!("nobody is before it") };
-        assert!(matches!(turns.queue("b"), Place::Free(_)), "another conversation");
-        let (second, third) = (turns.queue("a"), turns.queue("a"));
+        let turns = TurnQueues::default();
+        let QueuePlace::Ready(first) = turns.enqueue("a") else { panic!("nobody is before it") };
+        assert!(matches!(turns.enqueue("b"), QueuePlace::Ready(_)), "another conversation");
+        let (second, third) = (turns.enqueue("a"), turns.enqueue("a"));
         drop(first);
-        let mut third = Box::pin(third.reached());
+        let mut third = Box::pin(third.wait());
         assert!((&mut third).now_or_never().is_none(), "the second one is before it");
-        drop(second.reached().await);
+        drop(second.wait().await);
         drop(third.await);
-        assert!(matches!(turns.queue("a"), Place::Free(_)));
+        assert!(matches!(turns.enqueue("a"), QueuePlace::Ready(_)));
     }
 }

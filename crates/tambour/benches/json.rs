@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tambour::finding::Report;
+use tambour::finding::FindingReport;
 use tambour::limits::Limits;
-use tambour::repair::json::{JsonEvent, JsonSink, Reader, Values, find, strict};
+use tambour::repair::json::{JsonEvent, JsonReader, JsonSink, ValueCollector, find, parse_strict};
 
 /// Sink that counts events and reports.
 #[derive(Default)]
-struct Counter(usize);
+struct EventCounter(usize);
 
-impl JsonSink for Counter {
+impl JsonSink for EventCounter {
     fn event(&mut self, event: JsonEvent<'_>) {
         self.0 += match black_box(event) {
             JsonEvent::StringDelta(text) | JsonEvent::Text(text) => text.len(),
@@ -21,51 +21,52 @@ impl JsonSink for Counter {
         };
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: FindingReport) {
         self.0 += report.message.len();
     }
 }
 
 /// Function that makes a text of a size.
-type Make = fn(usize) -> String;
+type MakeText = fn(usize) -> String;
 
-const TEXTS: [(&str, Make); 5] = [
-    ("valid", valid),
-    ("broken, fenced", broken),
-    ("broken reply, fenced", reply),
-    ("one string", string),
-    ("prose string", prose),
+const TEXTS: [(&str, MakeText); 5] = [
+    ("valid", valid_text),
+    ("broken, fenced", broken_text),
+    ("broken reply, fenced", reply_text),
+    ("one string", string_text),
+    ("prose string", prose_text),
 ];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["--count", name, size, chunk] => count(name, size, chunk),
-        _ => table(),
+        ["--count", name, size, chunk] => read_once(name, size, chunk),
+        _ => print_table(),
     }
 }
 
 /// Reads once, for instruction counters.
-fn count(name: &str, size: &str, chunk: &str) {
+fn read_once(name: &str, size: &str, chunk: &str) {
     let (size, chunk) = (size.parse().expect("a size"), chunk.parse().expect("a size"));
     let (_, make) = TEXTS.into_iter().find(|(known, _)| *known == name).expect("one of the table");
-    let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
-    chunks(&make(size), chunk).iter().for_each(|chunk| reader.push(chunk, &mut sink));
+    let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), EventCounter::default());
+    split_chunks(&make(size), chunk).iter().for_each(|chunk| reader.push(chunk, &mut sink));
     reader.finish(&mut sink);
     black_box(sink.0);
 }
 
-fn table() {
+fn print_table() {
     let sizes = [4 << 10, 64 << 10, 1 << 20];
     println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "ns a chunk, events", "4 KB", "64 KB", "1 MB", "1 MB/64 B");
     for (name, make) in TEXTS {
         print!("{name:<28}");
         for (size, chunk) in [(sizes[0], 4), (sizes[1], 4), (sizes[2], 4), (sizes[2], 64)] {
             let text = make(size);
-            let chunks = chunks(&text, chunk);
-            let time = best(|| {
-                let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
+            let chunks = split_chunks(&text, chunk);
+            let time = best_time(|| {
+                let (mut reader, mut sink) =
+                    (JsonReader::new_chat(&Limits::default()), EventCounter::default());
                 chunks.iter().for_each(|chunk| reader.push(chunk, &mut sink));
                 reader.finish(&mut sink);
                 black_box(sink.0);
@@ -83,29 +84,30 @@ fn table() {
     for (name, make) in TEXTS {
         let text = make(1 << 20);
         let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
-        let events = best(|| {
-            let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Counter::default());
+        let events = best_time(|| {
+            let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), EventCounter::default());
             reader.push(&text, &mut sink);
             reader.finish(&mut sink);
             black_box(sink.0);
         });
-        let values = best(|| {
-            let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Values::default());
+        let values = best_time(|| {
+            let (mut reader, mut sink) =
+                (JsonReader::new_chat(&Limits::default()), ValueCollector::default());
             reader.push(&text, &mut sink);
             reader.finish(&mut sink);
             black_box(sink.values.len());
         });
-        let found = best(|| {
+        let found = best_time(|| {
             black_box(find(&text, &large));
         });
-        let exact = best(|| {
-            let _ = black_box(strict(&text, &large));
+        let exact = best_time(|| {
+            let _ = black_box(parse_strict(&text, &large));
         });
-        let peer = best(|| {
+        let peer = best_time(|| {
             let _ = black_box(serde_json::from_str::<serde_json::Value>(&text));
         });
-        let peer = if strict(&text, &large).is_ok() { rate(peer) } else { f64::NAN };
-        let exact = if strict(&text, &large).is_ok() { rate(exact) } else { f64::NAN };
+        let peer = if parse_strict(&text, &large).is_ok() { rate(peer) } else { f64::NAN };
+        let exact = if parse_strict(&text, &large).is_ok() { rate(exact) } else { f64::NAN };
         println!(
             "{name:<28} {:>9.0} {:>9.0} {:>9.0} {exact:>9.0} {peer:>10.0}",
             rate(events),
@@ -116,7 +118,7 @@ fn table() {
 }
 
 /// Returns the best time of several runs: other work on the machine only ever adds.
-fn best(mut run: impl FnMut()) -> Duration {
+fn best_time(mut run: impl FnMut()) -> Duration {
     let (mut least, begin) = (Duration::MAX, Instant::now());
     while begin.elapsed() < Duration::from_millis(300) {
         let start = Instant::now();
@@ -126,7 +128,7 @@ fn best(mut run: impl FnMut()) -> Duration {
     least
 }
 
-fn chunks(text: &str, size: usize) -> Vec<&str> {
+fn split_chunks(text: &str, size: usize) -> Vec<&str> {
     let (mut chunks, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let mut cut = size.min(rest.len());
@@ -139,7 +141,7 @@ fn chunks(text: &str, size: usize) -> Vec<&str> {
     chunks
 }
 
-fn valid(size: usize) -> String {
+fn valid_text(size: usize) -> String {
     let mut text = String::from("{\"items\": [");
     let mut i = 0;
     while text.len() < size {
@@ -158,7 +160,7 @@ fn valid(size: usize) -> String {
     text
 }
 
-fn broken(size: usize) -> String {
+fn broken_text(size: usize) -> String {
     let mut text = String::from("Here is what you asked for:\n\n```json\n{'items': [\n");
     let mut i = 0;
     while text.len() < size {
@@ -174,7 +176,7 @@ fn broken(size: usize) -> String {
 }
 
 /// Makes text as models write it: sentences in the values, and occasional faults.
-fn reply(size: usize) -> String {
+fn reply_text(size: usize) -> String {
     let mut text = String::from(
         "<think>I need {sections}.</think>\nHere is the report [1]:\n\n```json\n{'sections': [\n",
     );
@@ -193,11 +195,11 @@ fn reply(size: usize) -> String {
     text
 }
 
-fn string(size: usize) -> String {
+fn string_text(size: usize) -> String {
     format!("{{\"text\": \"{}\"}}", "abcdefghijklmnopqrstuvwxyz012345".repeat(size / 32))
 }
 
-fn prose(size: usize) -> String {
+fn prose_text(size: usize) -> String {
     let line = "Well, this is prose, as models write it (more or less).\\n它也可以是中文，对吧？";
     format!("{{\"text\": \"{}\"}}", line.repeat(size / line.len()))
 }

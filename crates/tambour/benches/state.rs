@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::state::{Applied, ApplyOptions, Operation, apply, fold, rollback};
+use tambour::state::{AppliedBlock, ApplyOptions, Operation, apply, fold, rollback};
 
 const OPERATIONS: usize = 1000;
 
@@ -23,7 +23,7 @@ fn main() {
     let list = json!({"list": (0..9_000).collect::<Vec<u32>>()});
     println!("{:<52} {:>9}", "ms, best of several", "");
     for (name, state, make) in [
-        ("mixed, nested", &nested, mixed as fn(usize) -> Value),
+        ("mixed, nested", &nested, mixed_operation as fn(usize) -> Value),
         ("SET of new fields, flat", &flat, |at| json!(["SET", format!("new{at}"), at])),
         ("DELETE, flat, from the front", &flat, |at| json!(["DELETE", format!("f{at}")])),
         ("DELETE, list, from the front", &list, |_| json!(["DELETE", "list[0]"])),
@@ -31,38 +31,47 @@ fn main() {
         ("decimal MUL", &nested, |at| json!(["MUL", format!("g{}.f1", at % 100), 1.5])),
     ] {
         let block: Value = (0..OPERATIONS).map(make).collect();
-        let operations = Operation::list(&block).expect("a list");
-        for atomic in [false, true] {
-            let options = ApplyOptions { atomic, ..ApplyOptions::default() };
+        let operations = Operation::parse_list(&block).expect("a list");
+        for is_atomic in [false, true] {
+            let options = ApplyOptions { is_atomic, ..ApplyOptions::default() };
             let mut states = vec![state.clone(); RUNS];
-            let time = best(|| {
+            let time = best_time(|| {
                 let mut state = states.pop().expect("one for each run");
                 black_box(apply(&mut state, &operations, &options));
                 state
             });
-            line(&format!("{name}{}", if atomic { ", atomic" } else { "" }), time);
+            print_line(&format!("{name}{}", if is_atomic { ", atomic" } else { "" }), time);
         }
     }
     let mut state = nested.clone();
-    let history: Vec<Applied> = (0..1000)
+    let history: Vec<AppliedBlock> = (0..1000)
         .map(|message| {
-            let block: Value = (0..5).map(|at| mixed(message * 5 + at)).collect();
-            let operations = Operation::list(&block).expect("a list");
-            Applied::record(&mut state, format!("m{message}"), None, operations, &ApplyOptions::default())
+            let block: Value = (0..5).map(|at| mixed_operation(message * 5 + at)).collect();
+            let operations = Operation::parse_list(&block).expect("a list");
+            AppliedBlock::record(
+                &mut state,
+                format!("m{message}"),
+                None,
+                operations,
+                &ApplyOptions::default(),
+            )
         })
         .collect();
     let mut states = vec![state; RUNS];
-    let back = best(|| {
+    let back = best_time(|| {
         let mut state = states.pop().expect("one for each run");
         rollback(&mut state, &history).expect("they fit");
         state
     });
-    line("rollback over 1,000 messages of 5", back);
-    line("fold of 1,000 messages of 5", best(|| fold(nested.clone(), &history).expect("they fit")));
+    print_line("rollback over 1,000 messages of 5", back);
+    print_line(
+        "fold of 1,000 messages of 5",
+        best_time(|| fold(nested.clone(), &history).expect("they fit")),
+    );
 }
 
 /// Makes operations that all apply.
-fn mixed(at: usize) -> Value {
+fn mixed_operation(at: usize) -> Value {
     let (group, field) = (at % 100, at / 100);
     match at % 6 {
         0 => json!(["SET", format!("g{group}.f{}", field % 10), "text"]),
@@ -78,7 +87,7 @@ const RUNS: usize = 20;
 
 /// Returns the best time of several runs: other work on the machine only ever adds. Results are dropped
 /// outside the measured time.
-fn best<T>(mut run: impl FnMut() -> T) -> Duration {
+fn best_time<T>(mut run: impl FnMut() -> T) -> Duration {
     let once = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();
         let kept = run();
@@ -89,6 +98,6 @@ fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     (0..RUNS).map(|_| once(&mut run)).min().unwrap_or_default()
 }
 
-fn line(name: &str, time: Duration) {
+fn print_line(name: &str, time: Duration) {
     println!("{name:<52} {:>9.3}", time.as_secs_f64() * 1e3);
 }

@@ -16,7 +16,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     };
     let mut options = Options::default();
     options.profile = Profile::Strict;
-    let verdict = Contract::named(&contract)?.check(&std::fs::read(path)?, &options);
+    let verdict = Contract::from_name(&contract)?.check(&std::fs::read(path)?, &options);
     for finding in &verdict.findings {
         println!(
             "{}:{} {} {}: {}",

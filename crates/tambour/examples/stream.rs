@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 
-use tambour::{End, Event, Options, Pipeline};
+use tambour::{Event, InputEnd, Options, Pipeline};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut stdout = io::stdout().lock();
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             len => pipeline.push(&buffer[..len], &mut sink),
         }
     }
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(()),

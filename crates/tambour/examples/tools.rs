@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 use tambour::encode::jsonl;
 use tambour::event::{Event, ToolResult, ToolStart};
-use tambour::{End, Options, Pipeline};
+use tambour::{InputEnd, Options, Pipeline};
 
 /// What the model wrote, before and after it was told the result.
 const PLAN: &str = r#"```json
@@ -27,15 +27,15 @@ fn main() -> Result<(), tambour::Error> {
 
     let mut sink = |event: Event<'_>| {
         let mut line = Vec::new();
-        jsonl::line(&event, &mut line);
+        jsonl::write_line(&event, &mut line);
         print!("{}", String::from_utf8_lossy(&line));
     };
     let mut pipeline = Pipeline::new("aiplan", &options)?.with_extensions(true);
     pipeline.push(PLAN.as_bytes(), &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
 
     // Only calls of a complete, valid plan are there, with arguments that satisfy the schema.
-    for call in pipeline.calls().to_vec() {
+    for call in pipeline.pending_calls().to_vec() {
         pipeline.insert(ToolStart { call_id: call.call_id.clone(), name: call.name }, &mut sink);
         let sum: f64 = call.args["numbers"].as_array().into_iter().flatten().filter_map(Value::as_f64).sum();
         let result = ToolResult {
@@ -49,6 +49,6 @@ fn main() -> Result<(), tambour::Error> {
     }
     let mut next = pipeline.next_reply("aiplan", &options)?;
     next.push(ANSWER.as_bytes(), &mut sink);
-    next.finish(&End::stop(), &mut sink);
+    next.finish(&InputEnd::stop(), &mut sink);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::{contract, html, pipeline, policy, repair, state};
 /// A rule with the part of the product it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct CatalogueEntry {
     /// A dialect; `json`, `events` or `pipeline` for rules that hold in all of them; `html` for inline HTML,
     /// `state` for operations on the state, `script` for dialogue scripts, `dialogue` for scripts and their
     /// templates together, `ai_ask` and `ai_think` for the answers of those actions.
@@ -21,7 +21,7 @@ pub struct Listed {
 /// ```
 /// assert!(tambour::catalogue::all().any(|listed| listed.rule.code == "final_missing"));
 /// ```
-pub fn all() -> impl Iterator<Item = Listed> {
+pub fn all() -> impl Iterator<Item = CatalogueEntry> {
     let dialects = DIALECTS.iter().flat_map(|entry| list(entry.name, entry.rules));
     dialects
         .chain(list("json", repair::rules::ALL))
@@ -33,6 +33,6 @@ pub fn all() -> impl Iterator<Item = Listed> {
 }
 
 /// Rules of one owner.
-pub fn list(owner: &'static str, rules: &'static [&'static Rule]) -> impl Iterator<Item = Listed> {
-    rules.iter().map(move |rule| Listed { owner, rule })
+pub fn list(owner: &'static str, rules: &'static [&'static Rule]) -> impl Iterator<Item = CatalogueEntry> {
+    rules.iter().map(move |rule| CatalogueEntry { owner, rule })
 }

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::texts::listed;
+use crate::texts::list_names;
 
 /// A mistake of the caller: an unknown option, a malformed value, a file of the wrong shape.
 #[derive(Debug, Clone)]
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorInner>);
 
 #[derive(Debug, Clone)]
-struct Inner {
+struct ErrorInner {
     kind: ErrorKind,
     code: Option<&'static str>,
     message: String,
-    place: Option<Location>,
+    location: Option<Location>,
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -46,53 +46,54 @@ pub struct Location {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Characters of a long line that an excerpt shows on each side of the column.
-const AROUND: usize = 40;
+const EXCERPT_RADIUS: usize = 40;
 
 impl Location {
     /// Location of a byte offset in `text`; an offset past the end gives the end.
     #[must_use]
-    pub fn at(text: &str, offset: usize) -> Location {
+    pub fn from_offset(text: &str, offset: usize) -> Location {
         let before = &text[..text.floor_char_boundary(offset.min(text.len()))];
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = text[start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
         let column = before[start..].chars().count();
-        let excerpt = line.chars().skip(column.saturating_sub(AROUND)).take(2 * AROUND).collect();
+        let excerpt =
+            line.chars().skip(column.saturating_sub(EXCERPT_RADIUS)).take(2 * EXCERPT_RADIUS).collect();
         Location { line: before.matches('\n').count() + 1, column: column + 1, excerpt }
     }
 
     /// Location of a line and a column in characters, both from 1.
     #[must_use]
-    pub fn of_characters(text: &str, line: usize, column: usize) -> Location {
+    pub fn from_char_column(text: &str, line: usize, column: usize) -> Location {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let before: usize = text[start..].chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-        Location::at(text, start + before)
+        Location::from_offset(text, start + before)
     }
 
     /// Location of a line and a column in bytes, both from 1, as parsers report them.
     #[must_use]
-    pub fn of_line(text: &str, line: usize, column: usize) -> Location {
+    pub fn from_byte_column(text: &str, line: usize, column: usize) -> Location {
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        Location::at(text, start + column.saturating_sub(1))
+        Location::from_offset(text, start + column.saturating_sub(1))
     }
 
     /// Location of a JSON syntax error. `serde_json` counts columns in bytes.
     #[must_use]
-    pub fn of_json(text: &str, fault: &serde_json::Error) -> Location {
+    pub fn from_json_error(text: &str, fault: &serde_json::Error) -> Location {
         match (fault.is_eof(), fault.column()) {
-            (true, _) => Location::at(text, text.trim_end().len()),
+            (true, _) => Location::from_offset(text, text.trim_end().len()),
             // Column 0 means that the error is the line break before.
             (_, 0) => {
                 let start: usize = text.split_inclusive('\n').take(fault.line() - 1).map(str::len).sum();
-                Location::at(text, start.saturating_sub(1))
+                Location::from_offset(text, start.saturating_sub(1))
             }
-            (_, column) => Location::of_line(text, fault.line(), column),
+            (_, column) => Location::from_byte_column(text, fault.line(), column),
         }
     }
 }
 
 /// Message of a JSON error without its trailing "at line … column …", which counts bytes.
 #[must_use]
-pub fn json_fault(fault: &serde_json::Error) -> String {
+pub fn json_error_message(fault: &serde_json::Error) -> String {
     let words = fault.to_string();
     let place = format!(" at line {} column {}", fault.line(), fault.column());
     words.strip_suffix(&place).map(str::to_owned).unwrap_or(words)
@@ -100,13 +101,13 @@ pub fn json_fault(fault: &serde_json::Error) -> String {
 
 impl Error {
     fn new(kind: ErrorKind, message: String) -> Error {
-        Error(Box::new(Inner { kind, code: None, message, place: None, cause: None }))
+        Error(Box::new(ErrorInner { kind, code: None, message, location: None, cause: None }))
     }
 
     /// An unknown name; the message lists the `known` ones, the closest first.
     #[doc(hidden)]
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
-        let message = format!("unknown {what} `{name}`; known: {}", listed(name, known));
+        let message = format!("unknown {what} `{name}`; known: {}", list_names(name, known));
         Error::new(ErrorKind::Unknown, message)
     }
 
@@ -118,10 +119,10 @@ impl Error {
 
     /// Text that should be JSON but is not.
     #[doc(hidden)]
-    pub fn json(what: &str, text: &str, cause: serde_json::Error) -> Error {
-        let place = Location::of_line(text, cause.line(), cause.column());
+    pub fn invalid_json(what: &str, text: &str, cause: serde_json::Error) -> Error {
+        let place = Location::from_byte_column(text, cause.line(), cause.column());
         let mut error = Error::new(ErrorKind::Malformed, format!("{what} is not JSON: {cause}"));
-        error.0.place = Some(place);
+        error.0.location = Some(place);
         error.0.cause = Some(Arc::new(cause));
         error
     }
@@ -129,7 +130,7 @@ impl Error {
     /// Attaches a public code.
     #[must_use]
     #[doc(hidden)]
-    pub fn coded(mut self, code: &'static str) -> Error {
+    pub fn with_code(mut self, code: &'static str) -> Error {
         self.0.code = Some(code);
         self
     }
@@ -144,7 +145,7 @@ impl Error {
     #[doc(hidden)]
     pub fn malformed(message: impl Into<String>, place: Option<Location>) -> Error {
         let mut error = Error::new(ErrorKind::Malformed, message.into());
-        error.0.place = place;
+        error.0.location = place;
         error
     }
 
@@ -156,8 +157,8 @@ impl Error {
 
     /// Location of the fault in the caller's text.
     #[must_use]
-    pub fn place(&self) -> Option<&Location> {
-        self.0.place.as_ref()
+    pub fn location(&self) -> Option<&Location> {
+        self.0.location.as_ref()
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Severity {
 /// Force of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RuleLevel {
     /// Broken: an error in `strict`, a warning in `lenient` when repaired.
     Must,
     /// Broken: a warning in both profiles.
@@ -58,7 +58,7 @@ pub struct Rule {
     /// Rows of the specification, such as `T-032`; the first is the main one.
     pub rows: &'static [&'static str],
     /// Force of the rule.
-    pub level: Level,
+    pub level: RuleLevel,
     /// The rule in one sentence.
     pub title: &'static str,
     /// Settings the examples need where the defaults do not show the rule, each as `name=value`: an option by
@@ -100,14 +100,14 @@ pub enum Doubt {
     /// A repair chose one of several readings.
     Guess,
     /// A number that a double cannot represent exactly.
-    Range,
+    InexactNumber,
     /// Two values under one key.
     DuplicateKey,
 }
 
 /// A finding without a severity, as dialects and readers report it; a profile judges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct FindingReport {
     /// Entry of a rule table.
     pub rule: &'static Rule,
     /// The row of that entry that was broken; one of `rule.rows`.
@@ -124,15 +124,23 @@ pub struct Report {
     pub doubt: Option<Doubt>,
 }
 
-impl Report {
+impl FindingReport {
     /// Report on the first row of `rule`, without a repair.
-    pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> Report {
-        Report { rule, row: rule.rows[0], place, end, message: message.into(), repair: None, doubt: None }
+    pub fn new(rule: &'static Rule, place: Place, end: usize, message: impl Into<String>) -> FindingReport {
+        FindingReport {
+            rule,
+            row: rule.rows[0],
+            place,
+            end,
+            message: message.into(),
+            repair: None,
+            doubt: None,
+        }
     }
 
     /// Sets another row of the same rule.
     #[must_use]
-    pub fn row(mut self, row: &'static str) -> Report {
+    pub fn with_row(mut self, row: &'static str) -> FindingReport {
         debug_assert!(self.rule.rows.contains(&row), "{row} is not a row of {}", self.rule.code);
         self.row = row;
         self
@@ -140,14 +148,14 @@ impl Report {
 
     /// Sets the description of the repair.
     #[must_use]
-    pub fn repaired(mut self, repair: impl Into<String>) -> Report {
+    pub fn with_repair(mut self, repair: impl Into<String>) -> FindingReport {
         self.repair = Some(repair.into());
         self
     }
 
     /// Marks the value it is about as doubtful.
     #[must_use]
-    pub fn doubtful(mut self, doubt: Doubt) -> Report {
+    pub fn with_doubt(mut self, doubt: Doubt) -> FindingReport {
         self.doubt = Some(doubt);
         self
     }
@@ -156,11 +164,11 @@ impl Report {
     #[must_use]
     pub fn judge(self, profile: Profile) -> Finding {
         let severity = match (self.rule.level, profile) {
-            (Level::Info, _) => Severity::Info,
-            (Level::Should, _) => Severity::Warning,
-            (Level::Must, Profile::Strict) => Severity::Error,
-            (Level::Must, Profile::Lenient) if self.repair.is_some() => Severity::Warning,
-            (Level::Must, Profile::Lenient) => Severity::Error,
+            (RuleLevel::Info, _) => Severity::Info,
+            (RuleLevel::Should, _) => Severity::Warning,
+            (RuleLevel::Must, Profile::Strict) => Severity::Error,
+            (RuleLevel::Must, Profile::Lenient) if self.repair.is_some() => Severity::Warning,
+            (RuleLevel::Must, Profile::Lenient) => Severity::Error,
         };
         Finding {
             rule: Cow::Borrowed(self.row),
@@ -184,7 +192,7 @@ macro_rules! rules {
         $(pub(crate) const $name: &$crate::finding::Rule = &$crate::finding::Rule {
             code: $code,
             rows: &[$($row),+],
-            level: $crate::finding::Level::$level,
+            level: $crate::finding::RuleLevel::$level,
             title: $title,
             with: &[$($($with),+)?],
             broken: $broken,

@@ -60,7 +60,7 @@ impl Limits {
     /// comes on top, in the cases that need it, and text bounded by `value`: an answer of a plan that comes
     /// before its mode, or in a list or under a key.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn max_held_bytes(&self) -> usize {
         2 * self.tag + self.line.max(1 << 10) + 64
     }
 }

@@ -12,9 +12,9 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
-mod beside;
+mod native_calls;
+mod offsets;
 mod outcome;
-mod received;
 mod reporter;
 mod rewrite;
 mod stages;
@@ -24,60 +24,60 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::dialect::{self, Dialect, Ending, Output};
+use crate::dialect::{self, Dialect, IntentSink, ReplyEnding};
 use crate::error::Result;
 use crate::event::{Completed, Event, Extension, Failure, FinishReason, Metadata, Sink, ToolCall};
-use crate::finding::{Report, rules};
-use crate::lex::utf8::Utf8;
+use crate::finding::{FindingReport, rules};
+use crate::lex::utf8::Utf8Decoder;
 use crate::options::Options;
-use crate::texts::counted;
+use crate::texts::format_count;
 
-use beside::Beside;
-pub use outcome::Outcome;
-use rewrite::Rewrite;
-use stages::{Stages, ToSink};
+use native_calls::NativeCalls;
+pub use outcome::ReplyOutcome;
+use rewrite::ReplyRewriter;
+use stages::{StageOutput, Stages};
 
 /// End of the input (X-014).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum End {
+pub enum InputEnd {
     /// The model gave a finish reason, or the user cancelled.
     Finished(FinishReason),
     /// The model gave a finish reason, but part of the reply was lost in transit.
     Incomplete(FinishReason),
     /// The stream ended cleanly without a finish reason: the reply counts as truncated.
-    Unknown,
+    WithoutReason,
     /// The connection broke, or the stream reported an error.
     Failed(Failure),
 }
 
-impl End {
+impl InputEnd {
     /// The model finished normally.
     #[must_use]
-    pub fn stop() -> End {
-        End::Finished(FinishReason::Stop)
+    pub fn stop() -> InputEnd {
+        InputEnd::Finished(FinishReason::Stop)
     }
 
     /// Returns whether the reply may be incomplete.
     #[must_use]
-    pub fn cut(&self) -> bool {
-        !matches!(self, End::Finished(FinishReason::Stop | FinishReason::ToolCalls))
+    pub fn is_truncated(&self) -> bool {
+        !matches!(self, InputEnd::Finished(FinishReason::Stop | FinishReason::ToolCalls))
     }
 }
 
 /// Reads one reply. See the [module](self) for an example.
 pub struct Pipeline {
-    utf8: Utf8,
+    utf8: Utf8Decoder,
     /// Name of the requested dialect, which may be `auto`.
-    asked: &'static str,
+    requested_dialect: &'static str,
     options: Arc<Options>,
     dialect: Box<dyn Dialect>,
     stages: Stages,
-    beside: Beside,
+    native_calls: NativeCalls,
     /// `limits.input`, and the bytes of it that are still left.
-    limit: usize,
-    room: usize,
-    ended: bool,
+    input_limit: usize,
+    input_left: usize,
+    is_finished: bool,
     /// Token counts for `completed`, as the upstream reported them.
     usage: Value,
 }
@@ -88,18 +88,18 @@ impl Pipeline {
     /// # Errors
     /// No dialect has that name.
     pub fn new(dialect: &str, options: &Options) -> Result<Pipeline> {
-        let entry = dialect::entry(dialect)?;
+        let entry = dialect::find_dialect(dialect)?;
         let options = &Arc::new(options.clone());
         Ok(Pipeline {
-            utf8: Utf8::default(),
-            asked: entry.name,
+            utf8: Utf8Decoder::default(),
+            requested_dialect: entry.name,
             options: Arc::clone(options),
             dialect: (entry.reader)(options),
             stages: Stages::new(options),
-            beside: Beside::new(options),
-            limit: options.limits.input,
-            room: options.limits.input,
-            ended: false,
+            native_calls: NativeCalls::new(options),
+            input_limit: options.limits.input,
+            input_left: options.limits.input,
+            is_finished: false,
             usage: Value::Null,
         })
     }
@@ -107,14 +107,14 @@ impl Pipeline {
     /// Sends extension events too (X-010); off by default.
     #[must_use]
     pub fn with_extensions(mut self, on: bool) -> Pipeline {
-        self.stages.extensions = on;
+        self.stages.sends_extensions = on;
         self
     }
 
     /// Sends findings as `finding` events too; off by default.
     #[must_use]
     pub fn with_findings(mut self, on: bool) -> Pipeline {
-        self.stages.findings = on;
+        self.stages.sends_findings = on;
         self
     }
 
@@ -126,118 +126,126 @@ impl Pipeline {
     /// Reads the next bytes of the reply; chunks may be cut anywhere.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
-        if self.ended {
+        if self.is_finished {
             return;
         }
-        if chunk.len() > self.room {
-            let chunk = &chunk[..self.room];
+        if chunk.len() > self.input_left {
+            let chunk = &chunk[..self.input_left];
             self.read(chunk, sink);
             // The limit may split a character.
-            self.utf8.forget();
-            self.over_limit(sink);
+            self.utf8.discard_tail();
+            self.fail_at_input_limit(sink);
             return;
         }
-        self.room -= chunk.len();
+        self.input_left -= chunk.len();
         self.read(chunk, sink);
     }
 
     /// Reads the next text of the reply; chunks may be cut anywhere between characters.
     #[inline]
     pub fn push_str(&mut self, chunk: &str, sink: &mut dyn Sink) {
-        if self.ended || self.utf8.held() > 0 || chunk.len() > self.room {
+        if self.is_finished || self.utf8.held_bytes() > 0 || chunk.len() > self.input_left {
             return self.push(chunk.as_bytes(), sink);
         }
-        self.room -= chunk.len();
-        self.stages.reporter.received.text(chunk);
-        self.dialect.text(chunk, &mut ToSink { stages: &mut self.stages, sink });
+        self.input_left -= chunk.len();
+        self.stages.reporter.offsets.push_text(chunk);
+        self.dialect.push_text(chunk, &mut StageOutput { stages: &mut self.stages, sink });
     }
 
     #[inline]
     fn read(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
         let Pipeline { utf8, dialect, stages, .. } = self;
-        utf8.push(chunk, &mut |text, bad| decoded(dialect.as_mut(), stages, sink, text, bad));
+        utf8.push(chunk, &mut |text, bad| feed_dialect(dialect.as_mut(), stages, sink, text, bad));
     }
 
     /// Reads reasoning that the upstream sent in a field of its own, apart from the reply (X-012).
-    pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
-        if !self.ended {
-            self.dialect.reasoning(text, &mut ToSink { stages: &mut self.stages, sink });
+    pub fn push_reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
+        if !self.is_finished {
+            self.dialect.push_reasoning(text, &mut StageOutput { stages: &mut self.stages, sink });
         }
     }
 
     /// Accepts a complete call that the upstream sent apart from the reply, with its arguments as JSON text.
-    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], otherwise a
+    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`ChatOptions::tools`], otherwise a
     /// `notice`.
-    pub fn call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
-        if self.ended {
+    pub fn push_call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
+        if self.is_finished {
             return;
         }
-        match self.room.checked_sub(name.len() + arguments.len()) {
+        match self.input_left.checked_sub(name.len() + arguments.len()) {
             Some(room) => {
-                self.room = room;
-                self.beside.push(name, arguments);
+                self.input_left = room;
+                self.native_calls.push(name, arguments);
             }
-            None => self.over_limit(sink),
+            None => self.fail_at_input_limit(sink),
         }
     }
 
-    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with
-    /// calls leaves the stream open: run [`Pipeline::calls`], then read on with [`Pipeline::next_reply`].
-    pub fn finish(&mut self, end: &End, sink: &mut dyn Sink) {
-        if std::mem::replace(&mut self.ended, true) {
+    /// Ends the reply. Calling it again does nothing. In a tool loop ([`ChatOptions::tool_loop`]) a reply with
+    /// calls leaves the stream open: run [`Pipeline::pending_calls`], then read on with [`Pipeline::next_reply`].
+    pub fn finish(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
+        if std::mem::replace(&mut self.is_finished, true) {
             return;
         }
         let Pipeline { utf8, dialect, stages, .. } = self;
-        utf8.finish(&mut |text, bad| decoded(dialect.as_mut(), stages, sink, text, bad));
-        let cut = end.cut();
-        let failed = matches!(end, End::Failed(_));
-        let calls = !self.beside.is_empty();
-        stages.policy.ends(cut);
-        dialect.finish(Ending { cut, failed, calls }, &mut ToSink { stages, sink });
-        for come in self.beside.end(cut) {
+        utf8.finish(&mut |text, bad| feed_dialect(dialect.as_mut(), stages, sink, text, bad));
+        let is_truncated = end.is_truncated();
+        let is_failed = matches!(end, InputEnd::Failed(_));
+        let has_native_calls = !self.native_calls.is_empty();
+        stages.policy.end_reply(is_truncated);
+        dialect.finish(
+            ReplyEnding { is_truncated, is_failed, has_native_calls },
+            &mut StageOutput { stages, sink },
+        );
+        for come in self.native_calls.finish(is_truncated) {
             match come {
                 Ok(action) => {
-                    stages.outcome.beside.push(Ok(stages.outcome.calls.len()));
-                    ToSink { stages, sink }.act(action);
+                    stages.outcome.native_calls.push(Ok(stages.outcome.calls.len()));
+                    StageOutput { stages, sink }.emit_action(action);
                 }
                 Err(notice) => {
-                    stages.outcome.beside.push(Err(notice.message.clone()));
-                    stages.extension(notice.into(), sink);
+                    stages.outcome.native_calls.push(Err(notice.message.clone()));
+                    stages.send_extension(notice.into(), sink);
                 }
             }
         }
         // A truncated or failed reply no longer acts (R-68).
-        stages.waiting = stages.looping && !cut && !stages.outcome.calls.is_empty();
-        if !stages.waiting {
+        stages.awaits_results = stages.is_tool_loop && !is_truncated && !stages.outcome.calls.is_empty();
+        if !stages.awaits_results {
             self.close(end, sink);
         }
     }
 
     /// Sends the events that end a stream.
-    fn close(&mut self, end: &End, sink: &mut dyn Sink) {
+    fn close(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         let stages = &mut self.stages;
-        stages.reporter.finish(sink, stages.findings);
+        stages.reporter.finish(sink, stages.sends_findings);
         let failed = match end {
-            End::Failed(failure) => Some(failure.clone()),
-            End::Finished(_) | End::Incomplete(_) | End::Unknown => stages.failure.take(),
+            InputEnd::Failed(failure) => Some(failure.clone()),
+            InputEnd::Finished(_) | InputEnd::Incomplete(_) | InputEnd::WithoutReason => {
+                stages.failure.take()
+            }
         };
         if let Some(failure) = failed {
-            if stages.sequencer.begun() {
+            if stages.sequencer.has_started() {
                 stages.sequencer.finish(&mut |event| sink.event(event));
             }
             stages.send(Event::Error(failure), sink);
             return;
         }
-        let truncated = end.cut();
+        let truncated = end.is_truncated();
         let replaced = stages.sequencer.finish(&mut |event| sink.event(event));
         let missing = if truncated { "truncated" } else { "answer_missing" };
         // A reason without a replaced answer explains why the text that was emitted is not in the requested
         // format.
-        let (fallback_reason, unused_reason) =
-            if replaced { (stages.unused.or(Some(missing)), None) } else { (None, stages.unused) };
+        let (fallback_reason, unused_reason) = if replaced {
+            (stages.unused_reason.or(Some(missing)), None)
+        } else {
+            (None, stages.unused_reason)
+        };
         let finish_reason = match end {
-            End::Finished(reason) | End::Incomplete(reason) => *reason,
-            End::Unknown | End::Failed(_) => FinishReason::Length,
+            InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => *reason,
+            InputEnd::WithoutReason | InputEnd::Failed(_) => FinishReason::Length,
         };
         let Metadata { notices, exit_decision, .. } = std::mem::take(&mut stages.outcome.metadata);
         let completed = Event::Completed(Box::new(Completed {
@@ -259,28 +267,28 @@ impl Pipeline {
         stages.send(completed, sink);
     }
 
-    /// Calls whose results a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
+    /// Calls whose results a tool loop waits for, after [`Pipeline::finish_reply`]. Empty when the stream is over.
     #[must_use]
-    pub fn calls(&self) -> &[ToolCall] {
-        if self.stages.waiting { &self.stages.outcome.calls } else { &[] }
+    pub fn pending_calls(&self) -> &[ToolCall] {
+        if self.stages.awaits_results { &self.stages.outcome.calls } else { &[] }
     }
 
     /// Result of the reply so far.
     #[must_use]
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &ReplyOutcome {
         &self.stages.outcome
     }
 
-    /// State after the operations so far, if one is attached ([`Options::state`]).
+    /// State after the operations so far, if one is attached ([`ChatOptions::check_state`]).
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.stages.policy.state()
     }
 
-    /// Ends a stream that [`Pipeline::finish`] left open for its calls when no further reply will follow,
+    /// Ends a stream that [`Pipeline::finish_reply`] left open for its calls when no further reply will follow,
     /// because they were cancelled or must not run. Otherwise does nothing.
-    pub fn abandon(&mut self, end: &End, sink: &mut dyn Sink) {
-        if std::mem::take(&mut self.stages.waiting) {
+    pub fn abandon(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
+        if std::mem::take(&mut self.stages.awaits_results) {
             self.close(end, sink);
         }
     }
@@ -288,7 +296,7 @@ impl Pipeline {
     /// Sends an extension event of another origin, such as the result of a tool. It cannot break the grammar
     /// (X-001).
     pub fn insert(&mut self, extension: impl Into<Extension>, sink: &mut dyn Sink) {
-        self.stages.extension(extension.into(), sink);
+        self.stages.send_extension(extension.into(), sink);
     }
 
     /// Creates a reader of the next reply of a tool loop, which continues the same stream (X-004).
@@ -301,34 +309,36 @@ impl Pipeline {
         Ok(next)
     }
 
-    fn over_limit(&mut self, sink: &mut dyn Sink) {
-        let message = format!("the reply is longer than `limits.input`, {}", counted(self.limit, "byte"));
+    fn fail_at_input_limit(&mut self, sink: &mut dyn Sink) {
+        let message =
+            format!("the reply is longer than `limits.input`, {}", format_count(self.input_limit, "byte"));
         let failure = Failure::new("input_too_large", message, false);
         let place = self.dialect.place();
-        let report = Report::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);
-        ToSink { stages: &mut self.stages, sink }.report(report);
-        self.finish(&End::Failed(failure), sink);
+        let report = FindingReport::new(INPUT_TOO_LARGE, place, place.offset, &*failure.message);
+        StageOutput { stages: &mut self.stages, sink }.report(report);
+        self.finish(&InputEnd::Failed(failure), sink);
     }
 
     /// Bytes of received text that are held back, without parts that are delivered as a whole (X-007).
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.utf8.held() + self.dialect.held() + self.stages.sequencer.held()
+    pub fn held_bytes(&self) -> usize {
+        self.utf8.held_bytes() + self.dialect.held_bytes() + self.stages.sequencer.held_bytes()
     }
 
-    /// Rewrites the reply in its canonical form, after [`Pipeline::finish`], from its `events`, extension
+    /// Rewrites the reply in its canonical form, after [`Pipeline::finish_reply`], from its `events`, extension
     /// events included, and what the dialect has recorded. The result never acts where the reply did not,
     /// passes the strict check, and is written the same when it is read again. `None` if the dialect cannot
     /// be written.
     #[must_use]
-    pub fn written(&self, events: &[Event<'_>]) -> Option<String> {
-        let write = |events: &[Event<'_>]| self.written_once(events);
-        Rewrite::new([self.asked, self.dialect.name()], &self.options, &write).reply(events)
+    pub fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
+        let write = |events: &[Event<'_>]| self.rewrite_once(events);
+        ReplyRewriter::new([self.requested_dialect, self.dialect.name()], &self.options, &write)
+            .rewrite(events)
     }
 
     /// Text of the events as the dialect writes it, unchecked.
-    fn written_once(&self, events: &[Event<'_>]) -> Option<String> {
-        let entry = || dialect::entry(self.dialect.name()).ok()?.write;
+    fn rewrite_once(&self, events: &[Event<'_>]) -> Option<String> {
+        let entry = || dialect::find_dialect(self.dialect.name()).ok()?.write;
         self.dialect.write(events).or_else(|| Some(entry()?(events)))
     }
 
@@ -341,24 +351,24 @@ impl Pipeline {
 
 /// Passes a piece of decoded text to the dialect; `bad` is the length of the invalid bytes it replaces.
 #[inline]
-fn decoded(
+fn feed_dialect(
     dialect: &mut dyn Dialect,
     stages: &mut Stages,
     sink: &mut dyn Sink,
     text: &str,
     bad: Option<usize>,
 ) {
-    let out = &mut ToSink { stages, sink };
+    let out = &mut StageOutput { stages, sink };
     if let Some(len) = bad {
         let place = dialect.place();
         let message = "these bytes are not UTF-8";
-        let report = Report::new(NOT_UTF8, place, place.offset + text.len(), message);
-        out.stages.reporter.received.bad(len);
-        out.report(report.repaired("replaced by U+FFFD"));
+        let report = FindingReport::new(NOT_UTF8, place, place.offset + text.len(), message);
+        out.stages.reporter.offsets.push_replacement(len);
+        out.report(report.with_repair("replaced by U+FFFD"));
     } else {
-        out.stages.reporter.received.text(text);
+        out.stages.reporter.offsets.push_text(text);
     }
-    dialect.text(text, out);
+    dialect.push_text(text, out);
 }
 
 rules! {

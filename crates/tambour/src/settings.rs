@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::dialect::DIALECTS;
 use crate::error::{Error, Result};
-use crate::options::{COMMON, Options, Setting};
+use crate::options::{COMMON_SETTINGS, Options, Setting};
 
 /// All options, each with the dialect it belongs to; `None` for common ones.
 ///
@@ -12,8 +12,8 @@ use crate::options::{COMMON, Options, Setting};
 /// let setting = tambour::settings::all().find(|(_, setting)| setting.name == "plain.reasoning");
 /// assert_eq!(setting.map(|(owner, setting)| (owner, setting.default)), Some((Some("plain"), "auto")));
 /// ```
-pub fn all() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {
-    let common = COMMON.iter().map(|setting| (None, setting));
+pub fn all_settings() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {
+    let common = COMMON_SETTINGS.iter().map(|setting| (None, setting));
     let own =
         DIALECTS.iter().flat_map(|entry| entry.settings.iter().map(|setting| (Some(entry.name), setting)));
     common.chain(own)
@@ -25,9 +25,9 @@ impl Options {
     /// # Errors
     /// An unknown name, or a value the option does not accept.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
-        let found = all().find(|(_, setting)| setting.name == name);
+        let found = all_settings().find(|(_, setting)| setting.name == name);
         let Some((_, setting)) = found else {
-            return Err(Error::unknown("option", name, all().map(|(_, setting)| setting.name)));
+            return Err(Error::unknown("option", name, all_settings().map(|(_, setting)| setting.name)));
         };
         setting.set(self, &value.into())
     }

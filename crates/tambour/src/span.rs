@@ -47,17 +47,17 @@ impl Place {
             return;
         }
         match memchr::memrchr(b'\n', bytes) {
-            None => self.column += scalars(bytes),
+            None => self.column += count_scalars(bytes),
             Some(last) => {
-                self.line += line_feeds(&bytes[..last]) + 1;
-                self.column = 1 + scalars(&bytes[last + 1..]);
+                self.line += count_line_feeds(&bytes[..last]) + 1;
+                self.column = 1 + count_scalars(&bytes[last + 1..]);
             }
         }
     }
 
     /// Place of the start of `text`, which ends at this place; `None` if it contains line breaks.
     #[must_use]
-    pub(crate) fn before(self, text: &str) -> Option<Place> {
+    pub(crate) fn start_of(self, text: &str) -> Option<Place> {
         let column = self.column.checked_sub(u32::try_from(text.chars().count()).ok()?)?;
         let offset = self.offset.checked_sub(text.len())?;
         (!text.contains('\n') && column > 0).then_some(Place { offset, column, ..self })
@@ -65,14 +65,14 @@ impl Place {
 
     /// Translates a place within a text into one of the reply, where the text starts at `base`.
     #[must_use]
-    pub(crate) fn within(self, base: Place) -> Place {
+    pub(crate) fn rebase(self, base: Place) -> Place {
         let column = if self.line == 1 { base.column + self.column - 1 } else { self.column };
         Place { offset: base.offset + self.offset, line: base.line + self.line - 1, column }
     }
 
     /// Place after `text`, which starts at this place.
     #[must_use]
-    pub fn after(mut self, text: &str) -> Place {
+    pub fn end_of(mut self, text: &str) -> Place {
         self.advance(text);
         self
     }
@@ -86,35 +86,35 @@ impl Default for Place {
 
 /// A place that is counted lazily, many small texts at once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counter {
+pub(crate) struct PlaceCounter {
     place: Place,
-    /// Text that is not counted yet, less than [`UNCOUNTED`] bytes.
-    since: String,
+    /// Text that is not counted yet, less than [`MAX_PENDING`] bytes.
+    pending: String,
 }
 
 /// Pending bytes from which on they are counted at once.
-const UNCOUNTED: usize = 512;
+const MAX_PENDING: usize = 512;
 
-impl Counter {
-    pub(crate) fn new(place: Place) -> Counter {
-        Counter { place, since: String::new() }
+impl PlaceCounter {
+    pub(crate) fn new(place: Place) -> PlaceCounter {
+        PlaceCounter { place, pending: String::new() }
     }
 
     /// Moves the place past `text`.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) {
-        if self.since.len() + text.len() < UNCOUNTED {
-            return self.since.push_str(text);
+        if self.pending.len() + text.len() < MAX_PENDING {
+            return self.pending.push_str(text);
         }
-        self.settle();
+        self.count_pending();
         self.place.advance(text);
     }
 
     /// Moves the place past `text`, given a bit for each of its line feeds and whether it is ASCII.
     #[inline]
-    pub(crate) fn add_with(&mut self, text: &str, mut lines: u64, ascii: bool) {
-        if !self.since.is_empty() {
-            self.settle();
+    pub(crate) fn add_with_lines(&mut self, text: &str, mut lines: u64, ascii: bool) {
+        if !self.pending.is_empty() {
+            self.count_pending();
         }
         let place = &mut self.place;
         place.offset += text.len();
@@ -126,56 +126,57 @@ impl Counter {
             place.line += 1;
             lines &= lines - 1;
         }
-        place.column += if ascii { (text.len() - line) as u32 } else { scalars(&text.as_bytes()[line..]) };
+        place.column +=
+            if ascii { (text.len() - line) as u32 } else { count_scalars(&text.as_bytes()[line..]) };
     }
 
     /// Counts the pending text and returns the place.
-    pub(crate) fn settle(&mut self) -> Place {
-        self.place.advance(&self.since);
-        self.since.clear();
+    pub(crate) fn count_pending(&mut self) -> Place {
+        self.place.advance(&self.pending);
+        self.pending.clear();
         self.place
     }
 
     /// Current place, without counting the pending text into it.
-    pub(crate) fn get(&self) -> Place {
-        self.place.after(&self.since)
+    pub(crate) fn place(&self) -> Place {
+        self.place.end_of(&self.pending)
     }
 }
 
 /// Start of a token, computed only on request.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct At<'a>(Known<'a>);
+pub struct LazyPlace<'a>(LazyPlaceSource<'a>);
 
 #[derive(Debug)]
-enum Known<'a> {
+enum LazyPlaceSource<'a> {
     Place(Place),
-    Counter(&'a mut Counter),
+    Counter(&'a mut PlaceCounter),
 }
 
-impl<'a> At<'a> {
-    pub(crate) fn counted(counter: &'a mut Counter) -> At<'a> {
-        At(Known::Counter(counter))
+impl<'a> LazyPlace<'a> {
+    pub(crate) fn from_counter(counter: &'a mut PlaceCounter) -> LazyPlace<'a> {
+        LazyPlace(LazyPlaceSource::Counter(counter))
     }
 
     /// Computes the place.
     #[must_use]
-    pub fn get(self) -> Place {
+    pub fn resolve(self) -> Place {
         match self.0 {
-            Known::Place(place) => place,
-            Known::Counter(counter) => counter.settle(),
+            LazyPlaceSource::Place(place) => place,
+            LazyPlaceSource::Counter(counter) => counter.count_pending(),
         }
     }
 }
 
-impl From<Place> for At<'_> {
+impl From<Place> for LazyPlace<'_> {
     fn from(place: Place) -> Self {
-        At(Known::Place(place))
+        LazyPlace(LazyPlaceSource::Place(place))
     }
 }
 
 #[inline]
-fn line_feeds(bytes: &[u8]) -> u32 {
+fn count_line_feeds(bytes: &[u8]) -> u32 {
     // Below this length a plain loop beats the start-up cost of a search.
     match bytes.len() {
         0..64 => bytes.iter().map(|&byte| u32::from(byte == b'\n')).sum(),
@@ -185,7 +186,7 @@ fn line_feeds(bytes: &[u8]) -> u32 {
 
 /// Number of Unicode scalar values in valid UTF-8.
 #[inline]
-fn scalars(bytes: &[u8]) -> u32 {
+fn count_scalars(bytes: &[u8]) -> u32 {
     if bytes.is_ascii() {
         return bytes.len() as u32;
     }

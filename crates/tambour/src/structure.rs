@@ -23,42 +23,42 @@ use crate::error::{Error, Result};
 use crate::lex::markup::is_name;
 
 /// Name of an element.
-pub type Name = Cow<'static, str>;
+pub type ElementName = Cow<'static, str>;
 
 /// Elements of a reply, and the policies for deviations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Expected {
+pub struct ExpectedStructure {
     /// All elements; siblings in the order in which they should come.
-    pub elements: Vec<Element>,
+    pub elements: Vec<ExpectedElement>,
     /// Policies for deviations.
-    pub policies: Policies,
+    pub policies: StructurePolicies,
 }
 
 /// An element of an expected structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Element {
+pub struct ExpectedElement {
     /// Tag name.
-    pub name: Name,
+    pub name: ElementName,
     /// Alternative names, matched in any letter case.
-    pub aliases: Vec<Name>,
+    pub aliases: Vec<ElementName>,
     /// Allowed parent elements; empty at the top level.
-    pub within: Vec<Name>,
+    pub parents: Vec<ElementName>,
     /// Content it holds.
-    pub body: Body,
+    pub body: ElementBody,
     /// True if it must occur (in each parent).
-    pub mandatory: bool,
+    pub is_mandatory: bool,
     /// True if it may occur more than once (in each parent).
-    pub repeated: bool,
+    pub is_repeatable: bool,
     /// Elements of the same parent that must precede it if they occur.
-    pub after: Vec<Name>,
+    pub predecessors: Vec<ElementName>,
     /// Element of the dialect it is read as, such as `content`; `None`: that of its own name.
-    pub role: Option<Name>,
+    pub role: Option<ElementName>,
 }
 
 /// Content of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Body {
+pub enum ElementBody {
     /// Text; tags in it are literal.
     #[default]
     Text,
@@ -72,61 +72,61 @@ pub enum Body {
 
 /// Policies for deviations from the structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Policies {
+pub struct StructurePolicies {
     /// Text before the first top-level element.
-    pub head: Head,
+    pub leading_text: HeadPolicy,
     /// Unknown tags.
-    pub unknown: Unknown,
+    pub unknown_tags: UnknownTagPolicy,
     /// Elements that come too late, or again.
-    pub late: Late,
+    pub late_elements: LatePolicy,
 }
 
 /// Policy for text before the first element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Head {
+pub enum HeadPolicy {
     /// The text is dropped; if no element follows, it is the answer.
     #[default]
-    LeftOut,
+    Drop,
     /// The text belongs to the first expected element (F-201).
-    Inserted,
+    Insert,
 }
 
 /// Policy for unknown tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Unknown {
+pub enum UnknownTagPolicy {
     /// Literal text of the enclosing element.
     #[default]
     Text,
     /// The tag is dropped, its content stays.
-    LeftOut,
+    Drop,
 }
 
 /// Policy for elements that come too late, or again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Late {
+pub enum LatePolicy {
     /// The element is dropped.
     #[default]
-    LeftOut,
+    Drop,
     /// The element is read in place.
-    Read,
+    Accepted,
 }
 
 /// An element that a tag name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known<'a> {
+pub struct ElementMatch<'a> {
     /// Element with this name.
-    pub element: &'a Element,
+    pub element: &'a ExpectedElement,
     /// Spelling by which it was recognised.
-    pub written: Written,
+    pub spelling: NameSpelling,
 }
 
 /// Spelling of an element's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Written {
+pub enum NameSpelling {
     /// Exact name.
     Exact,
     /// In another letter case.
-    Case,
+    LetterCase,
     /// One of its aliases.
     Alias,
     /// One letter wrong, missing or surplus, or two adjacent ones swapped (F-205).
@@ -135,25 +135,25 @@ pub enum Written {
 
 /// Reason why an element may not begin at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit<'a> {
+pub enum ElementMisfit<'a> {
     /// Has occurred already and may not repeat.
     Duplicate,
     /// Must precede the named element, which has occurred already.
     Late(&'a str),
 }
 
-impl Element {
+impl ExpectedElement {
     /// Creates an optional, repeatable text element at the top level.
     #[must_use]
-    pub fn new(name: impl Into<Name>) -> Element {
-        Element {
+    pub fn new(name: impl Into<ElementName>) -> ExpectedElement {
+        ExpectedElement {
             name: name.into(),
             aliases: Vec::new(),
-            within: Vec::new(),
-            body: Body::Text,
-            mandatory: false,
-            repeated: true,
-            after: Vec::new(),
+            parents: Vec::new(),
+            body: ElementBody::Text,
+            is_mandatory: false,
+            is_repeatable: true,
+            predecessors: Vec::new(),
             role: None,
         }
     }
@@ -169,21 +169,25 @@ impl Element {
     ///
     /// # Errors
     /// A value of another form, or a name that no tag can have.
-    pub fn from_json(value: &Value) -> Result<Element> {
+    pub fn from_json(value: &Value) -> Result<ExpectedElement> {
         const KEYS: [&str; 4] = ["name", "role", "body", "aliases"];
-        let Value::Object(fields) = value else { return Ok(Element::new(name(Some(value), "a tag")?)) };
+        let Value::Object(fields) = value else {
+            return Ok(ExpectedElement::new(parse_tag_name(Some(value), "a tag")?));
+        };
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(Error::unknown("key of a tag", key, KEYS));
         }
-        let mut element = Element::new(name(fields.get("name"), "name")?);
-        element.aliases = names(fields.get("aliases"), "aliases")?.into_iter().map(Cow::Owned).collect();
+        let mut element = ExpectedElement::new(parse_tag_name(fields.get("name"), "name")?);
+        element.aliases =
+            parse_tag_names(fields.get("aliases"), "aliases")?.into_iter().map(Cow::Owned).collect();
         if let Some(role) = fields.get("role").filter(|role| !role.is_null()) {
-            element.role = Some(Cow::Owned(name(Some(role), "role")?));
+            element.role = Some(Cow::Owned(parse_tag_name(Some(role), "role")?));
         }
         if let Some(body) = fields.get("body").filter(|body| !body.is_null()) {
-            let found = BODIES.iter().find(|(word, _)| body.as_str() == Some(word));
+            let found = BODY_NAMES.iter().find(|(word, _)| body.as_str() == Some(word));
             let word = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-            let unknown = || Error::unknown("`body` of a tag", &word, BODIES.iter().map(|(word, _)| *word));
+            let unknown =
+                || Error::unknown("`body` of a tag", &word, BODY_NAMES.iter().map(|(word, _)| *word));
             element.body = found.ok_or_else(unknown)?.1;
         }
         Ok(element)
@@ -191,15 +195,17 @@ impl Element {
 
     /// File form of the element.
     fn to_json(&self) -> Value {
-        let Element { name, aliases, body, role, .. } = self;
-        if aliases.is_empty() && role.is_none() && *body == Body::Text {
+        let ExpectedElement { name, aliases, body, role, .. } = self;
+        if aliases.is_empty() && role.is_none() && *body == ElementBody::Text {
             return Value::from(&**name);
         }
         let mut fields = serde_json::Map::from_iter([("name".to_owned(), Value::from(&**name))]);
         if let Some(role) = role {
             fields.insert("role".to_owned(), Value::from(&**role));
         }
-        if let Some((word, _)) = BODIES.iter().find(|(_, known)| known == body && *known != Body::Text) {
+        if let Some((word, _)) =
+            BODY_NAMES.iter().find(|(_, known)| known == body && *known != ElementBody::Text)
+        {
             fields.insert("body".to_owned(), Value::from(*word));
         }
         if !aliases.is_empty() {
@@ -210,24 +216,28 @@ impl Element {
 }
 
 /// Words for bodies in the file form.
-const BODIES: [(&str, Body); 4] =
-    [("text", Body::Text), ("markup", Body::Markup), ("json", Body::Json), ("empty", Body::Empty)];
+const BODY_NAMES: [(&str, ElementBody); 4] = [
+    ("text", ElementBody::Text),
+    ("markup", ElementBody::Markup),
+    ("json", ElementBody::Json),
+    ("empty", ElementBody::Empty),
+];
 
-impl Expected {
+impl ExpectedStructure {
     /// Creates a structure of these elements, with the default policies.
     #[must_use]
-    pub fn new(elements: Vec<Element>) -> Expected {
-        Expected { elements, policies: Policies::default() }
+    pub fn new(elements: Vec<ExpectedElement>) -> ExpectedStructure {
+        ExpectedStructure { elements, policies: StructurePolicies::default() }
     }
 
     /// Parses the file form of a structure of top-level elements: `mandatory` and `optional`, lists of names
-    /// (or of objects, see [`Element::from_json`]), and `dependency`, which maps a name to the one or those
+    /// (or of objects, see [`ExpectedElement::from_json`]), and `dependency`, which maps a name to the one or those
     /// that it must follow. A mandatory element occurs once.
     ///
     /// # Errors
     /// A value of another form, a duplicate or invalid name, a dependency of or on an unlisted name, or a
     /// circle of them.
-    pub fn from_json(value: &Value) -> Result<Expected> {
+    pub fn from_json(value: &Value) -> Result<ExpectedStructure> {
         const KEYS: [&str; 3] = ["mandatory", "optional", "dependency"];
         let Value::Object(fields) = value else {
             return Err(Error::invalid(
@@ -237,31 +247,31 @@ impl Expected {
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(Error::unknown("key of an expected structure", key, KEYS));
         }
-        let mut elements: Vec<Element> = Vec::new();
-        for (key, mandatory) in [("mandatory", true), ("optional", false)] {
-            for item in list(fields.get(key)) {
+        let mut elements: Vec<ExpectedElement> = Vec::new();
+        for (key, is_mandatory) in [("mandatory", true), ("optional", false)] {
+            for item in as_list(fields.get(key)) {
                 let listed = || Error::invalid(format!("`{key}` holds names of tags, not {item}"));
                 let element = match item {
-                    Value::Object(_) => Element::from_json(item)?,
-                    item => Element::new(name(Some(item), key).map_err(|_| listed())?),
+                    Value::Object(_) => ExpectedElement::from_json(item)?,
+                    item => ExpectedElement::new(parse_tag_name(Some(item), key).map_err(|_| listed())?),
                 };
                 if elements.iter().any(|known| known.name == element.name) {
                     return Err(Error::invalid(format!("`{}` is there twice", element.name)));
                 }
-                elements.push(Element { mandatory, repeated: !mandatory, ..element });
+                elements.push(ExpectedElement { is_mandatory, is_repeatable: !is_mandatory, ..element });
             }
         }
         let after = match fields.get("dependency") {
             None | Some(Value::Null) => BTreeMap::new(),
             Some(Value::Object(after)) => after
                 .iter()
-                .map(|(name, first)| Ok((name.as_str(), names(Some(first), "dependency")?)))
+                .map(|(name, first)| Ok((name.as_str(), parse_tag_names(Some(first), "dependency")?)))
                 .collect::<Result<BTreeMap<_, _>>>()?,
             Some(_) => {
                 return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
             }
         };
-        let spelled = |name: &str| spelled(name, &elements).to_owned();
+        let spelled = |name: &str| find_spelling(name, &elements).to_owned();
         let after: BTreeMap<String, Vec<String>> = after
             .into_iter()
             .map(|(name, first)| (spelled(name), first.iter().map(|first| spelled(first)).collect()))
@@ -273,25 +283,25 @@ impl Expected {
             }
         }
         for element in &mut elements {
-            element.after =
+            element.predecessors =
                 after.get(&*element.name).into_iter().flatten().cloned().map(Cow::Owned).collect();
         }
-        let expected = Expected::new(elements);
-        match expected.elements.iter().find(|element| expected.follows(&element.name, &element.name)) {
+        let expected = ExpectedStructure::new(elements);
+        match expected.elements.iter().find(|element| expected.must_follow(&element.name, &element.name)) {
             Some(element) => Err(Error::invalid(format!("`{}` must follow itself", element.name))),
             None => Ok(expected),
         }
     }
 
-    /// File form that [`Expected::from_json`] reads.
+    /// File form that [`ExpectedStructure::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let of = |mandatory: bool| -> Vec<Value> {
-            let listed = self.elements.iter().filter(|element| element.mandatory == mandatory);
-            listed.map(Element::to_json).collect()
+            let listed = self.elements.iter().filter(|element| element.is_mandatory == mandatory);
+            listed.map(ExpectedElement::to_json).collect()
         };
-        let after = self.elements.iter().filter(|element| !element.after.is_empty()).map(|element| {
-            let first = element.after.iter().map(|first| Value::from(&**first)).collect();
+        let after = self.elements.iter().filter(|element| !element.predecessors.is_empty()).map(|element| {
+            let first = element.predecessors.iter().map(|first| Value::from(&**first)).collect();
             (element.name.clone().into_owned(), Value::Array(first))
         });
         let dependency = Value::Object(after.collect());
@@ -300,10 +310,10 @@ impl Expected {
 
     /// Returns whether `name` must follow `first`, directly or through others.
     #[must_use]
-    pub fn follows(&self, name: &str, first: &str) -> bool {
-        let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.after);
+    pub fn must_follow(&self, name: &str, first: &str) -> bool {
+        let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.predecessors);
         let mut reached: Vec<&str> = Vec::new();
-        let mut open: Vec<&Name> = after(name).iter().collect();
+        let mut open: Vec<&ElementName> = after(name).iter().collect();
         while let Some(next) = open.pop() {
             if !reached.contains(&&**next) {
                 reached.push(next);
@@ -315,14 +325,14 @@ impl Expected {
 
     /// Element of exactly that name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Element> {
+    pub fn get(&self, name: &str) -> Option<&ExpectedElement> {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names and aliases of the elements, such as for [`Names`](crate::lex::markup::Names).
+    /// All names and aliases of the elements, such as for [`Names`](crate::lex::examine_tags::Names).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of = |element| {
-            let Element { name, aliases, .. }: &Element = element;
+            let ExpectedElement { name, aliases, .. }: &ExpectedElement = element;
             std::iter::once(name).chain(aliases)
         };
         self.elements.iter().flat_map(of).map(|name| &**name)
@@ -330,68 +340,70 @@ impl Expected {
 
     /// Element a tag name refers to: by its exact name, in another letter case, or by an alias.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<Known<'_>> {
-        let known = |written| move |element| Known { element, written };
+    pub fn find_element(&self, name: &str) -> Option<ElementMatch<'_>> {
+        let known = |spelling| move |element| ElementMatch { element, spelling };
         let folded = || self.elements.iter().find(|element| element.name.eq_ignore_ascii_case(name));
-        let other = |element: &&Element| element.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
+        let other =
+            |element: &&ExpectedElement| element.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
         self.get(name)
-            .map(known(Written::Exact))
-            .or_else(|| folded().map(known(Written::Case)))
-            .or_else(|| self.elements.iter().find(other).map(known(Written::Alias)))
+            .map(known(NameSpelling::Exact))
+            .or_else(|| folded().map(known(NameSpelling::LetterCase)))
+            .or_else(|| self.elements.iter().find(other).map(known(NameSpelling::Alias)))
     }
 
-    /// Like [`Expected::find`], but also accepts one wrong letter in a mandatory element if only one matches
+    /// Like [`ExpectedStructure::find_element`], but also accepts one wrong letter in a mandatory element if only one matches
     /// (F-205).
     #[must_use]
-    pub fn find_near(&self, name: &str) -> Option<Known<'_>> {
-        let near = |element: &&Element| {
+    pub fn find_similar(&self, name: &str) -> Option<ElementMatch<'_>> {
+        let near = |element: &&ExpectedElement| {
             let close = || strsim::osa_distance(&element.name, &name.to_ascii_lowercase()) == 1;
-            element.mandatory && name.len().abs_diff(element.name.len()) <= 1 && name.len() > 2 && close()
+            element.is_mandatory && name.len().abs_diff(element.name.len()) <= 1 && name.len() > 2 && close()
         };
-        self.find(name).or_else(|| {
+        self.find_element(name).or_else(|| {
             let mut found = self.elements.iter().filter(near);
             let element = found.next()?;
-            found.next().is_none().then_some(Known { element, written: Written::Typo })
+            found.next().is_none().then_some(ElementMatch { element, spelling: NameSpelling::Typo })
         })
     }
 
     /// Checks an element that begins after the elements `seen` of the same parent (names, in order of
     /// appearance).
     #[must_use]
-    pub fn misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<Misfit<'a>> {
-        if !self.get(name)?.repeated && seen.contains(&name) {
-            return Some(Misfit::Duplicate);
+    pub fn find_misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<ElementMisfit<'a>> {
+        if !self.get(name)?.is_repeatable && seen.contains(&name) {
+            return Some(ElementMisfit::Duplicate);
         }
         // Late: an element that must follow this one has begun already.
-        let follows =
-            |earlier: &&&str| self.get(earlier).is_some_and(|e| e.after.iter().any(|after| after == name));
-        seen.iter().find(follows).map(|earlier| Misfit::Late(earlier))
+        let follows = |earlier: &&&str| {
+            self.get(earlier).is_some_and(|e| e.predecessors.iter().any(|after| after == name))
+        };
+        seen.iter().find(follows).map(|earlier| ElementMisfit::Late(earlier))
     }
 
     /// Mandatory elements at the top level that `seen` lacks.
-    pub fn missing<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a Element> {
+    pub fn missing_elements<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a ExpectedElement> {
         self.elements
             .iter()
-            .filter(|e| e.mandatory && e.within.is_empty() && !seen.contains(&e.name.as_ref()))
+            .filter(|e| e.is_mandatory && e.parents.is_empty() && !seen.contains(&e.name.as_ref()))
     }
 }
 
 /// Spelling of a name in the list of elements.
-fn spelled<'a>(name: &'a str, elements: &'a [Element]) -> &'a str {
+fn find_spelling<'a>(name: &'a str, elements: &'a [ExpectedElement]) -> &'a str {
     let exact = elements.iter().find(|element| element.name == name);
-    let found = exact.or_else(|| elements.iter().find(|element| is_same(&element.name, name)));
+    let found = exact.or_else(|| elements.iter().find(|element| is_same_element(&element.name, name)));
     found.map_or(name, |element| &element.name)
 }
 
 /// Returns true if two names mean the same element: `think` and `thought` do.
 #[doc(hidden)]
-pub fn is_same(one: &str, other: &str) -> bool {
+pub fn is_same_element(one: &str, other: &str) -> bool {
     let thought = |name: &str| matches!(name, "think" | "thought");
     one == other || thought(one) && thought(other)
 }
 
 /// Items of a list; a single value counts as a list of one.
-fn list(value: Option<&Value>) -> &[Value] {
+fn as_list(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
         Some(Value::Array(list)) => list,
@@ -400,12 +412,12 @@ fn list(value: Option<&Value>) -> &[Value] {
 }
 
 /// Tag names: a list of them, or one.
-pub(crate) fn names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
-    list(value).iter().map(|value| name(Some(value), key)).collect()
+pub(crate) fn parse_tag_names(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
+    as_list(value).iter().map(|value| parse_tag_name(Some(value), key)).collect()
 }
 
 /// A valid tag name.
-fn name(value: Option<&Value>, key: &str) -> Result<String> {
+fn parse_tag_name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
     let wrong = || match value {
         Some(value) => Error::invalid(format!("`{key}` holds names of tags, not {value}")),

@@ -48,7 +48,7 @@ pub struct Texts {
     /// Answer of a reply without one.
     pub fallback: Cow<'static, str>,
     /// Answer of a plan that only calls tools.
-    pub running: Cow<'static, str>,
+    pub running_tools: Cow<'static, str>,
     /// Thought of the fallback plan (P-017).
     pub plan_thought: Cow<'static, str>,
     /// Placeholder in a prompt for a conversation that has not begun.
@@ -58,13 +58,13 @@ pub struct Texts {
 impl Texts {
     /// Default texts of one language.
     #[must_use]
-    pub fn of(language: Language) -> Texts {
+    pub fn from_language(language: Language) -> Texts {
         match language {
             Language::Zh => Texts {
                 language,
                 phase_title: "思考过程".into(),
                 fallback: "抱歉，我的响应格式有问题，请重新尝试您的请求。".into(),
-                running: "正在执行所需的操作。".into(),
+                running_tools: "正在执行所需的操作。".into(),
                 plan_thought: "解析响应格式时出现错误，使用安全降级模式".into(),
                 no_history: "（暂无对话历史）".into(),
             },
@@ -72,7 +72,7 @@ impl Texts {
                 language,
                 phase_title: "Thinking".into(),
                 fallback: "Sorry, my reply had a format problem. Please try your request again.".into(),
-                running: "Running the requested tools.".into(),
+                running_tools: "Running the requested tools.".into(),
                 plan_thought: "The reply format could not be parsed; using the safe fallback".into(),
                 no_history: "(no conversation yet)".into(),
             },
@@ -83,7 +83,7 @@ impl Texts {
 impl Texts {
     /// User-visible text of the notice with that code.
     #[must_use]
-    pub fn notice(&self, code: &str) -> &'static str {
+    pub fn notice_text(&self, code: &str) -> &'static str {
         let [zh, en] = match code {
             "state_update_partial_failure" => ["部分状态更新失败", "Part of the state update failed"],
             "tool_call_refused" => ["工具调用未执行", "A tool call was not run"],
@@ -100,7 +100,7 @@ impl Texts {
 
 /// A count with its noun, such as `1 round` or `2 rounds`.
 #[must_use]
-pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+pub fn format_count<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {
         return format!("1 {noun}");
     }
@@ -112,7 +112,7 @@ pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -
 
 /// Replaces Rust type names in the message of a JSON, YAML or TOML parser by words of JSON.
 #[must_use]
-pub fn in_words(said: &str) -> String {
+pub fn explain_parse_error(said: &str) -> String {
     const WORDS: [(&str, &str); 13] = [
         ("f64", "a number"),
         ("u64", "a whole number from 0 to 18446744073709551615"),
@@ -148,17 +148,19 @@ pub fn in_words(said: &str) -> String {
 }
 
 /// Most names that a message lists.
-const LISTED: usize = 20;
+const MAX_LISTED_NAMES: usize = 20;
 
 /// Most names that are compared with one.
-const COMPARED: usize = 1000;
+const MAX_COMPARED_NAMES: usize = 1000;
 
 /// Up to three of the first 1000 names in `among` that resemble `name`, the closest first.
 #[must_use]
-pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = compared(name).to_lowercase();
-    let near = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, &compared(known).to_lowercase());
-    let among = among.into_iter().take(COMPARED);
+pub fn closest_names<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = comparable_prefix(name).to_lowercase();
+    let near = |known: &str| {
+        strsim::normalized_damerau_levenshtein(&wanted, &comparable_prefix(known).to_lowercase())
+    };
+    let among = among.into_iter().take(MAX_COMPARED_NAMES);
     let mut found: Vec<(f64, &str)> = among.map(|known| (near(known), known)).collect();
     found.retain(|(likeness, _)| *likeness >= 0.5);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -168,13 +170,13 @@ pub fn close<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'
 /// The names in `among`, formatted for a message: each once, the closest to `name` first, the others in their
 /// order.
 #[must_use]
-pub fn listed<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
+pub fn list_names<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
     names.extend(among.into_iter().filter(|name| seen.insert(*name)));
-    let close = close(name, names.iter().copied());
+    let close = closest_names(name, names.iter().copied());
     let others = names.iter().copied().filter(|name| !close.contains(name));
-    let shown: Vec<&str> = close.iter().copied().chain(others).take(LISTED).collect();
+    let shown: Vec<&str> = close.iter().copied().chain(others).take(MAX_LISTED_NAMES).collect();
     match names.len() - shown.len() {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -182,13 +184,13 @@ pub fn listed<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Strin
 }
 
 /// Prefix of a name that is compared; models write names of any length.
-fn compared(name: &str) -> &str {
+fn comparable_prefix(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
 }
 
 impl Default for Texts {
     fn default() -> Texts {
-        Texts::of(Language::Zh)
+        Texts::from_language(Language::Zh)
     }
 }
 
@@ -198,17 +200,17 @@ mod tests {
 
     #[test]
     fn counts_agree_with_their_nouns() {
-        assert_eq!([counted(0_usize, "round"), counted(1_u32, "round")], ["0 rounds", "1 round"]);
-        assert_eq!([counted(2_u64, "entry"), counted(2_usize, "key")], ["2 entries", "2 keys"]);
+        assert_eq!([format_count(0_usize, "round"), format_count(1_u32, "round")], ["0 rounds", "1 round"]);
+        assert_eq!([format_count(2_u64, "entry"), format_count(2_usize, "key")], ["2 entries", "2 keys"]);
     }
 
     #[test]
     fn names_are_listed_once_and_the_closest_first() {
-        assert_eq!(listed("openia", ["demo", "local", "openai", "demo"]), "openai, demo, local");
+        assert_eq!(list_names("openia", ["demo", "local", "openai", "demo"]), "openai, demo, local");
         let many: Vec<String> = (0..30).map(|number| format!("name{number}")).collect();
-        let shown = listed("nobody", many.iter().map(String::as_str));
+        let shown = list_names("nobody", many.iter().map(String::as_str));
         assert!(shown.ends_with("and 10 more"), "{shown}");
-        assert_eq!(listed("x", []), "");
+        assert_eq!(list_names("x", []), "");
     }
 
     #[test]
@@ -220,7 +222,10 @@ mod tests {
             ("unknown field `u32`, expected one of `a`", "unknown field `u32`, expected one of `a`"),
             ("expected a mapping", "expected a mapping"),
         ] {
-            assert_eq!(in_words(&format!("invalid type: {said}")), format!("invalid type: {words}"));
+            assert_eq!(
+                explain_parse_error(&format!("invalid type: {said}")),
+                format!("invalid type: {words}")
+            );
         }
     }
 }

@@ -5,20 +5,20 @@
 
 use std::borrow::Cow;
 
-use crate::contract::{self, CheckOptions, Example};
-use crate::dialect::{self, DIALECTS, Entry, Examples};
+use crate::contract::{self, FencedExample, StreamCheckOptions};
+use crate::dialect::{self, DIALECTS, DialectEntry, ExampleStyle};
 use crate::error::{Error, Result};
 use crate::event::{Event, Sink};
 use crate::finding::{Finding, Severity};
 use crate::options::Options;
-use crate::pipeline::{End, INPUT_TOO_LARGE, Pipeline};
+use crate::pipeline::{INPUT_TOO_LARGE, InputEnd, Pipeline};
 
 /// Contract that a text is checked against.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Contract {
     /// Replies of a model in one dialect.
-    Dialect(&'static Entry),
+    Dialect(&'static DialectEntry),
     /// Events as a client receives them: an SSE transcript, JSON Lines or a JSON array.
     Events,
 }
@@ -37,10 +37,11 @@ pub struct Verdict {
 const EVENTS: &str = "events";
 
 /// Languages of fenced blocks that show transcripts.
-const TRANSCRIPTS: Examples = Examples { languages: &["sse", "jsonl", "ndjson"], fenced: false };
+const TRANSCRIPT_EXAMPLES: ExampleStyle =
+    ExampleStyle { languages: &["sse", "jsonl", "ndjson"], is_fenced: false };
 
 /// Fence languages that several dialects share.
-const COMMON: &[&str] = &["xml", "html", "json"];
+const SHARED_LANGUAGES: &[&str] = &["xml", "html", "json"];
 
 /// Dialects that any text, and any JSON, matches.
 const PLAIN: &str = "plain";
@@ -51,11 +52,11 @@ impl Contract {
     ///
     /// # Errors
     /// No contract has that name.
-    pub fn named(name: &str) -> Result<Contract> {
+    pub fn from_name(name: &str) -> Result<Contract> {
         if name == EVENTS {
             return Ok(Contract::Events);
         }
-        match dialect::entry(name) {
+        match dialect::find_dialect(name) {
             Ok(entry) => Ok(Contract::Dialect(entry)),
             Err(_) => Err(Error::unknown("contract", name, Contract::names())),
         }
@@ -79,15 +80,15 @@ impl Contract {
     /// names this dialect only, or its language is missing or shared by several dialects and its text is
     /// detected as this one (P-037).
     #[must_use]
-    pub fn shown_by(self, example: &Example<'_>) -> bool {
+    pub fn matches_example(self, example: &FencedExample<'_>) -> bool {
         let entry = match self {
-            Contract::Events => return TRANSCRIPTS.languages.contains(&example.language.as_str()),
+            Contract::Events => return TRANSCRIPT_EXAMPLES.languages.contains(&example.language.as_str()),
             Contract::Dialect(entry) => entry,
         };
         let language = example.language.as_str();
-        let labelled = |entry: &Entry| entry.examples.languages.contains(&language);
+        let labelled = |entry: &DialectEntry| entry.examples.languages.contains(&language);
         // A shared fence language decides nothing if the text is detected as another dialect.
-        let shared = COMMON.contains(&language);
+        let shared = SHARED_LANGUAGES.contains(&language);
         if labelled(entry) && !shared {
             return true;
         }
@@ -106,15 +107,15 @@ impl Contract {
 
     /// Checks a fenced block against the contract; findings have the places of its document.
     #[must_use]
-    pub fn check_example(self, example: &Example<'_>, options: &Options) -> Verdict {
+    pub fn check_example(self, example: &FencedExample<'_>, options: &Options) -> Verdict {
         let fenced = match self {
             Contract::Dialect(entry) if entry.name == dialect::AUTO => {
-                dialect::detect(&example.text).examples.fenced
+                dialect::detect(&example.text).examples.is_fenced
             }
-            Contract::Dialect(entry) => entry.examples.fenced,
-            Contract::Events => TRANSCRIPTS.fenced,
+            Contract::Dialect(entry) => entry.examples.is_fenced,
+            Contract::Events => TRANSCRIPT_EXAMPLES.is_fenced,
         };
-        let example = if fenced { Cow::Owned(example.clone().fenced()) } else { Cow::Borrowed(example) };
+        let example = if fenced { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
         let mut verdict = self.check(example.text.as_bytes(), options);
         let findings = std::mem::take(&mut verdict.findings);
         verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();
@@ -138,8 +139,8 @@ impl Contract {
         // Needs all findings: the first in the order of the text is chosen below.
         let all = Options { first_only: false, ..options.clone() };
         let mut verdict = match self {
-            Contract::Dialect(entry) => reply(entry, text, &all),
-            Contract::Events => transcript(text, all),
+            Contract::Dialect(entry) => check_reply(entry, text, &all),
+            Contract::Events => check_transcript(text, all),
         };
         verdict.findings.sort_by_key(|finding| finding.span.start);
         if options.first_only {
@@ -164,11 +165,11 @@ impl Verdict {
     }
 }
 
-fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
+fn check_reply(entry: &'static DialectEntry, text: &[u8], options: &Options) -> Verdict {
     let mut pipeline = Pipeline::new(entry.name, options).expect("the entry is one of the table");
-    let mut kept = Kept::default();
+    let mut kept = FindingCollector::default();
     pipeline.push(text, &mut kept);
-    pipeline.finish(&End::stop(), &mut kept);
+    pipeline.finish(&InputEnd::stop(), &mut kept);
     let mut findings = kept.findings;
     // The whole text is at hand here, so the finding spans to its end.
     if let Some(cut) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
@@ -177,18 +178,18 @@ fn reply(entry: &'static Entry, text: &[u8], options: &Options) -> Verdict {
     Verdict { contract: pipeline.dialect(), findings }
 }
 
-fn transcript(text: &[u8], options: Options) -> Verdict {
-    let check = CheckOptions { options, ..CheckOptions::default() };
+fn check_transcript(text: &[u8], options: Options) -> Verdict {
+    let check = StreamCheckOptions { options, ..StreamCheckOptions::default() };
     Verdict { contract: EVENTS, findings: contract::check_transcript(text, check) }
 }
 
 /// Sink that collects findings and ignores events.
 #[derive(Default)]
-struct Kept {
+struct FindingCollector {
     findings: Vec<Finding>,
 }
 
-impl Sink for Kept {
+impl Sink for FindingCollector {
     fn event(&mut self, _: Event<'_>) {}
 
     fn finding(&mut self, finding: Finding) {

@@ -32,27 +32,29 @@ pub(super) struct Breakage {
 /// File of the list.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct BreakageFile {
     breakage: Vec<Breakage>,
 }
 
 /// Reads all breakages.
-pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Breakage>> {
+pub(super) fn read_breakages(root: &Path) -> anyhow::Result<Vec<Breakage>> {
     let mut all = Vec::new();
-    for path in tambour_fixtures::files(&root.join("xtask/mutants"), "toml").map_err(anyhow::Error::msg)? {
+    for path in
+        tambour_fixtures::list_files(&root.join("xtask/mutants"), "toml").map_err(anyhow::Error::msg)?
+    {
         let shown = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let text = std::fs::read_to_string(&path).with_context(shown)?;
-        let List { breakage } = toml::from_str(&text).with_context(shown)?;
+        let BreakageFile { breakage } = toml::from_str(&text).with_context(shown)?;
         all.extend(breakage.into_iter().map(|breakage| Breakage { list: shown(), ..breakage }));
     }
     Ok(all)
 }
 
 /// Fails if a text is not where the list says, and names all stale ones.
-pub(super) fn check(root: &Path, breakages: &[Breakage]) -> anyhow::Result<()> {
+pub(super) fn check_breakages(root: &Path, breakages: &[Breakage]) -> anyhow::Result<()> {
     let stale: Vec<String> = breakages
         .iter()
-        .filter_map(|breakage| breakage.broken(root).err().map(|error| format!("{error:#}")))
+        .filter_map(|breakage| breakage.apply(root).err().map(|error| format!("{error:#}")))
         .collect();
     anyhow::ensure!(stale.is_empty(), "{} breakages are stale:\n{}", stale.len(), stale.join("\n"));
     Ok(())
@@ -69,11 +71,11 @@ impl Breakage {
     }
 
     /// Returns the file below `root` with the breakage applied.
-    pub(super) fn broken(&self, root: &Path) -> anyhow::Result<String> {
+    pub(super) fn apply(&self, root: &Path) -> anyhow::Result<String> {
         let Breakage { list, name, file, find, .. } = self;
         let text =
             std::fs::read_to_string(root.join(file)).with_context(|| format!("{list}, `{name}`: {file}"))?;
-        let places = places(&text, find);
+        let places = find_places(&text, find);
         let [place] = places.as_slice() else {
             let found = if places.is_empty() { "not" } else { "more than once" };
             anyhow::bail!(
@@ -86,7 +88,7 @@ impl Breakage {
 }
 
 /// Finds `find` in `text`, regardless of white space.
-fn places(text: &str, find: &str) -> Vec<Range<usize>> {
+fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = find.split_whitespace().collect();
     let Some(first) = words.first() else { return Vec::new() };
     let fits = |start: usize| {
@@ -106,14 +108,14 @@ fn places(text: &str, find: &str) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check, places, read};
+    use super::{check_breakages, find_places, read_breakages};
 
     #[test]
     fn the_list_is_not_stale() {
-        let root = crate::root();
-        let breakages = read(&root).unwrap();
+        let root = crate::repository_root();
+        let breakages = read_breakages(&root).unwrap();
         assert!(breakages.len() > 60);
-        check(&root, &breakages).unwrap();
+        check_breakages(&root, &breakages).unwrap();
         for breakage in &breakages {
             assert!(root.join("crates").join(breakage.package()).is_dir(), "{}", breakage.name);
         }
@@ -121,10 +123,10 @@ mod tests {
 
     #[test]
     fn texts_are_found_whatever_the_white_space() {
-        assert_eq!(places("let a =\n    b;", "a = b;"), vec![4..14]);
-        assert_eq!(places("x x", "x").len(), 2);
-        assert!(places("ab", "a b").is_empty());
-        assert!(places("a b", "ab").is_empty());
-        assert!(places("a b", " ").is_empty());
+        assert_eq!(find_places("let a =\n    b;", "a = b;"), vec![4..14]);
+        assert_eq!(find_places("x x", "x").len(), 2);
+        assert!(find_places("ab", "a b").is_empty());
+        assert!(find_places("a b", "ab").is_empty());
+        assert!(find_places("a b", " ").is_empty());
     }
 }

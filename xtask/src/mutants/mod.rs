@@ -13,12 +13,12 @@ use std::time::Instant;
 use tambour_fixtures::queue;
 
 use list::Breakage;
-use tree::{Outcome, Tree};
+use tree::{BreakageOutcome, WorkspaceCopy};
 
 const USAGE: &str = "usage: cargo xtask mutants [--list] [--sample N] [--jobs N] [WORD...]";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let root = crate::root();
+    let root = crate::repository_root();
     let (mut sample, mut jobs, mut only_list, mut words) = (None, None, false, Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -31,11 +31,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             word => words.push(word),
         }
     }
-    let mut breakages = list::read(&root)?;
-    list::check(&root, &breakages)?;
+    let mut breakages = list::read_breakages(&root)?;
+    list::check_breakages(&root, &breakages)?;
     breakages.retain(|breakage| words.is_empty() || words.iter().any(|word| breakage.is_about(word)));
     let breakages = match sample {
-        Some(most) => spread(breakages, most),
+        Some(most) => select_spread(breakages, most),
         None => breakages,
     };
     anyhow::ensure!(!breakages.is_empty(), "no breakage is about that");
@@ -44,11 +44,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         return Ok(());
     }
     // The compiler uses all cores; a tree for every two cores keeps them busy.
-    try_all(&root, &breakages, jobs.unwrap_or(queue::cores().div_ceil(2)))
+    try_all(&root, &breakages, jobs.unwrap_or(queue::core_count().div_ceil(2)))
 }
 
 /// Selects `most` of them, spread over the list.
-fn spread(breakages: Vec<Breakage>, most: usize) -> Vec<Breakage> {
+fn select_spread(breakages: Vec<Breakage>, most: usize) -> Vec<Breakage> {
     let step = breakages.len().div_ceil(most.max(1)).max(1);
     breakages.into_iter().step_by(step).collect()
 }
@@ -58,32 +58,33 @@ fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<(
     let jobs = jobs.clamp(1, breakages.len());
     let share = breakages.len().div_ceil(jobs);
     let shares: Vec<(usize, &[Breakage])> = breakages.chunks(share).enumerate().collect();
-    let outcomes = queue::in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<Outcome>> {
-        let tree = Tree::copy(root, *number)?;
-        // A test that already fails notices nothing.
-        tree.whole(breakages)?;
-        breakages
-            .iter()
-            .map(|breakage| {
-                let start = Instant::now();
-                let outcome = tree.broken(breakage)?;
-                println!(
-                    "{:<9} {:>5.1} s  {}: {}",
-                    outcome.word(),
-                    start.elapsed().as_secs_f64(),
-                    breakage.file,
-                    breakage.name
-                );
-                Ok(outcome)
-            })
-            .collect()
-    });
+    let outcomes =
+        queue::run_in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<BreakageOutcome>> {
+            let tree = WorkspaceCopy::update(root, *number)?;
+            // A test that already fails notices nothing.
+            tree.check_unchanged(breakages)?;
+            breakages
+                .iter()
+                .map(|breakage| {
+                    let start = Instant::now();
+                    let outcome = tree.try_breakage(breakage)?;
+                    println!(
+                        "{:<9} {:>5.1} s  {}: {}",
+                        outcome.name(),
+                        start.elapsed().as_secs_f64(),
+                        breakage.file,
+                        breakage.name
+                    );
+                    Ok(outcome)
+                })
+                .collect()
+        });
     let mut all = Vec::new();
     for outcomes in outcomes {
         all.extend(outcomes?);
     }
-    let count = |wanted: Outcome| all.iter().filter(|outcome| **outcome == wanted).count();
-    let (survived, unbuilt) = (count(Outcome::Survived), count(Outcome::Unbuilt));
+    let count = |wanted: BreakageOutcome| all.iter().filter(|outcome| **outcome == wanted).count();
+    let (survived, unbuilt) = (count(BreakageOutcome::Survived), count(BreakageOutcome::BuildFailed));
     println!("\n{} caught, {survived} survived, {unbuilt} did not build", all.len() - survived - unbuilt);
     anyhow::ensure!(survived == 0, "{survived} breakages were not noticed");
     anyhow::ensure!(unbuilt == 0, "{unbuilt} breakages do not build, and so show nothing");

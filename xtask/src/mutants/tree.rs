@@ -11,14 +11,14 @@ use super::list::Breakage;
 use crate::stamp;
 
 /// Paths to copy; the rest is not needed for a build or produced by one.
-const PARTS: &[&str] =
+const COPIED_PATHS: &[&str] =
     &["Cargo.toml", "Cargo.lock", "crates", "fixtures", "xtask", "benches", "examples", "docs"];
 
 /// Longest run of a test; one that hangs is a fault too.
-const LONGEST: Duration = Duration::from_secs(180);
+const MAX_TEST_TIME: Duration = Duration::from_secs(180);
 
 /// Profile without optimisation, since nothing here runs for long.
-const CONFIG: [&str; 4] = [
+const PROFILE_CONFIG: [&str; 4] = [
     "profile.dev.package.tambour.opt-level=0",
     "profile.dev.package.tambour-prompt.opt-level=0",
     "profile.dev.package.tambour-fixtures.opt-level=0",
@@ -27,41 +27,41 @@ const CONFIG: [&str; 4] = [
 
 /// Outcome of a breakage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum BreakageOutcome {
     Caught,
     Survived,
-    Unbuilt,
+    BuildFailed,
 }
 
-impl Outcome {
-    pub(super) fn word(self) -> &'static str {
+impl BreakageOutcome {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Outcome::Caught => "caught",
-            Outcome::Survived => "SURVIVED",
-            Outcome::Unbuilt => "UNBUILT",
+            BreakageOutcome::Caught => "caught",
+            BreakageOutcome::Survived => "SURVIVED",
+            BreakageOutcome::BuildFailed => "UNBUILT",
         }
     }
 }
 
 /// Copy of the workspace.
-pub(super) struct Tree {
+pub(super) struct WorkspaceCopy {
     root: PathBuf,
     target: PathBuf,
 }
 
-impl Tree {
+impl WorkspaceCopy {
     /// Updates copy `number`.
-    pub(super) fn copy(from: &Path, number: usize) -> anyhow::Result<Tree> {
-        let folder = stamp::target()?.join("mutants").join(number.to_string());
-        let tree = Tree { root: folder.join("tree"), target: folder.join("target") };
-        for part in PARTS {
-            copy(&from.join(part), &tree.root.join(part))?;
+    pub(super) fn update(from: &Path, number: usize) -> anyhow::Result<WorkspaceCopy> {
+        let folder = stamp::target_folder()?.join("mutants").join(number.to_string());
+        let tree = WorkspaceCopy { root: folder.join("tree"), target: folder.join("target") };
+        for part in COPIED_PATHS {
+            copy_changed(&from.join(part), &tree.root.join(part))?;
         }
         Ok(tree)
     }
 
     /// Runs the tests of these breakages on unchanged sources; they must pass.
-    pub(super) fn whole(&self, breakages: &[Breakage]) -> anyhow::Result<()> {
+    pub(super) fn check_unchanged(&self, breakages: &[Breakage]) -> anyhow::Result<()> {
         let mut packages: Vec<(&str, bool)> =
             breakages.iter().map(|breakage| (breakage.package(), breakage.unit)).collect();
         packages.sort_unstable();
@@ -79,20 +79,22 @@ impl Tree {
     }
 
     /// Applies a breakage, runs its tests, and reverts it.
-    pub(super) fn broken(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
+    pub(super) fn try_breakage(&self, breakage: &Breakage) -> anyhow::Result<BreakageOutcome> {
         let path = self.root.join(&breakage.file);
         let text = std::fs::read_to_string(&path)?;
-        std::fs::write(&path, breakage.broken(&self.root)?)?;
-        let outcome = self.outcome(breakage);
+        std::fs::write(&path, breakage.apply(&self.root)?)?;
+        let outcome = self.run_tests(breakage);
         std::fs::write(&path, text)?;
         outcome
     }
 
-    fn outcome(&self, breakage: &Breakage) -> anyhow::Result<Outcome> {
+    fn run_tests(&self, breakage: &Breakage) -> anyhow::Result<BreakageOutcome> {
         let package = breakage.package();
-        let Some(program) = self.build(package, breakage.unit)? else { return Ok(Outcome::Unbuilt) };
+        let Some(program) = self.build(package, breakage.unit)? else {
+            return Ok(BreakageOutcome::BuildFailed);
+        };
         let passed = self.passes(package, &program, &breakage.fails)?;
-        Ok(if passed { Outcome::Survived } else { Outcome::Caught })
+        Ok(if passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
     }
 
     /// Builds the tests of a package, or its unit tests; `None` if the build fails.
@@ -100,7 +102,7 @@ impl Tree {
         let mut build = Command::new(env!("CARGO"));
         build.args(["test", "--quiet", "--package", package, "--no-run", "--message-format=json"]);
         build.args(if unit { &["--lib"][..] } else { &["--test", "it"] });
-        build.args(CONFIG.iter().flat_map(|config| ["--config", config]));
+        build.args(PROFILE_CONFIG.iter().flat_map(|config| ["--config", config]));
         build.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("RUSTFLAGS", "-Awarnings");
         let output = build.stderr(Stdio::null()).output()?;
         if !output.status.success() {
@@ -128,7 +130,7 @@ impl Tree {
             let _ = std::io::Read::read_to_string(&mut out, &mut said);
             said
         });
-        let Some(success) = end(&mut child)? else { return Ok(false) };
+        let Some(success) = wait_for_exit(&mut child)? else { return Ok(false) };
         let said = reading.join().unwrap_or_default();
         let none = said.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
         anyhow::ensure!(!none, "no test of {package} is called {}", filters.join(" or "));
@@ -137,13 +139,13 @@ impl Tree {
 }
 
 /// Waits for a process, and kills it after the longest run.
-fn end(child: &mut Child) -> anyhow::Result<Option<bool>> {
+fn wait_for_exit(child: &mut Child) -> anyhow::Result<Option<bool>> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.success()));
         }
-        if start.elapsed() > LONGEST {
+        if start.elapsed() > MAX_TEST_TIME {
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -153,7 +155,7 @@ fn end(child: &mut Child) -> anyhow::Result<Option<bool>> {
 }
 
 /// Copies changed files, so that the rest need not be built again, and removes deleted ones.
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+fn copy_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     if !from.is_dir() {
         let bytes = std::fs::read(from).with_context(|| from.display().to_string())?;
         if std::fs::read(to).ok().as_ref() != Some(&bytes) {
@@ -177,7 +179,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let name = entry?.file_name();
         if !matches!(name.to_str(), Some("target" | ".git" | "node_modules")) {
-            copy(&from.join(&name), &to.join(&name))?;
+            copy_changed(&from.join(&name), &to.join(&name))?;
         }
     }
     Ok(())

@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use tambour_fixtures::Fixture;
-use tambour_fixtures::fixture::of_line;
+use tambour_fixtures::fixture::parse_line;
 
-use super::prove::{Proofs, accused, pairs, silent};
-use super::table::{self, Row};
-use super::{Scope, gaps, scan};
+use super::prove::{FixtureProofs, accusation, proof_pairs, silent_rows};
+use super::table::{self, SpecRow};
+use super::{SpecScope, find_gaps, scan};
 
 /// Repository of a few files, deleted on drop.
-struct Planted(PathBuf);
+struct PlantedRepository(PathBuf);
 
-impl Planted {
-    fn new(name: &str, files: &[(&str, &str)]) -> Planted {
+impl PlantedRepository {
+    fn new(name: &str, files: &[(&str, &str)]) -> PlantedRepository {
         let root = std::env::temp_dir().join(format!("tambour-spec-{name}-{}", std::process::id()));
-        let planted = Planted(root);
+        let planted = PlantedRepository(root);
         planted.write("Cargo.toml", "[workspace]\nmembers = [\"crates/a\"]\n");
         planted.write("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
         planted.write("fixtures/readme.txt", "");
@@ -30,36 +30,38 @@ impl Planted {
     }
 
     /// Returns whether a test below this root counts for the row `id`.
-    fn counts(&self, id: &str) -> bool {
-        let rows = rows(&[id]);
-        gaps(&rows, &scan::read(&self.0, &rows).expect("the tree is readable")).is_empty()
+    fn is_counted(&self, id: &str) -> bool {
+        let rows = spec_rows(&[id]);
+        find_gaps(&rows, &scan::read_places(&self.0, &rows).expect("the tree is readable")).is_empty()
     }
 }
 
-impl Drop for Planted {
+impl Drop for PlantedRepository {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// Rows of the specification.
-fn rows(ids: &[&str]) -> Vec<Row> {
-    let mut rows = table::read(&crate::root()).expect("the tables are readable");
+fn spec_rows(ids: &[&str]) -> Vec<SpecRow> {
+    let mut rows = table::read_rows(&crate::repository_root()).expect("the tables are readable");
     rows.retain(|row| ids.contains(&row.id.as_str()));
     assert_eq!(rows.len(), ids.len());
     rows
 }
 
-fn fixture(line: &str) -> Fixture {
-    of_line("planted.jsonl:1", Path::new("planted.jsonl"), 0, line).expect("a fixture").expect("not a corpus")
+fn parse_fixture(line: &str) -> Fixture {
+    parse_line("planted.jsonl:1", Path::new("planted.jsonl"), 0, line)
+        .expect("a fixture")
+        .expect("not a corpus")
 }
 
 /// Returns the reason why fixtures do not prove `code` on `row`; `owner` is the rule's table.
-fn doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
-    let fixtures: Vec<Fixture> = lines.iter().map(|line| fixture(line)).collect();
-    let proofs = Proofs::of(&fixtures);
+fn proof_doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<String> {
+    let fixtures: Vec<Fixture> = lines.iter().map(|line| parse_fixture(line)).collect();
+    let proofs = FixtureProofs::from_fixtures(&fixtures);
     assert_eq!(proofs.broken, [""; 0]);
-    let pairs = pairs(&rows(&[row]));
+    let pairs = proof_pairs(&spec_rows(&[row]));
     let mut wanted = pairs.iter().filter(|pair| pair.code == code && pair.owner == Some(owner));
     proofs.doubt(wanted.next().expect("the rule names the row"))
 }
@@ -69,11 +71,11 @@ const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
 #[test]
 fn an_id_in_a_test_that_runs_counts() {
     let main = ("crates/a/tests/it/main.rs", "mod b;\n");
-    assert!(Planted::new("counts", &[main, ("crates/a/tests/it/b.rs", TEST)]).counts("J-052"));
+    assert!(PlantedRepository::new("counts", &[main, ("crates/a/tests/it/b.rs", TEST)]).is_counted("J-052"));
     let of_page = ("studio/tests/a.test.ts", "test(\"a page (J-052)\", async () => {});\n");
-    assert!(Planted::new("page", &[("crates/a/src/lib.rs", ""), of_page]).counts("J-052"));
+    assert!(PlantedRepository::new("page", &[("crates/a/src/lib.rs", ""), of_page]).is_counted("J-052"));
     let unit = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{TEST}}}\n");
-    assert!(Planted::new("unit", &[("crates/a/src/lib.rs", &unit)]).counts("J-052"));
+    assert!(PlantedRepository::new("unit", &[("crates/a/src/lib.rs", &unit)]).is_counted("J-052"));
 }
 
 #[test]
@@ -90,8 +92,9 @@ fn an_id_outside_a_test_does_not_count() {
     .into_iter()
     .enumerate()
     {
-        let planted = Planted::new(&format!("outside-{number}"), &[("crates/a/tests/it/main.rs", text)]);
-        assert!(!planted.counts("J-052"), "{text}");
+        let planted =
+            PlantedRepository::new(&format!("outside-{number}"), &[("crates/a/tests/it/main.rs", text)]);
+        assert!(!planted.is_counted("J-052"), "{text}");
     }
 }
 
@@ -113,15 +116,17 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
     .enumerate()
     {
         let main = ("crates/a/tests/it/main.rs", "#[test]\nfn a() {}\n");
-        let planted =
-            Planted::new(&format!("unread-{number}"), &[main, ("crates/a/src/lib.rs", ""), (path, text)]);
-        assert!(!planted.counts("J-052"), "{path}");
+        let planted = PlantedRepository::new(
+            &format!("unread-{number}"),
+            &[main, ("crates/a/src/lib.rs", ""), (path, text)],
+        );
+        assert!(!planted.is_counted("J-052"), "{path}");
     }
     // The same file is read where it belongs, and where the tests of a library run.
-    assert!(Planted::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).counts("J-052"));
+    assert!(PlantedRepository::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).is_counted("J-052"));
     let lib = [("crates/a/src/lib.rs", TEST), ("crates/a/Cargo.toml", "[lib]\ntest = false\n")];
-    assert!(Planted::new("lib", &lib[..1]).counts("J-052"));
-    assert!(!Planted::new("no-lib", &lib).counts("J-052"));
+    assert!(PlantedRepository::new("lib", &lib[..1]).is_counted("J-052"));
+    assert!(!PlantedRepository::new("no-lib", &lib).is_counted("J-052"));
 }
 
 #[test]
@@ -142,15 +147,15 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     .enumerate()
     {
         let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{says}}}"#);
-        let silent = silent(&fixture(&line), &rows(&[row]));
+        let silent = silent_rows(&parse_fixture(&line), &spec_rows(&[row]));
         assert!(silent.len() == 1 && silent[0].contains(about), "{line}: {silent:?}");
-        let planted = Planted::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
-        assert!(!planted.counts(row), "{line}");
+        let planted = PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
+        assert!(!planted.is_counted(row), "{line}");
     }
     let nothing = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
-    assert!(!Planted::new("nothing", &[("fixtures/lines.jsonl", &nothing)]).counts("T-014"));
+    assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &nothing)]).is_counted("T-014"));
     let said = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(silent(&fixture(&said), &rows(&["J-056"])), [""; 0]);
+    assert_eq!(silent_rows(&parse_fixture(&said), &spec_rows(&["J-056"])), [""; 0]);
 }
 
 #[test]
@@ -164,11 +169,11 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
     };
     // The fixture names a tag in code, and shows a tag in text.
     let (text, code) = (tag("a<b>c"), tag("`a<b>c`"));
-    let found = doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
+    let found = proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&text]);
     assert_eq!(found.as_deref(), Some("findings of this code are on T-020, none on this row"));
-    assert_eq!(doubt("thinkingml", "unexpected_tag", "T-029", &[&text, &code]), None);
+    assert_eq!(proof_doubt("thinkingml", "unexpected_tag", "T-029", &[&text, &code]), None);
     // A finding of the same code in another rule table.
-    let found = doubt(
+    let found = proof_doubt(
         "jsonseq",
         "parsing_error_marker",
         "J-055",
@@ -187,7 +192,7 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
         )
     };
     for says in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
-        let found = doubt("plain", "think_in_answer", "X-012", &[&line(says)]);
+        let found = proof_doubt("plain", "think_in_answer", "X-012", &[&line(says)]);
         assert_eq!(
             found.as_deref(),
             Some("1 fixtures read with the finding, none fails without it"),
@@ -195,36 +200,39 @@ fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
         );
     }
     let listed = line(r#""findings":["2:1 think_in_answer X-012 repaired"]"#);
-    assert_eq!(doubt("plain", "think_in_answer", "X-012", &[&listed]), None);
-    assert!(doubt("plain", "think_in_answer", "X-012", &[]).is_some());
+    assert_eq!(proof_doubt("plain", "think_in_answer", "X-012", &[&listed]), None);
+    assert!(proof_doubt("plain", "think_in_answer", "X-012", &[]).is_some());
 }
 
 #[test]
 fn a_row_that_expects_no_finding_wants_a_complete_list() {
-    let row = &rows(&["T-052"])[0];
-    let line = |says: &str| fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{says}}}"#));
-    assert!(accused(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
-    assert!(accused(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
-    assert!(accused(row, &[]).is_some());
-    assert!(accused(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
+    let row = &spec_rows(&["T-052"])[0];
+    let line =
+        |says: &str| parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{says}}}"#));
+    assert!(accusation(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
+    assert!(accusation(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
+    assert!(accusation(row, &[]).is_some());
+    assert!(accusation(row, &[line(r#""findings":["1:1 a T-041"]"#)]).is_none());
 }
 
 #[test]
 fn rows_in_scope_without_a_test_are_missed() {
     // Filament rows have no column of codes; they are required as soon as the scope names them.
-    let scope = Planted::new("scope", &[("docs/spec/scope.txt", "F-23*\n!F-231\n")]);
-    let scope = Scope::read(&scope.0).expect("a scope");
-    let mut rows = table::read(&crate::root()).expect("the tables are readable");
-    rows.retain(|row| scope.holds(&row.id));
-    let empty = Planted::new("empty", &[("crates/a/src/lib.rs", "// F-230\n")]);
-    let named = scan::read(&empty.0, &rows).expect("the tree is readable");
-    let missed: Vec<&str> = gaps(&rows, &named).iter().map(|row| row.id.as_str()).collect();
+    let scope = PlantedRepository::new("scope", &[("docs/spec/scope.txt", "F-23*\n!F-231\n")]);
+    let scope = SpecScope::read(&scope.0).expect("a scope");
+    let mut rows = table::read_rows(&crate::repository_root()).expect("the tables are readable");
+    rows.retain(|row| scope.contains(&row.id));
+    let empty = PlantedRepository::new("empty", &[("crates/a/src/lib.rs", "// F-230\n")]);
+    let named = scan::read_places(&empty.0, &rows).expect("the tree is readable");
+    let missed: Vec<&str> = find_gaps(&rows, &named).iter().map(|row| row.id.as_str()).collect();
     assert_eq!(missed, ["F-230", "F-232", "F-233", "F-234", "F-235", "F-236", "F-237"]);
 }
 
 #[test]
 fn pairs_come_from_the_catalogue_and_from_the_tables() {
-    let of = |row: &str| -> Vec<String> { pairs(&rows(&[row])).iter().map(ToString::to_string).collect() };
+    let of = |row: &str| -> Vec<String> {
+        proof_pairs(&spec_rows(&[row])).iter().map(ToString::to_string).collect()
+    };
     // Row without a column of codes.
     assert!(of("X-013").contains(&"X-013 `structure_late` (plain)".to_owned()));
     // Code that the table requires and no rule names for the row.

@@ -7,47 +7,49 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use tambour_fixtures::fixture::LISTED;
-use tambour_fixtures::listed::{entry, found};
-use tambour_fixtures::run::{Readings, compare};
-use tambour_fixtures::{Fixture, Reading};
+use tambour_fixtures::finding_lines::{catalogue_entry, read_dialect};
+use tambour_fixtures::fixture::REQUIRES_LISTED_FINDINGS;
+use tambour_fixtures::run::{ProfileReadings, compare};
+use tambour_fixtures::{Fixture, FixtureReading};
 
-use super::table::{Level, Row};
-use super::{Scope, scan, table};
+use super::table::{RequirementLevel, SpecRow};
+use super::{SpecScope, scan, table};
 
 pub(super) fn run(root: &Path) -> anyhow::Result<()> {
-    let scope = Scope::read(root)?;
-    let mut rows = table::read(root)?;
-    rows.retain(|row| scope.holds(&row.id) && row.level != Level::Later);
-    let fixtures = scan::fixtures(root)?;
-    let pairs = pairs(&rows);
-    let proofs = Proofs::of(&fixtures);
+    let scope = SpecScope::read(root)?;
+    let mut rows = table::read_rows(root)?;
+    rows.retain(|row| scope.contains(&row.id) && row.level != RequirementLevel::Later);
+    let fixtures = scan::load_fixtures(root)?;
+    let pairs = proof_pairs(&rows);
+    let proofs = FixtureProofs::from_fixtures(&fixtures);
     let mut doubts = Vec::new();
     for pair in &pairs {
         let Some(doubt) = proofs.doubt(pair) else { continue };
-        if pair.required {
+        if pair.is_required {
             doubts.push(format!("{pair}: {doubt}"));
         } else {
             println!("should: {pair}: {doubt}");
         }
     }
     let unproven = doubts.len();
-    let innocent: Vec<&Row> = rows.iter().filter(|row| row.no_finding).collect();
-    doubts.extend(innocent.iter().filter_map(|row| accused(row, &fixtures)));
-    doubts.extend(fixtures.iter().flat_map(|fixture| silent(fixture, &rows)));
-    let named = scan::read(root, &rows)?;
-    doubts.extend(super::gaps(&rows, &named).into_iter().map(|row| format!("{}: no test names it", row.id)));
+    let innocent: Vec<&SpecRow> = rows.iter().filter(|row| row.forbids_finding).collect();
+    doubts.extend(innocent.iter().filter_map(|row| accusation(row, &fixtures)));
+    doubts.extend(fixtures.iter().flat_map(|fixture| silent_rows(fixture, &rows)));
+    let named = scan::read_places(root, &rows)?;
+    doubts.extend(
+        super::find_gaps(&rows, &named).into_iter().map(|row| format!("{}: no test names it", row.id)),
+    );
     for doubt in proofs.broken.iter().chain(&doubts) {
         println!("{doubt}");
     }
-    let required = pairs.iter().filter(|pair| pair.required).count();
+    let required = pairs.iter().filter(|pair| pair.is_required).count();
     println!(
         "{} of {required} pairs of code and row are proven with {} fixtures",
         required - unproven,
         fixtures.len()
     );
     anyhow::ensure!(proofs.broken.is_empty(), "{} fixtures fail", proofs.broken.len());
-    if LISTED {
+    if REQUIRES_LISTED_FINDINGS {
         anyhow::ensure!(doubts.is_empty(), "{} proofs are missing", doubts.len());
     } else if !doubts.is_empty() {
         println!("{} proofs are missing; fixtures do not list their findings yet", doubts.len());
@@ -57,17 +59,17 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
 
 /// Code that needs a proof on a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pair {
+pub(super) struct ProofPair {
     row: String,
     pub(super) code: String,
     /// Rule table of the code; `None` if the specification's tables require it.
     pub(super) owner: Option<&'static str>,
     /// True if findings on any row of the rule prove it, in a fixture that names this row.
-    repeats: bool,
-    required: bool,
+    is_repeated: bool,
+    is_required: bool,
 }
 
-impl std::fmt::Display for Pair {
+impl std::fmt::Display for ProofPair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} `{}`", self.row, self.code)?;
         self.owner.map_or(Ok(()), |owner| write!(f, " ({owner})"))
@@ -75,15 +77,15 @@ impl std::fmt::Display for Pair {
 }
 
 /// Lists all pairs: rules with their rows among `rows`, and the codes of the rows themselves.
-pub(super) fn pairs(rows: &[Row]) -> BTreeSet<Pair> {
+pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
     let mut pairs = BTreeSet::new();
     for row in rows {
-        let pair = |code: &str, owner, required| Pair {
+        let pair = |code: &str, owner, is_required| ProofPair {
             row: row.id.clone(),
             code: code.to_owned(),
             owner,
-            repeats: row.repeats,
-            required,
+            is_repeated: row.is_repetition,
+            is_required,
         };
         let mut ruled: BTreeSet<&str> = BTreeSet::new();
         for listed in
@@ -93,46 +95,48 @@ pub(super) fn pairs(rows: &[Row]) -> BTreeSet<Pair> {
             pairs.insert(pair(listed.rule.code, Some(listed.owner), true));
         }
         let others = row.codes.iter().filter(|code| !ruled.contains(code.as_str()));
-        pairs.extend(others.map(|code| pair(code, None, row.level == Level::Must)));
+        pairs.extend(others.map(|code| pair(code, None, row.level == RequirementLevel::Must)));
     }
     pairs
 }
 
 /// Finding of a fixture.
 #[derive(Debug)]
-struct Shown {
+struct FixtureFinding {
     pub(super) owner: Option<&'static str>,
     pub(super) code: String,
     row: String,
     /// Rows that the fixture names.
-    named: Vec<String>,
+    named_rows: Vec<String>,
     /// True if the fixture fails without it.
-    needed: bool,
+    is_needed: bool,
 }
 
 /// Findings of all fixtures.
 #[derive(Debug, Default)]
-pub(super) struct Proofs {
-    shown: Vec<Shown>,
+pub(super) struct FixtureProofs {
+    shown: Vec<FixtureFinding>,
     /// Fixtures that already fail.
     pub(super) broken: Vec<String>,
 }
 
-impl Proofs {
-    pub(super) fn of<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) -> Proofs {
-        let mut proofs = Proofs::default();
+impl FixtureProofs {
+    pub(super) fn from_fixtures<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) -> FixtureProofs {
+        let mut proofs = FixtureProofs::default();
         for fixture in fixtures {
-            if let Err(error) = tambour_fixtures::run(fixture).and_then(|()| proofs.add(fixture)) {
+            if let Err(error) =
+                tambour_fixtures::run_fixture(fixture).and_then(|()| proofs.add_fixture(fixture))
+            {
                 proofs.broken.push(format!("fails as it is: {error}"));
             }
         }
         proofs
     }
 
-    fn add(&mut self, fixture: &Fixture) -> Result<(), String> {
-        let readings = Readings::of(fixture)?;
-        let dialect = found(&fixture.dialect, &readings.lenient);
-        let of = |reading: &Reading| -> BTreeSet<(String, String)> {
+    fn add_fixture(&mut self, fixture: &Fixture) -> Result<(), String> {
+        let readings = ProfileReadings::read(fixture)?;
+        let dialect = read_dialect(&fixture.dialect, &readings.lenient);
+        let of = |reading: &FixtureReading| -> BTreeSet<(String, String)> {
             reading
                 .findings
                 .iter()
@@ -140,10 +144,10 @@ impl Proofs {
                 .collect()
         };
         for (code, row) in &of(&readings.lenient) | &of(&readings.strict) {
-            self.shown.push(Shown {
-                owner: entry(dialect, &code, &row).map(|listed| listed.owner),
-                needed: compare(fixture, &readings.without(&code, &row)).is_err(),
-                named: fixture.spec.clone(),
+            self.shown.push(FixtureFinding {
+                owner: catalogue_entry(dialect, &code, &row).map(|listed| listed.owner),
+                is_needed: compare(fixture, &readings.without_finding(&code, &row)).is_err(),
+                named_rows: fixture.spec.clone(),
                 code,
                 row,
             });
@@ -152,19 +156,20 @@ impl Proofs {
     }
 
     /// Returns the reason why a pair is not proven; `None` when it is.
-    pub(super) fn doubt(&self, pair: &Pair) -> Option<String> {
+    pub(super) fn doubt(&self, pair: &ProofPair) -> Option<String> {
         if !tambour_prompt::catalogue::all().any(|listed| listed.rule.code == pair.code) {
             return Some("no rule table has the code".to_owned());
         }
-        let of_code: Vec<&Shown> = self
+        let of_code: Vec<&FixtureFinding> = self
             .shown
             .iter()
             .filter(|shown| shown.code == pair.code && (pair.owner.is_none() || shown.owner == pair.owner))
             .collect();
-        let on_row =
-            |shown: &&&Shown| shown.row == pair.row || (pair.repeats && shown.named.contains(&pair.row));
-        let on_row: Vec<&&Shown> = of_code.iter().filter(on_row).collect();
-        if on_row.iter().any(|shown| shown.needed) {
+        let on_row = |shown: &&&FixtureFinding| {
+            shown.row == pair.row || (pair.is_repeated && shown.named_rows.contains(&pair.row))
+        };
+        let on_row: Vec<&&FixtureFinding> = of_code.iter().filter(on_row).collect();
+        if on_row.iter().any(|shown| shown.is_needed) {
             return None;
         }
         if !on_row.is_empty() {
@@ -177,7 +182,7 @@ impl Proofs {
         let others: Vec<&str> = others.into_keys().collect();
         Some(match others.as_slice() {
             [] => "no fixture reads with a finding of this code".to_owned(),
-            _ if pair.repeats => {
+            _ if pair.is_repeated => {
                 format!("no fixture with a finding of this code names the row ({})", others.join(", "))
             }
             _ => format!("findings of this code are on {}, none on this row", others.join(", ")),
@@ -186,10 +191,10 @@ impl Proofs {
 }
 
 /// Lists rows that a fixture names without asserting anything of them.
-pub(super) fn silent(fixture: &Fixture, rows: &[Row]) -> Vec<String> {
+pub(super) fn silent_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
     let named = rows.iter().filter(|row| fixture.spec.contains(&row.id));
-    let silent = named.filter(|row| !scan::speaks(fixture, row)).map(|row| {
-        let what = if row.maps { "what comes out" } else { "findings" };
+    let silent = named.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
+        let what = if row.describes_output { "what comes out" } else { "findings" };
         format!("{} names {}, which is about {what}, and compares nothing of that", fixture.name, row.id)
     });
     silent.collect()
@@ -197,7 +202,7 @@ pub(super) fn silent(fixture: &Fixture, rows: &[Row]) -> Vec<String> {
 
 /// Returns the reason why a row that allows something is not proven: a proof is a complete list of findings
 /// without one on this row.
-pub(super) fn accused(row: &Row, fixtures: &[Fixture]) -> Option<String> {
+pub(super) fn accusation(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
     let mut named = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
     let complete = |fixture: &Fixture| {
         let expect = &fixture.expect;

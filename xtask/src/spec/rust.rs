@@ -4,7 +4,7 @@
 
 /// Relevant content of a source file.
 #[derive(Debug, Default)]
-pub(super) struct Source {
+pub(super) struct SourceScan {
     /// Comments in tests or directly above them: line (from 1) and text.
     pub(super) comments: Vec<(usize, String)>,
     /// Modules in files of their own that are compiled for tests: name, and the file of a `#[path]`.
@@ -12,14 +12,14 @@ pub(super) struct Source {
 }
 
 /// Scans a source file.
-pub(super) fn read(text: &str) -> Source {
-    let mut source = Source::default();
-    Items { tokens: &tokens(text), at: 0 }.read(&mut source);
+pub(super) fn scan_source(text: &str) -> SourceScan {
+    let mut source = SourceScan::default();
+    ItemReader { tokens: &tokenize(text), position: 0 }.read_items(&mut source);
     source
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum SourceToken {
     Comment(String),
     Word(String),
     /// Text or character, without its quotes.
@@ -28,11 +28,11 @@ enum Token {
 }
 
 /// Splits a source into tokens, each with its line.
-fn tokens(text: &str) -> Vec<(usize, Token)> {
+fn tokenize(text: &str) -> Vec<(usize, SourceToken)> {
     let mut found = Vec::new();
     let (mut rest, mut line) = (text, 1);
     while let Some(c) = rest.chars().next() {
-        let (token, len) = token(rest, c);
+        let (token, len) = read_token(rest, c);
         found.extend(token.map(|token| (line, token)));
         line += rest[..len].matches('\n').count();
         rest = &rest[len..];
@@ -41,34 +41,34 @@ fn tokens(text: &str) -> Vec<(usize, Token)> {
 }
 
 /// Reads the token at the start of `rest`, `None` for white space, and its length.
-fn token(rest: &str, c: char) -> (Option<Token>, usize) {
+fn read_token(rest: &str, c: char) -> (Option<SourceToken>, usize) {
     if rest.starts_with("//") {
         let len = rest.find('\n').unwrap_or(rest.len());
-        return (Some(Token::Comment(rest[2..len].to_owned())), len);
+        return (Some(SourceToken::Comment(rest[2..len].to_owned())), len);
     }
     if rest.starts_with("/*") {
-        let len = block(rest);
-        return (Some(Token::Comment(rest[2..len].to_owned())), len);
+        let len = block_comment_len(rest);
+        return (Some(SourceToken::Comment(rest[2..len].to_owned())), len);
     }
-    if let Some(len) = raw(rest) {
-        return (Some(Token::Text(rest[..len].to_owned())), len);
+    if let Some(len) = raw_text_len(rest) {
+        return (Some(SourceToken::Text(rest[..len].to_owned())), len);
     }
     if c == '"' {
-        let len = quoted(rest, '"');
-        return (Some(Token::Text(rest[1..len].trim_end_matches('"').to_owned())), len);
+        let len = quoted_text_len(rest, '"');
+        return (Some(SourceToken::Text(rest[1..len].trim_end_matches('"').to_owned())), len);
     }
     if c == '\'' {
-        return quote(rest);
+        return read_quote(rest);
     }
     if c.is_alphanumeric() || c == '_' {
         let len = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-        return (Some(Token::Word(rest[..len].to_owned())), len);
+        return (Some(SourceToken::Word(rest[..len].to_owned())), len);
     }
-    ((!c.is_whitespace()).then_some(Token::Mark(c)), c.len_utf8())
+    ((!c.is_whitespace()).then_some(SourceToken::Mark(c)), c.len_utf8())
 }
 
 /// Length of a block comment, with nested ones.
-fn block(rest: &str) -> usize {
+fn block_comment_len(rest: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
         if rest[at..].starts_with("/*") {
@@ -88,7 +88,7 @@ fn block(rest: &str) -> usize {
 }
 
 /// Length of a raw text (`r"…"`, `br#"…"#`), if one starts here.
-fn raw(rest: &str) -> Option<usize> {
+fn raw_text_len(rest: &str) -> Option<usize> {
     let start = ["r", "br", "cr"].into_iter().find(|prefix| {
         rest.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
     })?;
@@ -100,7 +100,7 @@ fn raw(rest: &str) -> Option<usize> {
 }
 
 /// Length of a text that ends with `mark`.
-fn quoted(rest: &str, mark: char) -> usize {
+fn quoted_text_len(rest: &str, mark: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
         match c {
@@ -114,7 +114,7 @@ fn quoted(rest: &str, mark: char) -> usize {
 }
 
 /// Reads a character, or the mark of a lifetime.
-fn quote(rest: &str) -> (Option<Token>, usize) {
+fn read_quote(rest: &str) -> (Option<SourceToken>, usize) {
     let mut chars = rest[1..].chars();
     let lifetime = match (chars.next(), chars.next()) {
         (Some('\\'), _) | (_, Some('\'')) => false,
@@ -122,63 +122,65 @@ fn quote(rest: &str) -> (Option<Token>, usize) {
         (None, _) => true,
     };
     if lifetime {
-        return (Some(Token::Mark('\'')), 1);
+        return (Some(SourceToken::Mark('\'')), 1);
     }
-    (Some(Token::Text(String::new())), quoted(rest, '\''))
+    (Some(SourceToken::Text(String::new())), quoted_text_len(rest, '\''))
 }
 
 /// Reader of the items of a module.
-struct Items<'a> {
-    tokens: &'a [(usize, Token)],
-    at: usize,
+struct ItemReader<'a> {
+    tokens: &'a [(usize, SourceToken)],
+    position: usize,
 }
 
-impl Items<'_> {
+impl ItemReader<'_> {
     /// Reads items up to the end of their block.
-    fn read(&mut self, source: &mut Source) {
+    fn read_items(&mut self, source: &mut SourceScan) {
         let mut attributes: Vec<String> = Vec::new();
         let mut above: Vec<(usize, String)> = Vec::new();
-        while let Some((line, token)) = self.tokens.get(self.at).cloned() {
-            self.at += 1;
+        while let Some((line, token)) = self.tokens.get(self.position).cloned() {
+            self.position += 1;
             match token {
                 // Comments about a whole module do not count for the test below.
-                Token::Comment(text) if text.starts_with('!') => continue,
-                Token::Comment(text) => {
+                SourceToken::Comment(text) if text.starts_with('!') => continue,
+                SourceToken::Comment(text) => {
                     // A comment belongs to the item on the next line.
                     let end = line + text.matches('\n').count();
                     above.push((line, text));
-                    let next = self.tokens.get(self.at).map_or(end, |(line, _)| *line);
+                    let next = self.tokens.get(self.position).map_or(end, |(line, _)| *line);
                     if next > end + 1 {
                         above.clear();
                     }
                     continue;
                 }
-                Token::Mark('#') => {
-                    attributes.push(self.attribute());
+                SourceToken::Mark('#') => {
+                    attributes.push(self.read_attribute());
                     continue;
                 }
-                Token::Mark('}') => return,
-                Token::Word(word) if word == "mod" => self.module(&attributes, source),
-                Token::Word(word) if word == "fn" => {
-                    let body = self.skip();
+                SourceToken::Mark('}') => return,
+                SourceToken::Word(word) if word == "mod" => self.read_module(&attributes, source),
+                SourceToken::Word(word) if word == "fn" => {
+                    let body = self.skip_item();
                     if is_test(&attributes) {
                         source.comments.append(&mut above);
                         source.comments.extend(body.iter().filter_map(|(line, token)| match token {
-                            Token::Comment(text) => Some((*line, text.clone())),
+                            SourceToken::Comment(text) => Some((*line, text.clone())),
                             _ => None,
                         }));
                     }
                 }
-                Token::Word(word) if word == "proptest" && self.opens_macro() => self.read(source),
+                SourceToken::Word(word) if word == "proptest" && self.skip_macro_open() => {
+                    self.read_items(source)
+                }
                 // Words before the item keyword: `pub(crate) async unsafe fn`.
-                Token::Word(word) if BEFORE.contains(&word.as_str()) => continue,
-                Token::Mark('(') => {
+                SourceToken::Word(word) if ITEM_MODIFIERS.contains(&word.as_str()) => continue,
+                SourceToken::Mark('(') => {
                     self.skip_group(')');
                     continue;
                 }
-                Token::Mark(';') => {}
+                SourceToken::Mark(';') => {}
                 _ => {
-                    self.skip();
+                    self.skip_item();
                 }
             }
             attributes.clear();
@@ -187,81 +189,83 @@ impl Items<'_> {
     }
 
     /// Skips `! {`, if it comes next, and returns whether it did.
-    fn opens_macro(&mut self) -> bool {
+    fn skip_macro_open(&mut self) -> bool {
         let next = |at| self.tokens.get(at).map(|(_, token)| token);
-        let opens = next(self.at) == Some(&Token::Mark('!')) && next(self.at + 1) == Some(&Token::Mark('{'));
-        self.at += 2 * usize::from(opens);
+        let opens = next(self.position) == Some(&SourceToken::Mark('!'))
+            && next(self.position + 1) == Some(&SourceToken::Mark('{'));
+        self.position += 2 * usize::from(opens);
         opens
     }
 
     /// Joins the words of an attribute, from after its `#`.
-    fn attribute(&mut self) -> String {
-        let start = self.at;
-        while let Some((_, token)) = self.tokens.get(self.at) {
-            self.at += 1;
-            if *token == Token::Mark('[') {
+    fn read_attribute(&mut self) -> String {
+        let start = self.position;
+        while let Some((_, token)) = self.tokens.get(self.position) {
+            self.position += 1;
+            if *token == SourceToken::Mark('[') {
                 self.skip_group(']');
                 break;
             }
         }
-        let words = self.tokens[start..self.at].iter().map(|(_, token)| match token {
-            Token::Word(word) => word.clone(),
-            Token::Text(text) => format!("\"{text}\""),
-            Token::Mark(mark) => mark.to_string(),
-            Token::Comment(_) => String::new(),
+        let words = self.tokens[start..self.position].iter().map(|(_, token)| match token {
+            SourceToken::Word(word) => word.clone(),
+            SourceToken::Text(text) => format!("\"{text}\""),
+            SourceToken::Mark(mark) => mark.to_string(),
+            SourceToken::Comment(_) => String::new(),
         });
         let text: String = words.collect();
         text.trim_start_matches(['!', '[']).trim_end_matches(']').to_owned()
     }
 
     /// Reads a module: its block, or its name if it has its own file.
-    fn module(&mut self, attributes: &[String], source: &mut Source) {
-        let Some((_, Token::Word(name))) = self.tokens.get(self.at).cloned() else { return };
-        self.at += 1;
-        let own_file = self.tokens.get(self.at).is_some_and(|(_, token)| *token == Token::Mark(';'));
-        self.at += 1;
-        let compiled = compiled(attributes);
+    fn read_module(&mut self, attributes: &[String], source: &mut SourceScan) {
+        let Some((_, SourceToken::Word(name))) = self.tokens.get(self.position).cloned() else { return };
+        self.position += 1;
+        let own_file =
+            self.tokens.get(self.position).is_some_and(|(_, token)| *token == SourceToken::Mark(';'));
+        self.position += 1;
+        let compiled = is_compiled(attributes);
         if own_file {
             let path = attributes.iter().find_map(|attribute| attribute.strip_prefix("path=\""));
             if compiled {
                 source.modules.push((name, path.map(|path| path.trim_end_matches('"').to_owned())));
             }
         } else if compiled {
-            self.read(source);
+            self.read_items(source);
         } else {
-            self.at -= 1;
-            self.skip();
+            self.position -= 1;
+            self.skip_item();
         }
     }
 
     /// Skips the rest of an item: to its `;`, or to the end of its block.
-    fn skip(&mut self) -> &[(usize, Token)] {
-        let start = self.at;
-        while let Some((_, token)) = self.tokens.get(self.at) {
-            self.at += 1;
+    fn skip_item(&mut self) -> &[(usize, SourceToken)] {
+        let start = self.position;
+        while let Some((_, token)) = self.tokens.get(self.position) {
+            self.position += 1;
             match token {
-                Token::Mark(';') => break,
-                Token::Mark('{') => {
+                SourceToken::Mark(';') => break,
+                SourceToken::Mark('{') => {
                     self.skip_group('}');
                     break;
                 }
-                Token::Mark('(') => self.skip_group(')'),
-                Token::Mark('[') => self.skip_group(']'),
+                SourceToken::Mark('(') => self.skip_group(')'),
+                SourceToken::Mark('[') => self.skip_group(']'),
                 _ => {}
             }
         }
-        &self.tokens[start..self.at]
+        &self.tokens[start..self.position]
     }
 
     /// Skips to the bracket that closes the group just opened.
     fn skip_group(&mut self, close: char) {
-        while let Some((_, token)) = self.tokens.get(self.at) {
-            self.at += 1;
+        while let Some((_, token)) = self.tokens.get(self.position) {
+            self.position += 1;
             match token {
-                Token::Mark('{') => self.skip_group('}'),
-                Token::Mark('(') => self.skip_group(')'),
-                Token::Mark('[') => self.skip_group(']'),
-                Token::Mark(mark) if *mark == close => return,
+                SourceToken::Mark('{') => self.skip_group('}'),
+                SourceToken::Mark('(') => self.skip_group(')'),
+                SourceToken::Mark('[') => self.skip_group(']'),
+                SourceToken::Mark(mark) if *mark == close => return,
                 _ => {}
             }
         }
@@ -269,7 +273,7 @@ impl Items<'_> {
 }
 
 /// Words allowed before `fn`, `mod` and other items.
-const BEFORE: &[&str] = &["pub", "async", "unsafe", "const", "extern", "default"];
+const ITEM_MODIFIERS: &[&str] = &["pub", "async", "unsafe", "const", "extern", "default"];
 
 /// Returns whether a function with these attributes is a test that runs.
 fn is_test(attributes: &[String]) -> bool {
@@ -278,25 +282,25 @@ fn is_test(attributes: &[String]) -> bool {
         name == "test" || name.ends_with("::test")
     };
     let ignored = |attribute: &String| attribute == "ignore" || attribute.starts_with("ignore=");
-    attributes.iter().any(test) && !attributes.iter().any(ignored) && compiled(attributes)
+    attributes.iter().any(test) && !attributes.iter().any(ignored) && is_compiled(attributes)
 }
 
 /// Conditions that hold where the tests run.
-const HOLD: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
+const TRUE_CONDITIONS: &[&str] = &["cfg(test)", "cfg(unix)", "cfg(target_os=\"linux\")"];
 
-fn compiled(attributes: &[String]) -> bool {
+fn is_compiled(attributes: &[String]) -> bool {
     attributes
         .iter()
         .filter(|attribute| attribute.starts_with("cfg("))
-        .all(|cfg| HOLD.contains(&cfg.as_str()))
+        .all(|cfg| TRUE_CONDITIONS.contains(&cfg.as_str()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::scan_source;
 
     fn comments(text: &str) -> Vec<String> {
-        read(text).comments.into_iter().map(|(line, text)| format!("{line}:{}", text.trim())).collect()
+        scan_source(text).comments.into_iter().map(|(line, text)| format!("{line}:{}", text.trim())).collect()
     }
 
     #[test]
@@ -333,7 +337,7 @@ mod tests {
     #[test]
     fn modules_in_files_are_named() {
         let text = "mod a;\n#[cfg(test)]\nmod b;\n#[cfg(feature = \"x\")]\nmod c;\n#[path = \"e.rs\"]\npub(crate) mod d;\n";
-        let modules = read(text).modules;
+        let modules = scan_source(text).modules;
         let file = Some("e.rs".to_owned());
         assert_eq!(modules, [("a".to_owned(), None), ("b".to_owned(), None), ("d".to_owned(), file)]);
     }

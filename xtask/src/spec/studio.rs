@@ -13,15 +13,15 @@ pub(super) struct TitledTest {
 }
 
 /// Finds the studio's tests below `root`: of its logic beside the sources, of its pages in `tests`.
-pub(super) fn tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
+pub(super) fn find_tests(root: &Path) -> anyhow::Result<Vec<TitledTest>> {
     let mut found = Vec::new();
     for folder in ["studio/src", "studio/tests"] {
-        walk(&root.join(folder), root, &mut found)?;
+        walk_folder(&root.join(folder), root, &mut found)?;
     }
     Ok(found)
 }
 
-fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Result<()> {
+fn walk_folder(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
@@ -32,11 +32,11 @@ fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Resu
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            walk(&path, root, found)?;
+            walk_folder(&path, root, found)?;
         } else if name.ends_with(".test.ts") || name.ends_with(".test.tsx") {
             let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
             let file = path.strip_prefix(root).unwrap_or(&path).display();
-            let titles = text.lines().enumerate().filter_map(|(line, text)| Some((line, title(text)?)));
+            let titles = text.lines().enumerate().filter_map(|(line, text)| Some((line, test_title(text)?)));
             let tests = titles.map(|(line, title)| TitledTest {
                 title: title.to_owned(),
                 place: format!("{file}:{}", line + 1),
@@ -48,7 +48,7 @@ fn walk(folder: &Path, root: &Path, found: &mut Vec<TitledTest>) -> anyhow::Resu
 }
 
 /// Returns the title of the test that a line begins; skipped tests do not count.
-fn title(line: &str) -> Option<&str> {
+fn test_title(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = line.strip_prefix("test(").or_else(|| line.strip_prefix("it("))?;
     let quote = rest.chars().next().filter(|quote| "\"'`".contains(*quote))?;
@@ -57,14 +57,14 @@ fn title(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::title;
+    use super::test_title;
 
     #[test]
     fn titles_are_of_tests_that_run() {
-        assert_eq!(title("  it(\"counts (S-090)\", () => {"), Some("counts (S-090)"));
-        assert_eq!(title("test(`a ${language}`, async () => {"), Some("a ${language}"));
+        assert_eq!(test_title("  it(\"counts (S-090)\", () => {"), Some("counts (S-090)"));
+        assert_eq!(test_title("test(`a ${language}`, async () => {"), Some("a ${language}"));
         for line in ["it.skip(\"x\", () => {", "// it(\"x\", () => {", "submit(\"x\")", "it(name, () => {"] {
-            assert_eq!(title(line), None, "{line}");
+            assert_eq!(test_title(line), None, "{line}");
         }
     }
 }

@@ -6,47 +6,47 @@ use anyhow::Context;
 
 /// Requirement level of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum RequirementLevel {
     Must,
     Should,
     /// Not required at present.
     Later,
 }
 
-impl Level {
+impl RequirementLevel {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Level::Must => "must",
-            Level::Should => "should",
-            Level::Later => "later",
+            RequirementLevel::Must => "must",
+            RequirementLevel::Should => "should",
+            RequirementLevel::Later => "later",
         }
     }
 }
 
 /// Row of the specification.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct SpecRow {
     pub(super) id: String,
-    pub(super) level: Level,
+    pub(super) level: RequirementLevel,
     pub(super) rule: String,
     /// Finding codes that its *Expected* column requires of the validator.
     pub(super) codes: Vec<String>,
-    /// True if it describes output: see [`maps`].
-    pub(super) maps: bool,
+    /// True if it describes output: see [`describes_output`].
+    pub(super) describes_output: bool,
     /// True if the output is `completed.metadata`.
-    pub(super) metadata: bool,
+    pub(super) is_metadata: bool,
     /// True if it allows something without a finding.
-    pub(super) no_finding: bool,
+    pub(super) forbids_finding: bool,
     /// True if it repeats other rows: a minimal check of a validator, which findings on those rows prove.
-    pub(super) repeats: bool,
+    pub(super) is_repetition: bool,
 }
 
 /// Reads all rows, in the order of the files.
-pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
-    let mut rows: Vec<Row> = Vec::new();
-    for path in tambour_fixtures::files(&root.join("docs/spec"), "md").map_err(anyhow::Error::msg)? {
+pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
+    let mut rows: Vec<SpecRow> = Vec::new();
+    for path in tambour_fixtures::list_files(&root.join("docs/spec"), "md").map_err(anyhow::Error::msg)? {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        for row in parse(&text) {
+        for row in parse_rows(&text) {
             let twice = rows.iter().any(|before| before.id == row.id);
             anyhow::ensure!(!twice, "{}: {} is there twice", path.display(), row.id);
             rows.push(row);
@@ -54,15 +54,15 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
         // M-010 is prose, since its text spans lines.
         if text.contains("\nM-010. ") {
             let rule = "One definition spans lines and is inserted later.".to_owned();
-            rows.push(Row {
+            rows.push(SpecRow {
                 id: "M-010".to_owned(),
-                level: Level::Must,
+                level: RequirementLevel::Must,
                 rule,
                 codes: Vec::new(),
-                maps: false,
-                metadata: false,
-                no_finding: false,
-                repeats: false,
+                describes_output: false,
+                is_metadata: false,
+                forbids_finding: false,
+                is_repetition: false,
             });
         }
     }
@@ -70,11 +70,11 @@ pub(super) fn read(root: &Path) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn parse(text: &str) -> Vec<Row> {
+fn parse_rows(text: &str) -> Vec<SpecRow> {
     let mut header: Vec<String> = Vec::new();
     let mut rows = Vec::new();
     for line in text.lines() {
-        let cells = cells(line);
+        let cells = split_cells(line);
         let Some(first) = cells.first() else {
             header.clear();
             continue;
@@ -91,19 +91,19 @@ fn parse(text: &str) -> Vec<Row> {
         };
         let rule = cell(&["rule", "meaning"]).unwrap_or_default().to_owned();
         let level = match cell(&["sev", "level"]) {
-            _ if line.contains("(later)") => Level::Later,
-            Some(level) if level.starts_with("should") => Level::Should,
-            _ => Level::Must,
+            _ if line.contains("(later)") => RequirementLevel::Later,
+            Some(level) if level.starts_with("should") => RequirementLevel::Should,
+            _ => RequirementLevel::Must,
         };
         let expected = cell(&["expected"]).unwrap_or_default();
-        rows.push(Row {
+        rows.push(SpecRow {
             id: first.clone(),
             level,
-            codes: codes(expected),
-            maps: maps(first, &rule, expected),
-            metadata: rule.contains("metadata") || expected.contains("metadata"),
-            no_finding: expected.contains("no finding") || expected.contains("V: no "),
-            repeats: rule
+            codes: find_codes(expected),
+            describes_output: describes_output(first, &rule, expected),
+            is_metadata: rule.contains("metadata") || expected.contains("metadata"),
+            forbids_finding: expected.contains("no finding") || expected.contains("V: no "),
+            is_repetition: rule
                 .strip_prefix("Check ")
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
             rule,
@@ -115,7 +115,7 @@ fn parse(text: &str) -> Vec<Row> {
 /// Returns whether a row describes output, so that a fixture that names it must compare that: its *Expected*
 /// column has a mapper part (`M:`) or more than the reports of the validator; or it is an X row, which has no
 /// such column, and mentions events, sent or streamed text, or metadata.
-fn maps(id: &str, rule: &str, expected: &str) -> bool {
+fn describes_output(id: &str, rule: &str, expected: &str) -> bool {
     if id.starts_with("X-") {
         return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));
     }
@@ -125,7 +125,7 @@ fn maps(id: &str, rule: &str, expected: &str) -> bool {
 }
 
 /// Splits a table line into cells; `\|` does not end one.
-fn cells(line: &str) -> Vec<String> {
+fn split_cells(line: &str) -> Vec<String> {
     let Some(line) = line.trim().strip_prefix('|').and_then(|line| line.strip_suffix('|')) else {
         return Vec::new();
     };
@@ -144,7 +144,7 @@ pub(super) fn is_id(word: &str) -> bool {
 
 /// Finds the finding codes after `V:`, up to `M:`. A code after `no` must not be reported; `…_duplicate`
 /// stands for the previous code with another last word.
-fn codes(expected: &str) -> Vec<String> {
+fn find_codes(expected: &str) -> Vec<String> {
     let Some((_, validator)) = expected.split_once("V:") else { return Vec::new() };
     let end = validator.find("M:").or_else(|| validator.find("M (")).unwrap_or(validator.len());
     let validator = &validator[..end];
@@ -170,43 +170,51 @@ fn codes(expected: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Level, codes, maps, parse};
+    use super::{RequirementLevel, describes_output, find_codes, parse_rows};
 
     #[test]
     fn reads_codes_of_the_validator() {
-        assert_eq!(codes("V: `a_b` / `c_d`. M: `e_f` warning."), ["a_b", "c_d"]);
+        assert_eq!(find_codes("V: `a_b` / `c_d`. M: `e_f` warning."), ["a_b", "c_d"]);
         assert_eq!(
-            codes("V: `thinking_end_missing` / `…_duplicate`."),
+            find_codes("V: `thinking_end_missing` / `…_duplicate`."),
             ["thinking_end_missing", "thinking_end_duplicate"]
         );
         assert_eq!(
-            codes("V: no `unexpected_tag`. A comment in `<final>`: `comment_in_final`"),
+            find_codes("V: no `unexpected_tag`. A comment in `<final>`: `comment_in_final`"),
             ["comment_in_final"]
         );
         assert_eq!(
-            codes("V: `unexpected_tag: String`; `tool_unknown[i]`"),
+            find_codes("V: `unexpected_tag: String`; `tool_unknown[i]`"),
             ["unexpected_tag", "tool_unknown"]
         );
-        assert!(codes("V: no finding. M: text").is_empty());
+        assert!(find_codes("V: no finding. M: text").is_empty());
     }
 
     #[test]
     fn reads_levels() {
-        let rows = parse(
+        let rows = parse_rows(
             "| Id | Rule | Sev | Expected |\n| --- | --- | --- | --- |\n\
              | T-001 | a \\| b | must (`x` makes it a warning) | V: `c_d` |\n| T-002 | b | should | |\n\
              | T-003 | (later) c | must | |\n\n| R-01 | d | e |\n",
         );
-        let found: Vec<(&str, Level)> = rows.iter().map(|row| (row.id.as_str(), row.level)).collect();
-        assert_eq!(found, [("T-001", Level::Must), ("T-002", Level::Should), ("T-003", Level::Later)]);
+        let found: Vec<(&str, RequirementLevel)> =
+            rows.iter().map(|row| (row.id.as_str(), row.level)).collect();
+        assert_eq!(
+            found,
+            [
+                ("T-001", RequirementLevel::Must),
+                ("T-002", RequirementLevel::Should),
+                ("T-003", RequirementLevel::Later)
+            ]
+        );
         assert_eq!((rows[0].rule.as_str(), &rows[0].codes[..]), ("a | b", &["c_d".to_owned()][..]));
     }
 
     #[test]
     fn knows_rows_that_say_what_comes_out() {
-        assert!(maps("T-014", "", "M: phase text contains the literal"));
-        assert!(maps("J-040", "", "text trimmed"));
-        assert!(maps("X-005", "the message becomes `final_delta`s, sent at once", ""));
+        assert!(describes_output("T-014", "", "M: phase text contains the literal"));
+        assert!(describes_output("J-040", "", "text trimmed"));
+        assert!(describes_output("X-005", "the message becomes `final_delta`s, sent at once", ""));
         for (id, rule, expected) in [
             ("T-031", "", "V: `phase_id_invalid`."),
             ("T-060", "Check 1", "fail"),
@@ -214,7 +222,7 @@ mod tests {
             ("P-022", "", "fixtures"),
             ("X-006", "One finding format", ""),
         ] {
-            assert!(!maps(id, rule, expected), "{id}");
+            assert!(!describes_output(id, rule, expected), "{id}");
         }
     }
 }

@@ -4,34 +4,34 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::rust::{self, Source};
+use super::rust::{self, SourceScan};
 
 /// Reads each source file that is part of a test target.
-pub(super) fn sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, Source)>> {
+pub(super) fn read_sources(root: &Path) -> anyhow::Result<Vec<(PathBuf, SourceScan)>> {
     let mut found = Vec::new();
-    for member in members(root)? {
-        for target in targets(&root.join(member))? {
-            walk(&target, true, &mut found)?;
+    for member in member_folders(root)? {
+        for target in target_roots(&root.join(member))? {
+            add_modules(&target, true, &mut found)?;
         }
     }
     Ok(found)
 }
 
 /// Lists the folders of the packages.
-fn members(root: &Path) -> anyhow::Result<Vec<String>> {
-    let manifest = read(&root.join("Cargo.toml"))?;
+fn member_folders(root: &Path) -> anyhow::Result<Vec<String>> {
+    let manifest = read_file(&root.join("Cargo.toml"))?;
     let (_, list) = manifest.split_once("\nmembers = [").context("Cargo.toml names no members")?;
     let list = list.split(']').next().unwrap_or_default();
     Ok(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
 /// Lists the roots of a package's test targets.
-fn targets(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let manifest = read(&package.join("Cargo.toml"))?;
+fn target_roots(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let manifest = read_file(&package.join("Cargo.toml"))?;
     let mut targets = Vec::new();
     for (section, file) in [("[lib]", "src/lib.rs"), ("[[bin]]", "src/main.rs")] {
         let file = package.join(file);
-        if file.is_file() && !switched_off(&manifest, section) {
+        if file.is_file() && !is_switched_off(&manifest, section) {
             targets.push(file);
         }
     }
@@ -50,14 +50,14 @@ fn targets(package: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Returns whether a section of a manifest has `test = false`.
-fn switched_off(manifest: &str, section: &str) -> bool {
+fn is_switched_off(manifest: &str, section: &str) -> bool {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
     lines.take_while(|line| !line.starts_with('[')).any(|line| line.replace(' ', "") == "test=false")
 }
 
 /// Adds a file and its modules. `root`: modules are beside the file.
-fn walk(file: &Path, root: bool, found: &mut Vec<(PathBuf, Source)>) -> anyhow::Result<()> {
-    let source = rust::read(&read(file)?);
+fn add_modules(file: &Path, root: bool, found: &mut Vec<(PathBuf, SourceScan)>) -> anyhow::Result<()> {
+    let source = rust::scan_source(&read_file(file)?);
     let folder = file.parent().unwrap_or(file);
     let below = if root || file.file_name().is_some_and(|name| name == "mod.rs") {
         folder.to_path_buf()
@@ -73,25 +73,25 @@ fn walk(file: &Path, root: bool, found: &mut Vec<(PathBuf, Source)>) -> anyhow::
         };
         // A module inside a block of another one is elsewhere; such modules have no tests.
         if let Some(place) = places.into_iter().find(|place| place.is_file()) {
-            walk(&place, false, found)?;
+            add_modules(&place, false, found)?;
         }
     }
     Ok(())
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+fn read_file(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::switched_off;
+    use super::is_switched_off;
 
     #[test]
     fn targets_without_tests_are_known() {
         let manifest = "[package]\ntest = true\n\n[lib]\ndoctest = false\ntest = false\n\n[dependencies]\n";
-        assert!(switched_off(manifest, "[lib]"));
-        assert!(!switched_off(manifest, "[[bin]]"));
-        assert!(!switched_off("[lib]\n\n[x]\ntest = false\n", "[lib]"));
+        assert!(is_switched_off(manifest, "[lib]"));
+        assert!(!is_switched_off(manifest, "[[bin]]"));
+        assert!(!is_switched_off("[lib]\n\n[x]\ntest = false\n", "[lib]"));
     }
 }

@@ -16,10 +16,10 @@ use std::process::{Command, ExitCode};
 use anyhow::Context;
 
 /// Function of a command; the error text is its outcome.
-type Run = fn(&[String]) -> anyhow::Result<()>;
+type StartCommand = fn(&[String]) -> anyhow::Result<()>;
 
 /// Commands: name, arguments, purpose. Those without a function are in `xtask-tools`.
-const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
+const COMMANDS: &[(&str, &str, &str, Option<StartCommand>)] = &[
     (
         "serve",
         "[FLAGS]",
@@ -51,15 +51,15 @@ const COMMANDS: &[(&str, &str, &str, Option<Run>)] = &[
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, rest)) = arguments.split_first() else {
-        return usage();
+        return print_usage();
     };
     let Some((.., run)) = COMMANDS.iter().find(|(command, ..)| command == name) else {
         eprintln!("there is no command `{name}`");
-        return usage();
+        return print_usage();
     };
     let ran = match run {
         Some(run) => run(rest).map(|()| ExitCode::SUCCESS),
-        None => pass_on(&arguments),
+        None => run_tool(&arguments),
     };
     ran.unwrap_or_else(|error| {
         eprintln!("{error:#}");
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn usage() -> ExitCode {
+fn print_usage() -> ExitCode {
     eprintln!("cargo xtask COMMAND\n");
     for (name, arguments, purpose, _) in COMMANDS {
         eprintln!("  {:<44} {purpose}", format!("{name} {arguments}"));
@@ -76,33 +76,33 @@ fn usage() -> ExitCode {
 }
 
 /// Builds `xtask-tools` and runs a command of it.
-fn pass_on(arguments: &[String]) -> anyhow::Result<ExitCode> {
+fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
     // Selecting the whole workspace gives dependencies the features of the tests, so that they are built
     // once.
-    let built = cargo().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
+    let built = cargo_command().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
     anyhow::ensure!(built.success(), "`{TOOLS}` did not build");
-    let status = tools()?.args(arguments).status()?;
+    let status = tools_command()?.args(arguments).status()?;
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(u8::try_from(code).unwrap_or(1))))
 }
 
 const TOOLS: &str = "xtask-tools";
 
 /// Command of `xtask-tools`, built beside this program.
-fn tools() -> anyhow::Result<Command> {
+fn tools_command() -> anyhow::Result<Command> {
     let folder = std::env::current_exe()?;
     let folder = folder.parent().context("a program is in a folder")?;
     Ok(Command::new(folder.join(TOOLS).with_extension(std::env::consts::EXE_EXTENSION)))
 }
 
 /// Cargo, run in the workspace.
-fn cargo() -> Command {
+fn cargo_command() -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(root());
+    command.current_dir(repository_root());
     command
 }
 
 /// Root of the repository.
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize().unwrap_or(root)
 }

@@ -3,26 +3,26 @@
 use std::process::{Command, Stdio};
 
 /// Required program.
-struct Need {
+struct RequiredProgram {
     /// Command that succeeds if the program is there.
-    shown_by: &'static [&'static str],
-    why: &'static str,
+    check_command: &'static [&'static str],
+    purpose: &'static str,
     /// Component of the toolchain.
     component: Option<&'static str>,
     /// Package for each package manager.
     packages: &'static [(&'static str, &'static str)],
 }
 
-const NEEDS: &[Need] = &[
-    Need {
-        shown_by: &["cargo", "fmt", "--version"],
-        why: "the format of the code",
+const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
+    RequiredProgram {
+        check_command: &["cargo", "fmt", "--version"],
+        purpose: "the format of the code",
         component: Some("rustfmt"),
         packages: &[("apt-get", "rustfmt"), ("dnf", "rustfmt"), ("apk", "rustfmt"), ("pacman", "rust")],
     },
-    Need {
-        shown_by: &["cargo", "clippy", "--version"],
-        why: "lints",
+    RequiredProgram {
+        check_command: &["cargo", "clippy", "--version"],
+        purpose: "lints",
         component: Some("clippy"),
         packages: &[
             ("apt-get", "rust-clippy"),
@@ -31,9 +31,9 @@ const NEEDS: &[Need] = &[
             ("pacman", "rust"),
         ],
     },
-    Need {
-        shown_by: &["node", "--version"],
-        why: "the test of an example, and clients of other protocols",
+    RequiredProgram {
+        check_command: &["node", "--version"],
+        purpose: "the test of an example, and clients of other protocols",
         component: None,
         packages: &[
             ("apt-get", "nodejs"),
@@ -43,9 +43,9 @@ const NEEDS: &[Need] = &[
             ("brew", "node"),
         ],
     },
-    Need {
-        shown_by: &["npm", "--version"],
-        why: "clients of other protocols",
+    RequiredProgram {
+        check_command: &["npm", "--version"],
+        purpose: "clients of other protocols",
         component: None,
         packages: &[
             ("apt-get", "npm"),
@@ -55,9 +55,9 @@ const NEEDS: &[Need] = &[
             ("brew", "node"),
         ],
     },
-    Need {
-        shown_by: &["python3", "-c", "import ensurepip, venv"],
-        why: "clients of other protocols in Python",
+    RequiredProgram {
+        check_command: &["python3", "-c", "import ensurepip, venv"],
+        purpose: "clients of other protocols in Python",
         component: None,
         packages: &[
             ("apt-get", "python3-venv"),
@@ -67,9 +67,9 @@ const NEEDS: &[Need] = &[
             ("brew", "python3"),
         ],
     },
-    Need {
-        shown_by: &["chromium", "--version"],
-        why: "the studio in a browser",
+    RequiredProgram {
+        check_command: &["chromium", "--version"],
+        purpose: "the studio in a browser",
         component: None,
         packages: &[
             ("apt-get", "chromium"),
@@ -78,9 +78,9 @@ const NEEDS: &[Need] = &[
             ("pacman", "chromium"),
         ],
     },
-    Need {
-        shown_by: &["fc-list", ":lang=zh", "--quiet"],
-        why: "Chinese in the studio",
+    RequiredProgram {
+        check_command: &["fc-list", ":lang=zh", "--quiet"],
+        purpose: "Chinese in the studio",
         component: None,
         packages: &[
             ("apt-get", "fonts-wqy-zenhei"),
@@ -92,7 +92,7 @@ const NEEDS: &[Need] = &[
 ];
 
 /// Package managers, with their commands for an installation without questions.
-const MANAGERS: &[(&str, &[&str])] = &[
+const PACKAGE_MANAGERS: &[(&str, &[&str])] = &[
     ("apt-get", &["install", "--yes", "--no-install-recommends"]),
     ("dnf", &["install", "--assumeyes"]),
     ("apk", &["add"]),
@@ -101,80 +101,90 @@ const MANAGERS: &[(&str, &[&str])] = &[
 ];
 
 /// Installs missing programs, or names them, before anything else runs.
-pub(crate) fn require() -> anyhow::Result<()> {
+pub(crate) fn require_programs() -> anyhow::Result<()> {
     let mut missing = Vec::new();
-    for need in NEEDS.iter().filter(|need| !need.is_there()) {
-        let words = need.shown_by.iter().copied().take_while(|word| !word.starts_with('-'));
+    for need in REQUIRED_PROGRAMS.iter().filter(|need| !need.is_present()) {
+        let words = need.check_command.iter().copied().take_while(|word| !word.starts_with('-'));
         let name = words.collect::<Vec<_>>().join(" ");
-        let way = need.way();
-        if let Some(way) = way.as_ref().filter(|way| way.is_free()) {
-            println!("`{name}` is missing ({}): {}", need.why, way.shown());
-            way.run();
-            if need.is_there() {
+        let way = need.install_way();
+        if let Some(way) = way.as_ref().filter(|way| way.needs_no_password()) {
+            println!("`{name}` is missing ({}): {}", need.purpose, way.format_command());
+            way.install();
+            if need.is_present() {
                 continue;
             }
         }
-        let how =
-            way.map_or_else(|| "install it".to_owned(), |way| format!("install it with `{}`", way.shown()));
-        missing.push(format!("`{name}` is missing ({}): {how}", need.why));
+        let how = way.map_or_else(
+            || "install it".to_owned(),
+            |way| format!("install it with `{}`", way.format_command()),
+        );
+        missing.push(format!("`{name}` is missing ({}): {how}", need.purpose));
     }
     anyhow::ensure!(missing.is_empty(), "{}", missing.join("\n"));
     Ok(())
 }
 
 /// Returns whether a program is installed.
-pub(crate) fn runs(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     succeeds(&[program, "--version"])
 }
 
 fn succeeds(command: &[&str]) -> bool {
     let mut process = Command::new(command[0]);
-    process.args(&command[1..]).current_dir(crate::root()).stdout(Stdio::null()).stderr(Stdio::null());
+    process
+        .args(&command[1..])
+        .current_dir(crate::repository_root())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     process.status().is_ok_and(|status| status.success())
 }
 
 /// Way to install a program.
-struct Way {
+struct InstallWay {
     command: Vec<&'static str>,
     /// True if it needs administrator rights.
-    privileged: bool,
+    is_privileged: bool,
 }
 
-impl Need {
-    fn is_there(&self) -> bool {
-        succeeds(self.shown_by)
+impl RequiredProgram {
+    fn is_present(&self) -> bool {
+        succeeds(self.check_command)
     }
 
-    fn way(&self) -> Option<Way> {
-        if let Some(component) = self.component.filter(|_| runs("rustup")) {
-            return Some(Way { command: vec!["rustup", "component", "add", component], privileged: false });
+    fn install_way(&self) -> Option<InstallWay> {
+        if let Some(component) = self.component.filter(|_| is_installed("rustup")) {
+            return Some(InstallWay {
+                command: vec!["rustup", "component", "add", component],
+                is_privileged: false,
+            });
         }
-        MANAGERS.iter().find_map(|(manager, install)| {
+        PACKAGE_MANAGERS.iter().find_map(|(manager, install)| {
             let (_, package) = self.packages.iter().find(|(of, _)| of == manager)?;
             let command = || [&[*manager], *install, &[*package]].concat();
-            runs(manager).then(|| Way { command: command(), privileged: *manager != "brew" })
+            is_installed(manager)
+                .then(|| InstallWay { command: command(), is_privileged: *manager != "brew" })
         })
     }
 }
 
-impl Way {
+impl InstallWay {
     /// Returns whether it works without a password prompt.
-    fn is_free(&self) -> bool {
-        !self.privileged || is_root() || succeeds(&["sudo", "-n", "true"])
+    fn needs_no_password(&self) -> bool {
+        !self.is_privileged || is_root() || succeeds(&["sudo", "-n", "true"])
     }
 
-    fn full(&self) -> Vec<&'static str> {
-        let before: &[&str] = if self.privileged && !is_root() { &["sudo"] } else { &[] };
+    fn full_command(&self) -> Vec<&'static str> {
+        let before: &[&str] = if self.is_privileged && !is_root() { &["sudo"] } else { &[] };
         [before, &self.command].concat()
     }
 
-    fn shown(&self) -> String {
-        self.full().join(" ")
+    fn format_command(&self) -> String {
+        self.full_command().join(" ")
     }
 
     /// Installs the program; the result is checked afterwards.
-    fn run(&self) {
-        let full = self.full();
+    fn install(&self) {
+        let full = self.full_command();
         if self.command[0] == "apt-get" {
             // Package lists may be outdated.
             let update = full.iter().take_while(|word| **word != "install").copied().chain(["update"]);
@@ -192,20 +202,23 @@ fn is_root() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MANAGERS, NEEDS, Way};
+    use super::{InstallWay, PACKAGE_MANAGERS, REQUIRED_PROGRAMS};
 
     #[test]
     fn each_package_has_a_manager_that_is_known() {
-        for need in NEEDS {
+        for need in REQUIRED_PROGRAMS {
             for (manager, package) in need.packages {
-                assert!(MANAGERS.iter().any(|(known, _)| known == manager), "{manager} installs {package}");
+                assert!(
+                    PACKAGE_MANAGERS.iter().any(|(known, _)| known == manager),
+                    "{manager} installs {package}"
+                );
             }
         }
     }
 
     #[test]
     fn a_way_is_a_whole_command() {
-        let way = Way { command: vec!["brew", "install", "node"], privileged: false };
-        assert_eq!(way.shown(), "brew install node");
+        let way = InstallWay { command: vec!["brew", "install", "node"], is_privileged: false };
+        assert_eq!(way.format_command(), "brew install node");
     }
 }

@@ -8,50 +8,50 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 /// Results of all steps so far.
-pub(crate) struct Steps {
-    begun: Instant,
+pub(crate) struct TestSteps {
+    started: Instant,
     passed: u64,
     failed: u64,
     times: Vec<(String, Duration, bool)>,
 }
 
 /// Step that runs in parallel with others.
-pub(crate) struct Beside {
+pub(crate) struct ParallelStep {
     name: String,
-    thread: JoinHandle<(anyhow::Result<Captured>, Duration)>,
+    thread: JoinHandle<(anyhow::Result<CapturedOutput>, Duration)>,
 }
 
 /// Success and output of a command.
-type Captured = (bool, Vec<u8>);
+type CapturedOutput = (bool, Vec<u8>);
 
-impl Default for Steps {
-    fn default() -> Steps {
-        Steps { begun: Instant::now(), passed: 0, failed: 0, times: Vec::new() }
+impl Default for TestSteps {
+    fn default() -> TestSteps {
+        TestSteps { started: Instant::now(), passed: 0, failed: 0, times: Vec::new() }
     }
 }
 
-impl Steps {
+impl TestSteps {
     /// Runs one step, shows its output, and counts its tests; a step without tests counts as one. Returns
     /// whether it passed.
-    pub(crate) fn run(&mut self, name: &str, command: &mut Command) -> bool {
+    pub(crate) fn run_step(&mut self, name: &str, command: &mut Command) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
-        let watched = watch(command);
+        let watched = watch_command(command);
         self.count(name, start.elapsed(), watched)
     }
 
-    /// Starts a step in parallel; [`Steps::wait`] shows its output and counts its tests.
-    pub(crate) fn begin(&self, name: &str, mut command: Command) -> Beside {
+    /// Starts a step in parallel; [`TestSteps::wait_step`] shows its output and counts its tests.
+    pub(crate) fn start_step(&self, name: &str, mut command: Command) -> ParallelStep {
         let begun = Instant::now();
         let thread = std::thread::spawn(move || {
-            let captured = capture(&mut command);
+            let captured = capture_command(&mut command);
             (captured, begun.elapsed())
         });
-        Beside { name: name.to_owned(), thread }
+        ParallelStep { name: name.to_owned(), thread }
     }
 
     /// Waits for a started step and returns whether it passed.
-    pub(crate) fn wait(&mut self, Beside { name, thread }: Beside) -> bool {
+    pub(crate) fn wait_step(&mut self, ParallelStep { name, thread }: ParallelStep) -> bool {
         println!("\n== {name}");
         let (captured, time) = match thread.join() {
             Ok(ended) => ended,
@@ -60,7 +60,7 @@ impl Steps {
         let watched = captured.map(|(success, output)| {
             let (mut passed, mut failed) = (0, 0);
             for line in output.split(|byte| *byte == b'\n') {
-                show(line, &mut passed, &mut failed);
+                show_line(line, &mut passed, &mut failed);
             }
             (success, passed, failed)
         });
@@ -87,11 +87,11 @@ impl Steps {
 
     /// Time since the first step began.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 
     /// Prints the times, and the counts as the last line.
-    pub(crate) fn end(self) -> anyhow::Result<()> {
+    pub(crate) fn print_summary(self) -> anyhow::Result<()> {
         println!();
         for (name, time, ok) in &self.times {
             println!("{:>7.1} s  {name}{}", time.as_secs_f64(), if *ok { "" } else { "  FAILED" });
@@ -107,18 +107,18 @@ impl Steps {
 }
 
 /// Runs a command, shows its output as it arrives, and adds up its `test result:` lines.
-fn watch(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
+fn watch_command(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let (mut passed, mut failed) = (0, 0);
     for line in BufReader::new(child.stdout.take().context("stdout is piped")?).split(b'\n') {
-        show(&line?, &mut passed, &mut failed);
+        show_line(&line?, &mut passed, &mut failed);
     }
     Ok((child.wait()?.success(), passed, failed))
 }
 
 /// Runs a command and captures standard output followed by standard error.
-fn capture(command: &mut Command) -> anyhow::Result<Captured> {
+fn capture_command(command: &mut Command) -> anyhow::Result<CapturedOutput> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("{command:?}"))?;
     let mut said = output.stdout;
@@ -127,17 +127,17 @@ fn capture(command: &mut Command) -> anyhow::Result<Captured> {
 }
 
 /// Shows a line, and adds the counts of a `test result:` line.
-fn show(line: &[u8], passed: &mut u64, failed: &mut u64) {
+fn show_line(line: &[u8], passed: &mut u64, failed: &mut u64) {
     let line = String::from_utf8_lossy(line);
     println!("{line}");
-    if let Some((more_passed, more_failed)) = counted(&line) {
+    if let Some((more_passed, more_failed)) = parse_counts(&line) {
         *passed += more_passed;
         *failed += more_failed;
     }
 }
 
 /// Parses the counts of a `test result:` line.
-fn counted(line: &str) -> Option<(u64, u64)> {
+fn parse_counts(line: &str) -> Option<(u64, u64)> {
     let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
     let count = |word: &str| {
         let part = counts.split(';').find(|part| part.trim().ends_with(word))?;
@@ -148,14 +148,14 @@ fn counted(line: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::parse_counts;
 
     #[test]
     fn adds_up_test_results() {
         let line =
             "test result: FAILED. 13 passed; 2 failed; 0 ignored; 0 measured; 9 filtered out; finished in 1s";
-        assert_eq!(counted(line), Some((13, 2)));
-        assert_eq!(counted("test result: ok. 0 passed; 0 failed; 0 ignored"), Some((0, 0)));
-        assert_eq!(counted("12 passed, 0 failed"), None);
+        assert_eq!(parse_counts(line), Some((13, 2)));
+        assert_eq!(parse_counts("test result: ok. 0 passed; 0 failed; 0 ignored"), Some((0, 0)));
+        assert_eq!(parse_counts("12 passed, 0 failed"), None);
     }
 }

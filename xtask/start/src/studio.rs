@@ -7,10 +7,10 @@ use std::time::SystemTime;
 use anyhow::Context;
 
 /// Oldest version of Node that the tools support.
-const NODE: (u32, u32) = (20, 19);
+const MIN_NODE_VERSION: (u32, u32) = (20, 19);
 
 /// Inputs of a build.
-const SOURCES: &[&str] = &[
+const BUILD_INPUTS: &[&str] = &[
     "src",
     "public",
     "scripts",
@@ -23,27 +23,27 @@ const SOURCES: &[&str] = &[
 ];
 
 /// Copy of the lock file of the installed packages.
-const INSTALLED: &str = "node_modules/.installed-lock.json";
+const INSTALLED_LOCK: &str = "node_modules/.installed-lock.json";
 
-pub(crate) fn folder() -> PathBuf {
-    crate::root().join("studio")
+pub(crate) fn studio_folder() -> PathBuf {
+    crate::repository_root().join("studio")
 }
 
 /// Npm command in the folder of the studio.
-pub(crate) fn npm(arguments: &[&str]) -> Command {
+pub(crate) fn npm_command(arguments: &[&str]) -> Command {
     let mut command = Command::new("npm");
-    command.args(arguments).current_dir(folder());
+    command.args(arguments).current_dir(studio_folder());
     command
 }
 
 /// Builds the studio if a source is newer. Without Node or npm the server runs with the last build.
-pub(crate) fn build() {
-    if is_current(&folder()) {
+pub(crate) fn build_studio() {
+    if is_current(&studio_folder()) {
         return;
     }
-    let built = tools().and_then(|()| install()).and_then(|()| {
+    let built = check_tools().and_then(|()| install_packages()).and_then(|()| {
         eprintln!("building the studio");
-        run(&mut npm(&["run", "--silent", "build"]))
+        run_command(&mut npm_command(&["run", "--silent", "build"]))
     });
     if let Err(error) = built {
         eprintln!("the studio was not built, the server runs without it or with an older one: {error:#}");
@@ -51,35 +51,46 @@ pub(crate) fn build() {
 }
 
 /// Installs packages if the lock file changed.
-pub(crate) fn install() -> anyhow::Result<()> {
-    let folder = folder();
+pub(crate) fn install_packages() -> anyhow::Result<()> {
+    let folder = studio_folder();
     let wanted = std::fs::read(folder.join("package-lock.json"))?;
-    if std::fs::read(folder.join(INSTALLED)).is_ok_and(|installed| installed == wanted) {
+    if std::fs::read(folder.join(INSTALLED_LOCK)).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
     eprintln!("installing the packages of the studio");
-    run(&mut npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]))?;
-    std::fs::write(folder.join(INSTALLED), wanted)?;
+    run_command(&mut npm_command(&[
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--prefer-offline",
+    ]))?;
+    std::fs::write(folder.join(INSTALLED_LOCK), wanted)?;
     Ok(())
 }
 
 /// Fails if Node or npm is missing or too old.
-fn tools() -> anyhow::Result<()> {
+fn check_tools() -> anyhow::Result<()> {
     let output = Command::new("node").arg("--version").output().context("Node is not installed")?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let version = version(&said).with_context(|| format!("`node --version` says {said}"))?;
-    anyhow::ensure!(version >= NODE, "Node {said} is too old, {}.{} or newer is needed", NODE.0, NODE.1);
-    anyhow::ensure!(crate::need::runs("npm"), "npm is not installed");
+    let version = parse_version(&said).with_context(|| format!("`node --version` says {said}"))?;
+    anyhow::ensure!(
+        version >= MIN_NODE_VERSION,
+        "Node {said} is too old, {}.{} or newer is needed",
+        MIN_NODE_VERSION.0,
+        MIN_NODE_VERSION.1
+    );
+    anyhow::ensure!(crate::need::is_installed("npm"), "npm is not installed");
     Ok(())
 }
 
 /// Parses the major and minor number of `v20.19.1`.
-fn version(said: &str) -> Option<(u32, u32)> {
+fn parse_version(said: &str) -> Option<(u32, u32)> {
     let mut numbers = said.strip_prefix('v')?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn run(command: &mut Command) -> anyhow::Result<()> {
+fn run_command(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     anyhow::ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
@@ -89,27 +100,30 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 fn is_current(folder: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = changed(&folder.join("dist/index.html")) else { return false };
-    SOURCES.iter().filter_map(|name| newest(&folder.join(name))).all(|source| source <= built)
+    BUILD_INPUTS.iter().filter_map(|name| latest_change(&folder.join(name))).all(|source| source <= built)
 }
 
 /// Latest change of a file or in a folder; a folder changes when a file is added or removed.
-fn newest(path: &Path) -> Option<SystemTime> {
+fn latest_change(path: &Path) -> Option<SystemTime> {
     let own = path.metadata().and_then(|data| data.modified()).ok()?;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| newest(&entry.path())).chain([own]).max()
+    entries.filter_map(|entry| latest_change(&entry.path())).chain([own]).max()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::{NODE, is_current, version};
+    use super::{MIN_NODE_VERSION, is_current, parse_version};
 
     #[test]
     fn versions_are_compared_by_number() {
-        assert_eq!(version("v20.19.1"), Some((20, 19)));
-        assert!(version("v22.3.0") > Some(NODE) && version("v20.9.0") < Some(NODE));
-        assert_eq!(version("20"), None);
+        assert_eq!(parse_version("v20.19.1"), Some((20, 19)));
+        assert!(
+            parse_version("v22.3.0") > Some(MIN_NODE_VERSION)
+                && parse_version("v20.9.0") < Some(MIN_NODE_VERSION)
+        );
+        assert_eq!(parse_version("20"), None);
     }
 
     #[test]

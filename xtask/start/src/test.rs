@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::steps::Steps;
-use crate::{cargo, need, root, studio, tools};
+use crate::steps::TestSteps;
+use crate::{cargo_command, need, repository_root, studio, tools_command};
 
 /// Iterations of each seeded fuzz test; about half a minute on two cores.
 const FUZZ_ITERATIONS: &str = "20000";
 
 /// Time that earlier steps may take, so that everything stays under 25 minutes on two cores.
-const BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
+const MAX_TIME_BEFORE_COVERAGE: Duration = Duration::from_secs(13 * 60);
 
 /// Seconds per target where cargo-fuzz and a nightly toolchain are installed.
 const FUZZ_SECONDS: u64 = 6;
@@ -29,66 +29,69 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [only] if only == "--coverage" => true,
         _ => anyhow::bail!("usage: cargo xtask test [--coverage]"),
     };
-    need::require()?;
-    let mut steps = Steps::default();
-    steps.run("format", cargo().args(["fmt", "--all", "--check"]));
+    need::require_programs()?;
+    let mut steps = TestSteps::default();
+    steps.run_step("format", cargo_command().args(["fmt", "--all", "--check"]));
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    steps.run("clippy", cargo().args(clippy));
+    steps.run_step("clippy", cargo_command().args(clippy));
     // Alone, the library has its own features, without those that other packages add.
-    steps.run("library alone", cargo().args(["check", "--quiet", "--package", "tambour"]));
-    if steps.run("build", cargo().args(["build", "--workspace", "--all-targets"])) {
-        proofs(&mut steps)?;
+    steps.run_step("library alone", cargo_command().args(["check", "--quiet", "--package", "tambour"]));
+    if steps.run_step("build", cargo_command().args(["build", "--workspace", "--all-targets"])) {
+        run_proofs(&mut steps)?;
     }
     let docs = ["doc", "--workspace", "--lib", "--no-deps"];
-    steps.run("docs", cargo().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
-    fuzz(&mut steps)?;
-    if coverage && steps.elapsed() < BEFORE_COVERAGE {
-        steps.run("coverage", tools()?.args(["coverage", "--if-there"]));
+    steps.run_step("docs", cargo_command().args(docs).env("RUSTDOCFLAGS", "-D warnings"));
+    run_fuzz_targets(&mut steps)?;
+    if coverage && steps.elapsed() < MAX_TIME_BEFORE_COVERAGE {
+        steps.run_step("coverage", tools_command()?.args(["coverage", "--if-there"]));
     } else if coverage {
         println!("\n== coverage: left out, the other steps took too long for it");
     }
-    steps.end()
+    steps.print_summary()
 }
 
 /// Runs the steps that need the built programs.
-fn proofs(steps: &mut Steps) -> anyhow::Result<()> {
-    steps.run("tests", tools()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
+fn run_proofs(steps: &mut TestSteps) -> anyhow::Result<()> {
+    steps.run_step("tests", tools_command()?.arg("programs").env("FUZZ_ITERATIONS", FUZZ_ITERATIONS));
     // Instruction counts are not affected by parallel steps.
-    let work = match need::runs("valgrind") {
+    let work = match need::is_installed("valgrind") {
         true => {
-            let mut work = tools()?;
+            let mut work = tools_command()?;
             work.args(["work", "--unless-unchanged"]);
-            Some(steps.begin("linear work", work))
+            Some(steps.start_step("linear work", work))
         }
         false => {
             println!("\n== linear work: left out, valgrind is not installed");
             None
         }
     };
-    clients(steps);
-    let studio = of_studio(steps);
-    steps.run("tests in documentation", cargo().args(["test", "--workspace", "--doc"]));
-    steps.run("specification", tools()?.arg("spec"));
-    steps.run("specification, proof", tools()?.args(["spec", "--prove"]));
+    check_clients(steps);
+    let studio = check_studio(steps);
+    steps.run_step("tests in documentation", cargo_command().args(["test", "--workspace", "--doc"]));
+    steps.run_step("specification", tools_command()?.arg("spec"));
+    steps.run_step("specification, proof", tools_command()?.args(["spec", "--prove"]));
     if let Some(work) = work {
-        steps.wait(work);
+        steps.wait_step(work);
     }
     if let Some(mut pages) = studio {
         // Runs alone, since it counts frames.
-        steps.run("studio, in a browser", &mut pages);
+        steps.run_step("studio, in a browser", &mut pages);
     }
     Ok(())
 }
 
 /// Checks and builds the studio. Returns the command that tests its pages in a browser with the built server.
-fn of_studio(steps: &mut Steps) -> Option<Command> {
+fn check_studio(steps: &mut TestSteps) -> Option<Command> {
     println!("\n== studio, set-up");
-    if let Err(error) = studio::install() {
+    if let Err(error) = studio::install_packages() {
         println!("{error:#}");
-        steps.run("studio, set-up", &mut studio::npm(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
+        steps.run_step(
+            "studio, set-up",
+            &mut studio::npm_command(&["ci", "--ignore-scripts", "--no-audit", "--no-fund"]),
+        );
         return None;
     }
-    let server = root().join("target/debug/tambour").display().to_string();
+    let server = repository_root().join("target/debug/tambour").display().to_string();
     let scripts: [(&str, &[&str]); 5] = [
         ("studio, types of the interface", &["run", "--silent", "types:check", "--", &server]),
         ("studio, type check", &["run", "--silent", "typecheck"]),
@@ -98,81 +101,81 @@ fn of_studio(steps: &mut Steps) -> Option<Command> {
     ];
     let mut built = true;
     for (name, arguments) in scripts {
-        built = steps.run(name, &mut studio::npm(arguments));
+        built = steps.run_step(name, &mut studio::npm_command(arguments));
     }
     built.then(|| {
-        let mut pages = studio::npm(&["run", "--silent", "browser"]);
+        let mut pages = studio::npm_command(&["run", "--silent", "browser"]);
         pages.env("TAMBOUR", &server);
         pages
     })
 }
 
 /// Tests published clients of other protocols with the server, in the versions of their lock file.
-fn clients(steps: &mut Steps) {
-    let folder = root().join("tests/clients");
+fn check_clients(steps: &mut TestSteps) {
+    let folder = repository_root().join("tests/clients");
     let mut set_up = Command::new("npm");
     set_up
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
         .current_dir(&folder);
     let run = |program: &std::path::Path, arguments: &[&str]| {
         let mut command = Command::new(program);
-        command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(root());
+        command.arg(folder.join(arguments[0])).args(&arguments[1..]).current_dir(repository_root());
         command
     };
     let (node, server) = (std::path::Path::new("node"), "target/debug/tambour");
-    if !steps.run("clients, set-up", &mut set_up) {
+    if !steps.run_step("clients, set-up", &mut set_up) {
         return;
     }
-    steps.run("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
-    let Some(python) = python(steps, &folder) else { return };
-    steps.run("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
-    steps.run("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
+    steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
+    let Some(python) = prepare_python(steps, &folder) else { return };
+    steps.run_step("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
+    steps.run_step("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
     let own = python.display().to_string();
-    steps.run(
+    steps.run_step(
         "clients, examples of the page",
         &mut run(node, &["snippets.mjs", server, "docs/clients.md", &own]),
     );
 }
 
 /// Creates a Python environment with the packages of the lock file in a folder of its own.
-fn python(steps: &mut Steps, folder: &std::path::Path) -> Option<std::path::PathBuf> {
-    let place = root().join("target/clients-python");
+fn prepare_python(steps: &mut TestSteps, folder: &std::path::Path) -> Option<std::path::PathBuf> {
+    let place = repository_root().join("target/clients-python");
     let python = place.join("bin/python");
     if !python.is_file() {
         let mut make = Command::new("python3");
         make.args(["-m", "venv"]).arg(&place);
-        if !steps.run("clients, a Python of their own", &mut make) {
+        if !steps.run_step("clients, a Python of their own", &mut make) {
             return None;
         }
     }
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-    install.arg(folder.join("requirements.txt")).current_dir(root());
-    steps.run("clients, set-up of Python", &mut install).then_some(python)
+    install.arg(folder.join("requirements.txt")).current_dir(repository_root());
+    steps.run_step("clients, set-up of Python", &mut install).then_some(python)
 }
 
 /// Runs each fuzz target briefly, if its tools are installed.
-fn fuzz(steps: &mut Steps) -> anyhow::Result<()> {
+fn run_fuzz_targets(steps: &mut TestSteps) -> anyhow::Result<()> {
     let mut ready = Command::new("cargo");
     ready.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !ready.status().is_ok_and(|status| status.success()) {
         println!("\n== fuzz targets: left out, they need a nightly toolchain and cargo-fuzz");
         return Ok(());
     }
-    let mut targets: Vec<_> = std::fs::read_dir(root().join("fuzz/fuzz_targets"))?
+    let mut targets: Vec<_> = std::fs::read_dir(repository_root().join("fuzz/fuzz_targets"))?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
     targets.sort();
     for target in targets {
         let name = target.file_stem().context("a fuzz target has a name")?.to_string_lossy().into_owned();
         // The first corpus receives new inputs, the second is only read.
-        let found = root().join("fuzz/target/corpus").join(&name);
+        let found = repository_root().join("fuzz/target/corpus").join(&name);
         std::fs::create_dir_all(&found)?;
         let mut command = Command::new("cargo");
         command.args(["+nightly", "fuzz", "run", &name]).arg(found).arg(format!("fuzz/corpus/{name}"));
-        command.arg("--").current_dir(root());
+        command.arg("--").current_dir(repository_root());
         command.args(["-seed=1", "-rss_limit_mb=2048", &format!("-max_total_time={FUZZ_SECONDS}")]);
-        steps.run(&format!("fuzz {name}"), &mut command);
+        steps.run_step(&format!("fuzz {name}"), &mut command);
     }
     Ok(())
 }

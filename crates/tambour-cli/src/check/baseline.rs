@@ -11,21 +11,21 @@ use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use tambour::{Finding, Severity};
 
-use super::{Checked, Part};
+use super::{CheckedText, TextPart};
 use crate::input;
-use crate::output::{visible, word};
+use crate::output::{severity_name, visible_char};
 
 /// Findings of an earlier report, and the changes seen so far.
 pub(super) struct Baseline {
-    known: BTreeMap<Text, HashMap<Fault, usize>>,
+    known_faults: BTreeMap<TextIdentity, HashMap<FaultKey, usize>>,
     /// Texts of the earlier report that this run has checked too.
-    seen: std::collections::BTreeSet<Text>,
-    new: Vec<Change>,
+    checked_texts: std::collections::BTreeSet<TextIdentity>,
+    new_changes: Vec<FindingChange>,
 }
 
 /// Identity of a text: its file and its part of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Text {
+struct TextIdentity {
     path: String,
     /// Line of a record that has no id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ struct Text {
 
 /// Key under which two findings of a text are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-struct Fault {
+struct FaultKey {
     rule: String,
     code: String,
     severity: Severity,
@@ -46,66 +46,70 @@ struct Fault {
 
 /// Surplus or lack of equal findings in one text.
 #[derive(Clone, Serialize)]
-pub(super) struct Change {
+pub(super) struct FindingChange {
     #[serde(flatten)]
-    text: Text,
+    text: TextIdentity,
     #[serde(flatten)]
-    fault: Fault,
+    fault: FaultKey,
     count: usize,
 }
 
 /// Result of the comparison.
 #[derive(Serialize)]
-pub(super) struct Comparison {
+pub(super) struct BaselineComparison {
     /// Number of new findings of severity error; they decide the exit code.
     pub(super) new_errors: usize,
     /// Findings that the earlier report lacks.
-    new: Vec<Change>,
+    new: Vec<FindingChange>,
     /// Findings that only the earlier report has.
-    gone: Vec<Change>,
+    gone: Vec<FindingChange>,
     /// Number of texts of the earlier report that this run did not check.
     not_checked: usize,
 }
 
 /// Fields of a `--format json` line that the comparison reads.
 #[derive(Deserialize)]
-struct Line {
+struct BaselineLine {
     #[serde(flatten)]
-    text: Text,
-    findings: Vec<Fault>,
+    text: TextIdentity,
+    findings: Vec<FaultKey>,
 }
 
 impl Baseline {
     /// Reads a report of `--format json`.
     pub(super) fn read(path: &Path) -> Result<Baseline> {
-        let bytes = input::read(Some(path))?;
-        let mut known: BTreeMap<Text, HashMap<Fault, usize>> = BTreeMap::new();
+        let bytes = input::read_text(Some(path))?;
+        let mut known_faults: BTreeMap<TextIdentity, HashMap<FaultKey, usize>> = BTreeMap::new();
         for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
-            if line.trim_ascii().is_empty() || is_end(line) {
+            if line.trim_ascii().is_empty() || is_end_line(line) {
                 continue;
             }
-            let Line { mut text, findings } = serde_json::from_slice(line).map_err(|error| {
+            let BaselineLine { mut text, findings } = serde_json::from_slice(line).map_err(|error| {
                 anyhow!("{}:{number}: no line of a report of `check --format json`: {error}", path.display())
             })?;
-            text.settle();
-            let faults = known.entry(text).or_default();
+            text.normalize();
+            let faults = known_faults.entry(text).or_default();
             for fault in findings {
                 *faults.entry(fault).or_default() += 1;
             }
         }
-        if known.is_empty() {
+        if known_faults.is_empty() {
             bail!("{}: the report has no text; `check --format json` writes one", path.display());
         }
-        Ok(Baseline { known, seen: std::collections::BTreeSet::new(), new: Vec::new() })
+        Ok(Baseline {
+            known_faults,
+            checked_texts: std::collections::BTreeSet::new(),
+            new_changes: Vec::new(),
+        })
     }
 
     /// Returns for each finding of a text whether it is new.
-    pub(super) fn compare(&mut self, checked: &Checked<'_>) -> Vec<bool> {
-        let text = Text::of(checked);
-        let mut new: BTreeMap<Fault, usize> = BTreeMap::new();
-        let mut faults = self.known.get_mut(&text);
+    pub(super) fn compare(&mut self, checked: &CheckedText<'_>) -> Vec<bool> {
+        let text = TextIdentity::from_checked(checked);
+        let mut new: BTreeMap<FaultKey, usize> = BTreeMap::new();
+        let mut faults = self.known_faults.get_mut(&text);
         let told = checked.verdict.findings.iter().map(|finding| {
-            let fault = Fault::of(finding);
+            let fault = FaultKey::from_finding(finding);
             match faults.as_mut().and_then(|faults| faults.get_mut(&fault)) {
                 Some(left @ 1..) => {
                     *left -= 1;
@@ -118,54 +122,65 @@ impl Baseline {
             }
         });
         let told = told.collect();
-        let new = new.into_iter().map(|(fault, count)| Change { text: text.clone(), fault, count });
-        self.new.extend(new);
-        self.seen.insert(text);
+        let new = new.into_iter().map(|(fault, count)| FindingChange { text: text.clone(), fault, count });
+        self.new_changes.extend(new);
+        self.checked_texts.insert(text);
         told
     }
 
     /// Finishes the comparison of all texts.
-    pub(super) fn comparison(self) -> Comparison {
-        let Baseline { known, seen, new } = self;
-        let not_checked = known.keys().filter(|text| !seen.contains(text)).count();
+    pub(super) fn into_comparison(self) -> BaselineComparison {
+        let Baseline { known_faults, checked_texts, new_changes } = self;
+        let not_checked = known_faults.keys().filter(|text| !checked_texts.contains(text)).count();
         let mut gone = Vec::new();
-        for (text, faults) in known {
-            let mut left: Vec<(Fault, usize)> = faults.into_iter().filter(|(_, count)| *count > 0).collect();
+        for (text, faults) in known_faults {
+            let mut left: Vec<(FaultKey, usize)> =
+                faults.into_iter().filter(|(_, count)| *count > 0).collect();
             left.sort();
-            gone.extend(left.into_iter().map(|(fault, count)| Change { text: text.clone(), fault, count }));
+            gone.extend(left.into_iter().map(|(fault, count)| FindingChange {
+                text: text.clone(),
+                fault,
+                count,
+            }));
         }
-        let errors = new.iter().filter(|change| change.fault.severity == Severity::Error);
-        Comparison { new_errors: errors.map(|change| change.count).sum(), new, gone, not_checked }
+        let errors = new_changes.iter().filter(|change| change.fault.severity == Severity::Error);
+        BaselineComparison {
+            new_errors: errors.map(|change| change.count).sum(),
+            new: new_changes,
+            gone,
+            not_checked,
+        }
     }
 }
 
 /// Returns whether a line is the last one of a report, which describes no text.
-fn is_end(line: &[u8]) -> bool {
+fn is_end_line(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct End {
+    struct BaselineEnd {
         #[serde(default)]
         summary: Option<serde::de::IgnoredAny>,
         #[serde(default)]
         baseline: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_slice::<End>(line).is_ok_and(|end| end.summary.is_some() || end.baseline.is_some())
+    serde_json::from_slice::<BaselineEnd>(line)
+        .is_ok_and(|end| end.summary.is_some() || end.baseline.is_some())
 }
 
-impl Text {
-    fn of(checked: &Checked<'_>) -> Text {
-        let mut text = Text { path: checked.path.to_owned(), record: None, id: None, example: None };
+impl TextIdentity {
+    fn from_checked(checked: &CheckedText<'_>) -> TextIdentity {
+        let mut text = TextIdentity { path: checked.path.to_owned(), record: None, id: None, example: None };
         match &checked.part {
-            Part::Whole => {}
-            Part::Record { line, id } => (text.record, text.id) = (Some(*line), id.clone()),
-            Part::Example { number, .. } => text.example = Some(*number),
+            TextPart::Document => {}
+            TextPart::Record { line, id } => (text.record, text.id) = (Some(*line), id.clone()),
+            TextPart::Example { number, .. } => text.example = Some(*number),
         }
-        text.settle();
+        text.normalize();
         text
     }
 
     /// Drops details that may differ between two runs over the same text.
-    fn settle(&mut self) {
+    fn normalize(&mut self) {
         while let Some(rest) = self.path.strip_prefix("./") {
             self.path = rest.to_owned();
         }
@@ -175,9 +190,9 @@ impl Text {
     }
 }
 
-impl Fault {
-    fn of(finding: &Finding) -> Fault {
-        Fault {
+impl FaultKey {
+    fn from_finding(finding: &Finding) -> FaultKey {
+        FaultKey {
             rule: finding.rule.clone().into_owned(),
             code: finding.code.clone().into_owned(),
             severity: finding.severity,
@@ -185,9 +200,9 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for FindingChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { text: Text { path, record, id, example }, fault, count } = self;
+        let FindingChange { text: TextIdentity { path, record, id, example }, fault, count } = self;
         let mut name = path.clone();
         if let Some(line) = record {
             name += &format!(" (record {line})");
@@ -198,32 +213,32 @@ impl fmt::Display for Change {
         if let Some(number) = example {
             name += &format!(" (example {number})");
         }
-        let name: String = name.chars().map(visible).collect();
-        write!(f, "{name}: {}: {} {}", word(fault.severity), fault.rule, fault.code)?;
+        let name: String = name.chars().map(visible_char).collect();
+        write!(f, "{name}: {}: {} {}", severity_name(fault.severity), fault.rule, fault.code)?;
         if *count > 1 { write!(f, ", {count} times") } else { Ok(()) }
     }
 }
 
 /// Most changes of each kind that the printed comparison lists.
-const SHOWN: usize = 50;
+const MAX_SHOWN_CHANGES: usize = 50;
 
-impl Comparison {
+impl BaselineComparison {
     /// Formats the comparison for people.
-    pub(super) fn lines(&self) -> String {
+    pub(super) fn format(&self) -> String {
         let mut out = String::new();
         for (kind, changes) in [("new", &self.new), ("gone", &self.gone)] {
-            for change in changes.iter().take(SHOWN) {
+            for change in changes.iter().take(MAX_SHOWN_CHANGES) {
                 out += &format!("{kind}: {change}\n");
             }
-            if changes.len() > SHOWN {
-                out += &format!("{kind}: {} more\n", changes.len() - SHOWN);
+            if changes.len() > MAX_SHOWN_CHANGES {
+                out += &format!("{kind}: {} more\n", changes.len() - MAX_SHOWN_CHANGES);
             }
         }
-        let sum = |changes: &[Change]| changes.iter().map(|change| change.count).sum::<usize>();
+        let sum = |changes: &[FindingChange]| changes.iter().map(|change| change.count).sum::<usize>();
         let (new, gone) = (sum(&self.new), sum(&self.gone));
         out += &format!("compared with the baseline: {new} new (errors: {}), {gone} gone", self.new_errors);
         if self.not_checked > 0 {
-            let texts = tambour::texts::counted(self.not_checked, "text");
+            let texts = tambour::texts::format_count(self.not_checked, "text");
             out += &format!("; {texts} of the baseline not checked now");
         }
         out + "\n"

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use tambour::Finding;
 
-use crate::output::visible;
+use crate::output::visible_char;
 
 /// Most characters shown before a finding on its line, and from its start on.
-const BEFORE: usize = 60;
-const AFTER: usize = 80;
+const CHARS_BEFORE: usize = 60;
+const CHARS_AFTER: usize = 80;
 
 /// Lines shown for a finding: the one before, its own and the one after, shortened when long.
 pub(super) struct Excerpt {
     name: String,
     text: String,
     /// Number of the first line shown, from 0.
-    first: usize,
+    first_line: usize,
     /// Line and column of the finding, from 0.
     place: (usize, usize),
     /// Span of the finding in `text`.
@@ -40,20 +40,20 @@ impl Excerpt {
             push_line(&mut shown, &text[from..before]);
             lines_before = 1;
         }
-        let head = last(&text[line_start..start], BEFORE + 1);
-        let head: Vec<char> = head.chars().rev().take(BEFORE + 1).collect();
-        if head.len() > BEFORE {
+        let head = decode_end(&text[line_start..start], CHARS_BEFORE + 1);
+        let head: Vec<char> = head.chars().rev().take(CHARS_BEFORE + 1).collect();
+        if head.len() > CHARS_BEFORE {
             shown.push('…');
         }
-        shown.extend(head.iter().take(BEFORE).rev().copied().map(visible));
+        shown.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
         let label = shown.len();
-        let marked = first(&text[start..end], AFTER + 1);
-        let rest = first(&text[end..line_end], AFTER + 1);
-        shown.extend(marked.chars().take(AFTER).map(visible));
+        let marked = decode_start(&text[start..end], CHARS_AFTER + 1);
+        let rest = decode_start(&text[end..line_end], CHARS_AFTER + 1);
+        shown.extend(marked.chars().take(CHARS_AFTER).map(visible_char));
         let label_end = shown.len();
-        let room = AFTER.saturating_sub(marked.chars().count());
-        shown.extend(rest.chars().take(room).map(visible));
-        if marked.chars().count() + rest.chars().count() > AFTER {
+        let room = CHARS_AFTER.saturating_sub(marked.chars().count());
+        shown.extend(rest.chars().take(room).map(visible_char));
+        if marked.chars().count() + rest.chars().count() > CHARS_AFTER {
             shown.push('…');
         }
         shown.push('\n');
@@ -66,7 +66,7 @@ impl Excerpt {
         Excerpt {
             name: name.to_owned(),
             text: shown,
-            first: line.saturating_sub(lines_before),
+            first_line: line.saturating_sub(lines_before),
             place: (line, finding.column.saturating_sub(1) as usize),
             span: (label, label_end - label).into(),
         }
@@ -79,9 +79,9 @@ impl Excerpt {
 }
 
 fn push_line(shown: &mut String, line: &[u8]) {
-    let line = first(line.strip_suffix(b"\r").unwrap_or(line), BEFORE + AFTER + 1);
+    let line = decode_start(line.strip_suffix(b"\r").unwrap_or(line), CHARS_BEFORE + CHARS_AFTER + 1);
     let mut chars = line.chars();
-    shown.extend(chars.by_ref().take(BEFORE + AFTER).map(visible));
+    shown.extend(chars.by_ref().take(CHARS_BEFORE + CHARS_AFTER).map(visible_char));
     if chars.next().is_some() {
         shown.push('…');
     }
@@ -89,18 +89,19 @@ fn push_line(shown: &mut String, line: &[u8]) {
 }
 
 /// Bytes of the longest character.
-const LONGEST: usize = 4;
+const MAX_CHAR_BYTES: usize = 4;
 
 /// Decodes the first characters of a text: at least `count`, if it has so many.
-fn first(text: &[u8], count: usize) -> Cow<'_, str> {
+fn decode_start(text: &[u8], count: usize) -> Cow<'_, str> {
     // One character more, since the cut may fall within a character.
-    String::from_utf8_lossy(&text[..text.len().min(LONGEST * (count + 1))])
+    String::from_utf8_lossy(&text[..text.len().min(MAX_CHAR_BYTES * (count + 1))])
 }
 
 /// Decodes the last characters of a text: at least `count`, if it has so many.
-fn last(text: &[u8], count: usize) -> Cow<'_, str> {
-    let cut = text.len().saturating_sub(LONGEST * (count + 1));
-    let within = text[cut..].iter().take(LONGEST - 1).take_while(|byte| cut > 0 && **byte & 0xC0 == 0x80);
+fn decode_end(text: &[u8], count: usize) -> Cow<'_, str> {
+    let cut = text.len().saturating_sub(MAX_CHAR_BYTES * (count + 1));
+    let within =
+        text[cut..].iter().take(MAX_CHAR_BYTES - 1).take_while(|byte| cut > 0 && **byte & 0xC0 == 0x80);
     String::from_utf8_lossy(&text[cut + within.count()..])
 }
 
@@ -124,7 +125,7 @@ impl SourceCode for Excerpt {
                 self.name.clone(),
                 bytes,
                 (0, bytes.len()).into(),
-                self.first,
+                self.first_line,
                 0,
                 lines,
             )

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::input::STDIN;
 
 /// File to be checked.
-pub(super) struct File {
+pub(super) struct InputFile {
     pub(super) path: PathBuf,
     /// Size in bytes, for the progress bar.
     pub(super) size: u64,
@@ -14,30 +14,35 @@ pub(super) struct File {
 
 /// Finds the files behind `paths`. Directories are searched in order of names for files with `endings`; hidden
 /// files and links to directories are skipped. Paths that cannot be read are returned with the reason.
-pub(super) fn find(paths: &[PathBuf], endings: &[&str]) -> (Vec<File>, Vec<(String, String)>) {
+pub(super) fn find_files(paths: &[PathBuf], endings: &[&str]) -> (Vec<InputFile>, Vec<(String, String)>) {
     let (mut files, mut missing) = (Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new(STDIN) {
-            files.push(File { path: path.clone(), size: 0 });
+            files.push(InputFile { path: path.clone(), size: 0 });
             continue;
         }
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
                 let before = files.len();
-                walk(path, endings, &mut files, &mut missing);
+                walk_directory(path, endings, &mut files, &mut missing);
                 if files.len() == before {
                     let message = format!("no files that end in {}", endings.join(", "));
                     missing.push((path.display().to_string(), message));
                 }
             }
-            Ok(meta) => files.push(File { path: path.clone(), size: meta.len() }),
+            Ok(meta) => files.push(InputFile { path: path.clone(), size: meta.len() }),
             Err(error) => missing.push((path.display().to_string(), error.to_string())),
         }
     }
     (files, missing)
 }
 
-fn walk(directory: &Path, endings: &[&str], files: &mut Vec<File>, missing: &mut Vec<(String, String)>) {
+fn walk_directory(
+    directory: &Path,
+    endings: &[&str],
+    files: &mut Vec<InputFile>,
+    missing: &mut Vec<(String, String)>,
+) {
     let entries = match fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
         Ok(entries) => entries,
         Err(error) => return missing.push((directory.display().to_string(), error.to_string())),
@@ -50,12 +55,12 @@ fn walk(directory: &Path, endings: &[&str], files: &mut Vec<File>, missing: &mut
     entries.sort_by(|(a, _), (b, _)| a.cmp(b));
     for (path, kind) in entries {
         if kind.is_ok_and(|kind| kind.is_dir()) {
-            walk(&path, endings, files, missing);
+            walk_directory(&path, endings, files, missing);
         } else if has_ending(&path, endings)
             && let Ok(meta) = fs::metadata(&path)
             && meta.is_file()
         {
-            files.push(File { path, size: meta.len() });
+            files.push(InputFile { path, size: meta.len() });
         }
     }
 }

@@ -5,16 +5,16 @@ use std::io::{self, Write};
 use serde::Serialize;
 use tambour::Finding;
 
-use super::baseline::Comparison;
-use super::summary::Row;
-use super::{Checked, Count, End, Part, Report};
+use super::baseline::BaselineComparison;
+use super::summary::RuleSummaryRow;
+use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter, TextPart};
 
 /// Report format `json`.
-pub(super) struct Json;
+pub(super) struct JsonReport;
 
 /// Report line of a text.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonReportLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,12 +28,12 @@ struct Line<'a> {
     /// Code of the finding that decided the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_error: Option<&'a str>,
-    findings: Vec<Shown<'a>>,
+    findings: Vec<JsonReportFinding<'a>>,
 }
 
 /// Finding with its baseline state, `new` or `unchanged`.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct JsonReportFinding<'a> {
     #[serde(flatten)]
     finding: &'a Finding,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,28 +42,28 @@ struct Shown<'a> {
 
 /// Last line of a report.
 #[derive(Serialize)]
-struct Last<'a> {
+struct JsonReportEnd<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<Counts<'a>>,
+    summary: Option<JsonReportCounts<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<&'a Comparison>,
+    baseline: Option<&'a BaselineComparison>,
 }
 
 #[derive(Serialize)]
-struct Counts<'a> {
+struct JsonReportCounts<'a> {
     texts: usize,
     failed: usize,
     unreadable: usize,
     errors: usize,
     warnings: usize,
     infos: usize,
-    rules: Vec<Row<'a>>,
+    rules: Vec<RuleSummaryRow<'a>>,
 }
 
-impl<'a> Line<'a> {
-    fn of(checked: &'a Checked<'_>) -> Line<'a> {
-        let Checked { part, verdict, .. } = checked;
-        let mut line = Line {
+impl<'a> JsonReportLine<'a> {
+    fn from_checked(checked: &'a CheckedText<'_>) -> JsonReportLine<'a> {
+        let CheckedText { part, verdict, .. } = checked;
+        let mut line = JsonReportLine {
             path: None,
             record: None,
             id: None,
@@ -75,36 +75,42 @@ impl<'a> Line<'a> {
                 .findings
                 .iter()
                 .enumerate()
-                .map(|(index, finding)| Shown { finding, baseline_state: checked.state(index) })
+                .map(|(index, finding)| JsonReportFinding {
+                    finding,
+                    baseline_state: checked.baseline_state(index),
+                })
                 .collect(),
         };
         match part {
-            Part::Whole => {}
-            Part::Record { line: record, id } => {
+            TextPart::Document => {}
+            TextPart::Record { line: record, id } => {
                 line.record = Some(*record);
                 line.id = id.as_deref();
             }
-            Part::Example { number, .. } => line.example = Some(*number),
+            TextPart::Example { number, .. } => line.example = Some(*number),
         }
         line
     }
 }
 
-impl Report for Json {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        let mut text = serde_json::to_string(&Line { path: Some(checked.path), ..Line::of(checked) })?;
+impl ReportWriter for JsonReport {
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
+        let mut text = serde_json::to_string(&JsonReportLine {
+            path: Some(checked.path),
+            ..JsonReportLine::from_checked(checked)
+        })?;
         text.push('\n');
         io::stdout().write_all(text.as_bytes())
     }
 
-    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
+    fn write_unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()> {
+    fn write_end(self: Box<Self>, count: &CheckTotals, end: &ReportEnding) -> io::Result<()> {
         let mut stdout = io::stdout();
-        let Count { texts, failed, unreadable, errors, warnings, infos, .. } = *count;
-        let summary = end.summary.as_ref().map(|summary| Counts {
+        let CheckTotals { texts, failed, unreadable, errors, warnings, infos, .. } = *count;
+        let summary = end.summary.as_ref().map(|summary| JsonReportCounts {
             texts,
             failed,
             unreadable,
@@ -113,7 +119,7 @@ impl Report for Json {
             infos,
             rules: summary.rows(),
         });
-        let last = Last { summary, baseline: end.comparison.as_ref() };
+        let last = JsonReportEnd { summary, baseline: end.comparison.as_ref() };
         if last.summary.is_some() || last.baseline.is_some() {
             writeln!(stdout, "{}", serde_json::to_string(&last)?)?;
         }
@@ -123,20 +129,20 @@ impl Report for Json {
 
 /// Collects the report lines as JSON values.
 #[cfg(feature = "mcp")]
-pub(super) struct Collected(pub(super) std::rc::Rc<std::cell::RefCell<Vec<serde_json::Value>>>);
+pub(super) struct JsonReportCollector(pub(super) std::rc::Rc<std::cell::RefCell<Vec<serde_json::Value>>>);
 
 #[cfg(feature = "mcp")]
-impl Report for Collected {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        self.0.borrow_mut().push(serde_json::to_value(Line::of(checked))?);
+impl ReportWriter for JsonReportCollector {
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
+        self.0.borrow_mut().push(serde_json::to_value(JsonReportLine::from_checked(checked))?);
         Ok(())
     }
 
-    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
+    fn write_unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _count: &Count, _end: &End) -> io::Result<()> {
+    fn write_end(self: Box<Self>, _count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
         Ok(())
     }
 }

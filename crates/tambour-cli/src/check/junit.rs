@@ -5,17 +5,17 @@ use std::io::{self, Write};
 
 use tambour::Severity;
 
-use super::{Checked, Count, End, Part, Report};
+use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter, TextPart};
 use crate::output;
 
 /// Report format `junit`; the document is written at the end.
 #[derive(Default)]
-pub(super) struct Junit {
-    suites: Vec<Suite>,
+pub(super) struct JunitReport {
+    suites: Vec<JunitSuite>,
 }
 
 #[derive(Default)]
-struct Suite {
+struct JunitSuite {
     name: String,
     tests: usize,
     failures: usize,
@@ -23,41 +23,44 @@ struct Suite {
     cases: String,
 }
 
-impl Junit {
-    fn suite(&mut self, path: &str) -> &mut Suite {
+impl JunitReport {
+    fn suite_for(&mut self, path: &str) -> &mut JunitSuite {
         if self.suites.last().is_none_or(|suite| suite.name != path) {
-            self.suites.push(Suite { name: path.to_owned(), ..Suite::default() });
+            self.suites.push(JunitSuite { name: path.to_owned(), ..JunitSuite::default() });
         }
         self.suites.last_mut().expect("one was just pushed")
     }
 }
 
-impl Report for Junit {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        let suite = self.suite(checked.path);
+impl ReportWriter for JunitReport {
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
+        let suite = self.suite_for(checked.path);
         suite.tests += 1;
         let verdict = &checked.verdict;
         let name = match &checked.part {
-            Part::Whole => checked.name(),
+            TextPart::Document => checked.display_name(),
             part => part.to_string(),
         };
         let _ = write!(
             suite.cases,
             "    <testcase classname=\"{}\" name=\"{}\"",
-            escape(verdict.contract),
-            escape(&name)
+            escape_xml(verdict.contract),
+            escape_xml(&name)
         );
-        let listed: String =
-            verdict.findings.iter().map(|finding| output::line(&checked.name(), finding) + "\n").collect();
-        let listed = escape(&listed);
-        match checked.deciding().find(|finding| finding.severity == Severity::Error) {
+        let listed: String = verdict
+            .findings
+            .iter()
+            .map(|finding| output::finding_line(&checked.display_name(), finding) + "\n")
+            .collect();
+        let listed = escape_xml(&listed);
+        match checked.deciding_findings().find(|finding| finding.severity == Severity::Error) {
             Some(first) => {
                 suite.failures += 1;
                 let _ = write!(
                     suite.cases,
                     ">\n      <failure type=\"{}\" message=\"{}\">{listed}</failure>\n    </testcase>\n",
-                    escape(&first.code),
-                    escape(&format!("{}: {}", first.rule, first.message)),
+                    escape_xml(&first.code),
+                    escape_xml(&format!("{}: {}", first.rule, first.message)),
                 );
             }
             None if listed.is_empty() => suite.cases.push_str("/>\n"),
@@ -68,22 +71,22 @@ impl Report for Junit {
         Ok(())
     }
 
-    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
-        let suite = self.suite(path);
+    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
+        let suite = self.suite_for(path);
         suite.tests += 1;
         suite.errors += 1;
         let _ = writeln!(
             suite.cases,
             "    <testcase classname=\"input\" name=\"{}\">\n      <error type=\"unreadable\" message=\"{}\"/>\n    \
              </testcase>",
-            escape(&record.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))),
-            escape(message),
+            escape_xml(&record.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))),
+            escape_xml(message),
         );
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _count: &Count, _end: &End) -> io::Result<()> {
-        let sum = |count: fn(&Suite) -> usize| self.suites.iter().map(count).sum::<usize>();
+    fn write_end(self: Box<Self>, _count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let sum = |count: fn(&JunitSuite) -> usize| self.suites.iter().map(count).sum::<usize>();
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let _ = writeln!(
             out,
@@ -92,12 +95,12 @@ impl Report for Junit {
             sum(|suite| suite.failures),
             sum(|suite| suite.errors),
         );
-        for Suite { name, tests, failures, errors, cases } in &self.suites {
+        for JunitSuite { name, tests, failures, errors, cases } in &self.suites {
             let _ = writeln!(
                 out,
                 "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">\n\
                  {cases}  </testsuite>",
-                escape(name),
+                escape_xml(name),
             );
         }
         out.push_str("</testsuites>\n");
@@ -108,7 +111,7 @@ impl Report for Junit {
 }
 
 /// Escapes text for XML 1.0; characters that XML forbids are replaced.
-pub(crate) fn escape(text: &str) -> String {
+pub(crate) fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -25,18 +25,18 @@ use tambour::verdict::{Contract, Verdict};
 use tambour::{Finding, Profile, Severity};
 
 use crate::args::{self, OptionArgs, StructureArgs};
-use crate::{Outcome, input, output};
-use baseline::{Baseline, Comparison};
-pub(crate) use junit::escape;
-use summary::Summary;
+use crate::{CommandOutcome, input, output};
+use baseline::{Baseline, BaselineComparison};
+pub(crate) use junit::escape_xml;
+use summary::RuleSummary;
 
 /// Check replies, transcripts of streams, records or Markdown examples against a contract
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  printf 'It is 4.' | tambour check --contract plain -\n\n\
     Exit code 1: a finding of severity error, or no example (--examples). 2: no `--contract`, and replies of several kinds.")]
-pub(crate) struct Args {
+pub(crate) struct CheckCommand {
     /// Dialect of the replies, or `events` for transcripts of a stream; detected if absent, and the same for all texts
-    #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contracts()))]
+    #[arg(long, value_name = "CONTRACT", value_parser = PossibleValuesParser::new(args::contract_values()))]
     contract: Option<String>,
     /// Severity of findings
     #[arg(long, value_enum, default_value_t = Strictness::Strict)]
@@ -58,8 +58,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "field")]
     contract_field: Option<String>,
     /// Format of the report
-    #[arg(long, value_enum, default_value_t = Format::Pretty)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Pretty)]
+    format: ReportFormat,
     /// Add counts of broken rules over all texts: on standard error, or as a last line of `--format json`
     #[arg(long)]
     summary: bool,
@@ -95,7 +95,7 @@ impl From<Strictness> for Profile {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// For people: findings point into the text
     Pretty,
     /// One JSON object a line for each text
@@ -107,23 +107,23 @@ enum Format {
 }
 
 /// Checked text with its verdict.
-struct Checked<'a> {
+struct CheckedText<'a> {
     /// Path of the file.
     path: &'a str,
-    part: Part,
+    part: TextPart,
     /// Text as received; the places of findings refer to it.
     text: &'a [u8],
     verdict: Verdict,
     /// True if the contract was detected because none was given.
-    found: bool,
+    is_detected: bool,
     /// True if each finding is new; empty without a baseline.
-    new: Vec<bool>,
+    is_new: Vec<bool>,
 }
 
 /// Part of a file that a text covers.
-enum Part {
+enum TextPart {
     /// Whole file.
-    Whole,
+    Document,
     /// Record on a line, with its `id`.
     Record { line: u64, id: Option<String> },
     /// Fenced block, with its number and line.
@@ -131,27 +131,27 @@ enum Part {
 }
 
 /// Writer of results in one format.
-trait Report {
+trait ReportWriter {
     /// Reports a checked text.
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()>;
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()>;
 
     /// Reports a file, or the record on a line of it, that could not be read.
-    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
+    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
 
     /// Writes the end of the report.
-    fn finish(self: Box<Self>, count: &Count, end: &End) -> io::Result<()>;
+    fn write_end(self: Box<Self>, count: &CheckTotals, end: &ReportEnding) -> io::Result<()>;
 }
 
 /// Optional parts at the end of a report.
 #[derive(Default)]
-struct End {
-    summary: Option<Summary>,
-    comparison: Option<Comparison>,
+struct ReportEnding {
+    summary: Option<RuleSummary>,
+    comparison: Option<BaselineComparison>,
 }
 
 /// Totals of a run.
 #[derive(Default)]
-struct Count {
+struct CheckTotals {
     texts: usize,
     failed: usize,
     errors: usize,
@@ -162,9 +162,9 @@ struct Count {
     kinds: BTreeMap<&'static str, usize>,
 }
 
-impl Count {
+impl CheckTotals {
     /// Returns a complaint when texts of several kinds were detected.
-    fn mixed(&self) -> Option<String> {
+    fn mixed_kinds_message(&self) -> Option<String> {
         if self.kinds.len() < 2 {
             return None;
         }
@@ -176,95 +176,97 @@ impl Count {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let named = args.structure.dialect(args.contract.as_deref(), "--contract")?;
-    let plan = texts::Plan {
-        contract: Contract::named(named.unwrap_or(dialect::AUTO))?,
-        named: named.is_some(),
-        options: args.options.structured(args.profile.into(), args.structure.structure.as_deref())?,
+    let plan = texts::CheckPlan {
+        contract: Contract::from_name(named.unwrap_or(dialect::AUTO))?,
+        is_named: named.is_some(),
+        options: args
+            .options
+            .options_with_structure(args.profile.into(), args.structure.structure.as_deref())?,
         examples: args.examples,
         field: args.field.as_deref(),
         contract_field: args.contract_field.as_deref(),
     };
-    let (files, missing) = files::find(&args.paths, plan.file_types());
-    let mut run = Run::new(report(args.format), progress(&files, &plan));
-    run.summary = args.summary.then(Summary::default);
+    let (files, missing) = files::find_files(&args.paths, plan.file_endings());
+    let mut run = CheckRun::new(report_writer(args.format), progress_bar(&files, &plan));
+    run.summary = args.summary.then(RuleSummary::default);
     run.baseline = baseline;
     for (path, message) in &missing {
-        run.unreadable(path, message)?;
+        run.report_unreadable_file(path, message)?;
     }
     for file in &files {
-        plan.check(file, &mut run)?;
+        plan.check_file(file, &mut run)?;
     }
     run.progress.finish_and_clear();
-    let Run { report, count, summary, baseline, .. } = run;
-    let end = End { summary, comparison: baseline.map(Baseline::comparison) };
-    report.finish(&count, &end)?;
-    if !matches!(args.format, Format::Json) {
+    let CheckRun { report, count, summary, baseline, .. } = run;
+    let end = ReportEnding { summary, comparison: baseline.map(Baseline::into_comparison) };
+    report.write_end(&count, &end)?;
+    if !matches!(args.format, ReportFormat::Json) {
         end.print();
     }
     let empty = args.examples && count.texts == 0 && count.unreadable == 0;
     if empty {
         let of = named.map(|name| format!(" of `{name}`")).unwrap_or_default();
-        output::complain(&format!(
+        output::print_error(&format!(
             "no example{of} found in {} {}",
             files.len(),
             if files.len() == 1 { "file" } else { "files" }
         ));
     }
-    let mixed = count.mixed();
+    let mixed = count.mixed_kinds_message();
     if let Some(message) = &mixed {
-        output::complain(message);
+        output::print_error(message);
     } else if let Some(kind) = count.kinds.keys().next() {
         // Text of any kind passes as `plain`, so the detected kind is named.
-        output::complain(&format!("checked as `{kind}`, since no --contract says what it should be"));
+        output::print_error(&format!("checked as `{kind}`, since no --contract says what it should be"));
     }
     let errors = end.comparison.map_or(count.errors, |comparison| comparison.new_errors);
     Ok(match count {
-        _ if mixed.is_some() => Outcome::Unclear,
-        Count { unreadable: 1.., .. } => Outcome::Unclear,
-        _ if errors > 0 => Outcome::Refused,
-        _ if empty && !args.allow_empty => Outcome::Refused,
-        _ => Outcome::Fine,
+        _ if mixed.is_some() => CommandOutcome::UsageError,
+        CheckTotals { unreadable: 1.., .. } => CommandOutcome::UsageError,
+        _ if errors > 0 => CommandOutcome::Refused,
+        _ if empty && !args.allow_empty => CommandOutcome::Refused,
+        _ => CommandOutcome::Success,
     })
 }
 
 /// Checks a text against a contract (`None`: the detected kind), or the examples of a Markdown text. Each result
 /// is a line of `--format json` without a path.
 #[cfg(feature = "mcp")]
-pub(crate) fn text(
+pub(crate) fn check_text(
     text: &str,
     contract: Option<&str>,
     options: tambour::Options,
     examples: bool,
 ) -> Result<Vec<serde_json::Value>> {
-    let plan = texts::Plan {
-        contract: Contract::named(contract.unwrap_or(dialect::AUTO))?,
-        named: contract.is_some(),
+    let plan = texts::CheckPlan {
+        contract: Contract::from_name(contract.unwrap_or(dialect::AUTO))?,
+        is_named: contract.is_some(),
         options,
         examples,
         field: None,
         contract_field: None,
     };
     let verdicts = std::rc::Rc::default();
-    let report = Box::new(json::Collected(std::rc::Rc::clone(&verdicts)));
-    let mut run = Run::new(report, ProgressBar::hidden());
-    plan.text(input::STDIN, text.as_bytes(), &mut run)?;
+    let report = Box::new(json::JsonReportCollector(std::rc::Rc::clone(&verdicts)));
+    let mut run = CheckRun::new(report, ProgressBar::hidden());
+    plan.check_text(input::STDIN, text.as_bytes(), &mut run)?;
     Ok(verdicts.take())
 }
 
-fn report(format: Format) -> Box<dyn Report> {
+fn report_writer(format: ReportFormat) -> Box<dyn ReportWriter> {
     match format {
-        Format::Pretty => Box::new(pretty::Pretty::new()),
-        Format::Json => Box::new(json::Json),
-        Format::Sarif => Box::new(sarif::Sarif::default()),
-        Format::Junit => Box::new(junit::Junit::default()),
+        ReportFormat::Pretty => Box::new(pretty::PrettyReport::new()),
+        ReportFormat::Json => Box::new(json::JsonReport),
+        ReportFormat::Sarif => Box::new(sarif::SarifReport::default()),
+        ReportFormat::Junit => Box::new(junit::JunitReport::default()),
     }
 }
 
 /// Progress bar for long work; hidden unless standard error is a terminal.
-fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
+fn progress_bar(files: &[files::InputFile], plan: &texts::CheckPlan<'_>) -> ProgressBar {
     if (files.len() < 2 && plan.field.is_none()) || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -277,22 +279,22 @@ fn progress(files: &[files::File], plan: &texts::Plan<'_>) -> ProgressBar {
 }
 
 /// Check under way; receives each text.
-struct Run {
-    report: Box<dyn Report>,
-    count: Count,
-    summary: Option<Summary>,
+struct CheckRun {
+    report: Box<dyn ReportWriter>,
+    count: CheckTotals,
+    summary: Option<RuleSummary>,
     baseline: Option<Baseline>,
     progress: ProgressBar,
 }
 
-impl Run {
-    fn new(report: Box<dyn Report>, progress: ProgressBar) -> Run {
-        Run { report, count: Count::default(), summary: None, baseline: None, progress }
+impl CheckRun {
+    fn new(report: Box<dyn ReportWriter>, progress: ProgressBar) -> CheckRun {
+        CheckRun { report, count: CheckTotals::default(), summary: None, baseline: None, progress }
     }
 
-    fn checked(&mut self, mut checked: Checked<'_>) -> io::Result<()> {
+    fn report_text(&mut self, mut checked: CheckedText<'_>) -> io::Result<()> {
         if let Some(baseline) = &mut self.baseline {
-            checked.new = baseline.compare(&checked);
+            checked.is_new = baseline.compare(&checked);
         }
         if let Some(summary) = &mut self.summary {
             summary.add(&checked.verdict);
@@ -300,7 +302,7 @@ impl Run {
         let count = &mut self.count;
         count.texts += 1;
         count.failed += usize::from(!checked.verdict.passed());
-        if checked.found {
+        if checked.is_detected {
             *count.kinds.entry(checked.verdict.contract).or_default() += 1;
         }
         for finding in &checked.verdict.findings {
@@ -311,69 +313,69 @@ impl Run {
             }
         }
         let report = &mut self.report;
-        self.progress.suspend(|| report.checked(&checked))
+        self.progress.suspend(|| report.write_text(&checked))
     }
 
-    fn unreadable(&mut self, path: &str, message: &str) -> io::Result<()> {
+    fn report_unreadable_file(&mut self, path: &str, message: &str) -> io::Result<()> {
         self.count.unreadable += 1;
         let report = &mut self.report;
         self.progress.suspend(|| {
-            output::complain(&format!("{path}: {message}"));
-            report.unreadable(path, None, message)
+            output::print_error(&format!("{path}: {message}"));
+            report.write_unreadable(path, None, message)
         })
     }
 
     /// Reports a record that cannot be checked.
-    fn unreadable_record(&mut self, path: &str, line: u64, message: &str) -> io::Result<()> {
+    fn report_unreadable_record(&mut self, path: &str, line: u64, message: &str) -> io::Result<()> {
         self.count.unreadable += 1;
-        self.report.unreadable(path, Some(line), message)
+        self.report.write_unreadable(path, Some(line), message)
     }
 
     /// Prints a message about a file on standard error.
-    fn tell(&self, path: &str, message: &str) {
-        self.progress.suspend(|| output::complain(&format!("{path}: {message}")));
+    fn print_message(&self, path: &str, message: &str) {
+        self.progress.suspend(|| output::print_error(&format!("{path}: {message}")));
     }
 }
 
-impl End {
+impl ReportEnding {
     /// Prints it for people.
     fn print(&self) {
-        let summary = self.summary.as_ref().map(Summary::lines).unwrap_or_default();
-        let comparison = self.comparison.as_ref().map(Comparison::lines).unwrap_or_default();
-        output::note(&(summary + &comparison));
+        let summary = self.summary.as_ref().map(RuleSummary::format).unwrap_or_default();
+        let comparison = self.comparison.as_ref().map(BaselineComparison::format).unwrap_or_default();
+        output::print_note(&(summary + &comparison));
     }
 }
 
-impl Checked<'_> {
+impl CheckedText<'_> {
     /// Findings that decide the outcome: the new ones with a baseline, else all.
-    fn deciding(&self) -> impl Iterator<Item = &Finding> {
-        let is_new = |index: usize| self.new.get(index).copied().unwrap_or(true);
+    fn deciding_findings(&self) -> impl Iterator<Item = &Finding> {
+        let is_new = |index: usize| self.is_new.get(index).copied().unwrap_or(true);
         let findings = self.verdict.findings.iter().enumerate();
         findings.filter(move |(index, _)| is_new(*index)).map(|(_, finding)| finding)
     }
 
     /// Baseline state of a finding, if there is a baseline.
-    fn state(&self, index: usize) -> Option<&'static str> {
-        self.new.get(index).map(|new| if *new { "new" } else { "unchanged" })
+    fn baseline_state(&self, index: usize) -> Option<&'static str> {
+        self.is_new.get(index).map(|new| if *new { "new" } else { "unchanged" })
     }
 
     /// Name of the text in messages.
-    fn name(&self) -> String {
-        let path = input::name_of(Some(Path::new(self.path)));
+    fn display_name(&self) -> String {
+        let path = input::display_name(Some(Path::new(self.path)));
         match &self.part {
-            Part::Whole => path,
+            TextPart::Document => path,
             part => format!("{path} ({part})"),
         }
     }
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for TextPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Part::Whole => f.write_str("whole file"),
-            Part::Record { line, id: None } => write!(f, "record {line}"),
-            Part::Record { line, id: Some(id) } => write!(f, "record {line}, {id}"),
-            Part::Example { number, line } => write!(f, "example {number}, line {line}"),
+            TextPart::Document => f.write_str("whole file"),
+            TextPart::Record { line, id: None } => write!(f, "record {line}"),
+            TextPart::Record { line, id: Some(id) } => write!(f, "record {line}, {id}"),
+            TextPart::Example { number, line } => write!(f, "example {number}, line {line}"),
         }
     }
 }

@@ -7,46 +7,48 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use tambour::{Finding, Severity};
 
 use super::excerpt::Excerpt;
-use super::{Checked, Count, End, Report};
-use crate::output::{self, visible};
+use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter};
+use crate::output::{self, visible_char};
 
 /// Report format `pretty`.
-pub(super) struct Pretty {
+pub(super) struct PrettyReport {
     handler: GraphicalReportHandler,
 }
 
-impl Pretty {
-    pub(super) fn new() -> Pretty {
-        let theme = if output::coloured(&io::stdout()) {
+impl PrettyReport {
+    pub(super) fn new() -> PrettyReport {
+        let theme = if output::is_coloured(&io::stdout()) {
             GraphicalTheme::unicode()
         } else {
             GraphicalTheme::unicode_nocolor()
         };
-        let width = output::columns().map_or(100, usize::from).clamp(40, 160);
-        Pretty { handler: GraphicalReportHandler::new_themed(theme).with_width(width).with_links(false) }
+        let width = output::terminal_width().map_or(100, usize::from).clamp(40, 160);
+        PrettyReport {
+            handler: GraphicalReportHandler::new_themed(theme).with_width(width).with_links(false),
+        }
     }
 }
 
-impl Report for Pretty {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
-        let name = checked.name();
+impl ReportWriter for PrettyReport {
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
+        let name = checked.display_name();
         let mut text = String::new();
-        for finding in checked.deciding() {
-            let shown = Shown { finding, excerpt: Excerpt::new(&name, checked.text, finding) };
+        for finding in checked.deciding_findings() {
+            let shown = FindingDiagnostic { finding, excerpt: Excerpt::new(&name, checked.text, finding) };
             if self.handler.render_report(&mut text, &shown).is_err() {
-                text.push_str(&output::line(&name, finding));
+                text.push_str(&output::finding_line(&name, finding));
             }
             text.push('\n');
         }
         io::stdout().write_all(text.as_bytes())
     }
 
-    fn unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
+    fn write_unreadable(&mut self, _path: &str, _record: Option<u64>, _message: &str) -> io::Result<()> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, count: &Count, _end: &End) -> io::Result<()> {
-        let Count { texts, failed, errors, warnings, infos, .. } = count;
+    fn write_end(self: Box<Self>, count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let CheckTotals { texts, failed, errors, warnings, infos, .. } = count;
         let mut stdout = io::stdout();
         writeln!(
             stdout,
@@ -57,29 +59,29 @@ impl Report for Pretty {
 }
 
 /// Finding as a `miette` diagnostic.
-struct Shown<'a> {
+struct FindingDiagnostic<'a> {
     finding: &'a Finding,
     excerpt: Excerpt,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for FindingDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.finding.message.chars().map(visible).try_for_each(|c| fmt::Write::write_char(f, c))
+        self.finding.message.chars().map(visible_char).try_for_each(|c| fmt::Write::write_char(f, c))
     }
 }
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for FindingDiagnostic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl std::error::Error for Shown<'_> {}
+impl std::error::Error for FindingDiagnostic<'_> {}
 
-impl miette::Diagnostic for Shown<'_> {
+impl miette::Diagnostic for FindingDiagnostic<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let Finding { severity, rule, code, .. } = self.finding;
-        Some(Box::new(format!("{}: {rule} {code}", output::word(*severity))))
+        Some(Box::new(format!("{}: {rule} {code}", output::severity_name(*severity))))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
@@ -92,7 +94,7 @@ impl miette::Diagnostic for Shown<'_> {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let repair = self.finding.repair.as_ref()?;
-        Some(Box::new(format!("repair: {}", repair.chars().map(visible).collect::<String>())))
+        Some(Box::new(format!("repair: {}", repair.chars().map(visible_char).collect::<String>())))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

@@ -1,59 +1,61 @@
 //! Search for the fields of `.jsonl` records that may hold the reply, when none was named.
 
 use serde_json::{Map, Value};
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
-use crate::output::visible;
+use crate::output::visible_char;
 
 /// Records of a text whose lines are all JSON objects.
-pub(super) struct Records {
+pub(super) struct RecordSummary {
     pub(super) count: usize,
     /// Fields with text in each sampled record, usual names of replies first.
     fields: Vec<String>,
 }
 
 /// Number of records that are searched for fields.
-const LOOKED_AT: usize = 100;
+const SAMPLED_RECORDS: usize = 100;
 
 /// Most fields listed in a message, and most characters of a field name.
-const LISTED: usize = 10;
-const LONGEST: usize = 60;
+const MAX_LISTED_FIELDS: usize = 10;
+const MAX_FIELD_CHARS: usize = 60;
 
 /// Usual names of the field with the reply.
-const USUAL: [&str; 9] =
+const USUAL_FIELDS: [&str; 9] =
     ["reply", "response", "output", "completion", "answer", "text", "content", "raw", "chunks"];
 
-impl Records {
+impl RecordSummary {
     /// Reads records; `None` without any, or when a line is no JSON object.
-    pub(super) fn read(bytes: &[u8]) -> Option<Records> {
-        let mut records = Records { count: 0, fields: Vec::new() };
+    pub(super) fn read(bytes: &[u8]) -> Option<RecordSummary> {
+        let mut records = RecordSummary { count: 0, fields: Vec::new() };
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
             let record: Map<String, Value> = serde_json::from_slice(line).ok()?;
             match records.count {
                 0 => {
                     records.fields = record
                         .iter()
-                        .filter(|(_, value)| holds_text(value))
+                        .filter(|(_, value)| has_text(value))
                         .map(|(name, _)| name.clone())
                         .collect()
                 }
-                1..LOOKED_AT => records.fields.retain(|name| record.get(name).is_some_and(holds_text)),
+                1..SAMPLED_RECORDS => records.fields.retain(|name| record.get(name).is_some_and(has_text)),
                 _ => {}
             }
             records.count += 1;
         }
-        let usual = |name: &String| USUAL.iter().position(|usual| usual == name).unwrap_or(USUAL.len());
+        let usual =
+            |name: &String| USUAL_FIELDS.iter().position(|usual| usual == name).unwrap_or(USUAL_FIELDS.len());
         records.fields.sort_by_key(usual);
         (records.count > 0).then_some(records)
     }
 
     /// Message that names the fields and the remedy.
-    pub(super) fn unread(&self) -> String {
-        let records = counted(self.count, "record");
+    pub(super) fn missing_field_message(&self) -> String {
+        let records = format_count(self.count, "record");
         match self.fields.first() {
             Some(first) => {
-                let shown = |name: &String| name.chars().take(LONGEST).map(visible).collect::<String>();
-                let fields: Vec<String> = self.fields.iter().take(LISTED).map(shown).collect();
+                let shown =
+                    |name: &String| name.chars().take(MAX_FIELD_CHARS).map(visible_char).collect::<String>();
+                let fields: Vec<String> = self.fields.iter().take(MAX_LISTED_FIELDS).map(shown).collect();
                 format!(
                     "{records}, and no --field says which field holds the reply; try `--field {}`; fields with text: {}",
                     shown(first),
@@ -67,7 +69,7 @@ impl Records {
     }
 }
 
-fn holds_text(value: &Value) -> bool {
+fn has_text(value: &Value) -> bool {
     match value {
         Value::String(_) => true,
         Value::Array(parts) => !parts.is_empty() && parts.iter().all(Value::is_string),

@@ -9,11 +9,11 @@ use tambour::span::Place;
 use tambour::{Finding, Severity};
 use tambour_prompt::catalogue;
 
-use super::{Checked, Count, End, Part, Report};
+use super::{CheckTotals, CheckedText, ReportEnding, ReportWriter, TextPart};
 
 /// Report format `sarif`; the log is written at the end.
 #[derive(Default)]
-pub(super) struct Sarif {
+pub(super) struct SarifReport {
     rules: Vec<Value>,
     /// Index of each rule in `rules`.
     indices: HashMap<String, usize>,
@@ -21,20 +21,20 @@ pub(super) struct Sarif {
     notifications: Vec<Value>,
 }
 
-impl Report for Sarif {
-    fn checked(&mut self, checked: &Checked<'_>) -> io::Result<()> {
+impl ReportWriter for SarifReport {
+    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
         for (place, finding) in checked.verdict.findings.iter().enumerate() {
             let id = format!("{}/{}", finding.rule, finding.code);
             let index = match self.indices.get(&id) {
                 Some(index) => *index,
                 None => {
-                    self.rules.push(rule(&id, finding));
+                    self.rules.push(rule_json(&id, finding));
                     self.indices.insert(id.clone(), self.rules.len() - 1);
                     self.rules.len() - 1
                 }
             };
-            let mut result = result(&id, index, checked, finding);
-            if let Some(state) = checked.state(place) {
+            let mut result = result_json(&id, index, checked, finding);
+            if let Some(state) = checked.baseline_state(place) {
                 result["baselineState"] = state.into();
             }
             self.results.push(result);
@@ -42,8 +42,8 @@ impl Report for Sarif {
         Ok(())
     }
 
-    fn unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
-        let mut place = json!({ "artifactLocation": { "uri": uri(path) } });
+    fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()> {
+        let mut place = json!({ "artifactLocation": { "uri": to_uri(path) } });
         if let Some(line) = record {
             place["region"] = json!({ "startLine": line });
         }
@@ -55,8 +55,8 @@ impl Report for Sarif {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, count: &Count, _end: &End) -> io::Result<()> {
-        let mixed = count.mixed();
+    fn write_end(mut self: Box<Self>, count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
+        let mixed = count.mixed_kinds_message();
         if let Some(message) = &mixed {
             self.notifications.push(json!({ "level": "error", "message": { "text": message } }));
         }
@@ -84,18 +84,18 @@ impl Report for Sarif {
     }
 }
 
-fn rule(id: &str, finding: &Finding) -> Value {
+fn rule_json(id: &str, finding: &Finding) -> Value {
     let mut rule =
-        json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": level(finding) } });
+        json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": sarif_level(finding) } });
     if let Some(Rule { title, with, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
         rule["shortDescription"] = json!({ "text": title });
         rule["help"] = json!({
-            "text": format!("{}Broken:\n{broken}\n\nCorrect:\n{correct}", read_with(with, str::to_owned)),
+            "text": format!("{}Broken:\n{broken}\n\nCorrect:\n{correct}", settings_note(with, str::to_owned)),
             "markdown": format!(
                 "{}Broken:\n\n{}\n\nCorrect:\n\n{}",
-                read_with(with, indented),
-                indented(broken),
-                indented(correct)
+                settings_note(with, format_code_block),
+                format_code_block(broken),
+                format_code_block(correct)
             ),
         });
     }
@@ -103,7 +103,7 @@ fn rule(id: &str, finding: &Finding) -> Value {
 }
 
 /// Describes the settings under which the examples of a rule are read; empty for the defaults.
-fn read_with(with: &[&str], shown: fn(&str) -> String) -> String {
+fn settings_note(with: &[&str], shown: fn(&str) -> String) -> String {
     match with {
         [] => String::new(),
         _ => format!("Read with:\n\n{}\n\n", shown(&with.join("\n"))),
@@ -111,24 +111,24 @@ fn read_with(with: &[&str], shown: fn(&str) -> String) -> String {
 }
 
 /// Formats a code block that no fence inside it can end.
-fn indented(text: &str) -> String {
+fn format_code_block(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn result(id: &str, index: usize, checked: &Checked<'_>, finding: &Finding) -> Value {
+fn result_json(id: &str, index: usize, checked: &CheckedText<'_>, finding: &Finding) -> Value {
     let mut location = json!({
-        "physicalLocation": { "artifactLocation": { "uri": uri(checked.path) }, "region": region(checked, finding) },
+        "physicalLocation": { "artifactLocation": { "uri": to_uri(checked.path) }, "region": region_json(checked, finding) },
     });
     let mut message = finding.message.clone();
     match &checked.part {
-        Part::Whole => {}
-        Part::Record { line, .. } => {
+        TextPart::Document => {}
+        TextPart::Record { line, .. } => {
             // Lines of a record's text are not lines of the file.
             message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
             location["logicalLocations"] =
                 json!([{ "name": line.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
         }
-        Part::Example { number, .. } => {
+        TextPart::Example { number, .. } => {
             location["logicalLocations"] =
                 json!([{ "name": number.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
         }
@@ -136,15 +136,15 @@ fn result(id: &str, index: usize, checked: &Checked<'_>, finding: &Finding) -> V
     json!({
         "ruleId": id,
         "ruleIndex": index,
-        "level": level(finding),
+        "level": sarif_level(finding),
         "message": { "text": message },
         "locations": [location],
         "properties": { "contract": checked.verdict.contract, "span": finding.span, "repair": finding.repair },
     })
 }
 
-fn region(checked: &Checked<'_>, finding: &Finding) -> Value {
-    if let Part::Record { line, .. } = checked.part {
+fn region_json(checked: &CheckedText<'_>, finding: &Finding) -> Value {
+    if let TextPart::Record { line, .. } = checked.part {
         return json!({ "startLine": line });
     }
     let text = checked.text;
@@ -160,7 +160,7 @@ fn region(checked: &Checked<'_>, finding: &Finding) -> Value {
     })
 }
 
-fn level(finding: &Finding) -> &'static str {
+fn sarif_level(finding: &Finding) -> &'static str {
     match finding.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -169,7 +169,7 @@ fn level(finding: &Finding) -> &'static str {
 }
 
 /// Converts a path to a relative or absolute URI reference.
-fn uri(path: &str) -> String {
+fn to_uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tambour::Severity;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 use tambour::verdict::Verdict;
 
-use crate::output::word;
+use crate::output::severity_name;
 
 /// Counts by severity, row and code.
 #[derive(Default)]
-pub(super) struct Summary(BTreeMap<(Severity, String, String), Broken>);
+pub(super) struct RuleSummary(BTreeMap<(Severity, String, String), RuleViolations>);
 
 #[derive(Clone, Copy, Default, Serialize)]
-struct Broken {
+struct RuleViolations {
     /// Number of findings in all texts.
     findings: usize,
     /// Number of texts with at least one finding.
@@ -23,15 +23,15 @@ struct Broken {
 
 /// Row of the summary.
 #[derive(Serialize)]
-pub(super) struct Row<'a> {
+pub(super) struct RuleSummaryRow<'a> {
     rule: &'a str,
     code: &'a str,
     severity: Severity,
     #[serde(flatten)]
-    broken: Broken,
+    broken: RuleViolations,
 }
 
-impl Summary {
+impl RuleSummary {
     /// Adds the findings of a text.
     pub(super) fn add(&mut self, verdict: &Verdict) {
         let mut own: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
@@ -46,29 +46,34 @@ impl Summary {
     }
 
     /// Rows sorted by severity, errors first, then by frequency.
-    pub(super) fn rows(&self) -> Vec<Row<'_>> {
-        let mut rows: Vec<Row<'_>> = self
+    pub(super) fn rows(&self) -> Vec<RuleSummaryRow<'_>> {
+        let mut rows: Vec<RuleSummaryRow<'_>> = self
             .0
             .iter()
-            .map(|((severity, rule, code), broken)| Row { rule, code, severity: *severity, broken: *broken })
+            .map(|((severity, rule, code), broken)| RuleSummaryRow {
+                rule,
+                code,
+                severity: *severity,
+                broken: *broken,
+            })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.severity, row.broken.findings, row.broken.texts)));
         rows
     }
 
     /// Formats the rows for people, one a line.
-    pub(super) fn lines(&self) -> String {
+    pub(super) fn format(&self) -> String {
         let rows = self.rows();
         if rows.is_empty() {
             return "no rule was broken\n".to_owned();
         }
-        let name = |row: &Row<'_>| format!("{} {}", row.rule, row.code);
+        let name = |row: &RuleSummaryRow<'_>| format!("{} {}", row.rule, row.code);
         let width = rows.iter().map(|row| name(row).len()).max().unwrap_or_default();
         rows.iter()
             .map(|row| {
-                let Broken { findings, texts } = row.broken;
-                let (findings, texts) = (counted(findings, "finding"), counted(texts, "text"));
-                format!("{:7}  {:width$}  {findings} in {texts}\n", word(row.severity), name(row))
+                let RuleViolations { findings, texts } = row.broken;
+                let (findings, texts) = (format_count(findings, "finding"), format_count(texts, "text"));
+                format!("{:7}  {:width$}  {findings} in {texts}\n", severity_name(row.severity), name(row))
             })
             .collect()
     }

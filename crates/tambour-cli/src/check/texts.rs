@@ -8,23 +8,23 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 use tambour::Options;
-use tambour::contract::examples;
+use tambour::contract::find_examples;
 use tambour::dialect::{AUTO, detect};
 use tambour::span::Span;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 use tambour::verdict::Contract;
 
-use super::files::{File, has_ending};
-use super::records::Records;
-use super::{Checked, Part, Run};
+use super::files::{InputFile, has_ending};
+use super::records::RecordSummary;
+use super::{CheckRun, CheckedText, TextPart};
 use crate::input::{self, STDIN};
 use crate::output;
 
 /// Settings of a check.
-pub(super) struct Plan<'a> {
+pub(super) struct CheckPlan<'a> {
     pub(super) contract: Contract,
     /// True if the contract was given rather than detected.
-    pub(super) named: bool,
+    pub(super) is_named: bool,
     pub(super) options: Options,
     pub(super) examples: bool,
     pub(super) field: Option<&'a str>,
@@ -32,43 +32,43 @@ pub(super) struct Plan<'a> {
 }
 
 /// Dialects whose replies are not JSON.
-const TEXTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
+const NON_JSON_DIALECTS: [&str; 3] = [PLAIN, "thinkingml", "filament"];
 const PLAIN: &str = "plain";
 
-const MARKDOWN: &[&str] = &["md", "markdown"];
-const RECORDS: &[&str] = &["jsonl", "ndjson"];
-const TRANSCRIPTS: &[&str] = &["sse", "jsonl", "ndjson", "json", "txt", "log"];
-const REPLIES: &[&str] =
+const MARKDOWN_ENDINGS: &[&str] = &["md", "markdown"];
+const RECORD_ENDINGS: &[&str] = &["jsonl", "ndjson"];
+const TRANSCRIPT_ENDINGS: &[&str] = &["sse", "jsonl", "ndjson", "json", "txt", "log"];
+const REPLY_ENDINGS: &[&str] =
     &["txt", "md", "markdown", "xml", "html", "json", "jsonl", "ndjson", "sse", "reply", "in", "out", "log"];
 
-impl Plan<'_> {
+impl CheckPlan<'_> {
     /// Endings of the files that a directory is searched for.
-    pub(super) fn file_types(&self) -> &'static [&'static str] {
+    pub(super) fn file_endings(&self) -> &'static [&'static str] {
         match self.contract {
-            _ if self.examples => MARKDOWN,
-            _ if self.field.is_some() => RECORDS,
-            Contract::Events => TRANSCRIPTS,
-            _ => REPLIES,
+            _ if self.examples => MARKDOWN_ENDINGS,
+            _ if self.field.is_some() => RECORD_ENDINGS,
+            Contract::Events => TRANSCRIPT_ENDINGS,
+            _ => REPLY_ENDINGS,
         }
     }
 
     /// Checks the texts of one file.
-    pub(super) fn check(&self, file: &File, run: &mut Run) -> Result<()> {
+    pub(super) fn check_file(&self, file: &InputFile, run: &mut CheckRun) -> Result<()> {
         let path = file.path.display().to_string();
         run.progress.set_message(path.clone());
         // Standard input has no ending; the arguments decide.
         let is_stdin = file.path == Path::new(STDIN);
         match self.field {
-            Some(field) if is_stdin || has_ending(&file.path, RECORDS) => {
-                self.records(&file.path, &path, field, run)?;
+            Some(field) if is_stdin || has_ending(&file.path, RECORD_ENDINGS) => {
+                self.check_records(&file.path, &path, field, run)?;
             }
             _ => {
                 match input::read_raw(Some(&file.path)) {
-                    Ok(bytes) => match self.records_unread(&file.path, &bytes) {
-                        Some(message) => run.unreadable(&path, &message)?,
-                        None => self.text(&path, &bytes, run)?,
+                    Ok(bytes) => match self.unread_records_message(&file.path, &bytes) {
+                        Some(message) => run.report_unreadable_file(&path, &message)?,
+                        None => self.check_text(&path, &bytes, run)?,
                     },
-                    Err(error) => run.unreadable(&path, &error.root_cause().to_string())?,
+                    Err(error) => run.report_unreadable_file(&path, &error.root_cause().to_string())?,
                 }
                 run.progress.inc(file.size);
             }
@@ -78,54 +78,64 @@ impl Plan<'_> {
 
     /// Returns a complaint when a file holds records and no field was named. Dialects written in JSON, or with
     /// calls in JSON, are exempt when named: their replies may look like records.
-    fn records_unread(&self, file: &Path, bytes: &[u8]) -> Option<String> {
+    fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
-        let named = has_ending(file, RECORDS);
-        let (is_auto, is_text) = (entry.name == AUTO, TEXTS.contains(&entry.name));
+        let named = has_ending(file, RECORD_ENDINGS);
+        let (is_auto, is_text) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
         if self.examples || self.field.is_some() || !(is_auto || is_text && named) {
             return None;
         }
-        let records = Records::read(bytes)?;
+        let records = RecordSummary::read(bytes)?;
         let plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
-        ((named || records.count > 1) && (is_text || plain())).then(|| records.unread())
+        ((named || records.count > 1) && (is_text || plain())).then(|| records.missing_field_message())
     }
 
     /// Checks a whole text, or the examples in it.
-    pub(super) fn text(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
-        if self.examples { self.document(path, bytes, run) } else { self.whole(path, bytes, run) }
+    pub(super) fn check_text(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
+        if self.examples { self.check_document(path, bytes, run) } else { self.check_whole(path, bytes, run) }
     }
 
-    fn whole(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
+    fn check_whole(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
         let verdict = self.contract.check(bytes, &self.options);
-        run.checked(Checked {
+        run.report_text(CheckedText {
             path,
-            part: Part::Whole,
+            part: TextPart::Document,
             text: bytes,
             verdict,
-            found: !self.named,
-            new: Vec::new(),
+            is_detected: !self.is_named,
+            is_new: Vec::new(),
         })
     }
 
-    fn document(&self, path: &str, bytes: &[u8], run: &mut Run) -> io::Result<()> {
-        let document = Decoded::new(bytes);
-        if !document.replaced.is_empty() {
-            output::complain(&format!("{path}: bytes that are not UTF-8 were read as U+FFFD"));
+    fn check_document(&self, path: &str, bytes: &[u8], run: &mut CheckRun) -> io::Result<()> {
+        let document = DecodedDocument::new(bytes);
+        if !document.replacements.is_empty() {
+            output::print_error(&format!("{path}: bytes that are not UTF-8 were read as U+FFFD"));
         }
-        let shown = examples(&document.text).into_iter().filter(|example| self.contract.shown_by(example));
+        let shown = find_examples(&document.text)
+            .into_iter()
+            .filter(|example| self.contract.matches_example(example));
         for (index, example) in shown.enumerate() {
             let mut verdict = self.contract.check_example(&example, &self.options);
             for finding in &mut verdict.findings {
                 let Span { start, end } = finding.span;
-                finding.span = Span { start: document.received(start), end: document.received(end) };
+                finding.span =
+                    Span { start: document.original_offset(start), end: document.original_offset(end) };
             }
-            let part = Part::Example { number: index + 1, line: example.line };
-            run.checked(Checked { path, part, text: bytes, verdict, found: !self.named, new: Vec::new() })?;
+            let part = TextPart::Example { number: index + 1, line: example.line };
+            run.report_text(CheckedText {
+                path,
+                part,
+                text: bytes,
+                verdict,
+                is_detected: !self.is_named,
+                is_new: Vec::new(),
+            })?;
         }
         Ok(())
     }
 
-    fn records(&self, file: &Path, path: &str, field: &str, run: &mut Run) -> io::Result<()> {
+    fn check_records(&self, file: &Path, path: &str, field: &str, run: &mut CheckRun) -> io::Result<()> {
         let opened: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
             Ok(Box::new(io::stdin().lock()))
         } else {
@@ -133,10 +143,10 @@ impl Plan<'_> {
         };
         let mut reader = match opened {
             Ok(reader) => reader,
-            Err(error) => return run.unreadable(path, &error.to_string()),
+            Err(error) => return run.report_unreadable_file(path, &error.to_string()),
         };
         let mut contracts = HashMap::new();
-        let mut faults = Faults::default();
+        let mut faults = RecordFaults::default();
         let (mut bytes, mut line) = (Vec::new(), 0);
         loop {
             bytes.clear();
@@ -145,20 +155,27 @@ impl Plan<'_> {
                 Ok(0) => break,
                 Ok(length) => run.progress.inc(length as u64),
                 Err(error) => {
-                    run.unreadable(path, &error.to_string())?;
+                    run.report_unreadable_file(path, &error.to_string())?;
                     break;
                 }
             }
             if bytes.trim_ascii().is_empty() {
                 continue;
             }
-            match self.record(&bytes, field, &mut contracts) {
-                Ok(Record { contract, reply, id }) => {
-                    let found = contract.is_none() && !self.named;
+            match self.read_record(&bytes, field, &mut contracts) {
+                Ok(CheckedRecord { contract, reply, id }) => {
+                    let is_detected = contract.is_none() && !self.is_named;
                     let text = reply.as_bytes();
                     let verdict = contract.unwrap_or(self.contract).check(text, &self.options);
-                    let part = Part::Record { line, id };
-                    run.checked(Checked { path, part, text, verdict, found, new: Vec::new() })?;
+                    let part = TextPart::Record { line, id };
+                    run.report_text(CheckedText {
+                        path,
+                        part,
+                        text,
+                        verdict,
+                        is_detected,
+                        is_new: Vec::new(),
+                    })?;
                 }
                 Err(message) => faults.add(line, &message, path, run)?,
             }
@@ -167,14 +184,14 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn record(
+    fn read_record(
         &self,
         bytes: &[u8],
         field: &str,
         contracts: &mut HashMap<String, Contract>,
-    ) -> Result<Record, String> {
+    ) -> Result<CheckedRecord, String> {
         let record: Value = serde_json::from_slice(bytes).map_err(|fault| {
-            let (words, place) = input::json_fault(bytes, &fault);
+            let (words, place) = input::describe_json_fault(bytes, &fault);
             format!("not JSON: {words} (column {}): {}", place.column, place.excerpt)
         })?;
         let reply = match record.get(field) {
@@ -191,40 +208,41 @@ impl Plan<'_> {
             Some(Value::String(name)) => match contracts.get(name) {
                 Some(contract) => Some(*contract),
                 None => {
-                    let contract = Contract::named(name).map_err(|error| error.to_string())?;
+                    let contract = Contract::from_name(name).map_err(|error| error.to_string())?;
                     Some(*contracts.entry(name.clone()).or_insert(contract))
                 }
             },
             Some(_) => return Err("the contract field is not a string".to_owned()),
         };
         let id = record.get("id").and_then(Value::as_str).map(str::to_owned);
-        Ok(Record { contract, reply, id })
+        Ok(CheckedRecord { contract, reply, id })
     }
 }
 
 /// Record with its own contract, if any, its reply and its id.
-struct Record {
+struct CheckedRecord {
     contract: Option<Contract>,
     reply: String,
     id: Option<String>,
 }
 
 /// Document as text; bytes that are not UTF-8 are U+FFFD.
-struct Decoded {
+struct DecodedDocument {
     text: String,
     /// Offset of each U+FFFD, and by how many bytes the text up to its end is longer than the document.
-    replaced: Vec<(usize, isize)>,
+    replacements: Vec<(usize, isize)>,
 }
 
-impl Decoded {
-    fn new(bytes: &[u8]) -> Decoded {
-        let mut decoded = Decoded { text: String::with_capacity(bytes.len()), replaced: Vec::new() };
+impl DecodedDocument {
+    fn new(bytes: &[u8]) -> DecodedDocument {
+        let mut decoded =
+            DecodedDocument { text: String::with_capacity(bytes.len()), replacements: Vec::new() };
         let mut longer = 0;
         for chunk in bytes.utf8_chunks() {
             decoded.text.push_str(chunk.valid());
             if !chunk.invalid().is_empty() {
                 longer += char::REPLACEMENT_CHARACTER.len_utf8() as isize - chunk.invalid().len() as isize;
-                decoded.replaced.push((decoded.text.len(), longer));
+                decoded.replacements.push((decoded.text.len(), longer));
                 decoded.text.push(char::REPLACEMENT_CHARACTER);
             }
         }
@@ -232,33 +250,33 @@ impl Decoded {
     }
 
     /// Maps an offset in the text to one in the document.
-    fn received(&self, at: usize) -> usize {
-        let before = self.replaced.partition_point(|(start, _)| *start < at);
-        let longer = before.checked_sub(1).map_or(0, |last| self.replaced[last].1);
+    fn original_offset(&self, at: usize) -> usize {
+        let before = self.replacements.partition_point(|(start, _)| *start < at);
+        let longer = before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
         at.saturating_add_signed(-longer)
     }
 }
 
 /// Unreadable records: reports list all of them, messages only the first few and a count.
 #[derive(Default)]
-struct Faults {
+struct RecordFaults {
     count: usize,
 }
 
-impl Faults {
-    const SHOWN: usize = 5;
+impl RecordFaults {
+    const MAX_SHOWN_FAULTS: usize = 5;
 
-    fn add(&mut self, line: u64, message: &str, path: &str, run: &mut Run) -> io::Result<()> {
+    fn add(&mut self, line: u64, message: &str, path: &str, run: &mut CheckRun) -> io::Result<()> {
         self.count += 1;
-        if self.count <= Faults::SHOWN {
-            run.tell(path, &format!("record {line}: {message}"));
+        if self.count <= RecordFaults::MAX_SHOWN_FAULTS {
+            run.print_message(path, &format!("record {line}: {message}"));
         }
-        run.unreadable_record(path, line, message)
+        run.report_unreadable_record(path, line, message)
     }
 
-    fn finish(&self, path: &str, run: &Run) {
-        if let Some(more @ 1..) = self.count.checked_sub(Faults::SHOWN) {
-            run.tell(path, &format!("{} cannot be checked", counted(more, "more record")));
+    fn finish(&self, path: &str, run: &CheckRun) {
+        if let Some(more @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
+            run.print_message(path, &format!("{} cannot be checked", format_count(more, "more record")));
         }
     }
 }

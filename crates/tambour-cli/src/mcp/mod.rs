@@ -15,73 +15,73 @@ use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
-use tambour_server::mcp::lines::Lines;
+use tambour_server::mcp::lines::BoundedLines;
 use tokio::sync::Semaphore;
 
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// Serve `check`, `decode`, `repair`, `json` and `contract` as tools of an MCP server on standard input and output
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     printf '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\\n' | tambour mcp\n\n\
     Standard output belongs to the protocol (JSON-RPC, one message a line); it ends with standard input.")]
-pub(crate) struct Args {}
+pub(crate) struct McpCommand {}
 
 /// Longest message in bytes: a reply of the longest length, with escapes.
-const MESSAGE: usize = 3 * tools::TEXT;
+const MAX_MESSAGE_BYTES: usize = 3 * tools::MAX_TEXT_BYTES;
 
-pub(crate) fn run(_: &Args) -> Result<Outcome> {
+pub(crate) fn run(_: &McpCommand) -> Result<CommandOutcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
-    let served = runtime.block_on(serve());
+    let served = runtime.block_on(serve_stdio());
     // A read of standard input cannot be cancelled, so it is abandoned.
     runtime.shutdown_background();
     served
 }
 
-async fn serve() -> Result<Outcome> {
+async fn serve_stdio() -> Result<CommandOutcome> {
     let (stdin, stdout) = rmcp::transport::io::stdio();
-    let lines = Lines::new(stdin, MESSAGE);
-    let too_long = lines.too_long();
+    let lines = BoundedLines::new(stdin, MAX_MESSAGE_BYTES);
+    let too_long = lines.too_long_flag();
     let transport = AsyncRwTransport::new_server(lines, stdout).with_max_line_length(usize::MAX);
-    let running = match Server::new().serve(transport).await {
+    let running = match StdioMcpServer::new().serve(transport).await {
         Ok(running) => running,
         // The client closed the connection without a request.
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(ended(&too_long)),
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(outcome_at_end(&too_long)),
         Err(error) => {
-            output::complain(&format!("the client did not begin as MCP clients do: {error}"));
-            return Ok(Outcome::Refused);
+            output::print_error(&format!("the client did not begin as MCP clients do: {error}"));
+            return Ok(CommandOutcome::Refused);
         }
     };
     running.waiting().await.context("the server broke down")?;
-    Ok(ended(&too_long))
+    Ok(outcome_at_end(&too_long))
 }
 
-fn ended(too_long: &AtomicBool) -> Outcome {
+fn outcome_at_end(too_long: &AtomicBool) -> CommandOutcome {
     if !too_long.load(Ordering::Relaxed) {
-        return Outcome::Fine;
+        return CommandOutcome::Success;
     }
-    output::complain(&format!("a message takes at most {MESSAGE} bytes; the server has ended"));
-    Outcome::Refused
+    output::print_error(&format!("a message takes at most {MAX_MESSAGE_BYTES} bytes; the server has ended"));
+    CommandOutcome::Refused
 }
 
 /// MCP server.
-struct Server {
+struct StdioMcpServer {
     /// Permits for calls in progress; further calls wait.
-    places: Arc<Semaphore>,
+    call_permits: Arc<Semaphore>,
 }
 
-impl Server {
-    fn new() -> Server {
+impl StdioMcpServer {
+    fn new() -> StdioMcpServer {
         let places = thread::available_parallelism().map_or(1, Into::into);
-        Server { places: Arc::new(Semaphore::new(places)) }
+        StdioMcpServer { call_permits: Arc::new(Semaphore::new(places)) }
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for StdioMcpServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("tambour", env!("CARGO_PKG_VERSION")))
@@ -97,7 +97,9 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::TOOLS.iter().map(tools::Entry::listed).collect()))
+        Ok(ListToolsResult::with_all_items(
+            tools::TOOLS.iter().map(tools::McpToolEntry::description).collect(),
+        ))
     }
 
     async fn call_tool(
@@ -112,7 +114,7 @@ impl ServerHandler for Server {
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         // The semaphore is never closed.
-        let place = self.places.clone().acquire_owned().await.ok();
+        let place = self.call_permits.clone().acquire_owned().await.ok();
         // A long text must not block the messages of other calls.
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
@@ -120,7 +122,7 @@ impl ServerHandler for Server {
         });
         let done = done.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
         Ok(match done {
-            Ok(tools::Done { text, notes, structured }) => {
+            Ok(tools::ToolOutput { text, notes, structured }) => {
                 let blocks = [text].into_iter().chain(notes).map(ContentBlock::text).collect();
                 let mut result = CallToolResult::success(blocks);
                 result.structured_content = Some(structured);
@@ -132,6 +134,6 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::Entry::listed)
+        tools::TOOLS.iter().find(|entry| entry.name == name).map(tools::McpToolEntry::description)
     }
 }

@@ -11,31 +11,31 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tambour::dialect::{self, DIALECTS};
 use tambour::limits::Limits;
-use tambour::texts::in_words;
+use tambour::texts::explain_parse_error;
 use tambour::verdict::Contract;
 use tambour::{Finding, Options, Pipeline, Profile};
 
 use crate::check::{self, Strictness};
 use crate::contract::{self, Format, Lang};
-use crate::decode::{Finish, Lines};
-use crate::repair::{Repair, Repaired};
-use crate::{Outcome, args, json, output};
+use crate::decode::{EventLines, Finish};
+use crate::repair::{RepairedReply, ReplyRepair};
+use crate::{CommandOutcome, args, json, output};
 
-/// Longest text in bytes, that of one reply ([`Limits::input`]).
-pub(super) const TEXT: usize = 16 << 20;
+/// Longest text in bytes, that of one reply ([`Limits::input_of_answer`]).
+pub(super) const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// Tool of the server.
-pub(super) struct Entry {
+pub(super) struct McpToolEntry {
     pub(super) name: &'static str,
     title: &'static str,
     about: &'static str,
     schema: fn() -> Arc<JsonObject>,
     /// Runs the tool; an error is a mistake of the caller.
-    pub(super) run: fn(Value) -> Result<Done>,
+    pub(super) run: fn(Value) -> Result<ToolOutput>,
 }
 
 /// Result of a tool.
-pub(super) struct Done {
+pub(super) struct ToolOutput {
     /// Output of the command.
     pub(super) text: String,
     /// Messages of the command.
@@ -44,48 +44,48 @@ pub(super) struct Done {
 }
 
 /// All tools.
-pub(super) const TOOLS: &[Entry] = &[
-    Entry {
+pub(super) const TOOLS: &[McpToolEntry] = &[
+    McpToolEntry {
         name: "check",
         title: "Check a reply",
         about: "Hold a reply of a language model, a transcript of an event stream or the examples of a Markdown document against a \
                 contract. Gives a verdict and all findings, each with its place, rule and code.",
         schema: schema_for_type::<CheckArgs>,
-        run: |given| check_text(&arguments(given)?),
+        run: |given| check_text(&parse_arguments(given)?),
     },
-    Entry {
+    McpToolEntry {
         name: "decode",
         title: "Decode a reply",
         about: "Turn a raw reply of a language model into typed events, the last of which is `completed` or `error`.",
         schema: schema_for_type::<DecodeArgs>,
-        run: |given| decode(&arguments(given)?),
+        run: |given| decode(&parse_arguments(given)?),
     },
-    Entry {
+    McpToolEntry {
         name: "repair",
         title: "Repair a reply",
         about: "Rewrite a reply of a language model so that it passes the strict check. Gives the reply and what was wrong with it.",
         schema: schema_for_type::<RepairArgs>,
-        run: |given| repair(&arguments(given)?),
+        run: |given| repair(&parse_arguments(given)?),
     },
-    Entry {
+    McpToolEntry {
         name: "json",
         title: "Find JSON in a text",
         about: "Give the one JSON value in a chatty, fenced or broken text, and what was mended. Numbers keep all their digits.",
         schema: schema_for_type::<JsonArgs>,
-        run: |given| find(&arguments(given)?),
+        run: |given| find_json(&parse_arguments(given)?),
     },
-    Entry {
+    McpToolEntry {
         name: "contract",
         title: "Show a contract",
         about: "Give the format instructions of a dialect for a system prompt, or the JSON Schema of what a model writes.",
         schema: schema_for_type::<ContractArgs>,
-        run: |given| contract(&arguments(given)?),
+        run: |given| show_contract(&parse_arguments(given)?),
     },
 ];
 
-impl Entry {
+impl McpToolEntry {
     /// Describes the tool to clients.
-    pub(super) fn listed(&self) -> Tool {
+    pub(super) fn description(&self) -> Tool {
         let read_only = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true);
         Tool::new(self.name, self.about, (self.schema)())
             .with_title(self.title)
@@ -98,10 +98,10 @@ impl Entry {
 #[serde(deny_unknown_fields)]
 struct CheckArgs {
     /// Text.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_BYTES))]
     text: String,
     /// Dialect of the reply, or `events` for the transcript of a stream; detected when absent.
-    #[schemars(with = "String", extend("enum" = contracts()))]
+    #[schemars(with = "String", extend("enum" = contract_names()))]
     #[serde(default)]
     contract: Option<String>,
     /// Severity of findings.
@@ -112,7 +112,7 @@ struct CheckArgs {
     examples: bool,
     /// Options of the reading by name, such as `{"thinkingml.serp_block": "optional"}`.
     #[serde(default)]
-    #[schemars(extend("properties" = options()))]
+    #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
 }
 
@@ -121,11 +121,11 @@ struct CheckArgs {
 #[serde(deny_unknown_fields)]
 struct DecodeArgs {
     /// Reply.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_BYTES))]
     text: String,
     /// Dialect of the reply.
-    #[serde(default = "auto")]
-    #[schemars(extend("enum" = dialects()))]
+    #[serde(default = "default_dialect")]
+    #[schemars(extend("enum" = dialect_names()))]
     from: String,
     /// Finish reason of the reply.
     #[serde(default)]
@@ -138,7 +138,7 @@ struct DecodeArgs {
     findings: bool,
     /// Options of the reading by name, such as `{"plain.thinking": "skip"}`.
     #[serde(default)]
-    #[schemars(extend("properties" = options()))]
+    #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
 }
 
@@ -147,18 +147,18 @@ struct DecodeArgs {
 #[serde(deny_unknown_fields)]
 struct RepairArgs {
     /// Reply.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_BYTES))]
     text: String,
     /// Dialect of the reply.
-    #[serde(default = "auto")]
-    #[schemars(extend("enum" = dialects()))]
+    #[serde(default = "default_dialect")]
+    #[schemars(extend("enum" = dialect_names()))]
     from: String,
     /// Finish reason of the reply.
     #[serde(default)]
     finish: Finish,
     /// Options of the reading by name.
     #[serde(default)]
-    #[schemars(extend("properties" = options()))]
+    #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
 }
 
@@ -167,7 +167,7 @@ struct RepairArgs {
 #[serde(deny_unknown_fields)]
 struct JsonArgs {
     /// Text.
-    #[schemars(length(max = TEXT))]
+    #[schemars(length(max = MAX_TEXT_BYTES))]
     text: String,
     /// Accept only a text that is valid JSON (RFC 8259).
     #[serde(default)]
@@ -179,7 +179,7 @@ struct JsonArgs {
 #[serde(deny_unknown_fields)]
 struct ContractArgs {
     /// Dialect.
-    #[schemars(extend("enum" = shown()))]
+    #[schemars(extend("enum" = instructable_dialect_names()))]
     dialect: String,
     /// Form of the contract.
     #[serde(default)]
@@ -190,68 +190,71 @@ struct ContractArgs {
     lang: Option<Lang>,
     /// Options of the reading by name, such as `{"ai_say.role": "coach"}`.
     #[serde(default)]
-    #[schemars(extend("properties" = options()))]
+    #[schemars(extend("properties" = option_schemas()))]
     options: Map<String, Value>,
 }
 
-fn auto() -> String {
+fn default_dialect() -> String {
     dialect::AUTO.to_owned()
 }
 
-fn contracts() -> Vec<&'static str> {
+fn contract_names() -> Vec<&'static str> {
     Contract::names().collect()
 }
 
-fn dialects() -> Vec<&'static str> {
+fn dialect_names() -> Vec<&'static str> {
     DIALECTS.iter().map(|entry| entry.name).collect()
 }
 
-fn shown() -> Vec<&'static str> {
+fn instructable_dialect_names() -> Vec<&'static str> {
     let told = DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some());
     told.map(|entry| entry.name).collect()
 }
 
 /// Describes the options by name. Values are text, or what the text would be as JSON.
-fn options() -> Map<String, Value> {
-    let all = tambour::settings::all().filter(|(_, setting)| setting.name != "profile");
+fn option_schemas() -> Map<String, Value> {
+    let all = tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile");
     let described = all.map(|(_, setting)| {
-        (setting.name.to_owned(), json!({"description": format!("{}: {}", setting.takes(), setting.about)}))
+        (
+            setting.name.to_owned(),
+            json!({"description": format!("{}: {}", setting.values_label(), setting.description)}),
+        )
     });
     described.collect()
 }
 
-fn arguments<T: DeserializeOwned>(given: Value) -> Result<T> {
+fn parse_arguments<T: DeserializeOwned>(given: Value) -> Result<T> {
     serde_json::from_value(given)
-        .map_err(|error| anyhow!("the arguments do not fit: {}", in_words(&error.to_string())))
+        .map_err(|error| anyhow!("the arguments do not fit: {}", explain_parse_error(&error.to_string())))
 }
 
-fn read_with(profile: Profile, given: &Map<String, Value>) -> Result<Options> {
+fn build_options(profile: Profile, given: &Map<String, Value>) -> Result<Options> {
     let mut options = Options::default();
     options.profile = profile;
     for (name, value) in given {
-        args::set(&mut options, name, value.clone())?;
+        args::set_option(&mut options, name, value.clone())?;
     }
     Ok(options)
 }
 
 fn check_size(text: &str) -> Result<()> {
-    let most = Limits::default().input.min(TEXT);
+    let most = Limits::default().input.min(MAX_TEXT_BYTES);
     if text.len() > most {
         bail!("`text` has {} bytes, and at most {most} are read", text.len());
     }
     Ok(())
 }
 
-fn check_text(given: &CheckArgs) -> Result<Done> {
+fn check_text(given: &CheckArgs) -> Result<ToolOutput> {
     check_size(&given.text)?;
-    let options = read_with(given.profile.into(), &given.options)?;
-    let mut verdicts = check::text(&given.text, given.contract.as_deref(), options, given.examples)?;
+    let options = build_options(given.profile.into(), &given.options)?;
+    let mut verdicts = check::check_text(&given.text, given.contract.as_deref(), options, given.examples)?;
     let lines: Vec<String> = verdicts.iter().map(Value::to_string).collect();
     if given.examples {
         let passed = verdicts.iter().all(|verdict| verdict["verdict"] == "pass");
         let verdict = if passed { "pass" } else { "fail" };
         let structured = json!({"verdict": verdict, "examples": verdicts});
-        return Ok(Done { text: lines.join("\n"), notes: None, structured });
+        return Ok(ToolOutput { text: lines.join("\n"), notes: None, structured });
     }
     // A single text has a single verdict.
     let structured = verdicts.pop().unwrap_or_default();
@@ -259,71 +262,71 @@ fn check_text(given: &CheckArgs) -> Result<Done> {
         let kind = structured["contract"].as_str().unwrap_or_default();
         format!("checked as `{kind}`, since no `contract` says what it should be")
     });
-    Ok(Done { text: lines.join("\n"), notes, structured })
+    Ok(ToolOutput { text: lines.join("\n"), notes, structured })
 }
 
-fn decode(given: &DecodeArgs) -> Result<Done> {
+fn decode(given: &DecodeArgs) -> Result<ToolOutput> {
     check_size(&given.text)?;
-    let options = read_with(Profile::Lenient, &given.options)?;
+    let options = build_options(Profile::Lenient, &given.options)?;
     let pipeline = Pipeline::new(&given.from, &options)?;
     let mut pipeline = pipeline.with_extensions(given.extensions).with_findings(given.findings);
-    let mut lines = Lines::default();
+    let mut lines = EventLines::default();
     pipeline.push(given.text.as_bytes(), &mut lines);
-    pipeline.finish(&given.finish.end(), &mut lines);
-    let text = String::from_utf8(lines.out).context("events are not UTF-8")?;
+    pipeline.finish(&given.finish.to_end(), &mut lines);
+    let text = String::from_utf8(lines.buffer).context("events are not UTF-8")?;
     let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let structured = json!({"dialect": pipeline.dialect(), "refused": lines.refused, "events": events});
-    Ok(Done { text, notes: None, structured })
+    let structured = json!({"dialect": pipeline.dialect(), "refused": lines.is_refused, "events": events});
+    Ok(ToolOutput { text, notes: None, structured })
 }
 
-fn repair(given: &RepairArgs) -> Result<Done> {
+fn repair(given: &RepairArgs) -> Result<ToolOutput> {
     check_size(&given.text)?;
-    let options = read_with(Profile::Lenient, &given.options)?;
-    let mut repair = Repair::new(&given.from, &options)?;
+    let options = build_options(Profile::Lenient, &given.options)?;
+    let mut repair = ReplyRepair::new(&given.from, &options)?;
     repair.push(given.text.as_bytes());
-    let Repaired { written, findings, failure, outcome } = repair.finish(&given.finish.end())?;
+    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&given.finish.to_end())?;
     if let Some(message) = failure {
         bail!("{message}");
     }
-    let refused = outcome != Outcome::Fine;
-    let structured = json!({"reply": written, "refused": refused, "findings": findings});
-    Ok(Done { text: written, notes: noted(&findings), structured })
+    let refused = outcome != CommandOutcome::Success;
+    let structured = json!({"reply": reply, "refused": refused, "findings": findings});
+    Ok(ToolOutput { text: reply, notes: format_findings(&findings), structured })
 }
 
-fn find(given: &JsonArgs) -> Result<Done> {
+fn find_json(given: &JsonArgs) -> Result<ToolOutput> {
     check_size(&given.text)?;
-    let json::Found { value, findings } = json::find(&given.text, given.strict);
-    let notes = noted(&findings);
+    let json::FoundJson { value, findings } = json::find_json(&given.text, given.strict);
+    let notes = format_findings(&findings);
     let Some(value) = value else {
         let structured = json!({"found": false, "findings": findings});
-        return Ok(Done { text: "there is no JSON value".to_owned(), notes, structured });
+        return Ok(ToolOutput { text: "there is no JSON value".to_owned(), notes, structured });
     };
     // A string keeps all digits of the numbers.
     let structured = json!({"found": true, "json": value, "findings": findings});
-    Ok(Done { text: value, notes, structured })
+    Ok(ToolOutput { text: value, notes, structured })
 }
 
-fn contract(given: &ContractArgs) -> Result<Done> {
-    let entry = dialect::entry(&given.dialect)?;
-    let mut options = read_with(Profile::default(), &given.options)?;
+fn show_contract(given: &ContractArgs) -> Result<ToolOutput> {
+    let entry = dialect::find_dialect(&given.dialect)?;
+    let mut options = build_options(Profile::default(), &given.options)?;
     if let Some(lang) = given.lang {
         if given.options.contains_key("text_language") {
             bail!("give `lang` or the option `text_language`, not both");
         }
-        options.set("text_language", lang.word())?;
+        options.set("text_language", lang.name())?;
     }
-    let text = contract::text(entry, &options, given.format)?;
+    let text = contract::contract_text(entry, &options, given.format)?;
     let structured = match given.format {
         Format::Prompt => json!({"dialect": entry.name, "prompt": text}),
         Format::JsonSchema => {
             json!({"dialect": entry.name, "schema": serde_json::from_str::<Value>(&text)?})
         }
     };
-    Ok(Done { text, notes: None, structured })
+    Ok(ToolOutput { text, notes: None, structured })
 }
 
 /// Formats findings in lines, as commands print them.
-fn noted(findings: &[Finding]) -> Option<String> {
-    let lines: Vec<String> = findings.iter().map(|finding| output::line("text", finding)).collect();
+fn format_findings(findings: &[Finding]) -> Option<String> {
+    let lines: Vec<String> = findings.iter().map(|finding| output::finding_line("text", finding)).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

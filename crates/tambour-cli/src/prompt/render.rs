@@ -8,13 +8,13 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tambour::Options;
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{Imported, Kind, import};
-use tambour_prompt::jinja::{Context as Variables, Engine, Mode};
-use tambour_prompt::lore::Timed;
-use tambour_prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
+use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
+use tambour_prompt::jinja::{Engine, PromptContext as Variables, UndefinedMode};
+use tambour_prompt::lore::TimedEffects;
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
 use tambour_prompt::tokens;
 
-use crate::{Outcome, args, input, output};
+use crate::{CommandOutcome, args, input, output};
 
 /// Render a prompt with a context; omissions and warnings go to standard error
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ use crate::{Outcome, args, input, output};
     FILE is a Skein (YAML or JSON), or a card, lorebook or preset as `tambour import` reads it. The context is one JSON object with \
     the variables of the templates: user, char, history, state, now, seed and any other name.\n\
     Exit code 1: a file that is broken, or a template that cannot be rendered.")]
-pub(crate) struct Args {
+pub(crate) struct RenderCommand {
     /// JSON file with the context; empty if absent
     #[arg(long, value_name = "FILE")]
     context: Option<PathBuf>,
@@ -37,8 +37,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     max_context: Option<usize>,
     /// Tokenizer that counts tokens
-    #[arg(long, value_enum, default_value_t = Tokenizer::O200k)]
-    tokenizer: Tokenizer,
+    #[arg(long, value_enum, default_value_t = TokenizerChoice::O200k)]
+    tokenizer: TokenizerChoice,
     /// JSON file with timed effects of world info (sticky, cooldown); created if missing, updated after each turn
     #[arg(long, value_name = "FILE")]
     timed: Option<PathBuf>,
@@ -46,14 +46,14 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     /// Set an option: `text_language=zh` (default) or `en`, the language of format instructions
-    #[arg(long = "option", value_name = "K=V", value_parser = args::pair)]
+    #[arg(long = "option", value_name = "K=V", value_parser = args::parse_pair)]
     options: Vec<(String, String)>,
     /// Prompt file; standard input if `-`
     file: PathBuf,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Tokenizer {
+enum TokenizerChoice {
     /// Encoding of newer OpenAI models
     O200k,
     /// Encoding of GPT-4
@@ -62,67 +62,69 @@ enum Tokenizer {
     Estimate,
 }
 
-impl Tokenizer {
+impl TokenizerChoice {
     fn count(self, text: &str) -> usize {
         match self {
-            Tokenizer::O200k => bpe_openai::o200k_base().count(text),
-            Tokenizer::Cl100k => bpe_openai::cl100k_base().count(text),
-            Tokenizer::Estimate => tokens::estimate(text),
+            TokenizerChoice::O200k => bpe_openai::o200k_base().count(text),
+            TokenizerChoice::Cl100k => bpe_openai::cl100k_base().count(text),
+            TokenizerChoice::Estimate => tokens::estimate_tokens(text),
         }
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
+pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     let stdin = |path: &&PathBuf| path.as_path() == Path::new(input::STDIN);
     if std::iter::once(&args.file).chain(&args.context).chain(&args.others).filter(stdin).count() > 1 {
         bail!("standard input can be one file only");
     }
     let mut set = Options::default();
-    args.options.iter().try_for_each(|(name, value)| crate::args::set(&mut set, name, value.as_str()))?;
+    args.options
+        .iter()
+        .try_for_each(|(name, value)| crate::args::set_option(&mut set, name, value.as_str()))?;
     let language = set.texts.language;
     let context = match &args.context {
         Some(path) => {
-            let context = input::json(path)?;
+            let context = input::read_json(path)?;
             if let Err(error) = Variables::from_json(&context) {
-                return Ok(refuse(&format!("{}: {error}", input::name_of(Some(path)))));
+                return Ok(print_refusal(&format!("{}: {error}", input::display_name(Some(path)))));
             }
             context
         }
         None => json!({}),
     };
     let mut told = Vec::new();
-    let mut skein = match load(&args.file, &mut told)? {
+    let mut skein = match load_skein(&args.file, &mut told)? {
         Ok(skein) => skein,
-        Err(why) => return Ok(refuse(&why)),
+        Err(why) => return Ok(print_refusal(&why)),
     };
     for path in &args.others {
-        match load(path, &mut told)? {
-            Ok(other) => skein.take(&other),
-            Err(why) => return Ok(refuse(&why)),
+        match load_skein(path, &mut told)? {
+            Ok(other) => skein.merge_lore(&other),
+            Err(why) => return Ok(print_refusal(&why)),
         }
     }
-    let engine = Engine::new(if args.strict { Mode::Strict } else { Mode::Lenient });
+    let engine = Engine::new(if args.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
     let count = |text: &str| args.tokenizer.count(text);
     let no_count = |_: &str| 0;
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
-    options.budget = Some(super::budget(&engine));
+    options.budget = Some(super::rendering_budget(&engine));
     options.max_context = args.max_context;
     // Format instructions use the language of all other texts.
     options.language = language;
-    options.timed = args.timed.as_deref().map(earlier).transpose()?.unwrap_or_default();
+    options.timed_effects = args.timed.as_deref().map(read_timed_effects).transpose()?.unwrap_or_default();
     // Token counting is slow, and needed only with a limit.
     let limited = args.max_context.or(skein.max_context).is_some()
         || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
-    options.count = if limited { &count } else { &no_count };
+    options.count_tokens = if limited { &count } else { &no_count };
     match skein.render(&context, &options) {
         Ok(rendered) => {
             if let Some(path) = &args.timed {
-                let timed = serde_json::to_vec_pretty(&rendered.timed)?;
+                let timed = serde_json::to_vec_pretty(&rendered.timed_effects)?;
                 std::fs::write(path, timed)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
-            tell(&rendered, &told);
+            print_omissions(&rendered, &told);
             let mut stdout = io::stdout().lock();
             if args.messages {
                 writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered.messages)?)?;
@@ -130,45 +132,50 @@ pub(crate) fn run(args: &Args) -> Result<Outcome> {
                 writeln!(stdout, "{}", rendered.text)?;
             }
             stdout.flush()?;
-            Ok(Outcome::Fine)
+            Ok(CommandOutcome::Success)
         }
         Err(error) => {
-            let place =
-                error.place().map(|place| format!("\n  {}:{}: {}", place.line, place.column, place.excerpt));
-            Ok(refuse(&format!("{}: {error}{}", input::name_of(Some(&args.file)), place.unwrap_or_default())))
+            let place = error
+                .location()
+                .map(|place| format!("\n  {}:{}: {}", place.line, place.column, place.excerpt));
+            Ok(print_refusal(&format!(
+                "{}: {error}{}",
+                input::display_name(Some(&args.file)),
+                place.unwrap_or_default()
+            )))
         }
     }
 }
 
 /// Reads the timed effects of world info from earlier turns; empty without a file.
-fn earlier(path: &Path) -> Result<Timed> {
+fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
     let bytes = match std::fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Timed::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TimedEffects::default()),
         read => read.with_context(|| format!("{} cannot be read", path.display()))?,
     };
     serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not what `--timed` has written", path.display()))
 }
 
-fn refuse(why: &str) -> Outcome {
-    output::complain(
+fn print_refusal(why: &str) -> CommandOutcome {
+    output::print_error(
         &why.lines()
-            .map(|line| line.chars().map(output::visible).collect::<String>())
+            .map(|line| line.chars().map(output::visible_char).collect::<String>())
             .collect::<Vec<_>>()
             .join("\n"),
     );
-    Outcome::Refused
+    CommandOutcome::Refused
 }
 
 /// Loads a Skein, or converts an imported file and prints its warnings, which `told_before` collects.
 /// The inner error is broken content.
-fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, String>> {
-    let name = input::name_of(Some(path));
-    let bytes = input::read(Some(path))?;
+fn load_skein(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, String>> {
+    let name = input::display_name(Some(path));
+    let bytes = input::read_text(Some(path))?;
     let is = |end: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
     let told = |error: tambour::Error| {
         let place = error
-            .place()
+            .location()
             .map(|place| format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt));
         let error = error.to_string();
         let named = if error.starts_with(&name) { error } else { format!("{name}: {error}") };
@@ -178,13 +185,13 @@ fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, Stri
         match serde_json::from_slice::<Value>(&bytes) {
             Ok(value) if value.get("blocks").is_some() => return Ok(Skein::from_value(&value).map_err(told)),
             _ => {
-                let imported = import(&name, &bytes, &ImportLimits::default()).map_err(told);
+                let imported = import_file(&name, &bytes, &ImportLimits::default()).map_err(told);
                 return Ok(imported.map(|imported| {
                     for warning in &imported.warnings {
-                        output::complain(&format!("{name}: {warning}"));
+                        output::print_error(&format!("{name}: {warning}"));
                     }
                     told_before.extend(imported.warnings.iter().cloned());
-                    prompt(&imported)
+                    skein_from_import(&imported)
                 }));
             }
         }
@@ -194,19 +201,19 @@ fn load(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, Stri
 }
 
 /// Converts an import to a prompt.
-pub(crate) fn prompt(imported: &Imported) -> Skein {
+pub(crate) fn skein_from_import(imported: &ImportedFile) -> Skein {
     match imported.kind {
-        Kind::Card => from_card(imported),
-        Kind::Preset => from_preset(imported),
+        ImportedFileKind::Card => from_card(imported),
+        ImportedFileKind::Preset => from_preset(imported),
         _ => from_book(imported),
     }
 }
 
 /// Prints omissions and warnings, except those already printed for the files.
-fn tell(rendered: &Rendered, told: &[String]) {
-    for cut in &rendered.dropped {
+fn print_omissions(rendered: &RenderedPrompt, told: &[String]) {
+    for cut in &rendered.dropped_parts {
         if let Ok(cut) = serde_json::to_string(cut) {
-            output::complain(&format!("left out for want of room: {cut}"));
+            output::print_error(&format!("left out for want of room: {cut}"));
         }
     }
     let noticed = rendered.outcome.warnings.iter().map(|warning| {
@@ -215,11 +222,11 @@ fn tell(rendered: &Rendered, told: &[String]) {
     });
     let own = rendered.warnings.iter().filter(|warning| !told.contains(warning));
     for warning in own.cloned().chain(noticed) {
-        output::complain(&warning.chars().map(output::visible).collect::<String>());
+        output::print_error(&warning.chars().map(output::visible_char).collect::<String>());
     }
     for effect in &rendered.outcome.effects {
         if let Ok(effect) = serde_json::to_string(effect) {
-            output::complain(&format!("asked for: {effect}"));
+            output::print_error(&format!("asked for: {effect}"));
         }
     }
 }

@@ -4,51 +4,51 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use tambour_prompt::template::{Listed, Source, check};
+use tambour_prompt::template::{VariableSource, VariableUse, check_variables};
 
 use crate::input;
-use crate::{Outcome, output};
+use crate::{CommandOutcome, output};
 
 /// List used, undefined and unused variables of templates, scripts and Skeins, one a line with its place
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  echo 'Hi {name}, it is {%time%}' | tambour prompt vars -\n\n\
     What a script declares is defined for all files. YAML files are scripts (`sessions`) or Skeins (`blocks`), all others \
     templates.")]
-pub(crate) struct Args {
+pub(crate) struct VarsCommand {
     /// Files; `-` is a template on standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Outcome> {
-    let mut outcome = Outcome::Fine;
+pub(crate) fn run(args: &VarsCommand) -> Result<CommandOutcome> {
+    let mut outcome = CommandOutcome::Success;
     let mut sources = Vec::new();
     for path in &args.files {
-        let name = input::name_of(Some(path));
-        let text =
-            String::from_utf8(input::read(Some(path))?).with_context(|| format!("{name} is not UTF-8"))?;
-        match Source::read(&name, &text) {
+        let name = input::display_name(Some(path));
+        let text = String::from_utf8(input::read_text(Some(path))?)
+            .with_context(|| format!("{name} is not UTF-8"))?;
+        match VariableSource::read(&name, &text) {
             Ok(source) => sources.push(source),
             Err(error) => {
-                output::complain(&error.to_string());
-                outcome = Outcome::Refused;
+                output::print_error(&error.to_string());
+                outcome = CommandOutcome::Refused;
             }
         }
     }
-    let checked = match check(&sources) {
+    let checked = match check_variables(&sources) {
         Ok(checked) => checked,
         Err(error) => {
-            output::complain(&error.to_string());
-            return Ok(Outcome::Refused);
+            output::print_error(&error.to_string());
+            return Ok(CommandOutcome::Refused);
         }
     };
     let mut stdout = io::stdout().lock();
     for (word, list) in
         [("used", &checked.used), ("undefined", &checked.undefined), ("unused", &checked.unused)]
     {
-        for Listed { file, line, column, variable, .. } in list {
+        for VariableUse { file, line, column, variable, .. } in list {
             let line = format!("{file}:{line}:{column}: {word} {variable}");
-            let line: String = line.chars().map(output::visible).collect();
+            let line: String = line.chars().map(output::visible_char).collect();
             writeln!(stdout, "{line}")?;
         }
     }

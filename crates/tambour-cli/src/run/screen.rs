@@ -4,47 +4,48 @@ use std::io::{self, IsTerminal, Write};
 
 use tambour::event::Extension;
 use tambour::options::Language;
-use tambour_prompt::dialogue::{Dialogue, Turn};
+use tambour_prompt::dialogue::{Dialogue, DialogueTurn};
 
 use crate::output;
 
-pub(super) struct Screen {
+pub(super) struct DialogueScreen {
     language: Language,
-    coloured: bool,
+    is_coloured: bool,
     /// True if a person is at the terminal and gets prompts.
-    interactive: bool,
+    is_interactive: bool,
     /// True if a message is being written.
-    writing: bool,
+    is_writing: bool,
 }
 
-impl Screen {
-    pub(super) fn new(language: Language) -> Screen {
+impl DialogueScreen {
+    pub(super) fn new(language: Language) -> DialogueScreen {
         let stdout = io::stdout();
-        Screen {
+        DialogueScreen {
             language,
-            coloured: output::coloured(&stdout),
-            interactive: stdout.is_terminal() && io::stdin().is_terminal(),
-            writing: false,
+            is_coloured: output::is_coloured(&stdout),
+            is_interactive: stdout.is_terminal() && io::stdin().is_terminal(),
+            is_writing: false,
         }
     }
 
     /// Prints the next text of a message.
-    pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn print_text(&mut self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        self.writing = true;
-        let shown: String = text.chars().map(|c| if c == '\n' { c } else { output::visible(c) }).collect();
+        self.is_writing = true;
+        let shown: String =
+            text.chars().map(|c| if c == '\n' { c } else { output::visible_char(c) }).collect();
         stdout.write_all(shown.as_bytes())?;
         stdout.flush()
     }
 
     /// Returns whether a message is being written.
     pub(super) fn is_writing(&self) -> bool {
-        self.writing
+        self.is_writing
     }
 
     /// Ends the current message, if there is one.
-    pub(super) fn ends_message(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.writing) {
+    pub(super) fn end_message(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_writing) {
             let mut stdout = io::stdout().lock();
             writeln!(stdout)?;
             stdout.flush()?;
@@ -53,20 +54,20 @@ impl Screen {
     }
 
     /// Prints a request of the dialogue to the client.
-    pub(super) fn request(&mut self, event: &Extension) -> io::Result<()> {
+    pub(super) fn print_request(&mut self, event: &Extension) -> io::Result<()> {
         let data = event.data();
         let fields = data.as_object().into_iter().flatten().filter(|(name, _)| *name != "call_id");
-        self.dim(&format!("[{}]", event.name()))?;
+        self.print_dimmed(&format!("[{}]", event.name()))?;
         for (name, value) in fields {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            self.dim(&format!("  {name}: {text}"))?;
+            self.print_dimmed(&format!("  {name}: {text}"))?;
         }
         Ok(())
     }
 
     /// Prints the prompt for a line.
-    pub(super) fn prompt(&self, answer: bool) -> io::Result<()> {
-        if !self.interactive {
+    pub(super) fn print_prompt(&self, answer: bool) -> io::Result<()> {
+        if !self.is_interactive {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
@@ -75,47 +76,47 @@ impl Screen {
     }
 
     /// Prints the position of the dialogue.
-    pub(super) fn info(&self, turn: &Turn, dialogue: &Dialogue) -> io::Result<()> {
+    pub(super) fn print_position(&self, turn: &DialogueTurn, dialogue: &Dialogue) -> io::Result<()> {
         let (round, level, none) = match self.language {
             Language::Zh => ("轮次", "理解度", "（无）"),
             Language::En => ("round", "understanding", "(none)"),
         };
         if let Some(position) = &turn.position {
-            self.dim(&format!(
+            self.print_dimmed(&format!(
                 "{} / {} / {} ({})",
                 position.session, position.phase, position.topic, position.action_type
             ))?;
         }
         if let Some(metadata) = &turn.metadata {
             let most = metadata.max_rounds.map_or_else(String::new, |most| format!("/{most}"));
-            self.dim(&format!("{round} {}{most}", metadata.current_round))?;
+            self.print_dimmed(&format!("{round} {}{most}", metadata.current_round))?;
             let assessed = metadata.assessment.as_ref().map(|found| found["understanding_level"].to_string());
-            self.dim(&format!("{level} {}", assessed.as_deref().unwrap_or(none)))?;
+            self.print_dimmed(&format!("{level} {}", assessed.as_deref().unwrap_or(none)))?;
             if let Some(decision) = &metadata.exit_decision {
-                self.dim(&decision.reason)?;
+                self.print_dimmed(&decision.reason)?;
             }
         }
         let variables = serde_json::Value::Object(dialogue.variables());
-        self.dim(&variables.to_string())
+        self.print_dimmed(&variables.to_string())
     }
 
     /// Prints the end of the dialogue.
-    pub(super) fn over(&self, turn: &Turn) -> io::Result<()> {
+    pub(super) fn print_end(&self, turn: &DialogueTurn) -> io::Result<()> {
         let decision = turn.metadata.as_ref().and_then(|metadata| metadata.exit_decision.as_ref());
         let over = match self.language {
             Language::Zh => "对话结束",
             Language::En => "the dialogue is over",
         };
         match decision {
-            Some(decision) => self.dim(&format!("[{over}: {}]", decision.reason)),
-            None => self.dim(&format!("[{over}]")),
+            Some(decision) => self.print_dimmed(&format!("[{over}: {}]", decision.reason)),
+            None => self.print_dimmed(&format!("[{over}]")),
         }
     }
 
     /// Prints a dimmed line that is no part of the dialogue.
-    fn dim(&self, text: &str) -> io::Result<()> {
+    fn print_dimmed(&self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        let text: String = text.chars().map(output::visible).collect();
-        if self.coloured { writeln!(stdout, "\x1b[2m{text}\x1b[0m") } else { writeln!(stdout, "{text}") }
+        let text: String = text.chars().map(output::visible_char).collect();
+        if self.is_coloured { writeln!(stdout, "\x1b[2m{text}\x1b[0m") } else { writeln!(stdout, "{text}") }
     }
 }

@@ -7,17 +7,17 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use tambour::options::Language;
-use tambour::texts::counted;
-use tambour_prompt::dialogue::script_test::{Difference, ScriptTest, TestEnv};
+use tambour::texts::format_count;
+use tambour_prompt::dialogue::script_test::{ScriptTest, TestDifference, TestEnv};
 
-use super::Args;
-use crate::check::escape;
-use crate::script::{line, read};
-use crate::{Outcome, input};
+use super::RunCommand;
+use crate::check::escape_xml;
+use crate::script::{problem_line, read_script};
+use crate::{CommandOutcome, input};
 
 /// Form of the printed results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum TestReportFormat {
     /// One line for each test and each difference
     Pretty,
     /// JUnit XML: a suite for each test, a case for each turn
@@ -25,17 +25,17 @@ pub(super) enum Format {
 }
 
 /// Result of one test.
-struct Tested {
+struct ScriptTestResult {
     /// Path of the test.
     name: String,
     /// Number of turns.
     turns: usize,
-    verdict: Verdict,
+    verdict: ScriptTestVerdict,
 }
 
-enum Verdict {
+enum ScriptTestVerdict {
     /// The test ran; the list has the differences.
-    Ran(Vec<Difference>),
+    Compared(Vec<TestDifference>),
     /// The script has faults and cannot run.
     Refused(String),
     /// The test or its script cannot be read.
@@ -46,128 +46,133 @@ enum Verdict {
     },
 }
 
-impl Verdict {
-    fn unreadable(message: impl Into<String>) -> Verdict {
-        Verdict::Unreadable { place: String::new(), message: message.into() }
+impl ScriptTestVerdict {
+    fn unreadable_test(message: impl Into<String>) -> ScriptTestVerdict {
+        ScriptTestVerdict::Unreadable { place: String::new(), message: message.into() }
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<Outcome> {
+pub(super) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     let mut results = Vec::new();
     for path in &args.tests {
-        results.push(tested(args, path)?);
+        results.push(run_test(args, path)?);
     }
     let printed: String = match args.format {
-        Format::Pretty => results.iter().map(pretty).collect(),
-        Format::Junit => junit(&results),
+        TestReportFormat::Pretty => results.iter().map(format_pretty).collect(),
+        TestReportFormat::Junit => format_junit(&results),
     };
     let mut stdout = io::stdout().lock();
     stdout.write_all(printed.as_bytes())?;
     stdout.flush()?;
     if let Some(file) = &args.junit {
-        std::fs::write(file, junit(&results)).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(file, format_junit(&results))
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let is_unreadable = |tested: &Tested| matches!(tested.verdict, Verdict::Unreadable { .. });
-    Ok(match results.iter().all(Tested::passed) {
-        true => Outcome::Fine,
-        false if results.iter().any(is_unreadable) => Outcome::Unclear,
-        false => Outcome::Refused,
+    let is_unreadable =
+        |tested: &ScriptTestResult| matches!(tested.verdict, ScriptTestVerdict::Unreadable { .. });
+    Ok(match results.iter().all(ScriptTestResult::is_passed) {
+        true => CommandOutcome::Success,
+        false if results.iter().any(is_unreadable) => CommandOutcome::UsageError,
+        false => CommandOutcome::Refused,
     })
 }
 
 /// Runs the test in a file.
-fn tested(args: &Args, path: &Path) -> Result<Tested> {
-    let templates = args.templates.files()?;
-    let name = input::name_of(Some(path));
+fn run_test(args: &RunCommand, path: &Path) -> Result<ScriptTestResult> {
+    let templates = args.templates.template_files()?;
+    let name = input::display_name(Some(path));
     let language: Language = args.templates.language.into();
-    let test = match parsed(path) {
+    let test = match parse_test(path) {
         Ok(test) => test,
-        Err(unreadable) => return Ok(Tested { name, turns: 0, verdict: unreadable }),
+        Err(unreadable) => return Ok(ScriptTestResult { name, turns: 0, verdict: unreadable }),
     };
     let turns = test.turns.len();
-    let verdict = match verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
+    let verdict = match test_verdict(args, path, &test, (&templates, test.language.unwrap_or(language))) {
         Ok(verdict) => verdict,
-        Err(error) => Verdict::unreadable(format!("{error:#}")),
+        Err(error) => ScriptTestVerdict::unreadable_test(format!("{error:#}")),
     };
-    Ok(Tested { name, turns, verdict })
+    Ok(ScriptTestResult { name, turns, verdict })
 }
 
-fn parsed(path: &Path) -> Result<ScriptTest, Verdict> {
+fn parse_test(path: &Path) -> Result<ScriptTest, ScriptTestVerdict> {
     let read = input::read_raw(Some(path));
-    let bytes =
-        read.map_err(|error| Verdict::unreadable(format!("cannot be read: {}", error.root_cause())))?;
-    let text = String::from_utf8(bytes).map_err(|_| Verdict::unreadable("the test is not UTF-8 text"))?;
-    ScriptTest::parse("the test", &text).map_err(|error| Verdict::Unreadable {
-        place: error.place().map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default(),
+    let bytes = read.map_err(|error| {
+        ScriptTestVerdict::unreadable_test(format!("cannot be read: {}", error.root_cause()))
+    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| ScriptTestVerdict::unreadable_test("the test is not UTF-8 text"))?;
+    ScriptTest::parse("the test", &text).map_err(|error| ScriptTestVerdict::Unreadable {
+        place: error.location().map(|at| format!(":{}:{}", at.line, at.column)).unwrap_or_default(),
         message: error.to_string(),
     })
 }
 
-fn verdict(
-    args: &Args,
+fn test_verdict(
+    args: &RunCommand,
     path: &Path,
     test: &ScriptTest,
-    (templates, language): (&tambour_prompt::template::Files, Language),
-) -> Result<Verdict> {
+    (templates, language): (&tambour_prompt::template::TemplateFiles, Language),
+) -> Result<ScriptTestVerdict> {
     let file = match (&args.script, &test.script) {
         (Some(given), _) => given.clone(),
         (None, Some(named)) => path.parent().unwrap_or(Path::new("")).join(named),
         (None, None) => return Err(anyhow!("the test names no `script`, and none is given")),
     };
-    let (script, problems) = read(&file, templates, language)?;
+    let (script, problems) = read_script(&file, templates, language)?;
     let Some(script) = script else {
-        let name = input::name_of(Some(&file));
+        let name = input::display_name(Some(&file));
         let faults: Vec<String> = problems
             .iter()
             .filter(|problem| problem.is_error())
-            .map(|problem| line(&name, problem))
+            .map(|problem| problem_line(&name, problem))
             .collect();
-        return Ok(Verdict::Refused(faults.join("\n")));
+        return Ok(ScriptTestVerdict::Refused(faults.join("\n")));
     };
-    Ok(Verdict::Ran(test.run(&script, TestEnv { templates, language })?))
+    Ok(ScriptTestVerdict::Compared(test.run(&script, TestEnv { templates, language })?))
 }
 
-impl Tested {
-    fn passed(&self) -> bool {
-        matches!(&self.verdict, Verdict::Ran(differences) if differences.is_empty())
+impl ScriptTestResult {
+    fn is_passed(&self) -> bool {
+        matches!(&self.verdict, ScriptTestVerdict::Compared(differences) if differences.is_empty())
     }
 }
 
 /// Formats a difference in one line.
-fn told(difference: &Difference) -> String {
-    let Difference { field, expected, found, .. } = difference;
+fn difference_line(difference: &TestDifference) -> String {
+    let TestDifference { field, expected, found, .. } = difference;
     format!("{field}: expected {expected}, found {found}")
 }
 
-fn pretty(tested: &Tested) -> String {
-    let Tested { name, turns, verdict } = tested;
+fn format_pretty(tested: &ScriptTestResult) -> String {
+    let ScriptTestResult { name, turns, verdict } = tested;
     match verdict {
-        Verdict::Ran(differences) if differences.is_empty() => {
-            format!("{name}: {} as expected\n", counted(*turns, "turn"))
+        ScriptTestVerdict::Compared(differences) if differences.is_empty() => {
+            format!("{name}: {} as expected\n", format_count(*turns, "turn"))
         }
-        Verdict::Ran(differences) => {
+        ScriptTestVerdict::Compared(differences) => {
             let lines = differences.iter();
-            lines.map(|one| format!("{name}: turn {}: {}\n", one.turn, told(one))).collect()
+            lines.map(|one| format!("{name}: turn {}: {}\n", one.turn, difference_line(one))).collect()
         }
-        Verdict::Refused(faults) => format!("{name}: the script cannot run\n{faults}\n"),
-        Verdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
+        ScriptTestVerdict::Refused(faults) => format!("{name}: the script cannot run\n{faults}\n"),
+        ScriptTestVerdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
     }
 }
 
 /// Formats all results as one JUnit document.
-fn junit(results: &[Tested]) -> String {
+fn format_junit(results: &[ScriptTestResult]) -> String {
     let (mut suites, mut all) = (String::new(), (0, 0, 0));
     for tested in results {
-        let Tested { name, turns, verdict } = tested;
+        let ScriptTestResult { name, turns, verdict } = tested;
         let (mut cases, mut counts) = (String::new(), (0, 0, 0));
         let mut case = |title: &str, inner: String| {
-            let _ = writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{inner}", escape(name));
+            let _ =
+                writeln!(cases, "    <testcase classname=\"{}\" name=\"{title}\"{inner}", escape_xml(name));
         };
         match verdict {
-            Verdict::Ran(differences) => {
+            ScriptTestVerdict::Compared(differences) => {
                 for turn in 1..=*turns {
                     let own = differences.iter().filter(|one| one.turn == turn);
-                    let lines: Vec<String> = own.map(told).collect();
+                    let lines: Vec<String> = own.map(difference_line).collect();
                     counts.0 += 1;
                     let title = format!("turn {turn}");
                     if lines.is_empty() {
@@ -177,17 +182,17 @@ fn junit(results: &[Tested]) -> String {
                     counts.1 += 1;
                     let failure = format!(
                         ">\n      <failure type=\"difference\" message=\"{}\">{}</failure>\n    </testcase>",
-                        escape(&lines[0]),
-                        escape(&lines.join("\n"))
+                        escape_xml(&lines[0]),
+                        escape_xml(&lines.join("\n"))
                     );
                     case(&title, failure);
                 }
             }
-            Verdict::Refused(_) | Verdict::Unreadable { .. } => {
+            ScriptTestVerdict::Refused(_) | ScriptTestVerdict::Unreadable { .. } => {
                 counts = (1, 0, 1);
                 let error = format!(
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",
-                    escape(pretty(tested).trim_end())
+                    escape_xml(format_pretty(tested).trim_end())
                 );
                 case("script", error);
             }
@@ -196,7 +201,7 @@ fn junit(results: &[Tested]) -> String {
         let _ = writeln!(
             suites,
             "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{cases}  </testsuite>",
-            escape(name),
+            escape_xml(name),
             counts.0,
             counts.1,
             counts.2,

@@ -104,7 +104,7 @@ fn the_document_names_every_option() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
     let ran = shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
-    for (_, setting) in tambour::settings::all().filter(|(_, setting)| setting.name != "profile") {
+    for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         let name = setting.name;
         assert!(text.contains(&format!("| `{name}` |")), "{name} is not in docs/cli.md");
         assert!(ran.stdout.contains(name), "{name} is not in the help");

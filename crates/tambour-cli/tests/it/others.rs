@@ -219,7 +219,7 @@ fn a_closed_standard_output_ends_every_command_quietly() {
 
 fn in_language(language: Language) -> Options {
     let mut options = Options::default();
-    options.texts = Texts::of(language);
+    options.texts = Texts::from_language(language);
     options
 }
 

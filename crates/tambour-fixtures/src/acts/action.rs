@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use tambour::Event;
 use tambour::event::{DecisionSource, Extension};
-use tambour::state::of_event;
+use tambour::state::operations_from_event;
 
-use crate::words::{Word, find};
+use crate::words::{WordNumber, find_words};
 
 /// Kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,11 +40,11 @@ pub struct Action {
 impl Action {
     /// Marker words in it.
     #[must_use]
-    pub fn words(&self) -> Vec<Word> {
+    pub fn words(&self) -> Vec<WordNumber> {
         if self.kind == ActionKind::Exit {
             return level_word(&self.data).into_iter().collect();
         }
-        find(self.data.to_string().as_bytes()).map(|(_, word)| word).collect()
+        find_words(self.data.to_string().as_bytes()).map(|(_, word)| word).collect()
     }
 
     /// The values that are carried out, as opposed to shown: all that must be written literally.
@@ -60,15 +60,15 @@ impl Action {
 
 /// The level of understanding that stands for a word.
 #[must_use]
-pub(super) fn level(word: Word) -> String {
+pub(super) fn level(word: WordNumber) -> String {
     format!("90.{word:04}")
 }
 
 /// The word of a level, in an assessment.
-fn level_word(assessment: &Value) -> Option<Word> {
+fn level_word(assessment: &Value) -> Option<WordNumber> {
     let level = assessment["understanding_level"].as_f64()?;
     let word = ((level - 90.0) * 10_000.0).round();
-    (1.0..10_000.0).contains(&word).then_some(word as Word)
+    (1.0..10_000.0).contains(&word).then_some(word as WordNumber)
 }
 
 /// The actions of a stream, in order.
@@ -88,7 +88,7 @@ pub fn actions(events: &[Event<'_>]) -> Vec<Action> {
                 }
             }
             Extension::StateUpdate(update) => {
-                for (index, operation) in of_event(update).into_iter().enumerate() {
+                for (index, operation) in operations_from_event(update).into_iter().enumerate() {
                     let refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
                     if !refused && operation.refusal().is_none() {
                         let data = json!({

@@ -2,15 +2,15 @@
 
 use super::action::level;
 use super::replies::Zone;
-use crate::words::json::Writer;
-use crate::words::{Words, find};
+use crate::words::json::LooseJsonWriter;
+use crate::words::{WordSource, find_words};
 
 /// A block as it is written.
 pub(super) struct Written {
     pub(super) text: String,
     /// Bytes of it that must have come before it may act.
     pub(super) whole: usize,
-    /// [`Zone::Plain`], or what is wrong with it.
+    /// [`Zone::PlainReader`], or what is wrong with it.
     pub(super) fault: Zone,
     /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
     pub(super) shown: bool,
@@ -50,18 +50,18 @@ const GUESSES: &[&str] = &[
 ];
 
 /// A value that only a guess can be read of.
-fn guess(words: &mut Words) -> String {
+fn guess(words: &mut WordSource) -> String {
     let guess = words.pick(GUESSES);
     if guess.contains('@') { guess.replace('@', &words.word()) } else { guess.to_owned() }
 }
 
 /// The fault of a block, of those that its kind knows: most have none.
-fn fault(words: &mut Words, known: &[Zone]) -> Zone {
-    if words.once_in(3) { *words.random().pick(known) } else { Zone::Plain }
+fn fault(words: &mut WordSource, known: &[Zone]) -> Zone {
+    if words.is_once_in(3) { *words.random().pick(known) } else { Zone::Plain }
 }
 
 /// A block of Filament.
-pub(super) fn filament(words: &mut Words) -> Written {
+pub(super) fn filament(words: &mut WordSource) -> Written {
     match words.below(8) {
         0 | 1 => update(words),
         2 => commands(words),
@@ -73,23 +73,23 @@ pub(super) fn filament(words: &mut Words) -> Written {
             Written::new(text, whole, call.fault)
         }
         5 => {
-            let (mood, place) = (words.line(), words.word());
+            let (mood, place) = (words.text_line(), words.word());
             let text = format!("<status_bar>\n<mood>{mood}</mood>\n<where>{place}</where>\n</status_bar>");
             Written::shown(text)
         }
         6 => {
-            let ask = words.line();
+            let ask = words.text_line();
             let options: String = (0..1 + words.below(3))
-                .map(|number| format!("<option id=\"o{number}\">{}</option>\n", words.line()))
+                .map(|number| format!("<option id=\"o{number}\">{}</option>\n", words.text_line()))
                 .collect();
             let text = format!("<choice>\n<prompt>{ask}</prompt>\n<options>\n{options}</options>\n</choice>");
             Written::shown(text)
         }
         _ => {
-            let line = words.line();
-            let mut json = Writer::new(words, false);
-            let fields = [("title", json.string(&line)), ("more", json.any(1))];
-            let props = json.object(&fields);
+            let line = words.text_line();
+            let mut json = LooseJsonWriter::new(words, false);
+            let fields = [("title", json.write_string(&line)), ("more", json.write_random(1))];
+            let props = json.write_object(&fields);
             let text = format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>");
             Written::shown(text)
         }
@@ -97,33 +97,36 @@ pub(super) fn filament(words: &mut Words) -> Written {
 }
 
 /// Operations, one of which may hold a guess; then it is the only one, since it is refused alone.
-fn update(words: &mut Words) -> Written {
+fn update(words: &mut WordSource) -> Written {
     let fault = fault(words, &[Zone::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
-    let analysis =
-        if words.once_in(2) { format!("<analysis>{}</analysis>\n", words.line()) } else { String::new() };
-    let mut json = Writer::new(words, false);
+    let analysis = if words.is_once_in(2) {
+        format!("<analysis>{}</analysis>\n", words.text_line())
+    } else {
+        String::new()
+    };
+    let mut json = LooseJsonWriter::new(words, false);
     let count = if fault == Zone::Plain { 1 + json.words().below(3) } else { 1 };
     let mut operations = Vec::new();
     for _ in 0..count {
-        let (path, line) = (json.words().word(), json.words().line());
+        let (path, line) = (json.words().word(), json.words().text_line());
         let value = match fault {
             Zone::Guessed => guess(json.words()),
-            _ if json.words().once_in(3) => json.any(1),
-            _ => json.string(&line),
+            _ if json.words().is_once_in(3) => json.write_random(1),
+            _ => json.write_string(&line),
         };
         let op = json.words().pick(&["SET", "PUSH"]);
-        operations.push(json.list(&[format!("\"{op}\""), format!("\"{path}\""), value]));
+        operations.push(json.write_list(&[format!("\"{op}\""), format!("\"{path}\""), value]));
     }
-    let list = json.list(&operations);
+    let list = json.write_list(&operations);
     let text = format!("<{name}>\n{analysis}{list}\n</{name}>");
     let whole = text.len() - format!("\n</{name}>").len();
     Written::new(text, whole, fault)
 }
 
 /// Commands, each of which stands alone.
-fn commands(words: &mut Words) -> Written {
-    let (path, text, why) = (words.word(), words.word(), words.line());
+fn commands(words: &mut WordSource) -> Written {
+    let (path, text, why) = (words.word(), words.word(), words.text_line());
     let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
     let whole = text.find("//").unwrap_or(text.len());
     Written::new(text, whole, Zone::Plain)
@@ -136,22 +139,22 @@ struct CallFields {
 }
 
 /// Name and arguments of a call.
-fn call_fields(words: &mut Words) -> CallFields {
+fn call_fields(words: &mut WordSource) -> CallFields {
     let fault = fault(words, &[Zone::Guessed, Zone::Doubled, Zone::Unregistered]);
     let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
-    let (prose, line) = (words.prose(), words.line());
-    let mut json = Writer::new(words, false);
-    let text = json.string(&prose);
+    let (prose, line) = (words.prose(), words.text_line());
+    let mut json = LooseJsonWriter::new(words, false);
+    let text = json.write_string(&prose);
     let mut fields = vec![("text", text)];
     match fault {
         Zone::Guessed => fields.push(("more", guess(json.words()))),
-        Zone::Doubled => fields.push(("text", json.string(&line))),
-        _ => fields.push(("more", json.any(1))),
+        Zone::Doubled => fields.push(("text", json.write_string(&line))),
+        _ => fields.push(("more", json.write_random(1))),
     }
-    if json.words().once_in(2) {
+    if json.words().is_once_in(2) {
         fields.reverse();
     }
-    CallFields { name, args: json.object(&fields), fault }
+    CallFields { name, args: json.write_object(&fields), fault }
 }
 
 /// Forms of calls that model families write.
@@ -172,7 +175,7 @@ pub const FORMS: &[&str] = &[
 ];
 
 /// A call in the form of a model family. `spans`: it is to stand in a code span, so that it holds no backticks.
-pub(super) fn toolcall(words: &mut Words, spans: bool) -> Written {
+pub(super) fn toolcall(words: &mut WordSource, spans: bool) -> Written {
     let form = match words.pick(FORMS) {
         "deepseek" if spans => "hermes",
         form => form,
@@ -187,10 +190,10 @@ pub(super) fn toolcall(words: &mut Words, spans: bool) -> Written {
 }
 
 /// A call whose arguments are a JSON object.
-fn json_call(words: &mut Words, form: &str) -> Written {
+fn json_call(words: &mut WordSource, form: &str) -> Written {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == Zone::Plain && matches!(form, "hermes" | "mistral_list") && words.once_in(8) {
+    if fault == Zone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
         // two names, one of which might be the right one.
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
         fault = Zone::Doubled;
@@ -215,10 +218,10 @@ fn json_call(words: &mut Words, form: &str) -> Written {
 }
 
 /// A call whose arguments stand between tags, or in code of Python.
-fn tagged_call(words: &mut Words, form: &str) -> Written {
+fn tagged_call(words: &mut WordSource, form: &str) -> Written {
     let fault = fault(words, &[Zone::Doubled, Zone::Unregistered]);
     let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
-    let (line, again) = (words.line(), words.line());
+    let (line, again) = (words.text_line(), words.text_line());
     let twice = fault == Zone::Doubled;
     let text = match form {
         "qwen3_coder" | "function" => {
@@ -272,7 +275,7 @@ impl Elements {
 }
 
 /// Calls that are elements: one or two, one if it is at fault, since the other runs all the same.
-fn element_calls(words: &mut Words, elements: &Elements) -> Written {
+fn element_calls(words: &mut WordSource, elements: &Elements) -> Written {
     let Elements { open, close, mark, typed } = elements;
     let known: &[Zone] = match typed {
         true => &[Zone::Guessed, Zone::Doubled, Zone::Unregistered],
@@ -280,21 +283,21 @@ fn element_calls(words: &mut Words, elements: &Elements) -> Written {
     };
     let fault = fault(words, known);
     let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
-    let count = if fault == Zone::Plain && words.once_in(3) { 2 } else { 1 };
+    let count = if fault == Zone::Plain && words.is_once_in(3) { 2 } else { 1 };
     let mut calls = String::new();
     for _ in 0..count {
         let text = words.prose();
         let mut arguments = vec![elements.argument("text", &text, true)];
         match fault {
             Zone::Guessed => arguments.push(elements.argument("more", &guess(words), false)),
-            Zone::Doubled => arguments.push(elements.argument("text", &words.line(), true)),
-            _ if words.once_in(2) => {
-                let more = Writer::new(words, false).any(1);
+            Zone::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
+            _ if words.is_once_in(2) => {
+                let more = LooseJsonWriter::new(words, false).write_random(1);
                 arguments.push(elements.argument("more", &more, false));
             }
             _ => {}
         }
-        if words.once_in(2) {
+        if words.is_once_in(2) {
             arguments.reverse();
         }
         calls += &format!("<{mark}invoke name=\"{name}\">\n{}</{mark}invoke>\n", arguments.concat());
@@ -305,12 +308,12 @@ fn element_calls(words: &mut Words, elements: &Elements) -> Written {
 }
 
 /// A plan that calls a tool.
-pub(super) fn plan(words: &mut Words) -> Written {
+pub(super) fn plan(words: &mut WordSource) -> Written {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
     let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
     let mut wrapped = false;
-    if fault == Zone::Plain && words.once_in(4) {
+    if fault == Zone::Plain && words.is_once_in(4) {
         fault = Zone::Doubled;
         match words.below(3) {
             0 => call.insert(0, ("name", "\"other\"".to_owned())),
@@ -318,45 +321,45 @@ pub(super) fn plan(words: &mut Words) -> Written {
             _ => (fault, wrapped) = (Zone::Wrapped, true),
         }
     }
-    let thought = words.line();
-    let mut json = Writer::new(words, false);
-    let mut fields = vec![("thought", json.string(&thought))];
+    let thought = words.text_line();
+    let mut json = LooseJsonWriter::new(words, false);
+    let mut fields = vec![("thought", json.write_string(&thought))];
     fields.append(&mut mode);
     fields.push(("direct_response", "null".to_owned()));
-    let call = json.object(&call);
-    fields.push(("tool_calls", json.list(&[call])));
-    let mut text = json.object(&fields);
+    let call = json.write_object(&call);
+    fields.push(("tool_calls", json.write_list(&[call])));
+    let mut text = json.write_object(&fields);
     if wrapped {
-        text = json.object(&[("wrong_output", text)]);
+        text = json.write_object(&[("wrong_output", text)]);
     }
     let whole = text.len();
     Written::new(text, whole, fault)
 }
 
 /// An answer that ends a round.
-pub(super) fn answer(words: &mut Words) -> Written {
+pub(super) fn answer(words: &mut WordSource) -> Written {
     let number = words.word();
-    let number = find(number.as_bytes()).next().map_or(0, |(_, word)| word);
-    let (line, reason, message) = (words.line(), words.line(), words.line());
-    let mut json = Writer::new(words, false);
+    let number = find_words(number.as_bytes()).next().map_or(0, |(_, word)| word);
+    let (line, reason, message) = (words.text_line(), words.text_line(), words.text_line());
+    let mut json = LooseJsonWriter::new(words, false);
     let assessment = [
         ("understanding_level", level(number)),
         ("has_questions", "false".to_owned()),
         ("expressed_understanding", "true".to_owned()),
-        ("reasoning", json.string(&line)),
+        ("reasoning", json.write_string(&line)),
     ];
-    let assessment = json.object(&assessment);
-    let message = json.string(&message);
-    let response = json.object(&[("咨询师", message)]);
+    let assessment = json.write_object(&assessment);
+    let message = json.write_string(&message);
+    let response = json.write_object(&[("咨询师", message)]);
     let mut fields = vec![
         ("assessment", assessment),
         ("response", response),
         ("should_exit", "true".to_owned()),
-        ("exit_reason", json.string(&reason)),
+        ("exit_reason", json.write_string(&reason)),
     ];
     let at = json.words().below(fields.len());
     fields.rotate_left(at);
-    let text = json.object(&fields);
+    let text = json.write_object(&fields);
     let whole = text.len();
     Written::new(text, whole, Zone::Plain)
 }

@@ -1,7 +1,7 @@
 //! Replies with blocks that act, each in a zone that is known.
 
 use super::blocks::{self, Written};
-use crate::words::{Word, Words, find, marker};
+use crate::words::{WordNumber, WordSource, find_words, marker};
 
 /// Surroundings of a block, or the fault of its own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,7 +102,7 @@ pub struct Block {
     /// Its text, as it stands there.
     pub text: String,
     /// Its marker words.
-    pub words: Vec<Word>,
+    pub words: Vec<WordNumber>,
     /// Offset of its first byte.
     pub start: usize,
     /// End of the bytes that must arrive before it may act.
@@ -127,7 +127,7 @@ pub struct Reply {
 impl Reply {
     /// A reply for the dialect.
     #[must_use]
-    pub fn new(dialect: &str, words: &mut Words) -> Reply {
+    pub fn new(dialect: &str, words: &mut WordSource) -> Reply {
         let (source, compose) = match SOURCES.iter().find(|(source, _)| *source == dialect) {
             Some(source) => *source,
             None => SOURCES[words.below(SOURCES.len())],
@@ -144,7 +144,7 @@ impl Reply {
 
 /// A reply under way.
 struct Composer<'a> {
-    words: &'a mut Words,
+    words: &'a mut WordSource,
     reply: Reply,
     zones: Vec<Zone>,
 }
@@ -203,7 +203,7 @@ impl Composer<'_> {
     }
 
     /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
-    fn quoted(&mut self, make: fn(&mut Words, bool) -> Written) {
+    fn quoted(&mut self, make: fn(&mut WordSource, bool) -> Written) {
         let around: Vec<Zone> = ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.is_around()).collect();
         let zone = *self.words.random().pick(&around);
         if !self.zones.contains(&zone) {
@@ -224,10 +224,10 @@ impl Composer<'_> {
                 self.put("` to do it.\n");
             }
             LongSpan => {
-                let line = self.words.line();
+                let line = self.words.text_line();
                 self.put(&format!("You write `{line}\n"));
                 self.block(zone, written.flat());
-                let line = self.words.line();
+                let line = self.words.text_line();
                 self.put(&format!("\n{line}` to do it.\n"));
             }
             Quotation => {
@@ -252,9 +252,9 @@ impl Composer<'_> {
     }
 
     /// Reasoning with a block, at the beginning of a reply.
-    fn reasoning(&mut self, marks: &[(&str, &str)], make: fn(&mut Words, bool) -> Written) {
+    fn reasoning(&mut self, marks: &[(&str, &str)], make: fn(&mut WordSource, bool) -> Written) {
         let (open, close) = *self.words.random().pick(marks);
-        let unopened = self.zones.contains(&Unopened) && self.words.once_in(4);
+        let unopened = self.zones.contains(&Unopened) && self.words.is_once_in(4);
         if !unopened {
             self.put(open);
         }
@@ -276,31 +276,31 @@ impl Composer<'_> {
 }
 
 /// Marker words of a block, with those that its levels stand for.
-fn words_of(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = find(text.as_bytes()).map(|(_, word)| word).collect();
+fn words_of(text: &str) -> Vec<WordNumber> {
+    let mut words: Vec<WordNumber> = find_words(text.as_bytes()).map(|(_, word)| word).collect();
     let levels =
-        text.match_indices("90.").filter_map(|(at, _)| text.get(at + 3..at + 7)?.parse::<Word>().ok());
+        text.match_indices("90.").filter_map(|(at, _)| text.get(at + 3..at + 7)?.parse::<WordNumber>().ok());
     words.extend(levels);
     words
 }
 
 /// Counts the words of a block in a text.
-pub(super) fn count(text: &[u8], word: Word) -> usize {
+pub(super) fn count(text: &[u8], word: WordNumber) -> usize {
     let level = super::action::level(word);
     let number = |window: &[u8]| window == level.as_bytes();
-    find(text).filter(|(_, found)| *found == word).count()
+    find_words(text).filter(|(_, found)| *found == word).count()
         + text.windows(level.len()).filter(|window| number(window)).count()
 }
 
 /// A word that stands nowhere, for planted faults.
 #[must_use]
-pub(super) fn shown(word: Word) -> String {
+pub(super) fn shown(word: WordNumber) -> String {
     marker(word)
 }
 
 fn filament(composer: &mut Composer<'_>) {
-    let block = |words: &mut Words, _: bool| blocks::filament(words);
-    if composer.words.once_in(3) {
+    let block = |words: &mut WordSource, _: bool| blocks::filament(words);
+    if composer.words.is_once_in(3) {
         composer.reasoning(THOUGHTS, block);
     }
     composer.put("<content>\n");
@@ -318,14 +318,14 @@ fn filament(composer: &mut Composer<'_>) {
 }
 
 fn toolcall(composer: &mut Composer<'_>) {
-    if composer.words.once_in(3) {
+    if composer.words.is_once_in(3) {
         composer.reasoning(MARKS, blocks::toolcall);
     }
     for _ in 0..composer.words.below(3) {
         composer.prose();
         composer.quoted(blocks::toolcall);
     }
-    if composer.words.once_in(2) {
+    if composer.words.is_once_in(2) {
         composer.prose();
     }
     for _ in 0..composer.words.below(3) {
@@ -333,7 +333,7 @@ fn toolcall(composer: &mut Composer<'_>) {
         composer.block(Plain, written);
         composer.put("\n");
     }
-    if composer.words.once_in(6) {
+    if composer.words.is_once_in(6) {
         composer.put("<|channel|>final<|message|>");
         composer.prose();
         let written = blocks::toolcall(composer.words, false);
@@ -352,21 +352,21 @@ fn ai_say(composer: &mut Composer<'_>) {
 }
 
 /// A reply that is one object, with others that are none of it.
-fn objects(composer: &mut Composer<'_>, make: fn(&mut Words, bool) -> Written) {
-    if composer.words.once_in(3) {
+fn objects(composer: &mut Composer<'_>, make: fn(&mut WordSource, bool) -> Written) {
+    if composer.words.is_once_in(3) {
         composer.reasoning(MARKS, make);
     }
     for _ in 0..composer.words.below(3) {
         composer.prose();
         composer.quoted(make);
     }
-    if composer.words.once_in(2) {
-        let fence = composer.words.once_in(3);
+    if composer.words.is_once_in(2) {
+        let fence = composer.words.is_once_in(3);
         composer.put(if fence { "\n```json\n" } else { "\n" });
         let written = make(composer.words, false);
         composer.block(Plain, written);
         composer.put(if fence { "\n```\n" } else { "\n" });
-        if composer.words.once_in(3) {
+        if composer.words.is_once_in(3) {
             composer.prose();
         }
     }

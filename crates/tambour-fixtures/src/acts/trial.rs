@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tambour::event::Joined;
-use tambour::exit::{Criteria, Round};
-use tambour::state::Attached;
-use tambour::tool::Tools;
+use tambour::event::JoinedEvents;
+use tambour::exit::{ExitCriteria, ExitRound};
+use tambour::state::AttachedState;
+use tambour::tool::ToolRegistry;
 use tambour::verdict::Contract;
-use tambour::{End, Event, Options, Pipeline, Profile};
+use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 
 use super::action::{Action, ActionKind, actions};
 use super::replies::{Reply, Zone};
 use super::verdict::{Known, Violation, Way, judge};
 use crate::fixture;
-use crate::random::Random;
-use crate::words::damage::damaged;
-use crate::words::{Words, find};
+use crate::random::RandomSource;
+use crate::words::damage::damage_reply;
+use crate::words::{WordSource, find_words};
 
 /// One damaged reply and the way it is read.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub zones: BTreeMap<Zone, usize>,
     /// Actions of each kind.
     pub actions: BTreeMap<ActionKind, usize>,
-    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::Plain`].
+    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::PlainReader`].
     pub forms: BTreeMap<(&'static str, Zone), usize>,
     /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
     pub acting: usize,
@@ -77,38 +77,38 @@ const TOOL: &str = "note";
 /// The damaged reply of that dialect and seed.
 #[must_use]
 pub fn trial(dialect: &str, seed: u64) -> Trial {
-    let mut words = Words::new(Random::new(seed));
+    let mut words = WordSource::new(RandomSource::new(seed));
     let options = options(&mut words);
     let finish = words.pick(&["stop", "stop", "stop", "tool_calls", "length", "unknown", "failed"]);
     let reply = Reply::new(dialect, &mut words);
     let mut input = reply.text.clone().into_bytes();
-    if !words.once_in(4) {
-        input = damaged(&mut words, reply.text.clone());
-    } else if words.once_in(2) {
+    if !words.is_once_in(4) {
+        input = damage_reply(&mut words, reply.text.clone());
+    } else if words.is_once_in(2) {
         let at = words.below(input.len() + 1);
         input.truncate(at);
     }
-    let ended = fixture::end(finish).is_ok_and(|end| !end.cut());
+    let ended = fixture::parse_end(finish).is_ok_and(|end| !end.is_truncated());
     let known = Known::of(&reply, &input, ended);
     Trial { dialect: dialect.to_owned(), options, finish, input, seed, known }
 }
 
-fn options(words: &mut Words) -> Options {
+fn options(words: &mut WordSource) -> Options {
     let mut options = Options::default();
-    options.round = Some(Round { round: 2, max_rounds: 5, criteria: Criteria::default() });
-    if !words.once_in(8) {
+    options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
+    if !words.is_once_in(8) {
         let text = json!({ "type": "string" });
         let schema = json!({ "type": "object", "properties": { "text": text }, "required": ["text"] });
-        options.tools = Tools::from_json(&json!({ TOOL: schema })).ok();
+        options.tools = ToolRegistry::from_json(&json!({ TOOL: schema })).ok();
     }
-    if words.once_in(3) {
-        options.state = Some(Attached { state: json!({}), ..Attached::default() });
+    if words.is_once_in(3) {
+        options.state = Some(AttachedState { state: json!({}), ..AttachedState::default() });
     }
     let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
-    if words.once_in(4) {
+    if words.is_once_in(4) {
         set("aiplan.drop_invalid_calls", "true");
     }
-    if words.once_in(4) {
+    if words.is_once_in(4) {
         set("aiplan.variant", "v2");
     }
     options
@@ -123,7 +123,7 @@ impl Trial {
     pub fn check(&self) -> Result<Outcome, Vec<Violation>> {
         let whole = self.read();
         let mut found = self.judge(&whole.actions);
-        let cuts = Random::new(self.seed).cuts(self.input.len());
+        let cuts = RandomSource::new(self.seed).random_cuts(self.input.len());
         let pieces = read(&self.dialect, &self.options, &self.input, &cuts, &self.end());
         if pieces.actions != whole.actions {
             let message = format!("{:?}\n{:?}", whole.actions, pieces.actions);
@@ -147,7 +147,7 @@ impl Trial {
         }
         outcome.forms.retain(|(form, _), _| !form.is_empty());
         if let Some(written) = whole.written.as_ref().filter(|_| !whole.actions.is_empty()) {
-            let again = read(&self.dialect, &self.options, written.as_bytes(), &[], &End::stop());
+            let again = read(&self.dialect, &self.options, written.as_bytes(), &[], &InputEnd::stop());
             outcome.acting = 1;
             outcome.kept = usize::from(again.actions.len() == whole.actions.len());
         }
@@ -164,12 +164,12 @@ impl Trial {
     #[must_use]
     pub fn judge(&self, actions: &[Action]) -> Vec<Violation> {
         let tools: &[&str] = if self.options.tools.is_some() { &[TOOL] } else { &[] };
-        judge(&self.known, &self.input, self.end().cut(), tools, actions)
+        judge(&self.known, &self.input, self.end().is_truncated(), tools, actions)
     }
 
     /// A word that must not act, of a block in a zone.
     pub fn forbidden(&self) -> impl Iterator<Item = (String, Way)> + '_ {
-        let there = |word: u16| find(&self.input).any(|(_, found)| found == word);
+        let there = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
         let shown = move |(word, way): (&u16, &Way)| (super::replies::shown(*word), *way);
         self.known.forbidden.iter().filter(move |(word, _)| there(**word)).map(shown)
     }
@@ -191,8 +191,8 @@ impl Trial {
 
     /// End of the reply.
     #[must_use]
-    pub fn end(&self) -> End {
-        fixture::end(self.finish).expect("these words are known")
+    pub fn end(&self) -> InputEnd {
+        fixture::parse_end(self.finish).expect("these words are known")
     }
 }
 
@@ -200,14 +200,14 @@ impl Trial {
 ///
 /// # Errors
 /// In which way it does not.
-pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &End) -> Result<(), Violation> {
+pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &InputEnd) -> Result<(), Violation> {
     let first = read(dialect, options, input, &[], end);
     let Some(written) = &first.written else { return Ok(()) };
     let wrong = |way, message: String| {
         Err(Violation { way, message: format!("{message}\nas {}, written {written:?}", first.dialect) })
     };
     for reader in [dialect, first.dialect] {
-        let second = read(reader, options, written.as_bytes(), &[], &End::stop());
+        let second = read(reader, options, written.as_bytes(), &[], &InputEnd::stop());
         let mut rest = first.actions.clone();
         for action in &second.actions {
             match rest.iter().position(|known| known == action) {
@@ -222,17 +222,17 @@ pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &End) -> Resu
     }
     let mut strict = options.clone();
     strict.profile = Profile::Strict;
-    let contract = Contract::named(first.dialect).expect("a dialect is a contract");
+    let contract = Contract::from_name(first.dialect).expect("a dialect is a contract");
     match contract.check(written.as_bytes(), &strict).first_error() {
         Some(error) => wrong(Way::Strict, format!("{error:?}")),
         None => Ok(()),
     }
 }
 
-fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &End) -> Tried {
+fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &InputEnd) -> Tried {
     let pipeline = Pipeline::new(dialect, options).expect("it is in the table");
     let mut pipeline = pipeline.with_extensions(true);
-    let mut found = Joined::default();
+    let mut found = JoinedEvents::default();
     let mut from = 0;
     for &to in cuts.iter().chain([&input.len()]) {
         pipeline.push(&input[from..to], &mut found);
@@ -240,7 +240,7 @@ fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &En
     }
     pipeline.finish(end, &mut found);
     let failed = !matches!(found.events.last(), Some(Event::Completed(_)));
-    let written = if failed { None } else { pipeline.written(&found.events) };
+    let written = if failed { None } else { pipeline.rewrite(&found.events) };
     Tried { actions: actions(&found.events), dialect: pipeline.dialect(), written }
 }
 

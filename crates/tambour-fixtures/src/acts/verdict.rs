@@ -6,7 +6,7 @@ use std::fmt;
 use super::action::{Action, ActionKind};
 use super::literal::Literals;
 use super::replies::{Block, Reply, Zone, count};
-use crate::words::{Word, mendable};
+use crate::words::{WordNumber, count_mendable};
 
 /// In which way an action is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,11 +50,11 @@ impl fmt::Display for Violation {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// Words that must not act, and why.
-    pub(super) forbidden: BTreeMap<Word, Way>,
+    pub(super) forbidden: BTreeMap<WordNumber, Way>,
     /// Zones that were tried, those of which a block is still intact, each with the form of its call.
     pub(super) zones: Vec<(Zone, &'static str)>,
     /// Words of calls that may act, and the forms that these are written in.
-    pub(super) forms: BTreeMap<Word, &'static str>,
+    pub(super) forms: BTreeMap<WordNumber, &'static str>,
 }
 
 impl Known {
@@ -117,7 +117,7 @@ pub(super) fn judge(
     let literals = Literals::of(&text);
     // A bare word is a text in commands.
     let commands = text.contains("_.");
-    let mut times: BTreeMap<(ActionKind, Word), usize> = BTreeMap::new();
+    let mut times: BTreeMap<(ActionKind, WordNumber), usize> = BTreeMap::new();
     for action in actions {
         let mut words = action.words();
         words.sort_unstable();
@@ -128,7 +128,7 @@ pub(super) fn judge(
             }
             let times = times.entry((action.kind, word)).or_default();
             *times += 1;
-            let most = count(input, word) + mendable(input, word);
+            let most = count(input, word) + count_mendable(input, word);
             if *times > most {
                 add(Way::Twice, action, format!("word {word} acts more than {most} times"));
             }

@@ -1,50 +1,50 @@
 //! Fuzz target: text with inline HTML.
 
 use pulldown_cmark::{Event, Options, Parser};
-use tambour::html::{Mode, Piece, Sanitizer};
+use tambour::html::{HtmlMode, HtmlSanitizer, SanitizedPiece};
 use tambour::limits::Limits;
 use tambour::span::Place;
 
-use super::pieces;
-use crate::random::Random;
+use super::split_text;
+use crate::random::RandomSource;
 
 /// Sanitises text after its first byte, which seeds the cuts and chooses the mode and the limits.
 ///
 /// # Panics
 /// The result depends on the cuts, changes the second time, holds back more than documented, or has HTML for
 /// a Markdown reader that is not on the list.
-pub fn html(data: &[u8]) {
+pub fn check_html(data: &[u8]) {
     let [seed, input @ ..] = data else { return };
     let text = String::from_utf8_lossy(input);
-    let mode = if seed & 1 == 0 { Mode::Escape } else { Mode::Strip };
+    let mode = if seed & 1 == 0 { HtmlMode::Escape } else { HtmlMode::Strip };
     let mut limits = Limits::default();
     if seed & 2 == 2 {
         (limits.tag, limits.line) = (40, 48);
     }
     let read = |text: &str, pieces: &[&str]| {
         let (mut result, mut reports) = (String::new(), Vec::new());
-        let mut sanitizer = Sanitizer::new(mode, &limits);
+        let mut sanitizer = HtmlSanitizer::new(mode, &limits);
         for piece in pieces {
             sanitizer.push(piece, &mut |piece| match piece {
-                Piece::Text(text) => result.push_str(text),
-                Piece::Found(report) => reports.push(report),
+                SanitizedPiece::Text(text) => result.push_str(text),
+                SanitizedPiece::Report(report) => reports.push(report),
             });
-            assert!(sanitizer.held() <= limits.tag.max(limits.line), "{text:?}");
+            assert!(sanitizer.held_bytes() <= limits.tag.max(limits.line), "{text:?}");
         }
         sanitizer.finish(&mut |piece| match piece {
-            Piece::Text(text) => result.push_str(text),
-            Piece::Found(report) => reports.push(report),
+            SanitizedPiece::Text(text) => result.push_str(text),
+            SanitizedPiece::Report(report) => reports.push(report),
         });
         (result, reports)
     };
     let whole = read(&text, &[&text]);
-    let mut random = Random::new(u64::from(*seed));
-    assert_eq!(read(&text, &pieces(&text, &random.cuts(text.len()))), whole, "cut: {text:?}");
+    let mut random = RandomSource::new(u64::from(*seed));
+    assert_eq!(read(&text, &split_text(&text, &random.random_cuts(text.len()))), whole, "cut: {text:?}");
     let every: Vec<usize> = (1..text.len()).collect();
-    assert_eq!(read(&text, &pieces(&text, &every)), whole, "cut everywhere: {text:?}");
+    assert_eq!(read(&text, &split_text(&text, &every)), whole, "cut everywhere: {text:?}");
     for report in &whole.1 {
         assert!(report.place.offset <= report.end && report.end <= text.len(), "{report:?} of {text:?}");
-        assert_eq!(report.place, Place::START.after(&text[..report.place.offset]), "{text:?}");
+        assert_eq!(report.place, Place::START.end_of(&text[..report.place.offset]), "{text:?}");
     }
     if limits == Limits::default() && whole.0.len() < limits.line {
         let again = read(&whole.0, &[&whole.0]).0;
@@ -81,11 +81,11 @@ fn is_listed(html: &str) -> bool {
     })
 }
 
-/// Makes seeded inputs for [`html()`].
+/// Makes seeded inputs for [`check_html()`].
 #[must_use]
-pub fn html_input(random: &mut Random) -> Vec<u8> {
-    let mut data = vec![random.bits() as u8];
-    let soup = html_soup(random, true);
+pub fn random_html_input(random: &mut RandomSource) -> Vec<u8> {
+    let mut data = vec![random.next_bits() as u8];
+    let soup = random_html(random, true);
     if random.below(3) == 0 {
         data.extend(random.mutate(soup.as_bytes()))
     } else {
@@ -96,16 +96,16 @@ pub fn html_input(random: &mut Random) -> Vec<u8> {
 
 /// Makes text of tags, half tags and their surroundings, with Markdown code if `code` is set.
 #[must_use]
-pub fn html_soup(random: &mut Random, code: bool) -> String {
+pub fn random_html(random: &mut RandomSource, code: bool) -> String {
     let mut soup = String::new();
     for _ in 0..1 + random.below(24) {
-        let list = if code && random.below(3) == 0 { MARKDOWN } else { HTML };
+        let list = if code && random.below(3) == 0 { MARKDOWN_PIECES } else { HTML_PIECES };
         soup.push_str(random.pick::<&str>(list));
     }
     soup
 }
 
-const HTML: &[&str] = &[
+const HTML_PIECES: &[&str] = &[
     "<b>",
     "</b>",
     "<i>",
@@ -184,7 +184,7 @@ const HTML: &[&str] = &[
     "!",
 ];
 
-const MARKDOWN: &[&str] = &[
+const MARKDOWN_PIECES: &[&str] = &[
     "`",
     "``",
     "```",

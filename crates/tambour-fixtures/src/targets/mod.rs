@@ -8,27 +8,27 @@ mod state;
 
 use tambour::dialect::DIALECTS;
 use tambour::event::Extension;
-use tambour::{End, Event, Options, Profile};
+use tambour::{Event, InputEnd, Options, Profile};
 
-pub use self::html::{html, html_input, html_soup};
-pub use self::json::{json, json_input, same};
-pub use self::state::{state, state_input};
-use crate::random::Random;
-use crate::reading::{Case, Cuts, Reading};
-use crate::words::{self, Replies, Trial};
+pub use self::html::{check_html, random_html, random_html_input};
+pub use self::json::{check_json, is_same_value, random_json_input};
+pub use self::state::{check_state, random_state_input};
+use crate::random::RandomSource;
+use crate::reading::{ChunkCuts, FixtureReading, ReadingCase};
+use crate::words::{self, ReplyPool, WordTrial};
 use crate::{fixture, grammar};
 
 /// Largest input that is also read byte by byte.
-const BYTEWISE: usize = 4 << 10;
+const MAX_BYTEWISE_INPUT: usize = 4 << 10;
 
 /// Number of prefixes of an input that are read separately.
-const PREFIXES: usize = 12;
+const PREFIX_COUNT: usize = 12;
 
 /// Reads `data` as `dialect`; its first byte seeds the cuts, its second chooses end and profile.
 ///
 /// # Panics
 /// The stream is invalid or depends on the cuts, or more is held back than documented.
-pub fn dialect(dialect: &str, data: &[u8]) {
+pub fn check_dialect(dialect: &str, data: &[u8]) {
     let [seed, choice, input @ ..] = data else { return };
     let mut options = Options::default();
     if choice & 1 == 1 {
@@ -45,18 +45,18 @@ pub fn dialect(dialect: &str, data: &[u8]) {
         (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
     }
     let finish = ["stop", "length", "unknown", "failed"][usize::from(choice >> 2) % 4];
-    let end = fixture::end(finish).expect("these words are known");
-    let case = Case { dialect, options: &options, reasoning: None, input, end: &end };
+    let end = fixture::parse_end(finish).expect("these words are known");
+    let case = ReadingCase { dialect, options: &options, reasoning: None, input, end: &end };
     let checked = || -> Result<(), String> {
-        let whole = case.read(Cuts::Whole)?;
-        grammar::valid(&whole.events, &options)?;
-        let mut random = Random::new(u64::from(*seed));
-        case.same(&whole, Cuts::At(&random.cuts(input.len())))?;
-        if input.len() <= BYTEWISE {
-            case.same(&whole, Cuts::Every(1))?;
-            case.held()?;
+        let whole = case.read(ChunkCuts::Single)?;
+        grammar::check_stream(&whole.events, &options)?;
+        let mut random = RandomSource::new(u64::from(*seed));
+        case.check_same(&whole, ChunkCuts::Offsets(&random.random_cuts(input.len())))?;
+        if input.len() <= MAX_BYTEWISE_INPUT {
+            case.check_same(&whole, ChunkCuts::Every(1))?;
+            case.check_held()?;
         }
-        nothing_cut_acts(&case, &whole, &mut random)
+        check_truncated_actions(&case, &whole, &mut random)
     };
     if let Err(error) = checked() {
         panic!("{error}\nas {dialect}, choice {choice}: {:?}", String::from_utf8_lossy(input));
@@ -64,7 +64,7 @@ pub fn dialect(dialect: &str, data: &[u8]) {
 }
 
 /// Beginnings of the marks that end reasoning.
-const CLOSING: &[&str] = &[
+const CLOSING_MARKS: &[&str] = &[
     "</think",
     "</thought",
     "</reasoning",
@@ -82,9 +82,13 @@ const CLOSING: &[&str] = &[
 
 /// Checks that a truncated reply never acts, and that the actions of one prefix recur in every longer one:
 /// otherwise more text would have changed them.
-fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Result<(), String> {
+fn check_truncated_actions(
+    case: &ReadingCase<'_>,
+    whole: &FixtureReading,
+    random: &mut RandomSource,
+) -> Result<(), String> {
     let whole_acts = actions(whole);
-    if *case.end != End::stop() && !whole_acts.is_empty() {
+    if *case.end != InputEnd::stop() && !whole_acts.is_empty() {
         return Err("a cut reply acts".to_owned());
     }
     // A closing mark turns all text before it into thoughts.
@@ -99,17 +103,20 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
         is_filament || case.dialect == "auto" && tambour::dialect::detect(&text).name == "filament";
     if matches!(case.dialect, "filament" | "toolcall")
         || is_filament
-        || CLOSING.iter().any(|mark| text.contains(mark))
+        || CLOSING_MARKS.iter().any(|mark| text.contains(mark))
     {
         return Ok(());
     }
-    let mut cuts: Vec<usize> = (0..PREFIXES).map(|_| random.below(case.input.len())).collect();
+    let mut cuts: Vec<usize> = (0..PREFIX_COUNT).map(|_| random.below(case.input.len())).collect();
     cuts.push(case.input.len());
     cuts.sort_unstable();
     let mut before: Vec<&Event<'_>> = Vec::new();
-    let readings: Result<Vec<Reading>, String> = cuts
+    let readings: Result<Vec<FixtureReading>, String> = cuts
         .iter()
-        .map(|&cut| Case { input: &case.input[..cut], end: &End::stop(), ..case.clone() }.read(Cuts::Whole))
+        .map(|&cut| {
+            ReadingCase { input: &case.input[..cut], end: &InputEnd::stop(), ..case.clone() }
+                .read(ChunkCuts::Single)
+        })
         .collect();
     for reading in &readings? {
         let found = actions(reading);
@@ -122,7 +129,7 @@ fn nothing_cut_acts(case: &Case<'_>, whole: &Reading, random: &mut Random) -> Re
 }
 
 /// Returns the events of a reading that act.
-fn actions(reading: &Reading) -> Vec<&Event<'static>> {
+fn actions(reading: &FixtureReading) -> Vec<&Event<'static>> {
     reading.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).collect()
 }
 
@@ -131,34 +138,34 @@ fn actions(reading: &Reading) -> Vec<&Event<'static>> {
 ///
 /// # Panics
 /// A word is lost or duplicated, or the reading depends on the cuts.
-pub fn words(data: &[u8]) {
+pub fn check_words(data: &[u8]) {
     let [dialect, seed, low, high, input @ ..] = data else { return };
     let entry = &DIALECTS[usize::from(*dialect) % DIALECTS.len()];
     let choice = u16::from_le_bytes([*low, *high]);
-    let trial = Trial::new(entry.name, choice, u64::from(*seed), input.to_vec());
-    if let Err(complaints) = trial.check() {
+    let trial = WordTrial::new(entry.name, choice, u64::from(*seed), input.to_vec());
+    if let Err(complaints) = trial.check_words() {
         panic!("{}\n{trial}", complaints[0]);
     }
 }
 
-/// Makes seeded inputs for [`words()`]: damaged replies of [`trial`](crate::words::trial), without separate
+/// Makes seeded inputs for [`check_words()`]: damaged replies of [`make_trial`](crate::check_words::make_trial), without separate
 /// reasoning.
 #[must_use]
-pub fn words_input(dialect: usize, seed: u64, replies: &Replies) -> Vec<u8> {
-    let trial = words::trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
+pub fn random_words_input(dialect: usize, seed: u64, replies: &ReplyPool) -> Vec<u8> {
+    let trial = words::make_trial(DIALECTS[dialect % DIALECTS.len()].name, seed, replies);
     let [low, high] = trial.choice.to_le_bytes();
     let mut data = vec![dialect as u8, seed as u8, low, high];
     data.extend(trial.input);
     data
 }
 
-/// Makes seeded inputs for [`dialect()`]: mutations of `replies`, or soup.
+/// Makes seeded inputs for [`check_dialect()`]: mutations of `replies`, or soup.
 #[must_use]
-pub fn dialect_input(random: &mut Random, replies: &[Vec<u8>]) -> Vec<u8> {
-    let mut data = vec![random.bits() as u8, random.bits() as u8];
+pub fn random_dialect_input(random: &mut RandomSource, replies: &[Vec<u8>]) -> Vec<u8> {
+    let mut data = vec![random.next_bits() as u8, random.next_bits() as u8];
     if replies.is_empty() || random.below(3) == 0 {
         let pieces = 1 + random.below(40);
-        data.extend(random.soup(pieces).bytes());
+        data.extend(random.tag_soup(pieces).bytes());
     } else {
         let mut reply = random.pick(replies).clone();
         for _ in 0..=random.below(3) {
@@ -170,7 +177,7 @@ pub fn dialect_input(random: &mut Random, replies: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Cuts `text` at the characters nearest to `cuts`.
-fn pieces<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
+fn split_text<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut from = 0;
     for &cut in cuts {

@@ -1,40 +1,41 @@
 //! Fuzz target: paths and operations of a state.
 
 use serde_json::{Map, Value, json};
-use tambour::state::{Applied, ApplyOptions, Operation, Path, apply, diff};
+use tambour::state::{AppliedBlock, ApplyOptions, Operation, StatePath, apply, diff};
 
-use crate::random::Random;
+use crate::random::RandomSource;
 
 /// Reads text as a path, and as a state with operations, `{"state": ..., "operations": [...]}`: paths print
 /// as they are read, operations undo and redo exactly, and refused ones change nothing.
 ///
 /// # Panics
 /// An invariant is broken.
-pub fn state(data: &[u8]) {
+pub fn check_state(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    for path in [text.parse::<Path>(), Path::from_pointer(&text)].into_iter().flatten() {
+    for path in [text.parse::<StatePath>(), StatePath::from_pointer(&text)].into_iter().flatten() {
         let written = path.to_string();
-        let again: Path = written.parse().unwrap_or_else(|error| panic!("{written:?} of {text:?}: {error}"));
+        let again: StatePath =
+            written.parse().unwrap_or_else(|error| panic!("{written:?} of {text:?}: {error}"));
         assert_eq!(again.to_string(), written, "{text:?}");
     }
     let Ok(mut input) = serde_json::from_str::<Value>(&text) else { return };
     let Some(before) = input.get_mut("state").map(Value::take) else { return };
-    let Some(Ok(operations)) = input.get("operations").map(Operation::list) else { return };
-    for atomic in [false, true] {
-        let options = ApplyOptions { atomic, ..ApplyOptions::default() };
+    let Some(Ok(operations)) = input.get("operations").map(Operation::parse_list) else { return };
+    for is_atomic in [false, true] {
+        let options = ApplyOptions { is_atomic, ..ApplyOptions::default() };
         let mut after = before.clone();
-        let applied = Applied::record(&mut after, "m", None, operations.clone(), &options);
+        let applied = AppliedBlock::record(&mut after, "m", None, operations.clone(), &options);
         let all = applied.results.iter().all(|result| result.ok);
         assert_eq!(applied.results.len(), operations.len(), "{text}");
-        if atomic && !all {
+        if is_atomic && !all {
             assert!(applied.results.iter().all(|result| !result.ok), "{text}");
             assert_eq!(after.to_string(), before.to_string(), "a trace: {text}");
         }
-        if !atomic {
-            one_by_one(&before, &operations, &applied, &after);
+        if !is_atomic {
+            check_single_operations(&before, &operations, &applied, &after);
         }
         let stored = serde_json::to_string(&applied).expect("a record is JSON");
-        let stored: Applied = serde_json::from_str(&stored).expect("and read again");
+        let stored: AppliedBlock = serde_json::from_str(&stored).expect("and read again");
         let mut back = after.clone();
         stored.undo(&mut back).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(back.to_string(), before.to_string(), "taken back: {text}");
@@ -46,7 +47,7 @@ pub fn state(data: &[u8]) {
 
 /// Checks that each operation alone has the effect it has in the block, and that a refused one changes
 /// nothing.
-fn one_by_one(before: &Value, operations: &[Operation], applied: &Applied, after: &Value) {
+fn check_single_operations(before: &Value, operations: &[Operation], applied: &AppliedBlock, after: &Value) {
     let mut state = before.clone();
     for (operation, expected) in operations.iter().zip(&applied.results) {
         // The text shows the order of fields, which comparison of values ignores.
@@ -60,40 +61,41 @@ fn one_by_one(before: &Value, operations: &[Operation], applied: &Applied, after
     assert_eq!(state.to_string(), after.to_string());
 }
 
-/// Makes seeded inputs for [`state()`]: paths, and operations that often match parts of the state.
+/// Makes seeded inputs for [`check_state()`]: paths, and operations that often match parts of the state.
 #[must_use]
-pub fn state_input(random: &mut Random) -> Vec<u8> {
+pub fn random_state_input(random: &mut RandomSource) -> Vec<u8> {
     if random.below(4) == 0 {
-        let mut path: String = (0..random.below(8)).map(|_| *random.pick(STEPS)).collect();
+        let mut path: String = (0..random.below(8)).map(|_| *random.pick(PATH_STEPS)).collect();
         if random.below(2) == 0 {
             path = format!("/{}", path.replace('.', "/"));
         }
         return path.into_bytes();
     }
-    let state: Map<String, Value> =
-        (0..random.below(6)).map(|_| ((*random.pick(KEYS)).to_owned(), part(random, 0))).collect();
+    let state: Map<String, Value> = (0..random.below(6))
+        .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_part(random, 0)))
+        .collect();
     let count = 1 + random.below(12);
     let operations: Vec<Value> = (0..count)
         .map(|_| {
             let op =
                 *random.pick(&["SET", "ADD", "SUB", "MUL", "DIV", "PUSH", "POP", "DELETE", "push", "NOD"]);
-            let mut path = (*random.pick(KEYS)).to_owned();
+            let mut path = (*random.pick(STATE_KEYS)).to_owned();
             for _ in 0..random.below(3) {
                 path += random.pick::<&str>(&[".a", ".b", "[0]", "[1]", "[-1]", "[\"c.d\"]", ".名", "."]);
             }
             match op {
                 "POP" | "DELETE" => json!([op, path]),
-                "SET" | "PUSH" => json!([op, path, part(random, 1)]),
-                _ => json!([op, path, number(random)]),
+                "SET" | "PUSH" => json!([op, path, random_part(random, 1)]),
+                _ => json!([op, path, random_number(random)]),
             }
         })
         .collect();
     json!({"state": state, "operations": operations}).to_string().into_bytes()
 }
 
-const KEYS: &[&str] = &["a", "b", "c.d", "名", "list"];
+const STATE_KEYS: &[&str] = &["a", "b", "c.d", "名", "list"];
 
-const STEPS: &[&str] = &[
+const PATH_STEPS: &[&str] = &[
     "a",
     "名",
     ".",
@@ -112,23 +114,23 @@ const STEPS: &[&str] = &[
     "\\",
 ];
 
-fn part(random: &mut Random, depth: usize) -> Value {
+fn random_part(random: &mut RandomSource, depth: usize) -> Value {
     match random.below(if depth < 3 { 6 } else { 3 }) {
         0 => random.pick(&[Value::Null, Value::Bool(true), Value::from("text")]).clone(),
-        1 | 2 => number(random),
-        3 => (0..random.below(4)).map(|_| part(random, depth + 1)).collect(),
+        1 | 2 => random_number(random),
+        3 => (0..random.below(4)).map(|_| random_part(random, depth + 1)).collect(),
         _ => Value::Object(
             (0..random.below(4))
-                .map(|_| ((*random.pick(KEYS)).to_owned(), part(random, depth + 1)))
+                .map(|_| ((*random.pick(STATE_KEYS)).to_owned(), random_part(random, depth + 1)))
                 .collect(),
         ),
     }
 }
 
-fn number(random: &mut Random) -> Value {
+fn random_number(random: &mut RandomSource) -> Value {
     match random.below(6) {
-        0 => Value::from(random.bits()),
-        1 => Value::from(f64::from_bits(random.bits())),
+        0 => Value::from(random.next_bits()),
+        1 => Value::from(f64::from_bits(random.next_bits())),
         2 => Value::from(0),
         3 => json!(random.below(100) as f64 / 10.0),
         _ => Value::from(random.below(20) as i64 - 10),

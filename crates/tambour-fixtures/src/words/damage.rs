@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::texts::Words;
+use super::texts::WordSource;
 
 /// Pieces to insert. Each `@` becomes a marker word.
-const PIECES: &[&str] = &[
+const DAMAGE_PIECES: &[&str] = &[
     "@ ",
     "\n\n@ said:\n",
     "\n```\n",
@@ -99,17 +99,17 @@ const PIECES: &[&str] = &[
 ];
 
 /// Bytes that are not UTF-8.
-const BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
+const INVALID_BYTES: &[&[u8]] = &[b"\xFF", b"\xE4\xBD", b"\xF0\x9F\x98", b"\x80", b"\0"];
 
 /// Reply being damaged.
-pub(super) struct Damage<'a> {
-    words: &'a mut Words,
+pub(super) struct ReplyDamage<'a> {
+    words: &'a mut WordSource,
     bytes: Vec<u8>,
 }
 
 /// Damages `reply` a few times, or not at all.
-pub(crate) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
-    let mut damage = Damage { words, bytes: reply.into_bytes() };
+pub(crate) fn damage_reply(words: &mut WordSource, reply: String) -> Vec<u8> {
+    let mut damage = ReplyDamage { words, bytes: reply.into_bytes() };
     let times = match damage.words.below(16) {
         0 => 0,
         1..8 => 1,
@@ -118,34 +118,34 @@ pub(crate) fn damaged(words: &mut Words, reply: String) -> Vec<u8> {
         _ => 6,
     };
     for _ in 0..times {
-        damage.once();
+        damage.apply_once();
     }
     damage.bytes
 }
 
-impl Damage<'_> {
-    fn once(&mut self) {
+impl ReplyDamage<'_> {
+    fn apply_once(&mut self) {
         match self.words.below(21) {
             0 | 1 => self.cut_part(),
-            2 | 3 => self.with_part(|damage, part| drop(damage.bytes.drain(part))),
-            4 | 5 => self.with_part(|damage, part| {
+            2 | 3 => self.change_part(|damage, part| drop(damage.bytes.drain(part))),
+            4 | 5 => self.change_part(|damage, part| {
                 let copy = damage.bytes[part.clone()].to_vec();
                 damage.insert(part.end, &copy);
             }),
-            6 => self.swap(),
-            7 => self.with_part(|damage, part| {
+            6 => self.swap_parts(),
+            7 => self.change_part(|damage, part| {
                 let moved: Vec<u8> = damage.bytes.drain(part).collect();
-                let to = damage.place();
+                let to = damage.random_place();
                 damage.insert(to, &moved);
             }),
             8..13 => {
-                let piece = self.piece();
-                let at = self.place();
+                let piece = self.random_piece();
+                let at = self.random_place();
                 self.insert(at, &piece);
             }
             13 => {
-                let at = self.place();
-                let bytes = *self.words.random().pick(BYTES);
+                let at = self.random_place();
+                let bytes = *self.words.random().pick(INVALID_BYTES);
                 self.insert(at, bytes);
             }
             14 => {
@@ -153,25 +153,25 @@ impl Damage<'_> {
                 self.bytes.truncate(at);
             }
             15 => {
-                let range = self.range(60);
+                let range = self.random_range(60);
                 self.bytes.drain(range);
             }
             16 => {
-                let range = self.range(120);
+                let range = self.random_range(120);
                 let copy = self.bytes[range.clone()].to_vec();
                 self.insert(range.end, &copy);
             }
             17 => {
-                let range = self.range(120);
+                let range = self.random_range(120);
                 let moved: Vec<u8> = self.bytes.drain(range).collect();
-                let at = self.place();
+                let at = self.random_place();
                 self.insert(at, &moved);
             }
             18 => {
-                let at = self.place();
+                let at = self.random_place();
                 let (times, space) = (self.words.below(300), self.words.pick(&[" ", "\n", "\t", "\u{3000}"]));
                 let mut piece = space.repeat(times);
-                if self.words.once_in(2) {
+                if self.words.is_once_in(2) {
                     piece.push_str(&self.words.word());
                 }
                 self.insert(at, piece.as_bytes());
@@ -182,8 +182,8 @@ impl Damage<'_> {
             }
             _ => {
                 // Remove everything before or after a place.
-                let at = self.place();
-                if self.words.once_in(2) {
+                let at = self.random_place();
+                if self.words.is_once_in(2) {
                     self.bytes.drain(..at);
                 } else {
                     self.bytes.truncate(at);
@@ -196,8 +196,8 @@ impl Damage<'_> {
         self.bytes.splice(at..at, piece.iter().copied());
     }
 
-    fn piece(&mut self) -> Vec<u8> {
-        let piece = self.words.pick(PIECES);
+    fn random_piece(&mut self) -> Vec<u8> {
+        let piece = self.words.pick(DAMAGE_PIECES);
         let mut out = String::new();
         for c in piece.chars() {
             if c == '@' { out.push_str(&self.words.word()) } else { out.push(c) }
@@ -206,23 +206,23 @@ impl Damage<'_> {
     }
 
     /// Draws a place; mostly at the border of a part or word.
-    fn place(&mut self) -> usize {
-        if self.words.once_in(6) || self.bytes.is_empty() {
+    fn random_place(&mut self) -> usize {
+        if self.words.is_once_in(6) || self.bytes.is_empty() {
             return self.words.below(self.bytes.len() + 1);
         }
-        let parts = parts(&self.bytes, false);
+        let parts = find_parts(&self.bytes, false);
         let at = self.words.below(parts.len());
-        if self.words.once_in(2) { parts[at].start } else { parts[at].end }
+        if self.words.is_once_in(2) { parts[at].start } else { parts[at].end }
     }
 
-    fn range(&mut self, most: usize) -> Range<usize> {
+    fn random_range(&mut self, most: usize) -> Range<usize> {
         let start = self.words.below(self.bytes.len() + 1);
         start..(start + self.words.below(most)).min(self.bytes.len())
     }
 
     /// Changes a tag, a fence, a quote or a bracket.
-    fn with_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
-        let parts = parts(&self.bytes, true);
+    fn change_part(&mut self, change: impl FnOnce(&mut Self, Range<usize>)) {
+        let parts = find_parts(&self.bytes, true);
         if !parts.is_empty() {
             let at = self.words.below(parts.len());
             change(self, parts[at].clone());
@@ -231,7 +231,7 @@ impl Damage<'_> {
 
     /// Removes a piece of a tag.
     fn cut_part(&mut self) {
-        self.with_part(|damage, part| {
+        self.change_part(|damage, part| {
             let start = part.start + damage.words.below(part.len());
             let end = start + 1 + damage.words.below(part.end - start);
             damage.bytes.drain(start..end);
@@ -239,8 +239,8 @@ impl Damage<'_> {
     }
 
     /// Swaps two parts.
-    fn swap(&mut self) {
-        let parts = parts(&self.bytes, true);
+    fn swap_parts(&mut self) {
+        let parts = find_parts(&self.bytes, true);
         if parts.len() < 2 {
             return;
         }
@@ -256,7 +256,7 @@ impl Damage<'_> {
 
 /// Finds the parts of a reply: tags, runs of backticks, JSON punctuation; without `only_structure` words and
 /// white space too.
-fn parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
+fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut at = 0;
     while at < bytes.len() {

@@ -1,33 +1,33 @@
 //! JSON as models write it: with any spacing and needless escapes.
 
-use super::texts::Words;
+use super::texts::WordSource;
 
 /// Writer of one object or list.
-pub(crate) struct Writer<'a> {
-    words: &'a mut Words,
+pub(crate) struct LooseJsonWriter<'a> {
+    words: &'a mut WordSource,
     /// Spaces between a name and its value, after a comma, and inside brackets.
     spaces: [&'static str; 3],
 }
 
-impl<'a> Writer<'a> {
+impl<'a> LooseJsonWriter<'a> {
     /// Creates a writer with random spacing, on one line when `one_line`.
-    pub(crate) fn new(words: &'a mut Words, one_line: bool) -> Writer<'a> {
+    pub(crate) fn new(words: &'a mut WordSource, one_line: bool) -> LooseJsonWriter<'a> {
         let spaces = match words.below(if one_line { 2 } else { 3 }) {
             0 => ["", "", ""],
             1 => [" ", " ", ""],
             _ => [" ", "\n  ", "\n"],
         };
-        Writer { words, spaces }
+        LooseJsonWriter { words, spaces }
     }
 
-    pub(crate) fn words(&mut self) -> &mut Words {
+    pub(crate) fn words(&mut self) -> &mut WordSource {
         self.words
     }
 
     /// Writes a string.
-    pub(crate) fn string(&mut self, text: &str) -> String {
+    pub(crate) fn write_string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
-        let odd = self.words.once_in(4);
+        let odd = self.words.is_once_in(4);
         for c in text.chars() {
             match c {
                 '"' => out.push_str("\\\""),
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes an object of written values.
-    pub(crate) fn object(&mut self, fields: &[(&str, String)]) -> String {
+    pub(crate) fn write_object(&mut self, fields: &[(&str, String)]) -> String {
         let [colon, comma, inside] = self.spaces;
         let fields: Vec<String> =
             fields.iter().map(|(name, value)| format!("\"{name}\":{colon}{value}")).collect();
@@ -53,30 +53,31 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a list of written values.
-    pub(crate) fn list(&mut self, items: &[String]) -> String {
+    pub(crate) fn write_list(&mut self, items: &[String]) -> String {
         format!("[{}]", items.join(&format!(",{}", self.spaces[1])))
     }
 
     /// Writes any value with words in it, nested at random.
-    pub(crate) fn any(&mut self, depth: usize) -> String {
+    pub(crate) fn write_random(&mut self, depth: usize) -> String {
         match self.words.below(if depth < 3 { 6 } else { 3 }) {
             0 => {
-                let line = self.words.line();
-                self.string(&line)
+                let line = self.words.text_line();
+                self.write_string(&line)
             }
             1 => {
                 let prose = self.words.prose();
-                self.string(&prose)
+                self.write_string(&prose)
             }
             2 => self.words.pick(&["1", "true", "null", "0.5"]).to_owned(),
             3 => {
-                let items: Vec<String> = (0..self.words.below(3)).map(|_| self.any(depth + 1)).collect();
-                self.list(&items)
+                let items: Vec<String> =
+                    (0..self.words.below(3)).map(|_| self.write_random(depth + 1)).collect();
+                self.write_list(&items)
             }
             _ => {
-                let (a, b) = (self.any(depth + 1), self.any(depth + 1));
+                let (a, b) = (self.write_random(depth + 1), self.write_random(depth + 1));
                 let name = self.words.word();
-                self.object(&[(&name, a), ("other", b)])
+                self.write_object(&[(&name, a), ("other", b)])
             }
         }
     }

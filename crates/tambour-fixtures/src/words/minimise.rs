@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::account::Complaint;
-use super::{Trial, find};
+use super::account::WordComplaint;
+use super::{WordTrial, find_words};
 
 /// Removes pieces of the reply of `trial` as long as the fault stays; returns the smallest trial and its
 /// complaint.
 #[must_use]
-pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
+pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTrial, WordComplaint) {
     let (mut best, mut told) = (trial.clone(), complaint.clone());
     // Findings with other codes indicate another fault.
-    let known = codes(trial);
-    let mut attempt = |next: Trial, best: &mut Trial| {
-        let found = next.check().err().unwrap_or_default();
+    let known = finding_codes(trial);
+    let mut attempt = |next: WordTrial, best: &mut WordTrial| {
+        let found = next.check_words().err().unwrap_or_default();
         let found = found.into_iter().find(|found| (found.fault, found.word) == (told.fault, told.word));
-        let found = found.filter(|_| codes(&next).is_subset(&known));
+        let found = found.filter(|_| finding_codes(&next).is_subset(&known));
         if let Some(found) = found {
             told = found;
             *best = next;
@@ -24,14 +24,14 @@ pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
         false
     };
     if best.reasoning.is_some() {
-        attempt(Trial { reasoning: None, ..best.clone() }, &mut best);
+        attempt(WordTrial { reasoning: None, ..best.clone() }, &mut best);
     }
-    if best.next.is_some() {
-        attempt(Trial { next: None, ..best.clone() }, &mut best);
+    if best.next_reply.is_some() {
+        attempt(WordTrial { next_reply: None, ..best.clone() }, &mut best);
     }
-    let standard = Trial::new(&best.dialect, 0, best.seed, best.input.clone());
-    let (reasoning, next) = (best.reasoning.clone(), best.next.clone());
-    attempt(Trial { reasoning, next, ..standard }, &mut best);
+    let standard = WordTrial::new(&best.dialect, 0, best.seed, best.input.clone());
+    let (reasoning, next_reply) = (best.reasoning.clone(), best.next_reply.clone());
+    attempt(WordTrial { reasoning, next_reply, ..standard }, &mut best);
     loop {
         let before = best.input.len();
         let mut size = (before / 2).max(1);
@@ -40,12 +40,13 @@ pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
             while at < best.input.len() {
                 let end = (at + size).min(best.input.len());
                 // A word is kept whole or removed.
-                let splits = find(&best.input).any(|(word, _)| {
-                    (word < at && at < word + super::LEN) || (word < end && end < word + super::LEN)
+                let splits = find_words(&best.input).any(|(word, _)| {
+                    (word < at && at < word + super::MARKER_LEN)
+                        || (word < end && end < word + super::MARKER_LEN)
                 });
                 let mut input = best.input.clone();
                 input.drain(at..end);
-                if splits || !attempt(Trial { input, ..best.clone() }, &mut best) {
+                if splits || !attempt(WordTrial { input, ..best.clone() }, &mut best) {
                     at += size.min(4);
                 }
             }
@@ -57,6 +58,6 @@ pub fn minimise(trial: &Trial, complaint: &Complaint) -> (Trial, Complaint) {
     }
 }
 
-fn codes(trial: &Trial) -> BTreeSet<String> {
+fn finding_codes(trial: &WordTrial) -> BTreeSet<String> {
     trial.read().findings.into_iter().map(|finding| finding.code.into_owned()).collect()
 }

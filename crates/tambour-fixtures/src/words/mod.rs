@@ -8,51 +8,52 @@
 
 mod account;
 pub(crate) mod damage;
-mod held;
 pub(crate) mod json;
+mod lag;
 mod minimise;
 mod replies;
 mod texts;
 mod trial;
 
-pub use account::{Account, Complaint, Fault, Kind, Received, account};
-pub use held::{Lag, lag};
-pub use minimise::minimise;
-pub use replies::{Replies, kinds};
-pub use texts::Words;
-pub use trial::{Read, Trial, long_trial, trial};
+pub use account::{ReceivedReply, WordAccount, WordComplaint, WordFault, WordKind, account_words};
+pub use lag::{DeliveryLag, measure_lag};
+pub use minimise::minimise_trial;
+pub use replies::{ReplyPool, word_kinds};
+pub use texts::WordSource;
+pub use trial::{TrialReading, WordTrial, make_long_trial, make_trial};
 
 /// Beginning and end of a marker word, with four digits between them.
-const PREFIX: &[u8] = b"wqx";
-const DIGITS: usize = 4;
-const SUFFIX: u8 = b'z';
+const MARKER_PREFIX: &[u8] = b"wqx";
+const MARKER_DIGITS: usize = 4;
+const MARKER_SUFFIX: u8 = b'z';
 
 /// Bytes of a marker word.
-pub const LEN: usize = PREFIX.len() + DIGITS + 1;
+pub const MARKER_LEN: usize = MARKER_PREFIX.len() + MARKER_DIGITS + 1;
 
 /// Number of a marker word.
-pub type Word = u16;
+pub type WordNumber = u16;
 
 /// Formats the word of that number, such as `wqx0017z`.
 #[must_use]
-pub fn marker(word: Word) -> String {
+pub fn marker(word: WordNumber) -> String {
     format!("wqx{word:04}z")
 }
 
 /// Finds the whole marker words of `text`, with their offsets.
-pub fn find(text: &[u8]) -> impl Iterator<Item = (usize, Word)> + '_ {
-    starts(text).filter_map(|at| Some((at, whole(&text[at..])?)))
+pub fn find_words(text: &[u8]) -> impl Iterator<Item = (usize, WordNumber)> + '_ {
+    word_starts(text).filter_map(|at| Some((at, parse_word(&text[at..])?)))
 }
 
 /// Finds the beginnings of marker words, whole or broken.
-fn starts(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    (0..text.len().saturating_sub(PREFIX.len() - 1)).filter(|&at| text[at..].starts_with(PREFIX))
+fn word_starts(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    (0..text.len().saturating_sub(MARKER_PREFIX.len() - 1))
+        .filter(|&at| text[at..].starts_with(MARKER_PREFIX))
 }
 
 /// Parses the word at the beginning of `text`.
-fn whole(text: &[u8]) -> Option<Word> {
-    let word = text.get(..LEN)?;
-    let digits = word.strip_prefix(PREFIX)?.strip_suffix(&[SUFFIX])?;
+fn parse_word(text: &[u8]) -> Option<WordNumber> {
+    let word = text.get(..MARKER_LEN)?;
+    let digits = word.strip_prefix(MARKER_PREFIX)?.strip_suffix(&[MARKER_SUFFIX])?;
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -60,23 +61,23 @@ fn whole(text: &[u8]) -> Option<Word> {
 }
 
 /// Bytes searched for a mark within a word and the rest of that word.
-const MARK: usize = 64;
+const MAX_MARK_BYTES: usize = 64;
 
 /// Counts the broken words in `text` that can become `word` again when the text that broke them is removed.
-pub(crate) fn mendable(text: &[u8], word: Word) -> usize {
+pub(crate) fn count_mendable(text: &[u8], word: WordNumber) -> usize {
     let marker = marker(word);
     // A beginning of this word, followed by something else.
     let mendable = |&at: &usize| {
         let left = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
-        left < LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
+        left < MARKER_LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
     };
     // A word broken in its first letters can only lose a mark.
     let marked = |at: &usize| {
         let left = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
-        let rest = &text[at + left..text.len().min(at + left + MARK)];
-        (1..PREFIX.len()).contains(&left)
+        let rest = &text[at + left..text.len().min(at + left + MAX_MARK_BYTES)];
+        (1..MARKER_PREFIX.len()).contains(&left)
             && matches!(rest.first(), Some(b'<' | b'[' | 0xE2))
-            && rest.windows(LEN - left).any(|rest| rest == &marker.as_bytes()[left..])
+            && rest.windows(MARKER_LEN - left).any(|rest| rest == &marker.as_bytes()[left..])
     };
-    starts(text).filter(mendable).count() + (0..text.len()).filter(marked).count()
+    word_starts(text).filter(mendable).count() + (0..text.len()).filter(marked).count()
 }

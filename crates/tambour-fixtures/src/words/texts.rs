@@ -1,15 +1,15 @@
 //! Texts with marker words: prose, Markdown, search queries.
 
-use super::{Word, marker};
-use crate::random::Random;
+use super::{WordNumber, marker};
+use crate::random::RandomSource;
 
 /// Source of words, each used once, and of texts with them.
 #[derive(Clone, Debug)]
-pub struct Words {
-    next: Word,
-    random: Random,
+pub struct WordSource {
+    next: WordNumber,
+    random: RandomSource,
     /// Factor by which texts are longer than usual.
-    times: usize,
+    length_factor: usize,
 }
 
 /// Texts between marker words.
@@ -33,27 +33,27 @@ const FILLERS: &[&str] = &[
     "\u{3000}段落",
 ];
 
-impl Words {
+impl WordSource {
     /// Creates a source from a generator.
     #[must_use]
-    pub fn new(random: Random) -> Words {
-        Words { next: 1, random, times: 1 }
+    pub fn new(random: RandomSource) -> WordSource {
+        WordSource { next: 1, random, length_factor: 1 }
     }
 
     /// Makes texts of more than one line longer.
     #[must_use]
-    pub fn longer(mut self, times: usize) -> Words {
-        self.times = times;
+    pub fn with_length_factor(mut self, times: usize) -> WordSource {
+        self.length_factor = times;
         self
     }
 
     /// Generator of random numbers.
-    pub fn random(&mut self) -> &mut Random {
+    pub fn random(&mut self) -> &mut RandomSource {
         &mut self.random
     }
 
     /// Returns true once in `times`.
-    pub fn once_in(&mut self, times: usize) -> bool {
+    pub fn is_once_in(&mut self, times: usize) -> bool {
         self.random.below(times) == 0
     }
 
@@ -75,12 +75,12 @@ impl Words {
     }
 
     /// Makes a title, a summary, a field: one line of plain text.
-    pub fn line(&mut self) -> String {
+    pub fn text_line(&mut self) -> String {
         let mut text = self.word();
         for _ in 0..self.random.below(3) {
             text.push(' ');
-            text.push_str(if self.once_in(2) { self.random.pick::<&str>(FILLERS) } else { "and" });
-            if self.once_in(2) {
+            text.push_str(if self.is_once_in(2) { self.random.pick::<&str>(FILLERS) } else { "and" });
+            if self.is_once_in(2) {
                 text.push(' ');
                 text.push_str(&self.word());
             }
@@ -95,8 +95,8 @@ impl Words {
             1 => format!("{} --> b", self.word()),
             2 => format!("训练 {}", self.word()),
             // Longer than 80 characters.
-            3 if self.once_in(4) => format!("{}{} {}", self.word(), " long".repeat(15), self.word()),
-            4 if self.once_in(4) => format!("{} mail a@b.com", self.word()),
+            3 if self.is_once_in(4) => format!("{}{} {}", self.word(), " long".repeat(15), self.word()),
+            4 if self.is_once_in(4) => format!("{} mail a@b.com", self.word()),
             _ => format!("how to {}", self.word()),
         }
     }
@@ -104,30 +104,30 @@ impl Words {
     /// Makes plain text of one or more lines.
     pub fn prose(&mut self) -> String {
         let mut text = String::new();
-        for _ in 0..self.times * (1 + self.random.below(3)) {
+        for _ in 0..self.length_factor * (1 + self.random.below(3)) {
             if !text.is_empty() {
                 text.push_str(self.pick(&[" ", "\n", "\n\n", ". "]));
             }
-            text.push_str(&self.line());
+            text.push_str(&self.text_line());
         }
         text
     }
 
     /// Makes an answer about formats, with code and XML, none of which is a structure (R-91, R-92).
-    pub fn about(&mut self) -> String {
-        let mut text = self.line();
+    pub fn format_answer(&mut self) -> String {
+        let mut text = self.text_line();
         for _ in 0..1 + self.random.below(3) {
             text.push_str(self.pick(&["\n", "\n\n"]));
-            let sample = self.sample();
+            let sample = self.format_sample();
             text.push_str(&sample);
             text.push('\n');
-            text.push_str(&self.line());
+            text.push_str(&self.text_line());
         }
         text
     }
 
     /// Makes a sample of a format, or a sentence about one.
-    fn sample(&mut self) -> String {
+    fn format_sample(&mut self) -> String {
         let (a, b) = (self.word(), self.word());
         match self.random.below(20) {
             0 => format!("ThinkingML uses <thinking>, <phase> and <final> tags, {a} {b}."),
@@ -162,45 +162,45 @@ impl Words {
     /// Makes Markdown of an answer: paragraphs, lists, code, quotes, links, tags.
     pub fn markdown(&mut self) -> String {
         let mut text = String::new();
-        for _ in 0..self.times * (1 + self.random.below(4)) {
+        for _ in 0..self.length_factor * (1 + self.random.below(4)) {
             if !text.is_empty() {
                 text.push_str(self.pick(&["\n", "\n\n"]));
             }
-            let block = self.block();
+            let block = self.markdown_block();
             text.push_str(&block);
         }
         text
     }
 
-    fn block(&mut self) -> String {
+    fn markdown_block(&mut self) -> String {
         match self.random.below(14) {
-            0 => format!("# {}", self.line()),
-            1 => format!("- {}\n- {}", self.line(), self.word()),
-            2 => format!("1. {}\n2. {}", self.word(), self.line()),
-            3 => format!("> {}", self.line()),
-            4 => format!("use `{}` and `{}`.", self.word(), self.line()),
+            0 => format!("# {}", self.text_line()),
+            1 => format!("- {}\n- {}", self.text_line(), self.word()),
+            2 => format!("1. {}\n2. {}", self.word(), self.text_line()),
+            3 => format!("> {}", self.text_line()),
+            4 => format!("use `{}` and `{}`.", self.word(), self.text_line()),
             5 => {
                 let fence = self.pick(&["```", "~~~", "````"]);
                 let language = self.pick(&["", "rust", "json", "xml title=x"]);
-                let code = self.code();
+                let code = self.code_lines();
                 format!("{fence}{language}\n{code}\n{fence}")
             }
             6 => format!("| {} | b |\n|---|---|\n| c | {} |", self.word(), self.word()),
             7 => format!(
                 "[{}](https://{}.example) <https://{}.example>",
-                self.line(),
+                self.text_line(),
                 self.word(),
                 self.word()
             ),
             8 => format!("see <b>{}</b> and <br/> {}", self.word(), self.word()),
             9 => format!("a Vec<{}> here &lt;{}&gt; &amp; {}", self.word(), self.word(), self.word()),
-            10 => format!("{} <!-- {} --> {}", self.word(), self.line(), self.word()),
+            10 => format!("{} <!-- {} --> {}", self.word(), self.text_line(), self.word()),
             _ => self.prose(),
         }
     }
 
     /// Makes lines of code.
-    fn code(&mut self) -> String {
+    fn code_lines(&mut self) -> String {
         match self.random.below(5) {
             0 => format!("let {}: Vec<{}> = {{}};", self.word(), self.word()),
             1 => format!("{{\"{}\": \"{}\"}}", self.word(), self.word()),

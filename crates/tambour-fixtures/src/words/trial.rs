@@ -1,20 +1,20 @@
 //! Damaged reply with the settings of its reading.
 
 use serde_json::Value;
-use tambour::exit::{Criteria, Round};
-use tambour::{End, Event, Finding, Options, Pipeline};
+use tambour::exit::{ExitCriteria, ExitRound};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
-use super::account::{Account, Complaint, Fault, Received, account};
-use super::damage::damaged;
-use super::replies::Replies;
-use super::texts::Words;
-use crate::random::Random;
-use crate::reading::{Reading, first_difference};
+use super::account::{ReceivedReply, WordAccount, WordComplaint, WordFault, account_words};
+use super::damage::damage_reply;
+use super::replies::ReplyPool;
+use super::texts::WordSource;
+use crate::random::RandomSource;
+use crate::reading::{FixtureReading, first_difference};
 use crate::{fixture, grammar};
 
 /// Damaged reply with the settings of its reading.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct WordTrial {
     /// Dialect of the reading.
     pub dialect: String,
     /// Options of the reading.
@@ -28,44 +28,44 @@ pub struct Trial {
     /// Raw reply.
     pub input: Vec<u8>,
     /// Reply of the model after the calls have run.
-    pub next: Option<Vec<u8>>,
+    pub next_reply: Option<Vec<u8>>,
     /// Seed of the cuts.
     pub seed: u64,
 }
 
 /// Makes the damaged reply of that dialect and seed.
 #[must_use]
-pub fn trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
-    let mut words = Words::new(Random::new(seed));
+pub fn make_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
+    let mut words = WordSource::new(RandomSource::new(seed));
     // Half of the readings use the settings of a plain stream.
-    let choice = if words.once_in(2) { 0 } else { words.random().bits() as u16 };
-    let reasoning = words.once_in(12).then(|| words.prose());
-    let reply = replies.reply(dialect, &mut words);
-    let input = damaged(&mut words, reply);
-    let next = words.once_in(4).then(|| {
-        let reply = replies.reply(dialect, &mut words);
-        damaged(&mut words, reply)
+    let choice = if words.is_once_in(2) { 0 } else { words.random().next_bits() as u16 };
+    let reasoning = words.is_once_in(12).then(|| words.prose());
+    let reply = replies.make_reply(dialect, &mut words);
+    let input = damage_reply(&mut words, reply);
+    let next_reply = words.is_once_in(4).then(|| {
+        let reply = replies.make_reply(dialect, &mut words);
+        damage_reply(&mut words, reply)
     });
-    Trial { reasoning, next, ..Trial::new(dialect, choice, seed, input) }
+    WordTrial { reasoning, next_reply, ..WordTrial::new(dialect, choice, seed, input) }
 }
 
 /// Makes a reply with long texts, seldom damaged, and small limits.
 #[must_use]
-pub fn long_trial(dialect: &str, seed: u64, replies: &Replies) -> Trial {
-    let mut words = Words::new(Random::new(seed)).longer(12);
+pub fn make_long_trial(dialect: &str, seed: u64, replies: &ReplyPool) -> WordTrial {
+    let mut words = WordSource::new(RandomSource::new(seed)).with_length_factor(12);
     // Six ends, then the small limits of four.
     let choice = words.below(6) as u16 + 6;
-    let reply = replies.reply(dialect, &mut words);
-    let input = if words.once_in(2) { reply.into_bytes() } else { damaged(&mut words, reply) };
-    Trial::new(dialect, choice, seed, input)
+    let reply = replies.make_reply(dialect, &mut words);
+    let input = if words.is_once_in(2) { reply.into_bytes() } else { damage_reply(&mut words, reply) };
+    WordTrial::new(dialect, choice, seed, input)
 }
 
-impl Trial {
+impl WordTrial {
     /// Creates a trial with the settings of `choice`.
     #[must_use]
-    pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> Trial {
+    pub fn new(dialect: &str, choice: u16, seed: u64, input: Vec<u8>) -> WordTrial {
         let mut options = Options::default();
-        options.round = Some(Round { round: 2, max_rounds: 5, criteria: Criteria::default() });
+        options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
         let mut rest = choice;
         let mut of = |times: u16| {
             let one = rest % times;
@@ -105,28 +105,28 @@ impl Trial {
             options.set("tools", tools).expect("an option");
         }
         let dialect = dialect.to_owned();
-        Trial { dialect, options, choice, finish, reasoning: None, input, next: None, seed }
+        WordTrial { dialect, options, choice, finish, reasoning: None, input, next_reply: None, seed }
     }
 
     /// Reads the reply, accounts for its words, and reads it again in pieces.
     ///
     /// # Errors
     /// The faults found.
-    pub fn check(&self) -> Result<Account, Vec<Complaint>> {
+    pub fn check_words(&self) -> Result<WordAccount, Vec<WordComplaint>> {
         let whole = self.read();
-        let (found, mut complaints) = match self.account(&whole) {
+        let (found, mut complaints) = match self.account_words(&whole) {
             Ok(found) => (found, Vec::new()),
-            Err(complaints) => (Account::default(), complaints),
+            Err(complaints) => (WordAccount::default(), complaints),
         };
-        let mut random = Random::new(self.seed);
-        let cuts = random.cuts(self.input.len());
-        let next = self.next.as_ref().map(|next| random.cuts(next.len())).unwrap_or_default();
+        let mut random = RandomSource::new(self.seed);
+        let cuts = random.random_cuts(self.input.len());
+        let next = self.next_reply.as_ref().map(|next| random.random_cuts(next.len())).unwrap_or_default();
         let streams = [
-            (Fault::Stream, grammar::valid(&whole.events, &self.options)),
-            (Fault::Cuts, whole.same(&self.read_cut(&cuts, &next))),
+            (WordFault::InvalidStream, grammar::check_stream(&whole.events, &self.options)),
+            (WordFault::CutDependent, whole.check_same(&self.read_cut(&cuts, &next))),
         ];
         for (fault, result) in streams {
-            complaints.extend(result.err().map(|message| Complaint { fault, word: None, message }));
+            complaints.extend(result.err().map(|message| WordComplaint { fault, word: None, message }));
         }
         if complaints.is_empty() { Ok(found) } else { Err(complaints) }
     }
@@ -135,47 +135,47 @@ impl Trial {
     ///
     /// # Errors
     /// The faults found.
-    pub fn account(&self, read: &Read) -> Result<Account, Vec<Complaint>> {
+    pub fn account_words(&self, read: &TrialReading) -> Result<WordAccount, Vec<WordComplaint>> {
         let reasoning = self.reasoning.as_deref();
-        let mut replies = vec![Received { input: &self.input, reasoning, findings: &read.findings }];
-        if let (Some(input), Some(findings)) = (&self.next, &read.next) {
-            replies.push(Received { input, reasoning: None, findings });
+        let mut replies = vec![ReceivedReply { input: &self.input, reasoning, findings: &read.findings }];
+        if let (Some(input), Some(findings)) = (&self.next_reply, &read.next_findings) {
+            replies.push(ReceivedReply { input, reasoning: None, findings });
         }
-        account(&replies, &read.events, read.written.as_ref())
+        account_words(&replies, &read.events, read.rewritten_reply.as_ref())
     }
 
     /// Reads the reply in one piece.
     #[must_use]
-    pub fn read(&self) -> Read {
+    pub fn read(&self) -> TrialReading {
         self.read_cut(&[], &[])
     }
 
     /// Reads the reply, and the next one if it has calls, cut at these offsets.
-    fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> Read {
+    fn read_cut(&self, cuts: &[usize], next_cuts: &[usize]) -> TrialReading {
         let mut options = self.options.clone();
-        options.tool_loop = self.next.is_some();
+        options.tool_loop = self.next_reply.is_some();
         let pipeline = Pipeline::new(&self.dialect, &options).expect("it is in the table");
         let mut pipeline = pipeline.with_extensions(true);
-        let mut sink = Reading::default();
+        let mut sink = FixtureReading::default();
         if let Some(text) = &self.reasoning {
-            pipeline.reasoning(text, &mut sink);
+            pipeline.push_reasoning(text, &mut sink);
         }
         self.push(&mut pipeline, &self.input, cuts, &mut sink);
         let findings = std::mem::take(&mut sink.findings);
-        let mut next = None;
-        if let Some(input) = self.next.as_ref().filter(|_| !pipeline.calls().is_empty()) {
+        let mut next_findings = None;
+        if let Some(input) = self.next_reply.as_ref().filter(|_| !pipeline.pending_calls().is_empty()) {
             pipeline = pipeline.next_reply(&self.dialect, &options).expect("it is in the table");
             self.push(&mut pipeline, input, next_cuts, &mut sink);
-            next = Some(std::mem::take(&mut sink.findings));
+            next_findings = Some(std::mem::take(&mut sink.findings));
         }
         // No client runs the calls of the last reply.
-        pipeline.abandon(&End::stop(), &mut sink);
-        let written = (pipeline.dialect() == "ai_say").then(|| pipeline.written(&sink.events)).flatten();
-        let written = written.and_then(|text| serde_json::from_str(&text).ok());
-        Read { events: sink.events, findings, next, written }
+        pipeline.abandon(&InputEnd::stop(), &mut sink);
+        let written = (pipeline.dialect() == "ai_say").then(|| pipeline.rewrite(&sink.events)).flatten();
+        let rewritten_reply = written.and_then(|text| serde_json::from_str(&text).ok());
+        TrialReading { events: sink.events, findings, next_findings, rewritten_reply }
     }
 
-    fn push(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut Reading) {
+    fn push(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut FixtureReading) {
         let mut from = 0;
         for &to in cuts.iter().chain([&input.len()]) {
             pipeline.push(&input[from..to], sink);
@@ -185,50 +185,52 @@ impl Trial {
     }
 
     /// Most bytes that may be held back.
-    pub(super) fn allowed(&self) -> usize {
+    pub(super) fn max_held_bytes(&self) -> usize {
         let limits = &self.options.limits;
         // The answer of a plan may come before its mode.
         let plan = matches!(&*self.dialect, "aiplan" | "auto");
-        limits.held() + 2 * limits.hold + if plan { limits.value } else { 0 }
+        limits.max_held_bytes() + 2 * limits.hold + if plan { limits.value } else { 0 }
     }
 
-    pub(super) fn end(&self) -> End {
-        fixture::end(self.finish).expect("these words are known")
+    pub(super) fn end(&self) -> InputEnd {
+        fixture::parse_end(self.finish).expect("these words are known")
     }
 }
 
 /// Events and findings of a trial, adjacent deltas joined.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read {
+pub struct TrialReading {
     /// Events in order.
     pub events: Vec<Event<'static>>,
     /// Findings on the reply.
     pub findings: Vec<Finding>,
     /// Findings on the next reply, if it was read.
-    pub next: Option<Vec<Finding>>,
+    pub next_findings: Option<Vec<Finding>>,
     /// Rewritten reply, for a dialect that keeps words outside its events.
-    pub written: Option<Value>,
+    pub rewritten_reply: Option<Value>,
 }
 
-impl Read {
+impl TrialReading {
     /// Compares with another reading; names the first difference.
-    fn same(&self, other: &Read) -> Result<(), String> {
+    fn check_same(&self, other: &TrialReading) -> Result<(), String> {
         if self == other {
             return Ok(());
         }
-        let lists = |read: &Read| [read.findings.clone(), read.next.clone().unwrap_or_default()].concat();
+        let lists = |read: &TrialReading| {
+            [read.findings.clone(), read.next_findings.clone().unwrap_or_default()].concat()
+        };
         let events = first_difference(&self.events, &other.events);
         let findings = first_difference(&lists(self), &lists(other));
         Err(events.or(findings).unwrap_or_else(|| "the rewritten replies differ".to_owned()))
     }
 }
 
-impl std::fmt::Display for Trial {
+impl std::fmt::Display for WordTrial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Trial { dialect, choice, finish, reasoning, seed, .. } = self;
+        let WordTrial { dialect, choice, finish, reasoning, seed, .. } = self;
         let input = String::from_utf8_lossy(&self.input);
         write!(f, "{dialect}, seed {seed}, choice {choice}, {finish}, reasoning {reasoning:?}\n{input:?}")?;
-        match &self.next {
+        match &self.next_reply {
             Some(next) => write!(f, "\nand then {:?}", String::from_utf8_lossy(next)),
             None => Ok(()),
         }

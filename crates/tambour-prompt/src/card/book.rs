@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use tambour::error::Result;
 
-use super::super::lore::Entry;
-use super::fields::{Fields, kind};
+use super::super::lore::LoreEntry;
+use super::fields::{CardFields, describe_type};
 use super::{decorator, entry};
 
 /// Properties of a lorebook besides its entries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Book {
+pub struct Lorebook {
     /// Name.
     pub name: String,
     /// Description for people.
@@ -31,7 +31,7 @@ pub struct Book {
 
 /// File layout of a lorebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum BookLayout {
     Sillytavern,
     V3,
     Embedded,
@@ -40,49 +40,49 @@ pub(super) enum Layout {
     Risu,
 }
 
-impl Layout {
+impl BookLayout {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Layout::Sillytavern => "sillytavern",
-            Layout::V3 => "lorebook_v3",
-            Layout::Embedded => "embedded",
-            Layout::Novelai => "novelai",
-            Layout::Agnai => "agnai",
-            Layout::Risu => "risu",
+            BookLayout::Sillytavern => "sillytavern",
+            BookLayout::V3 => "lorebook_v3",
+            BookLayout::Embedded => "embedded",
+            BookLayout::Novelai => "novelai",
+            BookLayout::Agnai => "agnai",
+            BookLayout::Risu => "risu",
         }
     }
 }
 
 /// Detects the layout of a book; `None` if the object is not a book.
-pub(super) fn layout(map: &Map<String, Value>) -> Option<Layout> {
+pub(super) fn detect_layout(map: &Map<String, Value>) -> Option<BookLayout> {
     let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
     match map.get("entries") {
         _ if text("spec").starts_with("chara_card") => None,
-        _ if text("spec").starts_with("lorebook") => Some(Layout::V3),
-        _ if map.contains_key("lorebookVersion") => Some(Layout::Novelai),
-        Some(_) if text("kind") == "memory" => Some(Layout::Agnai),
-        _ if text("type") == "risu" && map.contains_key("data") => Some(Layout::Risu),
-        Some(Value::Object(_)) => Some(Layout::Sillytavern),
-        Some(Value::Array(_)) => Some(Layout::Embedded),
+        _ if text("spec").starts_with("lorebook") => Some(BookLayout::V3),
+        _ if map.contains_key("lorebookVersion") => Some(BookLayout::Novelai),
+        Some(_) if text("kind") == "memory" => Some(BookLayout::Agnai),
+        _ if text("type") == "risu" && map.contains_key("data") => Some(BookLayout::Risu),
+        Some(Value::Object(_)) => Some(BookLayout::Sillytavern),
+        Some(Value::Array(_)) => Some(BookLayout::Embedded),
         _ => None,
     }
 }
 
 /// A book and its entries.
-pub(super) type Whole = (Book, Vec<Entry>);
+pub(super) type BookWithEntries = (Lorebook, Vec<LoreEntry>);
 
 /// Reads a book in a known layout.
-pub(super) fn read(top: &Fields<'_>, layout: Layout) -> Result<Whole> {
+pub(super) fn read_book(top: &CardFields<'_>, layout: BookLayout) -> Result<BookWithEntries> {
     let inner = match (layout, top.get("data")) {
-        (Layout::V3, Some(Value::Object(data))) => Some(data),
-        (Layout::V3, Some(other)) => return Err(top.wrong("data", "an object", other)),
-        (Layout::V3, None) => {
+        (BookLayout::V3, Some(Value::Object(data))) => Some(data),
+        (BookLayout::V3, Some(other)) => return Err(top.type_error("data", "an object", other)),
+        (BookLayout::V3, None) => {
             return Err(top.file.refuse("`data` is missing, in which a lorebook has its entries"));
         }
         _ => None,
     };
-    let fields = inner.map_or(*top, |data| Fields::new(top.file, data, "data"));
-    let book = Book {
+    let fields = inner.map_or(*top, |data| CardFields::new(top.file, data, "data"));
+    let book = Lorebook {
         name: fields.text("name")?,
         description: fields.text("description")?,
         scan_depth: fields.count("scan_depth")?,
@@ -90,20 +90,20 @@ pub(super) fn read(top: &Fields<'_>, layout: Layout) -> Result<Whole> {
         recursive_scanning: fields.flag("recursive_scanning")?,
         extensions: fields.object("extensions")?.cloned().unwrap_or_default(),
     };
-    Ok((book, entries(&fields, layout)?))
+    Ok((book, read_entries(&fields, layout)?))
 }
 
-fn entries(fields: &Fields<'_>, layout: Layout) -> Result<Vec<Entry>> {
-    let key = if layout == Layout::Risu { "data" } else { "entries" };
+fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreEntry>> {
+    let key = if layout == BookLayout::Risu { "data" } else { "entries" };
     let items: Vec<(String, &Value)> = match fields.get(key) {
-        None => return Err(fields.file.refuse(&format!("`{}` is missing", fields.name(key)))),
+        None => return Err(fields.file.refuse(&format!("`{}` is missing", fields.full_name(key)))),
         Some(Value::Array(items)) => {
             items.iter().enumerate().map(|(at, item)| (format!("{key}[{at}]"), item)).collect()
         }
         Some(Value::Object(items)) => {
             items.iter().map(|(name, item)| (format!("{key}.{name}"), item)).collect()
         }
-        Some(other) => return Err(fields.wrong(key, "a list or an object of entries", other)),
+        Some(other) => return Err(fields.type_error(key, "a list or an object of entries", other)),
     };
     if items.len() > fields.file.limits.entries {
         let most = fields.file.limits.entries;
@@ -114,19 +114,21 @@ fn entries(fields: &Fields<'_>, layout: Layout) -> Result<Vec<Entry>> {
     let mut ids = HashSet::new();
     let mut entries = Vec::with_capacity(items.len());
     for (at, (name, item)) in items.into_iter().enumerate() {
-        let path = fields.name(&name);
+        let path = fields.full_name(&name);
         let Value::Object(map) = item else {
-            return Err(fields.file.refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+            return Err(fields
+                .file
+                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let own = Fields::new(fields.file, map, &path);
+        let own = CardFields::new(fields.file, map, &path);
         let mut entry = match layout {
-            Layout::Sillytavern => entry::sillytavern(&own)?,
-            Layout::V3 | Layout::Embedded => entry::embedded(&own)?,
-            Layout::Novelai => entry::novelai(&own)?,
-            Layout::Agnai => entry::agnai(&own)?,
-            Layout::Risu => entry::risu(&own)?,
+            BookLayout::Sillytavern => entry::read_sillytavern(&own)?,
+            BookLayout::V3 | BookLayout::Embedded => entry::read_embedded(&own)?,
+            BookLayout::Novelai => entry::read_novelai(&own)?,
+            BookLayout::Agnai => entry::read_agnai(&own)?,
+            BookLayout::Risu => entry::read_risu(&own)?,
         };
-        decorator::apply(&mut entry, &own);
+        decorator::apply_decorators(&mut entry, &own);
         // Timed effects are stored by id, so ids must be unique.
         if entry.id.is_empty() {
             entry.id = at.to_string();

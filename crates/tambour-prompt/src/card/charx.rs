@@ -8,27 +8,28 @@ use rawzip::{CompressionMethod, ZipArchive, ZipArchiveEntryWayfinder, ZipSliceAr
 
 use tambour::error::Result;
 
-use super::File;
+use super::ImportFile;
 
 /// File in the archive that holds the card.
-const CARD: &[u8] = b"card.json";
+const CARD_NAME: &[u8] = b"card.json";
 
 /// Signature of the end of a zip directory.
-const END: &[u8] = b"PK\x05\x06";
+const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
 /// Longest end record of a zip directory with its comment, in bytes.
-const TAIL: usize = 22 + 65_536;
+const MAX_END_BYTES: usize = 22 + 65_536;
 
 /// Returns true if `bytes` are a zip file, or a JPEG followed by one.
-pub(super) fn is(bytes: &[u8]) -> bool {
-    let behind = || memmem::rfind(&bytes[bytes.len().saturating_sub(TAIL)..], END).is_some();
+pub(super) fn is_charx(bytes: &[u8]) -> bool {
+    let behind =
+        || memmem::rfind(&bytes[bytes.len().saturating_sub(MAX_END_BYTES)..], END_SIGNATURE).is_some();
     bytes.starts_with(b"PK\x03\x04")
-        || bytes.starts_with(END)
+        || bytes.starts_with(END_SIGNATURE)
         || bytes.starts_with(&[0xff, 0xd8, 0xff]) && behind()
 }
 
 /// Returns the JSON of the card.
-pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     let broken = |error: rawzip::Error| file.refuse(&format!("the archive is broken: {error}"));
     let archive = ZipArchive::from_slice(bytes).map_err(broken)?;
     let mut names = HashSet::new();
@@ -37,7 +38,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     while let Some(entry) = entries.next_entry().map_err(broken)? {
         let name = entry.file_path().as_bytes().to_vec();
         let shown = String::from_utf8_lossy(&name).into_owned();
-        if escapes(&name) {
+        if is_outside_path(&name) {
             return Err(file.refuse(&format!("the archive has a file with a path out of it: `{shown}`")));
         }
         if !name.is_ascii() {
@@ -49,7 +50,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
                 file.refuse(&format!("the archive unpacks to more than {} bytes", file.limits.unpacked))
             );
         }
-        if name == CARD {
+        if name == CARD_NAME {
             card = Some((entry.wayfinder(), entry.compression_method(), entry.uncompressed_size_hint()));
         } else {
             others += usize::from(!entry.is_dir());
@@ -69,7 +70,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn unpack(
-    file: &File<'_>,
+    file: &ImportFile<'_>,
     archive: &ZipSliceArchive<&[u8]>,
     (at, method, size): (ZipArchiveEntryWayfinder, CompressionMethod, u64),
 ) -> Result<Vec<u8>> {
@@ -99,7 +100,7 @@ fn unpack(
 
 /// Returns true if a path leads out of the archive: it contains `..`, a backslash or NUL, or is absolute or
 /// has a drive.
-fn escapes(name: &[u8]) -> bool {
+fn is_outside_path(name: &[u8]) -> bool {
     name.first() == Some(&b'/')
         || name.iter().any(|byte| matches!(byte, b'\\' | 0))
         || name.get(1) == Some(&b':')

@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::super::lore::{Entry, Position};
-use super::fields::{Fields, split};
-use super::model::role;
+use super::super::lore::{EntryPosition, LoreEntry};
+use super::fields::{CardFields, split_commas};
+use super::model::read_role;
 
 /// Priority of an entry that is dropped first when the budget is short.
-const LEFT_OUT_FIRST: i64 = -1000;
+const LOWEST_PRIORITY: i64 = -1000;
 
 /// Removes the decorators from the content of an entry and applies them. Of decorators with the same name,
 /// the first counts; `@@@name` is a fallback that applies if the line above it is unknown.
-pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
+pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     if !entry.content.trim_start().starts_with("@@") {
         return;
     }
@@ -29,7 +29,7 @@ pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
             };
             let (name, value) = decorator.split_once(char::is_whitespace).unwrap_or((decorator, ""));
             if !(fallback && known) {
-                known = seen.contains(name) || set(entry, name, value.trim(), fields);
+                known = seen.contains(name) || apply_decorator(entry, name, value.trim(), fields);
                 if known {
                     seen.insert(name.to_owned());
                 } else {
@@ -48,7 +48,7 @@ pub(super) fn apply(entry: &mut Entry, fields: &Fields<'_>) {
 }
 
 /// Applies one decorator; returns false if its name is unknown or its value invalid.
-fn set(entry: &mut Entry, name: &str, value: &str, fields: &Fields<'_>) -> bool {
+fn apply_decorator(entry: &mut LoreEntry, name: &str, value: &str, fields: &CardFields<'_>) -> bool {
     let number = value.parse::<u32>().ok();
     let into = |place: &mut u32| number.map(|number| *place = number).is_some();
     match name {
@@ -62,7 +62,7 @@ fn set(entry: &mut Entry, name: &str, value: &str, fields: &Fields<'_>) -> bool 
             if !into(&mut entry.depth) {
                 return false;
             }
-            entry.position = Position::AtDepth;
+            entry.position = EntryPosition::AtDepth;
             entry.from_start = name == "reverse_depth";
         }
         "scan_depth" => {
@@ -73,22 +73,22 @@ fn set(entry: &mut Entry, name: &str, value: &str, fields: &Fields<'_>) -> bool 
             let Some(number) = number else { return false };
             entry.greeting = Some(number);
         }
-        "role" => match role(&value.into()) {
+        "role" => match read_role(&value.into()) {
             Some(role) => entry.role = role,
             None => return false,
         },
         "position" => {
             entry.position = match value {
-                "before_desc" => Position::BeforeChar,
-                "after_desc" => Position::AfterChar,
-                "personality" => Position::Personality,
-                "scenario" => Position::Scenario,
+                "before_desc" => EntryPosition::BeforeChar,
+                "after_desc" => EntryPosition::AfterChar,
+                "personality" => EntryPosition::Personality,
+                "scenario" => EntryPosition::Scenario,
                 _ => return false,
             }
         }
-        "ignore_on_max_context" => entry.priority = LEFT_OUT_FIRST,
-        "additional_keys" => entry.additional_keys = split(value),
-        "exclude_keys" => entry.exclude_keys = split(value),
+        "ignore_on_max_context" => entry.priority = LOWEST_PRIORITY,
+        "additional_keys" => entry.additional_keys = split_commas(value),
+        "exclude_keys" => entry.exclude_keys = split_commas(value),
         "instruct_depth"
         | "reverse_instruct_depth"
         | "instruct_scan_depth"

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use tambour::error::Result;
 
-use super::super::lore::{Entry, Filter, Logic, Position, Source};
-use super::fields::{Fields, split_keys};
-use super::model::role;
+use super::super::lore::{CharacterFilter, CharacterText, EntryPosition, LoreEntry, SecondaryLogic};
+use super::fields::{CardFields, split_keys};
+use super::model::read_role;
 
 /// Field names that differ between two layouts with the same fields.
-pub(super) struct Names {
+pub(super) struct EntryFieldNames {
     logic: &'static str,
     use_probability: &'static str,
     group_override: &'static str,
@@ -24,12 +24,12 @@ pub(super) struct Names {
     outlet: &'static str,
     ignore_budget: &'static str,
     filter: &'static str,
-    /// Names of the character texts, in the order of [`Source::ALL`].
+    /// Names of the character texts, in the order of [`CharacterText::ALL`].
     sources: [&'static str; 6],
 }
 
 /// Names in a SillyTavern file.
-pub(super) const CAMEL: Names = Names {
+pub(super) const CAMEL_NAMES: EntryFieldNames = EntryFieldNames {
     logic: "selectiveLogic",
     use_probability: "useProbability",
     group_override: "groupOverride",
@@ -55,7 +55,7 @@ pub(super) const CAMEL: Names = Names {
 };
 
 /// Names in the extensions of an embedded book.
-pub(super) const SNAKE: Names = Names {
+pub(super) const SNAKE_NAMES: EntryFieldNames = EntryFieldNames {
     logic: "selectiveLogic",
     use_probability: "useProbability",
     group_override: "group_override",
@@ -80,7 +80,7 @@ pub(super) const SNAKE: Names = Names {
     ],
 };
 
-impl Names {
+impl EntryFieldNames {
     /// Returns all names in a fixed order.
     pub(super) fn list(&self) -> [&'static str; 20] {
         let [persona, description, personality, depth_prompt, scenario, notes] = self.sources;
@@ -110,22 +110,22 @@ impl Names {
 }
 
 /// Reads an entry of a SillyTavern file.
-pub(super) fn sillytavern(fields: &Fields<'_>) -> Result<Entry> {
-    let mut entry = Entry {
-        id: id(fields, &["uid"])?,
+pub(super) fn read_sillytavern(fields: &CardFields<'_>) -> Result<LoreEntry> {
+    let mut entry = LoreEntry {
+        id: read_id(fields, &["uid"])?,
         title: fields.text("comment")?,
         keys: fields.keys("key")?,
         secondary_keys: fields.keys("keysecondary")?,
         selective: fields.flag("selective")?.unwrap_or(true),
         content: fields.text("content")?,
         enabled: !fields.flag("disable")?.unwrap_or(false),
-        order: fields.whole("order")?.unwrap_or(100),
+        order: fields.integer("order")?.unwrap_or(100),
         constant: fields.flag("constant")?.unwrap_or(false),
-        ..Entry::default()
+        ..LoreEntry::default()
     };
-    shared(&mut entry, fields, &CAMEL)?;
-    if fields.get(CAMEL.filter).is_none() {
-        entry.filter = Filter {
+    read_shared(&mut entry, fields, &CAMEL_NAMES)?;
+    if fields.get(CAMEL_NAMES.filter).is_none() {
+        entry.filter = CharacterFilter {
             names: fields.texts("characterFilterNames")?,
             tags: fields.texts("characterFilterTags")?,
             exclude: fields.flag("characterFilterExclude")?.unwrap_or(false),
@@ -135,37 +135,37 @@ pub(super) fn sillytavern(fields: &Fields<'_>) -> Result<Entry> {
 }
 
 /// Reads an entry of a book in a card, of such a book saved alone, or of a V3 file.
-pub(super) fn embedded(fields: &Fields<'_>) -> Result<Entry> {
+pub(super) fn read_embedded(fields: &CardFields<'_>) -> Result<LoreEntry> {
     let (name, comment) = (fields.text("name")?, fields.text("comment")?);
-    let mut entry = Entry {
-        id: id(fields, &["id", "uid"])?,
+    let mut entry = LoreEntry {
+        id: read_id(fields, &["id", "uid"])?,
         title: if name.is_empty() { comment } else { name },
         keys: fields.keys("keys")?,
         secondary_keys: fields.keys("secondary_keys")?,
         selective: fields.flag("selective")?.unwrap_or(false),
         content: fields.text("content")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
-        order: fields.whole("insertion_order")?.unwrap_or(100),
+        order: fields.integer("insertion_order")?.unwrap_or(100),
         constant: fields.flag("constant")?.unwrap_or(false),
         regex: fields.flag("use_regex")?.unwrap_or(false),
-        priority: fields.whole("priority")?.unwrap_or(0),
-        ..Entry::default()
+        priority: fields.integer("priority")?.unwrap_or(0),
+        ..LoreEntry::default()
     };
     match fields.get("position") {
         Some(Value::String(position)) => match position.as_str() {
             "before_char" | "" => {}
-            "after_char" => entry.position = Position::AfterChar,
+            "after_char" => entry.position = EntryPosition::AfterChar,
             other => fields
                 .warn("position", &format!("is `{other}`, which is not known; it goes before the character")),
         },
-        Some(value @ Value::Number(_)) => entry.position = place(fields, "position", value)?,
-        Some(other) => return Err(fields.wrong("position", "before_char or after_char", other)),
+        Some(value @ Value::Number(_)) => entry.position = read_position(fields, "position", value)?,
+        Some(other) => return Err(fields.type_error("position", "before_char or after_char", other)),
         None => {}
     }
     if let Some(extensions) = fields.object("extensions")? {
-        let path = fields.name("extensions");
-        let extensions = Fields::new(fields.file, extensions, &path);
-        shared(&mut entry, &extensions, &SNAKE)?;
+        let path = fields.full_name("extensions");
+        let extensions = CardFields::new(fields.file, extensions, &path);
+        read_shared(&mut entry, &extensions, &SNAKE_NAMES)?;
     }
     if let Some(case) = fields.flag("case_sensitive")? {
         entry.case_sensitive = Some(case);
@@ -174,44 +174,46 @@ pub(super) fn embedded(fields: &Fields<'_>) -> Result<Entry> {
 }
 
 /// Reads an entry of NovelAI.
-pub(super) fn novelai(fields: &Fields<'_>) -> Result<Entry> {
+pub(super) fn read_novelai(fields: &CardFields<'_>) -> Result<LoreEntry> {
     let order = match fields.object("contextConfig")? {
         None => None,
-        Some(map) => Fields::new(fields.file, map, &fields.name("contextConfig")).whole("budgetPriority")?,
+        Some(map) => {
+            CardFields::new(fields.file, map, &fields.full_name("contextConfig")).integer("budgetPriority")?
+        }
     };
-    Ok(Entry {
-        id: id(fields, &["id"])?,
+    Ok(LoreEntry {
+        id: read_id(fields, &["id"])?,
         title: fields.text("displayName")?,
         keys: fields.keys("keys")?,
         content: fields.text("text")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
         constant: fields.flag("forceActivation")?.unwrap_or(false),
         order: order.unwrap_or(100),
-        ..Entry::default()
+        ..LoreEntry::default()
     })
 }
 
 /// Reads an entry of Agnai.
-pub(super) fn agnai(fields: &Fields<'_>) -> Result<Entry> {
-    Ok(Entry {
+pub(super) fn read_agnai(fields: &CardFields<'_>) -> Result<LoreEntry> {
+    Ok(LoreEntry {
         title: fields.text("name")?,
         keys: fields.keys("keywords")?,
         content: fields.text("entry")?,
         enabled: fields.flag("enabled")?.unwrap_or(true),
-        order: fields.whole("weight")?.unwrap_or(100),
-        priority: fields.whole("priority")?.unwrap_or(0),
-        ..Entry::default()
+        order: fields.integer("weight")?.unwrap_or(100),
+        priority: fields.integer("priority")?.unwrap_or(0),
+        ..LoreEntry::default()
     })
 }
 
 /// Reads an entry of RisuAI.
-pub(super) fn risu(fields: &Fields<'_>) -> Result<Entry> {
+pub(super) fn read_risu(fields: &CardFields<'_>) -> Result<LoreEntry> {
     let folder = fields.text("mode")? == "folder";
     if folder {
         fields.warn("mode", "is `folder`: it is kept and never active");
     }
-    Ok(Entry {
-        id: id(fields, &["id"])?,
+    Ok(LoreEntry {
+        id: read_id(fields, &["id"])?,
         title: fields.text("comment")?,
         keys: split_keys(&fields.text("key")?),
         secondary_keys: split_keys(&fields.text("secondkey")?),
@@ -220,47 +222,47 @@ pub(super) fn risu(fields: &Fields<'_>) -> Result<Entry> {
         enabled: !folder,
         constant: fields.flag("alwaysActive")?.unwrap_or(false),
         regex: fields.flag("useRegex")?.unwrap_or(false),
-        order: fields.whole("insertorder")?.unwrap_or(100),
+        order: fields.integer("insertorder")?.unwrap_or(100),
         probability: fields.number("activationPercent")?.unwrap_or(100.0).clamp(0.0, 100.0),
-        ..Entry::default()
+        ..LoreEntry::default()
     })
 }
 
-fn id(fields: &Fields<'_>, keys: &[&'static str]) -> Result<String> {
-    match fields.first(keys).map(|key| (key, fields.get(key))) {
+fn read_id(fields: &CardFields<'_>, keys: &[&'static str]) -> Result<String> {
+    match fields.first_present(keys).map(|key| (key, fields.get(key))) {
         Some((_, Some(Value::Number(number)))) => Ok(number.to_string()),
         Some((key, Some(_))) => fields.text(key),
         _ => Ok(String::new()),
     }
 }
 
-fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
+fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFieldNames) -> Result<()> {
     if let Some(value) = fields.get("position") {
-        entry.position = place(fields, "position", value)?;
+        entry.position = read_position(fields, "position", value)?;
     }
     if let Some(logic) = fields.count(names.logic)? {
         entry.logic = match logic {
-            0 => Logic::AndAny,
-            1 => Logic::NotAll,
-            2 => Logic::NotAny,
-            3 => Logic::AndAll,
+            0 => SecondaryLogic::AndAny,
+            1 => SecondaryLogic::NotAll,
+            2 => SecondaryLogic::NotAny,
+            3 => SecondaryLogic::AndAll,
             other => {
                 fields.warn(
                     names.logic,
                     &format!("is {other}, which is not known; one of the secondary keys is enough"),
                 );
-                Logic::AndAny
+                SecondaryLogic::AndAny
             }
         };
     }
     if let Some(value) = fields.get("role") {
-        entry.role = role(value).ok_or_else(|| fields.wrong("role", "0, 1 or 2", value))?;
+        entry.role = read_role(value).ok_or_else(|| fields.type_error("role", "0, 1 or 2", value))?;
     }
     entry.depth = fields.count("depth")?.unwrap_or(entry.depth);
     let probability = fields.number("probability")?.unwrap_or(100.0).clamp(0.0, 100.0);
     // Without the flag, the probability has no effect.
     entry.probability = if fields.flag(names.use_probability)?.unwrap_or(true) { probability } else { 100.0 };
-    entry.group = fields.listed("group")?;
+    entry.group = fields.text_list("group")?;
     entry.group_override = fields.flag(names.group_override)?.unwrap_or(false);
     entry.group_weight = fields.number(names.group_weight)?.unwrap_or(100.0).max(0.0);
     entry.group_scoring = fields.flag(names.group_scoring)?;
@@ -277,7 +279,7 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
     entry.whole_words = fields.flag(names.whole_words)?;
     entry.case_sensitive = fields.flag(names.case_sensitive)?;
     entry.outlet = fields.text(names.outlet)?;
-    for (source, name) in Source::ALL.into_iter().zip(names.sources) {
+    for (source, name) in CharacterText::ALL.into_iter().zip(names.sources) {
         if fields.flag(name)?.unwrap_or(false) {
             entry.sources.push(source);
         }
@@ -285,9 +287,9 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
     entry.ignore_budget = fields.flag(names.ignore_budget)?.unwrap_or(false);
     entry.triggers = fields.texts("triggers")?;
     if let Some(filter) = fields.object(names.filter)? {
-        let path = fields.name(names.filter);
-        let filter = Fields::new(fields.file, filter, &path);
-        entry.filter = Filter {
+        let path = fields.full_name(names.filter);
+        let filter = CardFields::new(fields.file, filter, &path);
+        entry.filter = CharacterFilter {
             names: filter.texts("names")?,
             tags: filter.texts("tags")?,
             exclude: filter.flag("isExclude")?.unwrap_or(false),
@@ -297,16 +299,16 @@ fn shared(entry: &mut Entry, fields: &Fields<'_>, names: &Names) -> Result<()> {
 }
 
 /// Maps a SillyTavern position number to a position.
-fn place(fields: &Fields<'_>, key: &str, value: &Value) -> Result<Position> {
+fn read_position(fields: &CardFields<'_>, key: &str, value: &Value) -> Result<EntryPosition> {
     let places = [
-        Position::BeforeChar,
-        Position::AfterChar,
-        Position::NoteTop,
-        Position::NoteBottom,
-        Position::AtDepth,
-        Position::ExamplesBefore,
-        Position::ExamplesAfter,
-        Position::Outlet,
+        EntryPosition::BeforeChar,
+        EntryPosition::AfterChar,
+        EntryPosition::NoteTop,
+        EntryPosition::NoteBottom,
+        EntryPosition::AtDepth,
+        EntryPosition::ExamplesBefore,
+        EntryPosition::ExamplesAfter,
+        EntryPosition::Outlet,
     ];
     match value {
         Value::Number(number) => {
@@ -316,6 +318,6 @@ fn place(fields: &Fields<'_>, key: &str, value: &Value) -> Result<Position> {
             }
             Ok(place.copied().unwrap_or_default())
         }
-        other => Err(fields.wrong(key, "a number from 0 to 7", other)),
+        other => Err(fields.type_error(key, "a number from 0 to 7", other)),
     }
 }

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::entry::{CAMEL, SNAKE};
-use super::{Imported, Kind};
-use crate::lore::Entry;
+use super::entry::{CAMEL_NAMES, SNAKE_NAMES};
+use super::{ImportedFile, ImportedFileKind};
+use crate::lore::LoreEntry;
 
 /// Fields of a V1 card that V3 nests in `data`.
-const V1: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
+const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
 
 /// Fields of a SillyTavern entry that have the same name in the extensions of a V3 entry.
-const SAME: [&str; 9] =
+const SHARED_FIELDS: [&str; 9] =
     ["position", "depth", "role", "probability", "group", "sticky", "cooldown", "delay", "triggers"];
 
 /// Fields of an entry in a layout that map to fields of V3; the first one is the text.
-fn placed(layout: &str) -> &'static [&'static str] {
+fn mapped_fields(layout: &str) -> &'static [&'static str] {
     match layout {
         "sillytavern" => {
             &["content", "key", "keysecondary", "comment", "disable", "order", "constant", "selective", "uid"]
@@ -25,21 +25,21 @@ fn placed(layout: &str) -> &'static [&'static str] {
     }
 }
 
-impl Imported {
+impl ImportedFile {
     /// Returns the card or the book as V3 JSON, and a preset unchanged. Other data of the file is kept in
     /// place, or in `extensions` under the name of the program it comes from.
     #[must_use]
     pub fn export(&self) -> Value {
         match (self.kind, &self.source) {
-            (Kind::Card, Value::Object(source)) => self.card_file(source),
-            (Kind::Lorebook, Value::Object(source)) => {
+            (ImportedFileKind::Card, Value::Object(source)) => self.export_card(source),
+            (ImportedFileKind::Lorebook, Value::Object(source)) => {
                 let mut file = Map::new();
                 file.insert("spec".into(), "lorebook_v3".into());
                 let inner =
                     source.get("data").and_then(Value::as_object).filter(|_| self.version == "lorebook_v3");
-                file.insert("data".into(), self.book(inner.unwrap_or(source), &self.version));
+                file.insert("data".into(), self.export_book(inner.unwrap_or(source), &self.version));
                 if inner.is_some() {
-                    keep(&mut file, source);
+                    add_missing(&mut file, source);
                 }
                 file.into()
             }
@@ -47,7 +47,7 @@ impl Imported {
         }
     }
 
-    fn card_file(&self, source: &Map<String, Value>) -> Value {
+    fn export_card(&self, source: &Map<String, Value>) -> Value {
         // A card without `data` has its fields next to `spec`.
         let flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
         let mut data = match source.get("data") {
@@ -58,7 +58,10 @@ impl Imported {
                     .filter(|(key, _)| !matches!(key.as_str(), "spec" | "spec_version" | "data"));
                 own.map(|(key, value)| (key.clone(), value.clone())).collect()
             }
-            _ => V1.iter().filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone()))).collect(),
+            _ => V1_FIELDS
+                .iter()
+                .filter_map(|key| Some(((*key).to_owned(), source.get(*key)?.clone())))
+                .collect(),
         };
         // Replaces fields of the wrong type by their converted values.
         let typed = serde_json::to_value(&self.card).unwrap_or_default();
@@ -94,7 +97,7 @@ impl Imported {
             book => book,
         };
         if let Some(Value::Object(book)) = book {
-            let book = self.book(book, "embedded");
+            let book = self.export_book(book, "embedded");
             data.insert("character_book".into(), book);
         }
         let newer =
@@ -104,7 +107,7 @@ impl Imported {
         file.insert("spec_version".into(), newer.cloned().unwrap_or_else(|| "3.0".into()));
         file.insert("data".into(), data.into());
         for (key, value) in source {
-            let moved = flat || self.version == "v1" && V1.contains(&key.as_str());
+            let moved = flat || self.version == "v1" && V1_FIELDS.contains(&key.as_str());
             if !moved && key != "character_book" {
                 file.entry(key.clone()).or_insert_with(|| value.clone());
             }
@@ -113,7 +116,7 @@ impl Imported {
     }
 
     /// Converts the book `source` to the V3 layout.
-    fn book(&self, source: &Map<String, Value>, layout: &str) -> Value {
+    fn export_book(&self, source: &Map<String, Value>, layout: &str) -> Value {
         let foreign = !matches!(layout, "embedded" | "lorebook_v3");
         let key = if layout == "risu" { "data" } else { "entries" };
         let items: Vec<&Value> = match source.get(key) {
@@ -122,8 +125,8 @@ impl Imported {
             _ => Vec::new(),
         };
         let entries = items.iter().zip(&self.entries).map(|(item, entry)| match item {
-            Value::Object(item) if foreign => foreign_entry(item, entry, layout),
-            Value::Object(item) => own_entry(item, entry),
+            Value::Object(item) if foreign => export_foreign_entry(item, entry, layout),
+            Value::Object(item) => export_v3_entry(item, entry),
             other => (*other).clone(),
         });
         let entries: Vec<Value> = entries.collect();
@@ -151,7 +154,7 @@ impl Imported {
 }
 
 /// Completes an entry in the V3 layout with the required fields.
-fn own_entry(source: &Map<String, Value>, entry: &Entry) -> Value {
+fn export_v3_entry(source: &Map<String, Value>, entry: &LoreEntry) -> Value {
     let mut out = source.clone();
     let must = [
         ("keys", json!(entry.keys)),
@@ -170,18 +173,18 @@ fn own_entry(source: &Map<String, Value>, entry: &Entry) -> Value {
 }
 
 /// Converts an entry of another layout to the V3 layout.
-fn foreign_entry(source: &Map<String, Value>, entry: &Entry, layout: &str) -> Value {
+fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: &str) -> Value {
     let mut extensions = Map::new();
     let mut rest = Map::new();
-    let (camel, snake) = (CAMEL.list(), SNAKE.list());
+    let (camel, snake) = (CAMEL_NAMES.list(), SNAKE_NAMES.list());
     for (key, value) in source {
         let renamed = camel.iter().position(|name| name == key).map(|at| snake[at]);
-        let same = SAME.contains(&key.as_str()).then_some(key.as_str());
+        let same = SHARED_FIELDS.contains(&key.as_str()).then_some(key.as_str());
         match renamed.or(same).filter(|_| layout == "sillytavern") {
             Some(name) => {
                 extensions.insert(name.to_owned(), value.clone());
             }
-            None if placed(layout).contains(&key.as_str()) => {}
+            None if mapped_fields(layout).contains(&key.as_str()) => {}
             None => {
                 rest.insert(key.clone(), value.clone());
             }
@@ -199,7 +202,7 @@ fn foreign_entry(source: &Map<String, Value>, entry: &Entry, layout: &str) -> Va
         extensions.insert("probability".into(), json!(entry.probability));
         extensions.insert("useProbability".into(), true.into());
     }
-    let content = source.get(placed(layout)[0]).and_then(Value::as_str);
+    let content = source.get(mapped_fields(layout)[0]).and_then(Value::as_str);
     let priority = source.get("priority").filter(|_| layout == "agnai").and_then(Value::as_f64);
     let id = match layout {
         "sillytavern" => source.get("uid").cloned(),
@@ -237,7 +240,7 @@ fn put_extension(out: &mut Map<String, Value>, name: &str, rest: Map<String, Val
 }
 
 /// Adds the fields of `source` that `out` lacks.
-fn keep(out: &mut Map<String, Value>, source: &Map<String, Value>) {
+fn add_missing(out: &mut Map<String, Value>, source: &Map<String, Value>) {
     for (key, value) in source {
         out.entry(key.clone()).or_insert_with(|| value.clone());
     }

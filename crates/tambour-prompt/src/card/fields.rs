@@ -4,25 +4,25 @@ use serde_json::{Map, Value};
 
 use tambour::error::{Error, Result};
 
-use super::File;
+use super::ImportFile;
 
 /// Warnings up to a limit.
 #[derive(Debug, Default)]
-pub(super) struct Warnings {
+pub(super) struct ImportWarnings {
     pub(super) list: Vec<String>,
-    pub(super) more: usize,
+    pub(super) dropped: usize,
 }
 
 /// Fields of an object in a file. A `null` field counts as absent.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    pub(super) file: &'a File<'a>,
+pub(super) struct CardFields<'a> {
+    pub(super) file: &'a ImportFile<'a>,
     pub(super) map: &'a Map<String, Value>,
     path: &'a str,
 }
 
 /// Describes the type of a value for messages.
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(super) fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
@@ -33,22 +33,30 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn new(file: &'a File<'a>, map: &'a Map<String, Value>, path: &'a str) -> Fields<'a> {
-        Fields { file, map, path }
+impl<'a> CardFields<'a> {
+    pub(super) fn new(
+        file: &'a ImportFile<'a>,
+        map: &'a Map<String, Value>,
+        path: &'a str,
+    ) -> CardFields<'a> {
+        CardFields { file, map, path }
     }
 
     /// Returns the full name of a field for messages.
-    pub(super) fn name(&self, key: &str) -> String {
+    pub(super) fn full_name(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    pub(super) fn wrong(&self, key: &str, expected: &str, value: &Value) -> Error {
-        self.file.refuse(&format!("`{}` should be {expected}, it is {}", self.name(key), kind(value)))
+    pub(super) fn type_error(&self, key: &str, expected: &str, value: &Value) -> Error {
+        self.file.refuse(&format!(
+            "`{}` should be {expected}, it is {}",
+            self.full_name(key),
+            describe_type(value)
+        ))
     }
 
     pub(super) fn warn(&self, key: &str, what: &str) {
-        self.file.warn(format!("`{}` {what}", self.name(key)));
+        self.file.warn(format!("`{}` {what}", self.full_name(key)));
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
@@ -56,7 +64,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the first of `keys` that is present.
-    pub(super) fn first(&self, keys: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn first_present(&self, keys: &[&'static str]) -> Option<&'static str> {
         keys.iter().copied().find(|key| self.get(key).is_some())
     }
 
@@ -65,7 +73,7 @@ impl<'a> Fields<'a> {
         match self.get(key) {
             None => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(self.wrong(key, "text", other)),
+            Some(other) => Err(self.type_error(key, "text", other)),
         }
     }
 
@@ -90,21 +98,21 @@ impl<'a> Fields<'a> {
                 .map(|(at, item)| match item {
                     Value::String(text) => Ok(text.clone()),
                     Value::Number(number) => Ok(number.to_string()),
-                    other => Err(self.wrong(&format!("{key}[{at}]"), "text", other)),
+                    other => Err(self.type_error(&format!("{key}[{at}]"), "text", other)),
                 })
                 .collect(),
             Some(Value::String(text)) => {
                 self.warn(key, "is text and was taken as a list of one");
                 Ok(if text.is_empty() { Vec::new() } else { vec![text.clone()] })
             }
-            Some(other) => Err(self.wrong(key, "a list of texts", other)),
+            Some(other) => Err(self.type_error(key, "a list of texts", other)),
         }
     }
 
     /// Returns texts from a list or a comma-separated text.
-    pub(super) fn listed(&self, key: &str) -> Result<Vec<String>> {
+    pub(super) fn text_list(&self, key: &str) -> Result<Vec<String>> {
         match self.get(key) {
-            Some(Value::String(text)) => Ok(split(text)),
+            Some(Value::String(text)) => Ok(split_commas(text)),
             _ => self.texts(key),
         }
     }
@@ -137,11 +145,11 @@ impl<'a> Fields<'a> {
                     self.warn(key, "is text and was taken as a number");
                     Ok(Some(number))
                 }
-                _ => {
-                    Err(self.file.refuse(&format!("`{}` should be a number, it is `{text}`", self.name(key))))
-                }
+                _ => Err(self
+                    .file
+                    .refuse(&format!("`{}` should be a number, it is `{text}`", self.full_name(key)))),
             },
-            Some(other) => Err(self.wrong(key, "a number", other)),
+            Some(other) => Err(self.type_error(key, "a number", other)),
         }
     }
 
@@ -158,7 +166,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns a whole number.
-    pub(super) fn whole(&self, key: &str) -> Result<Option<i64>> {
+    pub(super) fn integer(&self, key: &str) -> Result<Option<i64>> {
         Ok(self.number(key)?.map(|number| number.round() as i64))
     }
 
@@ -168,7 +176,7 @@ impl<'a> Fields<'a> {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(Value::Number(number)) => Ok(Some(number.as_f64() != Some(0.0))),
-            Some(other) => Err(self.wrong(key, "true or false", other)),
+            Some(other) => Err(self.type_error(key, "true or false", other)),
         }
     }
 
@@ -179,7 +187,7 @@ impl<'a> Fields<'a> {
             Some(Value::Object(map)) => Ok(Some(map)),
             // Programs without maps write an empty list.
             Some(Value::Array(items)) if items.is_empty() => Ok(None),
-            Some(other) => Err(self.wrong(key, "an object", other)),
+            Some(other) => Err(self.type_error(key, "an object", other)),
         }
     }
 
@@ -188,12 +196,12 @@ impl<'a> Fields<'a> {
         match self.get(key) {
             None => Ok(&[]),
             Some(Value::Array(items)) => Ok(items),
-            Some(other) => Err(self.wrong(key, "a list", other)),
+            Some(other) => Err(self.type_error(key, "a list", other)),
         }
     }
 }
 
-/// Like [`split`], but does not split inside regular expressions.
+/// Like [`split_commas`], but does not split inside regular expressions.
 pub(super) fn split_keys(text: &str) -> Vec<String> {
     let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
     let mut take = |key: &str| {
@@ -220,6 +228,6 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
 }
 
 /// Splits a text at commas, trims the parts and drops empty ones.
-pub(super) fn split(text: &str) -> Vec<String> {
+pub(super) fn split_commas(text: &str) -> Vec<String> {
     text.split([',', '，']).map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use tambour::error::{Error, Location, Result, json_fault};
-use tambour::lex::weight::{Weight, weigh};
+use tambour::error::{Error, Location, Result, json_error_message};
+use tambour::lex::weight::{JsonWeight, weigh};
 
-use super::File;
+use super::ImportFile;
 
 /// Parses `bytes`, with or without a byte order mark. Returns the value and the memory it takes, in bytes.
-pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
+pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
     if bytes.len() > file.limits.text {
         return Err(file.refuse(&format!(
             "{} bytes of JSON, at most {} are read",
@@ -25,14 +25,14 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
         ))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (text, halves) = whole(text);
+    let (text, halves) = replace_lone_surrogates(text);
     if halves > 0 {
         file.warn(format!(
             "{halves} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
         ));
     }
     let text = &*text;
-    let Weight { depth, values, bytes: memory, .. } = weigh(text.as_bytes());
+    let JsonWeight { depth, values, bytes: memory, .. } = weigh(text.as_bytes());
     if depth > file.limits.depth {
         return Err(
             file.refuse(&format!("JSON nested {depth} levels deep, at most {} are read", file.limits.depth))
@@ -49,14 +49,14 @@ pub(super) fn parse(file: &File<'_>, bytes: &[u8]) -> Result<(Value, usize)> {
         )));
     }
     let value = serde_json::from_str(text).map_err(|cause| {
-        let place = Location::of_json(text, &cause);
-        Error::malformed(format!("{}: not JSON: {}", file.name, json_fault(&cause)), Some(place))
+        let place = Location::from_json_error(text, &cause);
+        Error::malformed(format!("{}: not JSON: {}", file.name, json_error_message(&cause)), Some(place))
     })?;
     Ok((value, memory))
 }
 
 /// Replaces escapes of lone surrogates by the replacement character; returns the text and their number.
-fn whole(text: &str) -> (Cow<'_, str>, usize) {
+fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, usize) {
     let bytes = text.as_bytes();
     let code = |at: usize| {
         let escape = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;

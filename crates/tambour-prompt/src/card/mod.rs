@@ -2,8 +2,8 @@
 //! JSON (`docs/from-sillytavern.md`).
 //!
 //! Files are data: macros are not run, regular expressions and scripts of a card are kept and never executed,
-//! links are not followed. Unknown fields stay in [`Imported::source`] and are written back by
-//! [`Imported::export`].
+//! links are not followed. Unknown fields stay in [`ImportedFile::source`] and are written back by
+//! [`ImportedFile::export`].
 //!
 //! ```
 //! use tambour_prompt::card::{self, Kind};
@@ -23,7 +23,7 @@ mod export;
 mod fields;
 mod json;
 mod model;
-pub mod normal;
+pub mod normalize;
 mod png;
 mod preset;
 
@@ -35,20 +35,20 @@ use serde_json::{Map, Value};
 use tambour::error::{Error, Result};
 use tambour::finding::clip;
 use tambour::limits::ImportLimits;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
-use super::lore::{Entry, odd_keys};
+use super::lore::{LoreEntry, key_warnings};
 use super::macros;
-use fields::{Fields, Warnings};
+use fields::{CardFields, ImportWarnings};
 
-pub use book::Book;
-pub use model::{Asset, Card, DepthPrompt};
-pub use preset::{Item, Preset};
+pub use book::Lorebook;
+pub use model::{CardAsset, CharacterCard, DepthPrompt};
+pub use preset::{PresetItem, PromptPreset};
 
 /// Kind of an imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ImportedFileKind {
     /// Character card.
     Card,
     /// World info entries.
@@ -60,24 +60,24 @@ pub enum Kind {
 /// Content of an imported file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportedFile {
     /// Kind of the file.
-    pub kind: Kind,
+    pub kind: ImportedFileKind,
     /// Version of a card (`v1`, `v2`, `v3`), or layout of a lorebook (`sillytavern`, `lorebook_v3`,
     /// `embedded`, `novelai`, `agnai`, `risu`) or preset (`sillytavern`).
     pub version: String,
     /// Name of the character or the book, or the file name without its extension.
     pub name: String,
     /// Character.
-    pub card: Option<Card>,
+    pub card: Option<CharacterCard>,
     /// Settings of the book; its entries are in `entries`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub book: Option<Book>,
+    pub book: Option<Lorebook>,
     /// Entries of the book, including the book of a card.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LoreEntry>,
     /// Preset.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub preset: Option<Preset>,
+    pub preset: Option<PromptPreset>,
     /// Problems found, and content that is kept but not used.
     pub warnings: Vec<String>,
     /// Original JSON.
@@ -93,15 +93,15 @@ pub struct Imported {
 /// # Errors
 /// Fails when the file is of no known kind, exceeds a limit or is broken; the message names the file and the
 /// field.
-pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Imported> {
-    let file = File { name, limits, warnings: RefCell::default() };
+pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<ImportedFile> {
+    let file = ImportFile { name, limits, warnings: RefCell::default() };
     if bytes.len() > limits.file {
         return Err(file.refuse(&format!("{} bytes, at most {} are read", bytes.len(), limits.file)));
     }
     let text = if bytes.starts_with(png::SIGNATURE) {
-        png::text(&file, bytes)?
-    } else if charx::is(bytes) {
-        charx::text(&file, bytes)?
+        png::extract_card(&file, bytes)?
+    } else if charx::is_charx(bytes) {
+        charx::extract_card(&file, bytes)?
     } else if bytes.starts_with(b"RIFF")
         || bytes.starts_with(b"GIF8")
         || bytes.starts_with(&[0xff, 0xd8, 0xff])
@@ -110,25 +110,25 @@ pub fn import(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Importe
     } else {
         bytes.to_vec()
     };
-    let (source, memory) = json::parse(&file, &text)?;
+    let (source, memory) = json::parse_measured(&file, &text)?;
     drop(text);
-    let mut imported = read(&file, source)?;
+    let mut imported = read_import(&file, source)?;
     imported.memory = memory;
-    macros_of(&file, &imported);
-    odd_keys(&imported.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
-    imported.entries.iter().for_each(|entry| initial(&file, entry));
-    let Warnings { mut list, more } = file.warnings.into_inner();
-    if more > 0 {
-        list.push(format!("{more} more warnings are not listed"));
+    warn_unknown_macros(&file, &imported);
+    key_warnings(&imported.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
+    imported.entries.iter().for_each(|entry| warn_initial_variables(&file, entry));
+    let ImportWarnings { mut list, dropped } = file.warnings.into_inner();
+    if dropped > 0 {
+        list.push(format!("{dropped} more warnings are not listed"));
     }
     imported.warnings = list;
     Ok(imported)
 }
 
 /// Warns about unknown macros, which stay in the prompt as text (F-031).
-fn macros_of(file: &File<'_>, imported: &Imported) {
+fn warn_unknown_macros(file: &ImportFile<'_>, imported: &ImportedFile) {
     let see = |place: &dyn Fn() -> String, text: &str| {
-        if macros::may_hold(text) {
+        if macros::may_contain_macros(text) {
             for warning in macros::migrate_foreign(text).warnings {
                 let (line, column) = (warning.line, warning.column);
                 file.warn(format!("{}, line {line}, column {column}: {}", place(), warning.message));
@@ -163,15 +163,15 @@ fn macros_of(file: &File<'_>, imported: &Imported) {
 
 /// Warns about an entry with initial variables of a chat in MagVarUpdate's form, because nothing sets them
 /// here.
-fn initial(file: &File<'_>, entry: &Entry) {
+fn warn_initial_variables(file: &ImportFile<'_>, entry: &LoreEntry) {
     if !entry.title.to_lowercase().contains("[initvar]") {
         return;
     }
     let title = clip(&entry.title, 60);
-    match normal::normalise("", &entry.content).body {
-        normal::Body::Data(Value::Object(map)) => file.warn(format!(
+    match normalize::normalize_entry("", &entry.content).body {
+        normalize::EntryBody::Data(Value::Object(map)) => file.warn(format!(
             "entry `{title}` holds {} for a chat to begin with, kept and not set: put them into the state",
-            counted(map.len(), "variable")
+            format_count(map.len(), "variable")
         )),
         _ => file.warn(format!(
             "entry `{title}` should hold the variables that a chat begins with, and is neither YAML nor JSON of an object; it stays text"
@@ -180,13 +180,13 @@ fn initial(file: &File<'_>, entry: &Entry) {
 }
 
 /// A file being imported.
-struct File<'a> {
+struct ImportFile<'a> {
     name: &'a str,
     limits: &'a ImportLimits,
-    warnings: RefCell<Warnings>,
+    warnings: RefCell<ImportWarnings>,
 }
 
-impl File<'_> {
+impl ImportFile<'_> {
     fn refuse(&self, why: &str) -> Error {
         Error::malformed(format!("{}: {why}", self.name), None)
     }
@@ -196,7 +196,7 @@ impl File<'_> {
         if warnings.list.len() < self.limits.warnings {
             warnings.list.push(what.into());
         } else {
-            warnings.more += 1;
+            warnings.dropped += 1;
         }
     }
 
@@ -207,30 +207,40 @@ impl File<'_> {
     }
 }
 
-fn read(file: &File<'_>, source: Value) -> Result<Imported> {
+fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
     let Value::Object(map) = &source else {
-        return Err(
-            file.refuse(&format!("a card or lorebook is a JSON object, this is {}", fields::kind(&source)))
-        );
+        return Err(file.refuse(&format!(
+            "a card or lorebook is a JSON object, this is {}",
+            fields::describe_type(&source)
+        )));
     };
-    let fields = Fields::new(file, map, "");
-    let mut imported = if let Some(layout) = book::layout(map) {
-        let (book, entries) = book::read(&fields, layout)?;
-        Imported { book: Some(book), entries, version: layout.name().to_owned(), ..empty(Kind::Lorebook) }
-    } else if let Some(version) = model::version(map) {
-        let (card, book) = model::read(&fields, version)?;
+    let fields = CardFields::new(file, map, "");
+    let mut imported = if let Some(layout) = book::detect_layout(map) {
+        let (book, entries) = book::read_book(&fields, layout)?;
+        ImportedFile {
+            book: Some(book),
+            entries,
+            version: layout.name().to_owned(),
+            ..empty_import(ImportedFileKind::Lorebook)
+        }
+    } else if let Some(version) = model::detect_version(map) {
+        let (card, book) = model::read_card(&fields, version)?;
         let (book, entries) = book.map_or((None, Vec::new()), |(book, entries)| (Some(book), entries));
-        Imported {
+        ImportedFile {
             name: card.name.clone(),
             card: Some(card),
             book,
             entries,
             version: version.into(),
-            ..empty(Kind::Card)
+            ..empty_import(ImportedFileKind::Card)
         }
-    } else if preset::is(map) {
-        let preset = preset::read(&fields)?;
-        Imported { preset: Some(preset), version: "sillytavern".into(), ..empty(Kind::Preset) }
+    } else if preset::is_preset(map) {
+        let preset = preset::read_preset(&fields)?;
+        ImportedFile {
+            preset: Some(preset),
+            version: "sillytavern".into(),
+            ..empty_import(ImportedFileKind::Preset)
+        }
     } else {
         return Err(file.refuse(
             "neither a character card (`name` with `description` or `first_mes`, or `spec` and `data`) nor a lorebook (`entries`, \
@@ -238,16 +248,19 @@ fn read(file: &File<'_>, source: Value) -> Result<Imported> {
         ));
     };
     if imported.name.is_empty() {
-        let own =
-            imported.book.as_ref().map(|book| book.name.clone()).filter(|_| imported.kind == Kind::Lorebook);
+        let own = imported
+            .book
+            .as_ref()
+            .map(|book| book.name.clone())
+            .filter(|_| imported.kind == ImportedFileKind::Lorebook);
         imported.name = own.filter(|name| !name.is_empty()).unwrap_or_else(|| file.stem());
     }
     imported.source = source;
     Ok(imported)
 }
 
-fn empty(kind: Kind) -> Imported {
-    Imported {
+fn empty_import(kind: ImportedFileKind) -> ImportedFile {
+    ImportedFile {
         kind,
         version: String::new(),
         name: String::new(),

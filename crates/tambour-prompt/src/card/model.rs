@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use tambour::error::Result;
 use tambour::finding::clip;
 
-use super::super::lore::Role;
-use super::book::{self, Layout};
-use super::fields::{Fields, kind};
+use super::super::lore::MessageRole;
+use super::book::{self, BookLayout};
+use super::fields::{CardFields, describe_type};
 
 /// A character card. Texts are as in the file, including macros.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Card {
+pub struct CharacterCard {
     /// Name.
     pub name: String,
     /// Name used in prompts, if different.
@@ -63,7 +63,7 @@ pub struct Card {
     pub modification_date: Option<i64>,
     /// Pictures and other files that the card refers to; they are never read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub assets: Vec<Asset>,
+    pub assets: Vec<CardAsset>,
     /// Data of other programs, unchanged. Scripts and regular expressions in it never run.
     pub extensions: Map<String, Value>,
 }
@@ -76,12 +76,12 @@ pub struct DepthPrompt {
     /// Number of messages after it.
     pub depth: u32,
     /// Role of the message.
-    pub role: Role,
+    pub role: MessageRole,
 }
 
 /// A file that a card refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Asset {
+pub struct CardAsset {
     /// Type: `icon`, `background`, `emotion`, …
     #[serde(rename = "type")]
     pub kind: String,
@@ -94,10 +94,10 @@ pub struct Asset {
 }
 
 /// Fields besides the name that identify a card.
-const OWN: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
+const CARD_FIELDS: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
 
 /// Detects the version of a card; `None` if the object is not a card.
-pub(super) fn version(map: &Map<String, Value>) -> Option<&'static str> {
+pub(super) fn detect_version(map: &Map<String, Value>) -> Option<&'static str> {
     let spec = map.get("spec").and_then(Value::as_str).unwrap_or_default();
     match spec {
         "chara_card_v2" => Some("v2"),
@@ -105,20 +105,23 @@ pub(super) fn version(map: &Map<String, Value>) -> Option<&'static str> {
         _ if map.get("data").and_then(Value::as_object).is_some_and(|data| data.contains_key("name")) => {
             Some("v2")
         }
-        _ if map.contains_key("name") && OWN.iter().any(|key| map.contains_key(*key)) => Some("v1"),
+        _ if map.contains_key("name") && CARD_FIELDS.iter().any(|key| map.contains_key(*key)) => Some("v1"),
         _ => None,
     }
 }
 
 /// Reads the card, and its book if it has one.
-pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book::Whole>)> {
+pub(super) fn read_card(
+    top: &CardFields<'_>,
+    version: &str,
+) -> Result<(CharacterCard, Option<book::BookWithEntries>)> {
     if version != "v1" {
-        newer(top, version)?;
+        check_version(top, version)?;
     }
     let data = match (version, top.get("data")) {
         ("v1", _) => None,
         (_, Some(Value::Object(data))) => Some(data),
-        (_, Some(other)) => return Err(top.wrong("data", "an object", other)),
+        (_, Some(other)) => return Err(top.type_error("data", "an object", other)),
         (_, None) if top.get("name").is_some() => {
             top.file.warn("`data` is missing; the fields beside `spec` are read in its place");
             None
@@ -127,20 +130,20 @@ pub(super) fn read(top: &Fields<'_>, version: &str) -> Result<(Card, Option<book
             return Err(top.file.refuse("`data` is missing, in which a card of that version has its fields"));
         }
     };
-    let fields = data.map_or(*top, |data| Fields::new(top.file, data, "data"));
+    let fields = data.map_or(*top, |data| CardFields::new(top.file, data, "data"));
     if fields.get("name").is_none() {
-        return Err(top.file.refuse(&format!("`{}` is missing", fields.name("name"))));
+        return Err(top.file.refuse(&format!("`{}` is missing", fields.full_name("name"))));
     }
-    let card = card(&fields)?;
-    Ok((card, book(top, &fields)?))
+    let card = read_fields(&fields)?;
+    Ok((card, find_book(top, &fields)?))
 }
 
 /// Reads the book of a card, from its proper place or, with a warning, from places where other programs put
 /// it.
-fn book(top: &Fields<'_>, fields: &Fields<'_>) -> Result<Option<book::Whole>> {
-    let path = fields.name("extensions");
+fn find_book(top: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<book::BookWithEntries>> {
+    let path = fields.full_name("extensions");
     let none = Map::new();
-    let extensions = Fields::new(top.file, fields.object("extensions")?.unwrap_or(&none), &path);
+    let extensions = CardFields::new(top.file, fields.object("extensions")?.unwrap_or(&none), &path);
     if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
         && fields.get("character_book").is_none()
     {
@@ -171,13 +174,13 @@ fn book(top: &Fields<'_>, fields: &Fields<'_>) -> Result<Option<book::Whole>> {
         if at > 0 {
             place.warn(key, "is a book in another place than `data.character_book`, and was read");
         }
-        let path = place.name(key);
-        found = Some(book::read(&Fields::new(top.file, map, &path), Layout::Embedded)?);
+        let path = place.full_name(key);
+        found = Some(book::read_book(&CardFields::new(top.file, map, &path), BookLayout::Embedded)?);
     }
     Ok(found)
 }
 
-fn newer(top: &Fields<'_>, version: &str) -> Result<()> {
+fn check_version(top: &CardFields<'_>, version: &str) -> Result<()> {
     let spec = top.text("spec")?;
     if spec.is_empty() {
         top.file.warn("`spec` is missing; read as a card of version 2");
@@ -194,11 +197,11 @@ fn newer(top: &Fields<'_>, version: &str) -> Result<()> {
     Ok(())
 }
 
-fn card(fields: &Fields<'_>) -> Result<Card> {
+fn read_fields(fields: &CardFields<'_>) -> Result<CharacterCard> {
     let extensions = fields.object("extensions")?.cloned().unwrap_or_default();
-    let depth_prompt = depth_prompt(fields)?;
-    scripts(fields, &extensions);
-    Ok(Card {
+    let depth_prompt = read_depth_prompt(fields)?;
+    warn_scripts(fields, &extensions);
+    Ok(CharacterCard {
         name: fields.text("name")?,
         nickname: fields.text("nickname")?,
         description: fields.text("description")?,
@@ -213,46 +216,48 @@ fn card(fields: &Fields<'_>) -> Result<Card> {
         depth_prompt,
         creator_notes: fields.text("creator_notes")?,
         creator_notes_multilingual: fields.object("creator_notes_multilingual")?.cloned().unwrap_or_default(),
-        tags: fields.listed("tags")?,
+        tags: fields.text_list("tags")?,
         creator: fields.text("creator")?,
         character_version: fields.label("character_version")?,
         source: fields.texts("source")?,
-        creation_date: fields.whole("creation_date")?,
-        modification_date: fields.whole("modification_date")?,
-        assets: assets(fields)?,
+        creation_date: fields.integer("creation_date")?,
+        modification_date: fields.integer("modification_date")?,
+        assets: read_assets(fields)?,
         extensions,
     })
 }
 
-fn depth_prompt(fields: &Fields<'_>) -> Result<Option<DepthPrompt>> {
-    let path = fields.name("extensions");
+fn read_depth_prompt(fields: &CardFields<'_>) -> Result<Option<DepthPrompt>> {
+    let path = fields.full_name("extensions");
     let Some(extensions) = fields.object("extensions")? else { return Ok(None) };
-    let extensions = Fields::new(fields.file, extensions, &path);
-    let path = extensions.name("depth_prompt");
+    let extensions = CardFields::new(fields.file, extensions, &path);
+    let path = extensions.full_name("depth_prompt");
     let Some(note) = extensions.object("depth_prompt")? else { return Ok(None) };
-    let note = Fields::new(fields.file, note, &path);
+    let note = CardFields::new(fields.file, note, &path);
     let prompt = note.text("prompt")?;
     let role = match note.get("role") {
-        None => Role::System,
-        Some(value) => role(value).ok_or_else(|| note.wrong("role", "system, user or assistant", value))?,
+        None => MessageRole::System,
+        Some(value) => {
+            read_role(value).ok_or_else(|| note.type_error("role", "system, user or assistant", value))?
+        }
     };
     let depth = note.count("depth")?.unwrap_or(4);
     Ok((!prompt.is_empty()).then_some(DepthPrompt { prompt, depth, role }))
 }
 
 /// Returns a role by name or by SillyTavern's number.
-pub(super) fn role(value: &Value) -> Option<Role> {
+pub(super) fn read_role(value: &Value) -> Option<MessageRole> {
     match value {
         Value::String(name) => match name.to_ascii_lowercase().as_str() {
-            "system" => Some(Role::System),
-            "user" => Some(Role::User),
-            "assistant" | "char" | "model" => Some(Role::Assistant),
+            "system" => Some(MessageRole::System),
+            "user" => Some(MessageRole::User),
+            "assistant" | "char" | "model" => Some(MessageRole::Assistant),
             _ => None,
         },
         Value::Number(number) => match number.as_f64().map(|number| number as i64) {
-            Some(0) => Some(Role::System),
-            Some(1) => Some(Role::User),
-            Some(2) => Some(Role::Assistant),
+            Some(0) => Some(MessageRole::System),
+            Some(1) => Some(MessageRole::User),
+            Some(2) => Some(MessageRole::Assistant),
             _ => None,
         },
         _ => None,
@@ -260,7 +265,7 @@ pub(super) fn role(value: &Value) -> Option<Role> {
 }
 
 /// Warns about scripts of a card, which are kept but never run.
-fn scripts(fields: &Fields<'_>, extensions: &Map<String, Value>) {
+fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
     let size = |value: &Value| match value {
         Value::Array(items) => items.len(),
         Value::Object(map) => map.get("scripts").and_then(Value::as_array).map_or(1, Vec::len),
@@ -282,18 +287,18 @@ fn scripts(fields: &Fields<'_>, extensions: &Map<String, Value>) {
     }
 }
 
-fn assets(fields: &Fields<'_>) -> Result<Vec<Asset>> {
+fn read_assets(fields: &CardFields<'_>) -> Result<Vec<CardAsset>> {
     let items = fields.list("assets")?.iter().enumerate();
     items
         .map(|(at, item)| {
-            let path = fields.name(&format!("assets[{at}]"));
+            let path = fields.full_name(&format!("assets[{at}]"));
             let Value::Object(map) = item else {
                 return Err(fields
                     .file
-                    .refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+                    .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
             };
-            let asset = Fields::new(fields.file, map, &path);
-            Ok(Asset {
+            let asset = CardFields::new(fields.file, map, &path);
+            Ok(CardAsset {
                 kind: asset.text("type")?,
                 uri: asset.text("uri")?,
                 name: asset.text("name")?,

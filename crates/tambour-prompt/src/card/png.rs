@@ -6,9 +6,9 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use tambour::error::Result;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
-use super::File;
+use super::ImportFile;
 
 /// Signature at the beginning of a PNG file.
 pub(super) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -22,7 +22,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Returns the JSON of the card; a `ccv3` chunk takes precedence over `chara`.
-pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     let (mut old, mut new, mut assets) = (None, None, 0);
     let mut rest = &bytes[SIGNATURE.len()..];
     let mut ended = false;
@@ -33,7 +33,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
         if number == file.limits.chunks {
             return Err(file.refuse(&format!("a picture of more than {number} chunks")));
         }
-        let chunk = Chunk::first(rest)
+        let chunk = PngChunk::read_first(rest)
             .ok_or_else(|| file.refuse(&format!("the picture is cut off in its chunk {}", number + 1)))?;
         rest = &rest[12 + chunk.data.len()..];
         ended = chunk.kind == b"IEND";
@@ -50,7 +50,7 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
             assets += usize::from(keyword.starts_with(b"chara-ext-asset_"));
             continue;
         };
-        if !chunk.intact() {
+        if !chunk.is_intact() {
             file.warn("the checksum of the chunk with the card is wrong");
         }
         // The first chunk of a kind counts.
@@ -61,34 +61,34 @@ pub(super) fn text(file: &File<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
     }
     if assets > 0 {
         let are = if assets == 1 { "is" } else { "are" };
-        let assets = counted(assets, "file");
+        let assets = format_count(assets, "file");
         file.warn(format!("{assets} in chunks of the picture {are} not read"));
     }
     let Some((keyword, value)) = new.map(|value| ("ccv3", value)).or(old.map(|value| ("chara", value)))
     else {
         return Err(file.refuse("a picture without a card: no `tEXt` chunk `ccv3` or `chara`"));
     };
-    decode(file, keyword, value)
+    decode_card(file, keyword, value)
 }
 
 /// One PNG chunk.
-struct Chunk<'a> {
+struct PngChunk<'a> {
     kind: &'a [u8],
     data: &'a [u8],
     checksum: u32,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> PngChunk<'a> {
     /// Reads the chunk at the beginning of `bytes`; `None` if it is incomplete.
-    fn first(bytes: &'a [u8]) -> Option<Chunk<'a>> {
+    fn read_first(bytes: &'a [u8]) -> Option<PngChunk<'a>> {
         let number =
             |at: usize| Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
         let length = usize::try_from(number(0)?).ok()?;
         let end = length.checked_add(8)?;
-        Some(Chunk { kind: bytes.get(4..8)?, data: bytes.get(8..end)?, checksum: number(end)? })
+        Some(PngChunk { kind: bytes.get(4..8)?, data: bytes.get(8..end)?, checksum: number(end)? })
     }
 
-    fn intact(&self) -> bool {
+    fn is_intact(&self) -> bool {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(self.kind);
         hasher.update(self.data);
@@ -96,7 +96,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn decode(file: &File<'_>, keyword: &str, value: &[u8]) -> Result<Vec<u8>> {
+fn decode_card(file: &ImportFile<'_>, keyword: &str, value: &[u8]) -> Result<Vec<u8>> {
     // Four base64 characters encode three bytes.
     if value.len() / 4 * 3 > file.limits.text {
         let most = file.limits.text;

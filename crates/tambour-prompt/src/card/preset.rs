@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 
 use tambour::error::Result;
 
-use super::super::lore::Role;
-use super::super::macros::may_hold;
-use super::fields::{Fields, kind};
-use super::model::role;
+use super::super::lore::MessageRole;
+use super::super::macros::may_contain_macros;
+use super::fields::{CardFields, describe_type};
+use super::model::read_role;
 
 /// Parts of a prompt in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Preset {
+pub struct PromptPreset {
     /// Enabled parts, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<PresetItem>,
     /// Most tokens of the context.
     pub max_context: Option<u32>,
     /// Most tokens of the reply.
@@ -36,13 +36,13 @@ pub struct Preset {
 
 /// A part of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Item {
+pub struct PresetItem {
     /// Identifier in the preset: `main`, `charDescription`, `chatHistory`, …
     pub id: String,
     /// Name for people.
     pub name: String,
     /// Role of the message.
-    pub role: Role,
+    pub role: MessageRole,
     /// Text with macros; empty for a placeholder.
     pub text: String,
     /// True for a placeholder for the character, the world info or the history.
@@ -52,31 +52,32 @@ pub struct Item {
 }
 
 /// Returns true if a file is a preset.
-pub(super) fn is(map: &Map<String, Value>) -> bool {
+pub(super) fn is_preset(map: &Map<String, Value>) -> bool {
     let items = map.get("prompts").and_then(Value::as_array);
     items.is_some_and(|items| items.iter().any(|item| item.get("identifier").is_some()))
 }
 
 /// Reads the enabled parts in the order of the file. Ids without a part are reported and dropped.
-pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
+pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
     let mut items = Vec::new();
     for (at, item) in fields.list("prompts")?.iter().enumerate() {
-        let path = fields.name(&format!("prompts[{at}]"));
+        let path = fields.full_name(&format!("prompts[{at}]"));
         let Value::Object(map) = item else {
-            return Err(fields.file.refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+            return Err(fields
+                .file
+                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let own = Fields::new(fields.file, map, &path);
+        let own = CardFields::new(fields.file, map, &path);
         let at_depth = own.count("injection_position")? == Some(1);
         let said = own.get("role");
         items.push((
-            Item {
+            PresetItem {
                 id: own.text("identifier")?,
                 name: own.text("name")?,
                 role: match said {
-                    None => Role::System,
-                    Some(value) => {
-                        role(value).ok_or_else(|| own.wrong("role", "system, user or assistant", value))?
-                    }
+                    None => MessageRole::System,
+                    Some(value) => read_role(value)
+                        .ok_or_else(|| own.type_error("role", "system, user or assistant", value))?,
                 },
                 text: own.text("content")?,
                 marker: own.flag("marker")?.unwrap_or(false),
@@ -85,7 +86,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
             own.flag("enabled")?.unwrap_or(true),
         ));
     }
-    let items = match order(fields)? {
+    let items = match read_order(fields)? {
         None => items.into_iter().filter(|(_, enabled)| *enabled).map(|(item, _)| item).collect(),
         Some(order) => {
             let find = |id: &str| items.iter().find(|(item, _)| item.id == id).map(|(item, _)| item.clone());
@@ -107,10 +108,10 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
         }
     }
     let new_example = fields.text("new_example_chat_prompt")?;
-    if may_hold(&new_example) {
+    if may_contain_macros(&new_example) {
         fields.warn("new_example_chat_prompt", "has macros, which stay as they are written");
     }
-    Ok(Preset {
+    Ok(PromptPreset {
         scenario_format: fields.text("scenario_format")?,
         personality_format: fields.text("personality_format")?,
         new_chat: fields.text("new_chat_prompt")?,
@@ -122,21 +123,25 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Preset> {
 }
 
 /// Returns the ids of the enabled parts in order, from the last list, which applies to all characters.
-fn order(fields: &Fields<'_>) -> Result<Option<Vec<String>>> {
+fn read_order(fields: &CardFields<'_>) -> Result<Option<Vec<String>>> {
     let lists = fields.list("prompt_order")?;
     let Some(last) = lists.last() else { return Ok(None) };
-    let path = fields.name(&format!("prompt_order[{}]", lists.len() - 1));
+    let path = fields.full_name(&format!("prompt_order[{}]", lists.len() - 1));
     let Value::Object(map) = last else {
-        return Err(fields.file.refuse(&format!("`{path}` should be an object, it is {}", kind(last))));
+        return Err(fields
+            .file
+            .refuse(&format!("`{path}` should be an object, it is {}", describe_type(last))));
     };
-    let list = Fields::new(fields.file, map, &path);
+    let list = CardFields::new(fields.file, map, &path);
     let mut names = Vec::new();
     for (at, item) in list.list("order")?.iter().enumerate() {
-        let path = list.name(&format!("order[{at}]"));
+        let path = list.full_name(&format!("order[{at}]"));
         let Value::Object(map) = item else {
-            return Err(fields.file.refuse(&format!("`{path}` should be an object, it is {}", kind(item))));
+            return Err(fields
+                .file
+                .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let item = Fields::new(fields.file, map, &path);
+        let item = CardFields::new(fields.file, map, &path);
         if item.flag("enabled")?.unwrap_or(true) {
             names.push(item.text("identifier")?);
         }

@@ -6,29 +6,29 @@ use super::fit;
 use super::rules::{ask, think};
 use crate::script::AnswerForm;
 use tambour::dialect;
-use tambour::finding::{Finding, Profile, Report, Rule, clip};
+use tambour::finding::{Finding, FindingReport, Profile, Rule, clip};
 use tambour::limits::Limits;
 use tambour::options::Options;
-use tambour::repair::json::{Found, find};
+use tambour::repair::json::{FoundValue, find};
 use tambour::span::Place;
 
 /// Answer of a model in a round of `ai_ask`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Asked {
+pub struct AskAnswer {
     /// The answer; `None` if it is unusable.
     pub value: Option<Value>,
     /// The message to the user.
     pub message: Option<String>,
     /// Set if the model calls its answer usable but the answer does not fit the question.
-    pub unfit: bool,
+    pub is_unfit: bool,
 }
 
 /// Reads an answer of `ai_ask` and returns it with findings, or `None` if the text is not an answer.
 #[must_use]
-pub fn read_ask(text: &str, options: &Options) -> (Option<Asked>, Vec<Finding>) {
-    let (asked, reports) = asked(text, false, None, options);
-    (asked, judged(reports, options.profile))
+pub fn read_ask(text: &str, options: &Options) -> (Option<AskAnswer>, Vec<Finding>) {
+    let (asked, reports) = parse_ask(text, false, None, options);
+    (asked, judge_reports(reports, options.profile))
 }
 
 /// Reads an answer of `ai_think`: a value for each variable, null if absent. Returns it with findings, or
@@ -39,51 +39,52 @@ pub fn read_think(
     variables: &[String],
     options: &Options,
 ) -> (Option<Map<String, Value>>, Vec<Finding>) {
-    let (thought, reports) = thought(text, false, variables, &options.limits);
-    (thought, judged(reports, options.profile))
+    let (thought, reports) = parse_think(text, false, variables, &options.limits);
+    (thought, judge_reports(reports, options.profile))
 }
 
-pub(super) fn judged(reports: Vec<Report>, profile: Profile) -> Vec<Finding> {
+pub(super) fn judge_reports(reports: Vec<FindingReport>, profile: Profile) -> Vec<Finding> {
     reports.into_iter().map(|report| report.judge(profile)).collect()
 }
 
 /// Findings on one text, all at the place of its object.
-struct Reports<'t> {
+struct AnswerReports<'t> {
     text: &'t str,
-    found: Found,
-    list: Vec<Report>,
+    found: FoundValue,
+    list: Vec<FindingReport>,
 }
 
-impl<'t> Reports<'t> {
-    fn of(text: &'t str, limits: &Limits) -> Reports<'t> {
+impl<'t> AnswerReports<'t> {
+    fn new(text: &'t str, limits: &Limits) -> AnswerReports<'t> {
         let mut found = find(text, limits);
         let list = std::mem::take(&mut found.reports);
-        Reports { text, found, list }
+        AnswerReports { text, found, list }
     }
 
     fn add(&mut self, rule: &'static Rule, message: impl Into<String>, repair: &str) {
-        let place = Place::START.after(&self.text[..self.found.span.start]);
-        self.list.push(Report::new(rule, place, self.found.span.end, message).repaired(repair));
+        let place = Place::START.end_of(&self.text[..self.found.span.start]);
+        self.list.push(FindingReport::new(rule, place, self.found.span.end, message).with_repair(repair));
     }
 
     /// Reports that the text has no answer.
-    fn unstructured(&mut self, rule: &'static Rule, repair: &str) {
+    fn report_unstructured(&mut self, rule: &'static Rule, repair: &str) {
         // Repairs of another object are irrelevant.
         self.list.clear();
-        let report = Report::new(rule, Place::START, self.text.len(), "the reply holds no answer object");
-        self.list.push(report.repaired(repair));
+        let report =
+            FindingReport::new(rule, Place::START, self.text.len(), "the reply holds no answer object");
+        self.list.push(report.with_repair(repair));
     }
 }
 
 /// Parses the answer of a round of `ai_ask` and checks it against the required form and the question, if
 /// known. A truncated reply has no value.
-pub(super) fn asked(
+pub(super) fn parse_ask(
     text: &str,
     cut: bool,
     wanted: Option<(&AnswerForm, &str)>,
     options: &Options,
-) -> (Option<Asked>, Vec<Report>) {
-    let mut reports = Reports::of(text, &options.limits);
+) -> (Option<AskAnswer>, Vec<FindingReport>) {
+    let mut reports = AnswerReports::new(text, &options.limits);
     let fields = match reports.found.value.take() {
         Some(Value::Object(fields))
             if ["value", "usable", "response"].iter().any(|name| fields.contains_key(*name)) =>
@@ -91,7 +92,7 @@ pub(super) fn asked(
             fields
         }
         _ => {
-            reports.unstructured(ask::UNSTRUCTURED, "its text is the message");
+            reports.report_unstructured(ask::UNSTRUCTURED, "its text is the message");
             return (None, reports.list);
         }
     };
@@ -100,7 +101,7 @@ pub(super) fn asked(
             reports.add(ask::FIELD_MISSING, "`usable` is missing", "counted as false");
             false
         }
-        Some(value) => match dialect::flag(value) {
+        Some(value) => match dialect::parse_flag(value) {
             Some((flag, true)) => flag,
             Some((flag, false)) => {
                 reports.add(ask::FIELD_TYPE, "`usable` is not true or false", "read all the same");
@@ -121,25 +122,29 @@ pub(super) fn asked(
     if usable && value.is_none() {
         reports.add(ask::FIELD_MISSING, "`value` is missing though it is said to be usable", "not taken");
     }
-    let whole = !cut && !reports.found.closed_by_us;
+    let whole = !cut && !reports.found.is_auto_closed;
     let given = value.filter(|_| usable && whole);
-    let message = message(&fields, &mut reports, options);
+    let message = find_message(&fields, &mut reports, options);
     let own = |question| [question, message.as_deref().unwrap_or_default()];
     let value = given.and_then(|value| match wanted {
-        Some((form, question)) => fit::fit(form, value, &own(question)),
-        None => Some(value).filter(|value| !fit::is_empty(value)).cloned(),
+        Some((form, question)) => fit::fit_answer(form, value, &own(question)),
+        None => Some(value).filter(|value| !fit::is_placeholder_value(value)).cloned(),
     });
-    let unfit = given.is_some() && value.is_none();
-    if unfit {
+    let is_unfit = given.is_some() && value.is_none();
+    if is_unfit {
         let kind = wanted.map_or("text", |(form, _)| form.kind.name());
         let message = format!("`value` is no answer of the type `{kind}` to the question");
         reports.add(ask::VALUE_UNFIT, message, "not taken");
     }
-    (Some(Asked { value, message, unfit }), reports.list)
+    (Some(AskAnswer { value, message, is_unfit }), reports.list)
 }
 
 /// Finds the message in `response` (S-052).
-fn message(fields: &Map<String, Value>, reports: &mut Reports<'_>, options: &Options) -> Option<String> {
+fn find_message(
+    fields: &Map<String, Value>,
+    reports: &mut AnswerReports<'_>,
+    options: &Options,
+) -> Option<String> {
     fn said(text: &&str) -> bool {
         !text.trim().is_empty()
     }
@@ -172,19 +177,19 @@ fn message(fields: &Map<String, Value>, reports: &mut Reports<'_>, options: &Opt
 }
 
 /// Parses the values of `ai_think`.
-pub(super) fn thought(
+pub(super) fn parse_think(
     text: &str,
     cut: bool,
     variables: &[String],
     limits: &Limits,
-) -> (Option<Map<String, Value>>, Vec<Report>) {
-    let mut reports = Reports::of(text, limits);
+) -> (Option<Map<String, Value>>, Vec<FindingReport>) {
+    let mut reports = AnswerReports::new(text, limits);
     // A partial object gives no values, because the last one may be incomplete.
-    let whole = !cut && !reports.found.closed_by_us;
+    let whole = !cut && !reports.found.is_auto_closed;
     let mut fields = match reports.found.value.take() {
         Some(Value::Object(fields)) if whole => fields,
         _ => {
-            reports.unstructured(think::UNSTRUCTURED, "not used");
+            reports.report_unstructured(think::UNSTRUCTURED, "not used");
             return (None, reports.list);
         }
     };

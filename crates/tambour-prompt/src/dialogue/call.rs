@@ -4,26 +4,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
 use super::fit;
-use super::machine::Env;
-use super::reader::Reader;
-use super::state::{Dialogue, Running, Said, Stage};
-use super::words;
-use crate::script::{Action, ActionKind, AnswerForm, AnswerKind};
-use crate::template::{self, Template, Warning, in_language, script_values, system_values};
+use super::machine::DialogueEnv;
+use super::messages;
+use super::reader::ReplyReader;
+use super::state::{ActionStage, Dialogue, HistoryMessage, RunningAction};
+use crate::script::{AnswerForm, AnswerKind, ScriptAction, ScriptActionKind};
+use crate::template::{self, FillWarning, LayeredTemplate, localized_id, script_values, system_values};
 use tambour::dialect;
 use tambour::event::Failure;
-use tambour::exit::Criteria;
+use tambour::exit::ExitCriteria;
 use tambour::options::Options;
 use tambour::texts::{Language, bilingual};
 
 /// Default templates by type of action.
-const SAY: &str = "ai-say-mainline-a-introduce-concept";
-const ASK: &str = "ai-ask-default";
-const THINK: &str = "ai-think-default";
+const SAY_TEMPLATE: &str = "ai-say-mainline-a-introduce-concept";
+const ASK_TEMPLATE: &str = "ai-ask-default";
+const THINK_TEMPLATE: &str = "ai-think-default";
 
 /// Message to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct CallMessage {
     /// `user`; `system` and `assistant` are for hooks and later stages.
     pub role: String,
     /// Text of the message.
@@ -33,11 +33,11 @@ pub struct Message {
 /// Request to a model.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Call {
+pub struct ModelCall {
     /// Kind of the reply.
-    pub kind: CallKind,
+    pub kind: ReplyKind,
     /// The prompt.
-    pub messages: Vec<Message>,
+    pub messages: Vec<CallMessage>,
     /// Sampling temperature (S-050).
     pub temperature: f64,
     /// Token limit of the reply (S-050).
@@ -47,7 +47,7 @@ pub struct Call {
     /// SHA-256 of the template's text (S-044).
     pub template_hash: String,
     /// Warnings from rendering the template (S-038).
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<FillWarning>,
     /// Round that the reply answers, from 1.
     pub round: u32,
     /// Last round of the action; it ends after that in any case.
@@ -61,11 +61,11 @@ pub struct Call {
 /// Kind of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum CallKind {
+pub enum ReplyKind {
     /// Answer of a round of `ai_say`, in the dialect of that name.
     Say {
         /// Criteria for ending the action before its last round.
-        criteria: Criteria,
+        criteria: ExitCriteria,
     },
     /// Answer of a round of `ai_ask`.
     Ask {
@@ -81,23 +81,23 @@ pub enum CallKind {
     },
 }
 
-impl CallKind {
+impl ReplyKind {
     /// Returns the name of the reply's form: `ai_say`, `ai_ask` or `ai_think`. Recordings are selected by it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            CallKind::Say { .. } => "ai_say",
-            CallKind::Ask { .. } => "ai_ask",
-            CallKind::Think { .. } => "ai_think",
+            ReplyKind::Say { .. } => "ai_say",
+            ReplyKind::Ask { .. } => "ai_ask",
+            ReplyKind::Think { .. } => "ai_think",
         }
     }
 }
 
-impl Call {
+impl ModelCall {
     /// Creates a reader of the reply; `options` are the reading options.
     #[must_use]
-    pub fn reader(&self, options: &Options) -> Reader {
-        Reader::new(self, options)
+    pub fn reader(&self, options: &Options) -> ReplyReader {
+        ReplyReader::new(self, options)
     }
 
     /// Returns a JSON Schema for constrained decoding, for a question whose answer is not text. `options` are
@@ -105,8 +105,8 @@ impl Call {
     #[must_use]
     pub fn schema(&self, options: &Options) -> Option<Value> {
         match &self.kind {
-            CallKind::Ask { form, .. } if form.kind != AnswerKind::Text => {
-                Some(fit::schema(form, &dialect::role(options)))
+            ReplyKind::Ask { form, .. } if form.kind != AnswerKind::Text => {
+                Some(fit::reply_schema(form, &dialect::role(options)))
             }
             _ => None,
         }
@@ -117,14 +117,14 @@ impl Call {
 ///
 /// # Errors
 /// The action lacks a required field, or its template does not exist (S-022).
-pub(super) fn call(
+pub(super) fn build_call(
     dialogue: &Dialogue,
-    action: &Action,
-    running: &Running,
-    env: &Env<'_>,
-) -> Result<Call, Failure> {
+    action: &ScriptAction,
+    running: &RunningAction,
+    env: &DialogueEnv<'_>,
+) -> Result<ModelCall, Failure> {
     let (attempt, because) = match &running.stage {
-        Stage::Model { attempt, because } => (*attempt, because.as_deref()),
+        ActionStage::Model { attempt, because } => (*attempt, because.as_deref()),
         _ => (0, None),
     };
     let variables = dialogue.scopes.visible();
@@ -139,30 +139,30 @@ pub(super) fn call(
         Failure::new("action_incomplete", message, false)
     };
     let (mut kind, content, max_rounds, own) = match &action.kind {
-        ActionKind::Say(say) => {
-            let kind = CallKind::Say { criteria: say.exit_criteria.clone() };
-            (kind, say.content.as_str(), Some(say.max_rounds), SAY)
+        ScriptActionKind::Say(say) => {
+            let kind = ReplyKind::Say { criteria: say.exit_criteria.clone() };
+            (kind, say.content.as_str(), Some(say.max_rounds), SAY_TEMPLATE)
         }
-        ActionKind::Ask(ask) => {
+        ScriptActionKind::Ask(ask) => {
             let question = ask.question.as_deref().ok_or_else(|| incomplete("question"))?;
-            let kind = CallKind::Ask { form: ask.answer.clone(), question: String::new() };
-            (kind, question, Some(ask.max_rounds), ASK)
+            let kind = ReplyKind::Ask { form: ask.answer.clone(), question: String::new() };
+            (kind, question, Some(ask.max_rounds), ASK_TEMPLATE)
         }
-        ActionKind::Think(think) => {
+        ScriptActionKind::Think(think) => {
             let prompt = think.prompt.as_deref().ok_or_else(|| incomplete("prompt"))?;
             let variables = think.output.iter().map(|(name, _)| name.clone()).collect();
-            (CallKind::Think { variables }, prompt, None, THINK)
+            (ReplyKind::Think { variables }, prompt, None, THINK_TEMPLATE)
         }
-        ActionKind::Client(_) => return Err(incomplete("a prompt")),
+        ScriptActionKind::Client(_) => return Err(incomplete("a prompt")),
     };
-    let template = template_of(action, own, &variables, running, env)?;
+    let template = find_template(action, own, &variables, running, env)?;
     let (id, template) = template;
-    let chat_history = history(&dialogue.history, env);
+    let chat_history = format_history(&dialogue.history, env);
     let threshold = match &kind {
-        CallKind::Say { criteria } => number(criteria.understanding_threshold()),
+        ReplyKind::Say { criteria } => to_number(criteria.understanding_threshold()),
         _ => None,
     };
-    let round = template::Round {
+    let round = template::RoundFacts {
         now: env.now,
         chat_history: &chat_history,
         understanding_threshold: threshold,
@@ -171,25 +171,26 @@ pub(super) fn call(
     };
     let system = system_values(&variables, &round);
     let (mut script, mut warnings) = script_values(&variables, content, &system);
-    if let ActionKind::Think(think) = &action.kind {
-        script.insert("output_fields".to_owned(), output_fields(&think.output, &script, &system).into());
+    if let ScriptActionKind::Think(think) = &action.kind {
+        script
+            .insert("output_fields".to_owned(), format_output_fields(&think.output, &script, &system).into());
     }
     let mut rendered = template.render(&script, &system);
     warnings.extend(rendered.warnings);
     for warning in &mut warnings {
-        warning.message = warning.told(env.settings.texts.language);
+        warning.message = warning.localized_message(env.settings.texts.language);
     }
     let language = env.settings.texts.language;
-    if let CallKind::Ask { form, question } = &mut kind {
+    if let ReplyKind::Ask { form, question } = &mut kind {
         question.push_str(script.get("topic_content").and_then(Value::as_str).unwrap_or_default());
-        rendered.text.push_str(&fit::told(form, language).unwrap_or_default());
+        rendered.text.push_str(&fit::describe_form(form, language).unwrap_or_default());
     }
     if attempt > 0 {
-        rendered.text.push_str(words::again(because, language));
+        rendered.text.push_str(messages::reask_note(because, language));
     }
-    Ok(Call {
+    Ok(ModelCall {
         kind,
-        messages: vec![Message { role: "user".to_owned(), content: rendered.text }],
+        messages: vec![CallMessage { role: "user".to_owned(), content: rendered.text }],
         temperature: env.settings.temperature,
         max_tokens: env.settings.max_tokens,
         template_id: id,
@@ -204,72 +205,72 @@ pub(super) fn call(
 
 /// Finds the template of an action: the hook's, the author's, or the default of its type in the configured
 /// language.
-fn template_of(
-    action: &Action,
+fn find_template(
+    action: &ScriptAction,
     own: &str,
     variables: &Map<String, Value>,
-    running: &Running,
-    env: &Env<'_>,
-) -> Result<(String, Template), Failure> {
+    running: &RunningAction,
+    env: &DialogueEnv<'_>,
+) -> Result<(String, LayeredTemplate), Failure> {
     let default = match &action.template {
         Some(id) => id.clone(),
-        None => in_language(own, env.settings.texts.language),
+        None => localized_id(own, env.settings.texts.language),
     };
-    let moment = super::Moment { action, round: running.round + 1, variables };
-    let id = env.hooks.template(&moment, &default).unwrap_or(default);
+    let moment = super::HookContext { action, round: running.round + 1, variables };
+    let id = env.hooks.choose_template(&moment, &default).unwrap_or(default);
     match env.templates.template(&id) {
         Ok(template) => Ok((id, template)),
         Err(error) => {
-            let code = error.code().unwrap_or(template::NOT_FOUND);
-            let message = words::no_template(&id, &error, env.settings.texts.language);
+            let code = error.code().unwrap_or(template::TEMPLATE_NOT_FOUND);
+            let message = messages::template_missing(&id, &error, env.settings.texts.language);
             Err(Failure::new(code, message, false))
         }
     }
 }
 
 /// Returns the id of an action's template, unless a hook replaces it.
-pub(super) fn template_id(action: &Action, language: Language) -> Option<String> {
+pub(super) fn template_id(action: &ScriptAction, language: Language) -> Option<String> {
     let own = match &action.kind {
-        ActionKind::Say(_) => SAY,
-        ActionKind::Ask(_) => ASK,
-        ActionKind::Think(_) => THINK,
-        ActionKind::Client(_) => return None,
+        ScriptActionKind::Say(_) => SAY_TEMPLATE,
+        ScriptActionKind::Ask(_) => ASK_TEMPLATE,
+        ScriptActionKind::Think(_) => THINK_TEMPLATE,
+        ScriptActionKind::Client(_) => return None,
     };
-    Some(action.template.clone().unwrap_or_else(|| in_language(own, language)))
+    Some(action.template.clone().unwrap_or_else(|| localized_id(own, language)))
 }
 
 /// Formats the last messages, one per line (S-032).
-fn history(said: &[Said], env: &Env<'_>) -> String {
+fn format_history(said: &[HistoryMessage], env: &DialogueEnv<'_>) -> String {
     if said.is_empty() {
         return env.settings.texts.no_history.to_string();
     }
     let last = &said[said.len().saturating_sub(env.settings.history)..];
     let lines: Vec<String> =
-        last.iter().map(|said| format!("{}: {}", said.role, one_line(&said.content))).collect();
+        last.iter().map(|said| format!("{}: {}", said.role, join_lines(&said.content))).collect();
     lines.join("\n")
 }
 
 /// Joins the lines of a text, so that one speaker's text cannot imitate another's line.
-fn one_line(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     const BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     let lines = text.split(BREAKS).map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a number in its shortest form.
-fn number(level: f64) -> Option<Number> {
+fn to_number(level: f64) -> Option<Number> {
     let whole = level.fract() == 0.0;
     if whole { Some(Number::from(level as i64)) } else { Number::from_f64(level) }
 }
 
 /// Formats the variables that the model fills, one per line.
-fn output_fields(
+fn format_output_fields(
     output: &[(String, String)],
     script: &Map<String, Value>,
     system: &Map<String, Value>,
 ) -> String {
     let line = |(name, about): &(String, String)| {
-        let about = Template::parse(about.as_str()).render(script, system).text;
+        let about = LayeredTemplate::parse(about.as_str()).render(script, system).text;
         let name = Value::from(name.as_str());
         if about.trim().is_empty() { format!("- {name}") } else { format!("- {name}: {}", about.trim()) }
     };
@@ -277,12 +278,17 @@ fn output_fields(
 }
 
 /// Fills variables into a field of an action for the client.
-pub(super) fn filled(value: &Value, script: &Map<String, Value>, system: &Map<String, Value>) -> Value {
+pub(super) fn fill_variables(
+    value: &Value,
+    script: &Map<String, Value>,
+    system: &Map<String, Value>,
+) -> Value {
     match value {
-        Value::String(text) => Template::parse(text.as_str()).render(script, system).text.into(),
-        Value::Array(items) => items.iter().map(|item| filled(item, script, system)).collect(),
+        Value::String(text) => LayeredTemplate::parse(text.as_str()).render(script, system).text.into(),
+        Value::Array(items) => items.iter().map(|item| fill_variables(item, script, system)).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), filled(value, script, system)));
+            let fields =
+                fields.iter().map(|(name, value)| (name.clone(), fill_variables(value, script, system)));
             Value::Object(fields.collect())
         }
         other => other.clone(),

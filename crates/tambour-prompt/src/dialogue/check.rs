@@ -5,48 +5,51 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::call::template_id;
-use super::machine::Templates;
-use super::types::{self, Known};
-use super::words;
+use super::machine::TemplateSource;
+use super::messages;
+use super::types::{self, VariableTypes};
 use super::{condition, rules::script as rules};
-use crate::script::{Action, ActionKind, Declared, Loaded, Problem, Script, Session, Spot};
-use crate::template::{Layer, SYSTEM_NAMES, Template};
-use tambour::finding::{Report, Rule, clip};
+use crate::script::{
+    LoadedScript, Script, ScriptAction, ScriptActionKind, ScriptProblem, ScriptSession, SourceSpot,
+    VariableDeclaration,
+};
+use crate::template::{Layer, LayeredTemplate, SYSTEM_NAMES};
+use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
 /// Variables provided by the machine.
-const OWN: [&str; 2] = ["topic_content", "output_fields"];
+const MACHINE_VARIABLES: [&str; 2] = ["topic_content", "output_fields"];
 /// Variables with a system variable that reads them and has a default (S-030, S-031).
-const NAMES: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
+const SYSTEM_READS: [(&str, &str); 2] = [("咨询师名", "{%who%}"), ("用户名", "{%user%}")];
 
 /// Field names for the content of `ai_say`.
-const CONTENT: [&str; 3] = ["content", "content_template", "ai_say"];
+const CONTENT_FIELDS: [&str; 3] = ["content", "content_template", "ai_say"];
 
 /// Checks a script together with its templates: missing templates, variables without a value, unused
 /// variables, invalid conditions. Problems are in source order.
 #[must_use]
-pub fn check(script: &Script, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+pub fn check(script: &Script, templates: &dyn TemplateSource, language: Language) -> Vec<ScriptProblem> {
     check_told(script, templates, (language, language))
 }
 
 /// As [`check`], with the language of the texts and that of the problems.
 fn check_told(
     script: &Script,
-    templates: &dyn Templates,
+    templates: &dyn TemplateSource,
     (texts, language): (Language, Language),
-) -> Vec<Problem> {
+) -> Vec<ScriptProblem> {
     let mut problems = Vec::new();
     for (index, session) in script.sessions.iter().enumerate() {
-        let mut check = Check {
+        let mut check = ScriptCheck {
             templates,
             texts,
             language,
             problems: &mut problems,
             used: BTreeSet::new(),
-            types: types::of(session),
+            types: types::collect_types(session),
         };
         let path = if is_flat(session) { "session".to_owned() } else { format!("sessions[{index}]") };
-        check.session(session, &path);
+        check.check_session(session, &path);
     }
     problems.sort_by_key(|problem| problem.report.place.offset);
     problems
@@ -56,21 +59,25 @@ fn check_told(
 /// readable part is checked; unused variables are not reported then, because their use may not have been
 /// read.
 #[must_use]
-pub fn check_all(loaded: Loaded, templates: &dyn Templates, language: Language) -> Vec<Problem> {
+pub fn check_all(
+    loaded: LoadedScript,
+    templates: &dyn TemplateSource,
+    language: Language,
+) -> Vec<ScriptProblem> {
     check_all_told(loaded, templates, language, language)
 }
 
 /// As [`check_all`], with the problems in the language of who reads them: which templates the script uses follows from that of the texts.
 #[must_use]
 pub fn check_all_told(
-    loaded: Loaded,
-    templates: &dyn Templates,
+    loaded: LoadedScript,
+    templates: &dyn TemplateSource,
     texts: Language,
     told: Language,
-) -> Vec<Problem> {
-    let Loaded { script, part, mut problems } = loaded;
+) -> Vec<ScriptProblem> {
+    let LoadedScript { script, partial_script, mut problems } = loaded;
     let whole = script.is_some();
-    if let Some(script) = script.or(part) {
+    if let Some(script) = script.or(partial_script) {
         let found = check_told(&script, templates, (texts, told)).into_iter();
         problems
             .extend(found.filter(|problem| whole || problem.report.rule.code != rules::VARIABLE_UNUSED.code));
@@ -80,34 +87,41 @@ pub fn check_all_told(
 }
 
 /// Returns true if the session has the flat layout, judged by the paths of its actions.
-fn is_flat(session: &Session) -> bool {
+fn is_flat(session: &ScriptSession) -> bool {
     session.actions().next().is_some_and(|action| action.path.starts_with("session."))
 }
 
-struct Check<'a> {
-    templates: &'a dyn Templates,
+struct ScriptCheck<'a> {
+    templates: &'a dyn TemplateSource,
     /// Language of the texts, whose templates are used.
     texts: Language,
     /// Language of the problems.
     language: Language,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<ScriptProblem>,
     /// Variables that are used.
     used: BTreeSet<String>,
     /// Known types of variables.
-    types: Known,
+    types: VariableTypes,
 }
 
-impl Check<'_> {
-    fn add(&mut self, path: String, spot: Spot, rule: &'static Rule, row: &'static str, message: String) {
-        let report = Report::new(rule, spot.place, spot.end, message).row(row);
-        self.problems.push(Problem::new(path, report));
+impl ScriptCheck<'_> {
+    fn add(
+        &mut self,
+        path: String,
+        spot: SourceSpot,
+        rule: &'static Rule,
+        row: &'static str,
+        message: String,
+    ) {
+        let report = FindingReport::new(rule, spot.place, spot.end, message).with_row(row);
+        self.problems.push(ScriptProblem::new(path, report));
     }
 
-    fn session(&mut self, session: &Session, path: &str) {
+    fn check_session(&mut self, session: &ScriptSession, path: &str) {
         // A variable set by an action counts as known everywhere; the order of actions is not considered.
-        let mut known: BTreeSet<&str> = session.actions().flat_map(assigned).collect();
-        let mut declared: Vec<(String, &Declared)> = Vec::new();
-        let of = |path: &str, declare: &'_ [Declared]| -> Vec<String> {
+        let mut known: BTreeSet<&str> = session.actions().flat_map(assigned_variables).collect();
+        let mut declared: Vec<(String, &VariableDeclaration)> = Vec::new();
+        let of = |path: &str, declare: &'_ [VariableDeclaration]| -> Vec<String> {
             (0..declare.len()).map(|index| format!("{path}.declare[{index}]")).collect()
         };
         declared.extend(of(path, &session.declare).into_iter().zip(&session.declare));
@@ -122,12 +136,12 @@ impl Check<'_> {
                 declared.extend(of(&path, &step.declare).into_iter().zip(&step.declare));
                 let mut known = known.clone();
                 known.extend(step.declare.iter().map(|declared| declared.var.as_str()));
-                step.actions.iter().for_each(|action| self.action(action, &known));
+                step.actions.iter().for_each(|action| self.check_action(action, &known));
             }
         }
         for (path, declared) in declared {
             let name = &declared.var;
-            let marker = Template::parse(format!("{{{name}}}"));
+            let marker = LayeredTemplate::parse(format!("{{{name}}}"));
             if marker.variables(Layer::Script) != [name.as_str()] {
                 let message = bilingual!(
                     self.language,
@@ -136,7 +150,7 @@ impl Check<'_> {
                     clip(name, 80)
                 );
                 self.add(path, declared.spot, rules::NAME_INVALID, "S-040", message);
-            } else if !self.used.contains(name) && NAMES.iter().all(|(read, _)| read != name) {
+            } else if !self.used.contains(name) && SYSTEM_READS.iter().all(|(read, _)| read != name) {
                 let message = bilingual!(
                     self.language,
                     "变量 `{}` 没有被用到",
@@ -148,22 +162,22 @@ impl Check<'_> {
         }
     }
 
-    fn action(&mut self, action: &Action, known: &BTreeSet<&str>) {
+    fn check_action(&mut self, action: &ScriptAction, known: &BTreeSet<&str>) {
         if let Some(text) = &action.condition {
             let (path, spot) = (format!("{}.condition", action.path), action.spot_of(&["condition"]));
-            match condition::uses(text, self.language) {
+            match condition::used_variables(text, self.language) {
                 Ok(names) => {
-                    for message in types::differ(text, &self.types, self.language) {
+                    for message in types::find_mismatches(text, &self.types, self.language) {
                         self.add(path.clone(), spot, rules::TYPES_DIFFER, "S-011", message);
                     }
                     for name in names {
-                        if !known.contains(name.as_str()) && !condition::asks_for_existence(text) {
+                        if !known.contains(name.as_str()) && !condition::tests_existence(text) {
                             let message = bilingual!(
                                 self.language,
                                 "条件用到了 `{}`，它没有值{}",
                                 "the condition uses `{}`, which has no value{}",
                                 clip(&name, 80),
-                                condition::instead(&name, self.language)
+                                condition::suggest_name(&name, self.language)
                             );
                             self.add(path.clone(), spot, rules::VARIABLE_UNRESOLVED, "S-043", message);
                         }
@@ -181,15 +195,21 @@ impl Check<'_> {
                 }
             }
         }
-        for (name, text) in texts(action) {
-            let names = if name == "content" { &CONTENT[..] } else { &[name] };
+        for (name, text) in action_texts(action) {
+            let names = if name == "content" { &CONTENT_FIELDS[..] } else { &[name] };
             let spot = action.spot_of(names);
-            self.text((&action.path, spot), &format!("`{name}`"), &Template::parse(text), known, "S-038");
-            self.braces((&action.path, spot), name, text, known);
+            self.check_text(
+                (&action.path, spot),
+                &format!("`{name}`"),
+                &LayeredTemplate::parse(text),
+                known,
+                "S-038",
+            );
+            self.check_braces((&action.path, spot), name, text, known);
         }
         let Some(id) = template_id(action, self.texts) else { return };
         match self.templates.template(&id) {
-            Ok(template) => self.text(
+            Ok(template) => self.check_text(
                 (&action.path, action.spot_of(&["template"])),
                 &bilingual!(self.language, "模板 `{}` ", "the template `{}`", id),
                 &template,
@@ -198,19 +218,25 @@ impl Check<'_> {
             ),
             Err(error) => {
                 let (path, spot) = (action.path.clone(), action.spot_of(&["template"]));
-                let message = words::no_template(&id, &error, self.language);
+                let message = messages::template_missing(&id, &error, self.language);
                 self.add(path, spot, rules::TEMPLATE_NOT_FOUND, "S-022", message);
             }
         }
     }
 
     /// Reports names in braces with inner white space, which would be variables without it.
-    fn braces(&mut self, (path, spot): (&str, Spot), what: &str, text: &str, known: &BTreeSet<&str>) {
+    fn check_braces(
+        &mut self,
+        (path, spot): (&str, SourceSpot),
+        what: &str,
+        text: &str,
+        known: &BTreeSet<&str>,
+    ) {
         let mut told = BTreeSet::new();
         for piece in text.split('{').skip(1) {
             let Some((inside, _)) = piece.split_once('}') else { continue };
             let name = inside.trim();
-            let is_variable = known.contains(name) || OWN.contains(&name);
+            let is_variable = known.contains(name) || MACHINE_VARIABLES.contains(&name);
             if name != inside && is_variable && told.insert(name) {
                 let message = bilingual!(
                     self.language,
@@ -227,16 +253,16 @@ impl Check<'_> {
     }
 
     /// Checks the variables of a text or template.
-    fn text(
+    fn check_text(
         &mut self,
-        (path, spot): (&str, Spot),
+        (path, spot): (&str, SourceSpot),
         what: &str,
-        template: &Template,
+        template: &LayeredTemplate,
         known: &BTreeSet<&str>,
         row: &'static str,
     ) {
         for name in template.variables(Layer::Script) {
-            if !known.contains(name) && !OWN.contains(&name) {
+            if !known.contains(name) && !MACHINE_VARIABLES.contains(&name) {
                 let mut message = bilingual!(
                     self.language,
                     "{}用到了 `{{{}}}`，它没有值",
@@ -244,7 +270,7 @@ impl Check<'_> {
                     what,
                     clip(name, 80)
                 );
-                if let Some((_, system)) = NAMES.iter().find(|(read, _)| *read == name) {
+                if let Some((_, system)) = SYSTEM_READS.iter().find(|(read, _)| *read == name) {
                     message.push_str(&bilingual!(
                         self.language,
                         "；声明它，或写成 `{}`，它有默认值",
@@ -272,38 +298,38 @@ impl Check<'_> {
 }
 
 /// Returns the variables that an action sets.
-pub(super) fn assigned(action: &Action) -> Vec<&str> {
+pub(super) fn assigned_variables(action: &ScriptAction) -> Vec<&str> {
     match &action.kind {
-        ActionKind::Say(_) => Vec::new(),
-        ActionKind::Ask(ask) => ask.variable.iter().map(String::as_str).collect(),
-        ActionKind::Think(think) => think.output.iter().map(|(name, _)| name.as_str()).collect(),
-        ActionKind::Client(client) => client.variable.iter().map(String::as_str).collect(),
+        ScriptActionKind::Say(_) => Vec::new(),
+        ScriptActionKind::Ask(ask) => ask.variable.iter().map(String::as_str).collect(),
+        ScriptActionKind::Think(think) => think.output.iter().map(|(name, _)| name.as_str()).collect(),
+        ScriptActionKind::Client(client) => client.variable.iter().map(String::as_str).collect(),
     }
 }
 
 /// Returns the texts of an action that may contain variables, by field.
-fn texts(action: &Action) -> Vec<(&str, &str)> {
+fn action_texts(action: &ScriptAction) -> Vec<(&str, &str)> {
     match &action.kind {
-        ActionKind::Say(say) => vec![("content", say.content.as_str())],
-        ActionKind::Ask(ask) => ask.question.iter().map(|text| ("question", text.as_str())).collect(),
-        ActionKind::Think(think) => {
+        ScriptActionKind::Say(say) => vec![("content", say.content.as_str())],
+        ScriptActionKind::Ask(ask) => ask.question.iter().map(|text| ("question", text.as_str())).collect(),
+        ScriptActionKind::Think(think) => {
             let prompt = think.prompt.iter().map(|text| ("prompt", text.as_str()));
             prompt.chain(think.output.iter().map(|(_, about)| ("output", about.as_str()))).collect()
         }
-        ActionKind::Client(client) => {
+        ScriptActionKind::Client(client) => {
             let mut found = Vec::new();
             let fields = client.fields.iter();
-            fields.for_each(|(name, value)| strings(name, value, &mut found));
+            fields.for_each(|(name, value)| collect_strings(name, value, &mut found));
             found
         }
     }
 }
 
-fn strings<'a>(name: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
+fn collect_strings<'a>(name: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
     match value {
         Value::String(text) => found.push((name, text)),
-        Value::Array(items) => items.iter().for_each(|item| strings(name, item, found)),
-        Value::Object(fields) => fields.iter().for_each(|(_, value)| strings(name, value, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_strings(name, item, found)),
+        Value::Object(fields) => fields.iter().for_each(|(_, value)| collect_strings(name, value, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

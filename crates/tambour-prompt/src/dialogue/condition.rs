@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::jinja::{self, Mismatch, Type};
+use crate::jinja::{self, OperandType, TypeMismatch};
 use tambour::error::Error;
 use tambour::texts::{Language, bilingual};
 
@@ -19,19 +19,20 @@ const FUNCTIONS: [&str; 3] = ["dict", "namespace", "range"];
 /// # Errors
 /// The reason why it cannot be evaluated: it is not an expression, a variable is undefined, or it compares
 /// values of different types.
-pub(super) fn holds(
+pub(super) fn evaluate(
     condition: &str,
     variables: &Map<String, Value>,
     language: Language,
 ) -> Result<bool, String> {
-    let holds = jinja::holds(condition, variables).map_err(|broken| match broken.mismatch {
-        Some(mismatch) => compared(mismatch, language),
-        None => told(condition, &broken.error, language),
-    })?;
+    let holds =
+        jinja::evaluate_typed_condition(condition, variables).map_err(|broken| match broken.mismatch {
+            Some(mismatch) => describe_mismatch(mismatch, language),
+            None => describe_error(condition, &broken.error, language),
+        })?;
     // The engine accepts comparisons with undefined variables, but the usual cause is a misspelled name.
-    let missing = uses(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
+    let missing = used_variables(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
     match (holds, missing) {
-        (_, Some(name)) if !asks_for_existence(condition) => Err(undefined(&name, language)),
+        (_, Some(name)) if !tests_existence(condition) => Err(describe_undefined(&name, language)),
         (None, _) => Err(bilingual!(language, "用到了不存在的东西", "it uses something that is not there")),
         (Some(holds), _) => Ok(holds),
     }
@@ -41,72 +42,74 @@ pub(super) fn holds(
 ///
 /// # Errors
 /// The condition is not an expression.
-pub(super) fn uses(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
+pub(super) fn used_variables(condition: &str, language: Language) -> Result<BTreeSet<String>, String> {
     // Parsing with limits comes first.
-    if let Err(error) = jinja::condition(condition, &Map::new())
+    if let Err(error) = jinja::evaluate_condition(condition, &Map::new())
         && error.code() == Some("limit_exceeded")
     {
-        return Err(told(condition, &error, language));
+        return Err(describe_error(condition, &error, language));
     }
-    let names = jinja::variables(condition).map_err(|error| told(condition, &error, language))?;
+    let names =
+        jinja::list_variables(condition).map_err(|error| describe_error(condition, &error, language))?;
     Ok(names.into_iter().filter(|name| !FUNCTIONS.contains(&name.as_str())).collect())
 }
 
 /// Returns true if the condition itself tests whether variables are defined.
-pub(super) fn asks_for_existence(condition: &str) -> bool {
+pub(super) fn tests_existence(condition: &str) -> bool {
     condition.contains("defined") || condition.contains("default")
 }
 
 /// Describes a comparison of values of different types.
-pub(super) fn compared(mismatch: Mismatch, language: Language) -> String {
-    let Mismatch { sign, left, right } = mismatch;
+pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> String {
+    let TypeMismatch { operator, left, right } = mismatch;
     // A text that is a number would be comparable.
-    let no_number = |side: Type, other: Type| side == Type::Text && other == Type::Number;
-    let word = |side: Type, other: Type| match (no_number(side, other), language) {
+    let no_number =
+        |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
+    let word = |side: OperandType, other: OperandType| match (no_number(side, other), language) {
         (true, Language::Zh) => "不是数字的文本",
         (true, Language::En) => "a text that is no number",
         (false, _) => type_name(side, language),
     };
     let (left, right) = (word(left, right), word(right, left));
-    bilingual!(language, "`{}` 比较了不同类型的值：{}与{}", "`{}` compares {} with {}", sign, left, right)
+    bilingual!(language, "`{}` 比较了不同类型的值：{}与{}", "`{}` compares {} with {}", operator, left, right)
 }
 
 /// Returns the name of a type.
-pub(super) fn type_name(of: Type, language: Language) -> &'static str {
+pub(super) fn type_name(of: OperandType, language: Language) -> &'static str {
     match (of, language) {
-        (Type::Nothing, Language::Zh) => "空值",
-        (Type::Nothing, Language::En) => "nothing (`none`)",
-        (Type::Flag, Language::Zh) => "真假值",
-        (Type::Flag, Language::En) => "true or false",
-        (Type::Number, Language::Zh) => "数字",
-        (Type::Number, Language::En) => "a number",
-        (Type::Text, Language::Zh) => "文本",
-        (Type::Text, Language::En) => "a text",
-        (Type::List, Language::Zh) => "列表",
-        (Type::List, Language::En) => "a list",
-        (Type::Map, Language::Zh) => "映射",
-        (Type::Map, Language::En) => "a map",
+        (OperandType::Null, Language::Zh) => "空值",
+        (OperandType::Null, Language::En) => "nothing (`none`)",
+        (OperandType::Boolean, Language::Zh) => "真假值",
+        (OperandType::Boolean, Language::En) => "true or false",
+        (OperandType::Number, Language::Zh) => "数字",
+        (OperandType::Number, Language::En) => "a number",
+        (OperandType::Text, Language::Zh) => "文本",
+        (OperandType::Text, Language::En) => "a text",
+        (OperandType::List, Language::Zh) => "列表",
+        (OperandType::List, Language::En) => "a list",
+        (OperandType::Map, Language::Zh) => "映射",
+        (OperandType::Map, Language::En) => "a map",
         (_, Language::Zh) => "其他值",
         (_, Language::En) => "something else",
     }
 }
 
 /// Describes a variable without a value, with a suggestion.
-fn undefined(name: &str, language: Language) -> String {
-    bilingual!(language, "没有变量 `{}`", "there is no variable `{}`", name) + &instead(name, language)
+fn describe_undefined(name: &str, language: Language) -> String {
+    bilingual!(language, "没有变量 `{}`", "there is no variable `{}`", name) + &suggest_name(name, language)
 }
 
 /// Returns a suggestion for an unknown name, to be appended to a message; empty if there is none.
-pub(super) fn instead(name: &str, language: Language) -> String {
-    let instead = remedy::of_name(name);
+pub(super) fn suggest_name(name: &str, language: Language) -> String {
+    let instead = remedy::find_replacement(name);
     let told = |instead| bilingual!(language, "；请写成 `{}`", "; write `{}` instead", instead);
     instead.map(told).unwrap_or_default()
 }
 
 /// Describes why a condition cannot be evaluated, with remedies.
-fn told(condition: &str, error: &Error, language: Language) -> String {
+fn describe_error(condition: &str, error: &Error, language: Language) -> String {
     let invalid = error.code() == Some("expression_invalid");
-    let message = match (language, error.place()) {
+    let message = match (language, error.location()) {
         (Language::Zh, Some(place)) if invalid => format!("第 {} 列附近无法作为表达式读取", place.column),
         (Language::Zh, None) if invalid => "无法作为表达式读取".to_owned(),
         (Language::Zh, _) if error.code() == Some("limit_exceeded") => {
@@ -114,7 +117,7 @@ fn told(condition: &str, error: &Error, language: Language) -> String {
         }
         _ => error.to_string(),
     };
-    let remedies = if invalid { remedy::of(condition, language) } else { Vec::new() };
+    let remedies = if invalid { remedy::find_remedies(condition, language) } else { Vec::new() };
     let apart = bilingual!(language, "；", "; ");
     [vec![message], remedies].concat().join(&apart)
 }

@@ -4,9 +4,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::state::Status;
-use super::turn::Turn;
-use crate::script::{Action, ActionKind, Script};
+use super::state::DialogueStatus;
+use super::turn::DialogueTurn;
+use crate::script::{Script, ScriptAction, ScriptActionKind};
 
 /// Coverage of the actions of one session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,12 +45,12 @@ pub struct ActionCoverage {
     /// Understanding from which `ai_say` may end.
     pub understanding_threshold: Option<f64>,
     /// Ways to end, each with the number of dialogues that took it.
-    pub exits: Vec<Exit>,
+    pub exits: Vec<ExitCount>,
 }
 
 /// A way in which an action can end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Exit {
+pub struct ExitCount {
     /// Rule of the exit decision for `ai_say`; `answered` or `unanswered` for `ai_ask`.
     pub exit: &'static str,
     /// Number of dialogues that took it.
@@ -75,35 +75,35 @@ impl Coverage {
     /// name.
     #[must_use]
     pub fn new(script: &Script, session: &str) -> Option<Coverage> {
-        let (_, session) = script.session(Some(session))?;
+        let (_, session) = script.find_session(Some(session))?;
         let steps = session.phases.iter().flat_map(|phase| phase.steps.iter().map(move |step| (phase, step)));
         let actions = steps.flat_map(|(phase, step)| {
             step.actions.iter().map(|action| ActionCoverage {
                 phase: phase.phase.clone(),
                 topic: step.topic.clone(),
-                ..ActionCoverage::of(action)
+                ..ActionCoverage::new(action)
             })
         });
         Some(Coverage { session: session.session.clone(), actions: actions.collect() })
     }
 
     /// Adds a dialogue: its start place, its calls, and its turns, in order.
-    pub fn add(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[Turn]) {
+    pub fn add_dialogue(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[DialogueTurn]) {
         let mut reached = vec![false; self.actions.len()];
         let mut rounds = vec![0; self.actions.len()];
         for call in calls {
-            let Some(at) = self.index(&call.path) else { continue };
+            let Some(at) = self.find_action(&call.path) else { continue };
             reached[at] = true;
             rounds[at] = rounds[at].max(call.round.unwrap_or(0));
         }
         for turn in turns.iter().filter(|turn| turn.request.is_some()) {
             let path = turn.position.as_ref().map(|position| position.path.as_str());
-            if let Some(at) = path.and_then(|path| self.index(path)) {
+            if let Some(at) = path.and_then(|path| self.find_action(path)) {
                 reached[at] = true;
             }
         }
-        let begin = start.and_then(|place| self.below(place)).unwrap_or(0);
-        let end = self.end(turns, begin);
+        let begin = start.and_then(|place| self.find_first_below(place)).unwrap_or(0);
+        let end = self.end_index(turns, begin);
         for (at, action) in self.actions.iter_mut().enumerate() {
             action.rounds = action.rounds.max(rounds[at]);
             if reached[at] {
@@ -112,21 +112,21 @@ impl Coverage {
                 action.left_out += 1;
             }
         }
-        self.exits(calls, end);
+        self.count_exits(calls, end);
     }
 
     /// Returns the index of the first action that the turns have not passed.
-    fn end(&self, turns: &[Turn], begin: usize) -> usize {
+    fn end_index(&self, turns: &[DialogueTurn], begin: usize) -> usize {
         let Some(last) = turns.last() else { return begin };
-        if last.status == Status::Completed {
+        if last.status == DialogueStatus::Completed {
             return self.actions.len();
         }
         let path = last.position.as_ref().map(|position| position.path.as_str());
-        path.and_then(|path| self.index(path)).unwrap_or(begin)
+        path.and_then(|path| self.find_action(path)).unwrap_or(begin)
     }
 
     /// Counts the exits that one dialogue took.
-    fn exits(&mut self, calls: &[CoveredCall], end: usize) {
+    fn count_exits(&mut self, calls: &[CoveredCall], end: usize) {
         for at in 0..self.actions.len() {
             let action = &self.actions[at];
             let own: Vec<&CoveredCall> = calls.iter().filter(|call| call.path == action.path).collect();
@@ -149,12 +149,12 @@ impl Coverage {
         }
     }
 
-    fn index(&self, path: &str) -> Option<usize> {
+    fn find_action(&self, path: &str) -> Option<usize> {
         self.actions.iter().position(|action| action.path == path)
     }
 
     /// Returns the index of the first action at or below a path.
-    fn below(&self, place: &str) -> Option<usize> {
+    fn find_first_below(&self, place: &str) -> Option<usize> {
         let fits = |path: &str| {
             path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -163,13 +163,13 @@ impl Coverage {
 }
 
 impl ActionCoverage {
-    fn of(action: &Action) -> ActionCoverage {
+    fn new(action: &ScriptAction) -> ActionCoverage {
         let (max_rounds, exits): (_, &[&'static str]) = match &action.kind {
-            ActionKind::Say(say) => {
+            ScriptActionKind::Say(say) => {
                 (Some(say.max_rounds), &["exit_criteria", "llm_suggestion", "max_rounds"])
             }
-            ActionKind::Ask(ask) => (Some(ask.max_rounds), &["answered", "unanswered"]),
-            ActionKind::Think(_) | ActionKind::Client(_) => (None, &[]),
+            ScriptActionKind::Ask(ask) => (Some(ask.max_rounds), &["answered", "unanswered"]),
+            ScriptActionKind::Think(_) | ScriptActionKind::Client(_) => (None, &[]),
         };
         ActionCoverage {
             path: action.path.clone(),
@@ -183,10 +183,10 @@ impl ActionCoverage {
             rounds: 0,
             max_rounds,
             understanding_threshold: match &action.kind {
-                ActionKind::Say(say) => Some(say.exit_criteria.understanding_threshold()),
+                ScriptActionKind::Say(say) => Some(say.exit_criteria.understanding_threshold()),
                 _ => None,
             },
-            exits: exits.iter().map(|exit| Exit { exit, count: 0 }).collect(),
+            exits: exits.iter().map(|exit| ExitCount { exit, count: 0 }).collect(),
         }
     }
 }

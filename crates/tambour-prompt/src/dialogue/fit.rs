@@ -3,38 +3,38 @@
 
 use serde_json::{Value, json};
 
-use crate::jinja::number;
-use crate::script::{AnswerForm, AnswerKind, date};
+use crate::jinja::parse_number;
+use crate::script::{AnswerForm, AnswerKind, parse_date};
 use tambour::dialect;
 use tambour::texts::{Language, bilingual};
 
 /// Returns the value of an answer in the required type, or `None` if it does not fit. A repetition of a text
 /// in `own`, such as the question, is not an answer, nor is a placeholder.
-pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Value> {
-    let value = bare(value);
+pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Value> {
+    let value = unwrap_single(value);
     if let Value::String(text) = value
-        && (is_placeholder(text) || own.iter().any(|own| same(text, own)))
+        && (is_placeholder(text) || own.iter().any(|own| is_same_text(text, own)))
     {
         return None;
     }
     match form.kind {
-        AnswerKind::Text => text(value).map(Value::String),
+        AnswerKind::Text => to_text(value).map(Value::String),
         AnswerKind::Number => {
             let number = match value {
                 Value::Number(number) => number.clone(),
-                Value::String(text) => number(text)?,
+                Value::String(text) => parse_number(text)?,
                 _ => return None,
             };
             let level = number.as_f64()?;
             let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_f64);
             let fits = bound(&form.min).is_none_or(|min| level >= min)
                 && bound(&form.max).is_none_or(|max| level <= max);
-            fits.then_some(Value::Number(whole(number)))
+            fits.then_some(Value::Number(to_integer(number)))
         }
-        AnswerKind::Boolean => dialect::flag(value).map(|(flag, _)| flag.into()),
-        AnswerKind::Choice => form.options.iter().find(|option| chosen(value, option)).cloned(),
+        AnswerKind::Boolean => dialect::parse_flag(value).map(|(flag, _)| flag.into()),
+        AnswerKind::Choice => form.options.iter().find(|option| matches_option(value, option)).cloned(),
         AnswerKind::Date => {
-            let day = date(value.as_str()?)?;
+            let day = parse_date(value.as_str()?)?;
             let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_str).map(str::to_owned);
             let fits = bound(&form.min).is_none_or(|min| day >= min)
                 && bound(&form.max).is_none_or(|max| day <= max);
@@ -44,27 +44,27 @@ pub(super) fn fit(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Valu
 }
 
 /// Returns true for a placeholder, which answers no question.
-pub(super) fn is_empty(value: &Value) -> bool {
+pub(super) fn is_placeholder_value(value: &Value) -> bool {
     value.as_str().is_some_and(is_placeholder)
 }
 
 /// Unwraps lists and objects with a single member.
-fn bare(value: &Value) -> &Value {
+fn unwrap_single(value: &Value) -> &Value {
     match value {
-        Value::Array(items) if items.len() == 1 => bare(&items[0]),
-        Value::Object(fields) if fields.len() == 1 => fields.values().next().map_or(value, bare),
+        Value::Array(items) if items.len() == 1 => unwrap_single(&items[0]),
+        Value::Object(fields) if fields.len() == 1 => fields.values().next().map_or(value, unwrap_single),
         _ => value,
     }
 }
 
 /// Returns a value as text; items of a list are joined.
-fn text(value: &Value) -> Option<String> {
+fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Array(items) => {
-            let texts: Option<Vec<String>> = items.iter().map(text).collect();
+            let texts: Option<Vec<String>> = items.iter().map(to_text).collect();
             texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join(", "))
         }
         Value::Object(_) => Some(value.to_string()),
@@ -73,7 +73,7 @@ fn text(value: &Value) -> Option<String> {
 }
 
 /// Converts a number without a fraction to an integer.
-fn whole(number: serde_json::Number) -> serde_json::Number {
+fn to_integer(number: serde_json::Number) -> serde_json::Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
         Some(level) if number.is_f64() && level.fract() == 0.0 && level.abs() <= EXACT => {
@@ -83,17 +83,21 @@ fn whole(number: serde_json::Number) -> serde_json::Number {
     }
 }
 
-fn chosen(value: &Value, option: &Value) -> bool {
+fn matches_option(value: &Value, option: &Value) -> bool {
     match (value, option) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (Value::String(text), Value::Number(b)) => number(text).is_some_and(|a| a.as_f64() == b.as_f64()),
-        (_, Value::String(option)) => text(value).is_some_and(|text| folded(&text) == folded(option)),
+        (Value::String(text), Value::Number(b)) => {
+            parse_number(text).is_some_and(|a| a.as_f64() == b.as_f64())
+        }
+        (_, Value::String(option)) => {
+            to_text(value).is_some_and(|text| fold_text(&text) == fold_text(option))
+        }
         _ => false,
     }
 }
 
 /// Returns a text in lower case and half-width characters, trimmed.
-fn folded(text: &str) -> String {
+fn fold_text(text: &str) -> String {
     let narrow = |c: char| match c {
         '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
@@ -102,8 +106,9 @@ fn folded(text: &str) -> String {
 }
 
 /// Returns true if two texts have the same letters and digits, and at least one.
-fn same(a: &str, b: &str) -> bool {
-    let letters = |text: &str| -> String { folded(text).chars().filter(|c| c.is_alphanumeric()).collect() };
+fn is_same_text(a: &str, b: &str) -> bool {
+    let letters =
+        |text: &str| -> String { fold_text(text).chars().filter(|c| c.is_alphanumeric()).collect() };
     let a = letters(a);
     !a.is_empty() && a == letters(b)
 }
@@ -122,17 +127,35 @@ fn is_placeholder(text: &str) -> bool {
 }
 
 /// Describes the required answer to the model; `None` for a text.
-pub(super) fn told(form: &AnswerForm, language: Language) -> Option<String> {
+pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<String> {
     let between = |word: &str| match (&form.min, &form.max) {
         (None, None) => String::new(),
         (Some(min), None) => {
-            bilingual!(language, "，不{}于 {}", ", {1} or {0}", less(word, language), shown(min))
+            bilingual!(
+                language,
+                "，不{}于 {}",
+                ", {1} or {0}",
+                lower_bound_word(word, language),
+                format_bound(min)
+            )
         }
         (None, Some(max)) => {
-            bilingual!(language, "，不{}于 {}", ", {1} or {0}", more(word, language), shown(max))
+            bilingual!(
+                language,
+                "，不{}于 {}",
+                ", {1} or {0}",
+                upper_bound_word(word, language),
+                format_bound(max)
+            )
         }
         (Some(min), Some(max)) => {
-            bilingual!(language, "，在 {} 到 {} 之间", ", from {} to {}", shown(min), shown(max))
+            bilingual!(
+                language,
+                "，在 {} 到 {} 之间",
+                ", from {} to {}",
+                format_bound(min),
+                format_bound(max)
+            )
         }
     };
     let wanted = match form.kind {
@@ -168,7 +191,7 @@ pub(super) fn told(form: &AnswerForm, language: Language) -> Option<String> {
     ))
 }
 
-fn less(word: &str, language: Language) -> &'static str {
+fn lower_bound_word(word: &str, language: Language) -> &'static str {
     match (word, language) {
         ("date", Language::Zh) => "早",
         (_, Language::Zh) => "小",
@@ -177,7 +200,7 @@ fn less(word: &str, language: Language) -> &'static str {
     }
 }
 
-fn more(word: &str, language: Language) -> &'static str {
+fn upper_bound_word(word: &str, language: Language) -> &'static str {
     match (word, language) {
         ("date", Language::Zh) => "晚",
         (_, Language::Zh) => "大",
@@ -186,12 +209,12 @@ fn more(word: &str, language: Language) -> &'static str {
     }
 }
 
-fn shown(bound: &Value) -> String {
+fn format_bound(bound: &Value) -> String {
     bound.as_str().map_or_else(|| bound.to_string(), str::to_owned)
 }
 
 /// Returns the JSON Schema of the reply to a question; the key of its message is `role`.
-pub(super) fn schema(form: &AnswerForm, role: &str) -> Value {
+pub(super) fn reply_schema(form: &AnswerForm, role: &str) -> Value {
     let mut value = match form.kind {
         AnswerKind::Text => json!({ "type": ["string", "null"] }),
         AnswerKind::Number => json!({ "type": ["number", "null"] }),

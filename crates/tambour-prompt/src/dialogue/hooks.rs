@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Call, Replied, Reply};
-use crate::script::Action;
+use super::{ModelCall, ModelReply, ReplyEffect};
+use crate::script::ScriptAction;
 
 /// Position of a dialogue when a hook is called.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Moment<'a> {
+pub struct HookContext<'a> {
     /// The action.
-    pub action: &'a Action,
+    pub action: &'a ScriptAction,
     /// Round that is about to be answered or was just answered, from 1.
     pub round: u32,
     /// All visible variables.
@@ -20,7 +20,7 @@ pub struct Moment<'a> {
 /// Change or message requested by a hook.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Proposal {
+pub enum HookProposal {
     /// Sets a variable.
     Set {
         /// Name of the variable.
@@ -41,19 +41,25 @@ pub enum Proposal {
 /// reported at a later one.
 pub trait Hooks {
     /// Returns another template than `id` for a round: by group, by subtype, or for a share of dialogues.
-    fn template(&self, moment: &Moment<'_>, id: &str) -> Option<String> {
+    fn choose_template(&self, moment: &HookContext<'_>, id: &str) -> Option<String> {
         let _ = (moment, id);
         None
     }
 
     /// Called before the model is called.
-    fn before(&self, moment: &Moment<'_>) -> Vec<Proposal> {
+    fn before_call(&self, moment: &HookContext<'_>) -> Vec<HookProposal> {
         let _ = moment;
         Vec::new()
     }
 
     /// Called after a reply was processed, with the record of the round.
-    fn after(&self, moment: &Moment<'_>, call: &Call, reply: &Reply, came: &Replied) -> Vec<Proposal> {
+    fn after_reply(
+        &self,
+        moment: &HookContext<'_>,
+        call: &ModelCall,
+        reply: &ModelReply,
+        came: &ReplyEffect,
+    ) -> Vec<HookProposal> {
         let _ = (moment, call, reply, came);
         Vec::new()
     }

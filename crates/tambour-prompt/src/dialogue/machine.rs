@@ -5,18 +5,18 @@ mod place;
 mod round;
 mod seek;
 
-pub use env::{Env, Settings, Templates};
+pub use env::{DialogueEnv, DialogueSettings, TemplateSource};
 
 use serde_json::{Map, Value};
 
-use super::call::{Call, call};
-use super::hooks::{Moment, Proposal};
-use super::reader::{Reply, Said as Answered};
-use super::scopes::{Scopes, declared};
-use super::state::{At, Dialogue, Gathered, Over, Said, Stage};
-use super::turn::{Position, Replied, Turn};
-use super::words;
-use crate::script::{Action, ActionKind, Phase, Script, Step};
+use super::call::{ModelCall, build_call};
+use super::hooks::{HookContext, HookProposal};
+use super::messages;
+use super::reader::{ModelReply, ReplyContent as Answered};
+use super::scopes::{VariableScopes, initial_values};
+use super::state::{ActionIndex, ActionStage, Dialogue, DialogueEnd, HistoryMessage, PartialTurn};
+use super::turn::{DialoguePosition, DialogueTurn, ReplyEffect};
+use crate::script::{Script, ScriptAction, ScriptActionKind, ScriptPhase, ScriptStep};
 use crate::template;
 use tambour::error::{Error, Result};
 use tambour::event::{Extension, Failure, Notice};
@@ -24,12 +24,12 @@ use tambour::event::{Extension, Failure, Notice};
 /// Request of a dialogue to its caller.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Want {
+pub enum DialogueRequest {
     /// Call the model, then [`Dialogue::reply`] or [`Dialogue::fail`].
-    Call(Box<Call>),
+    Call(Box<ModelCall>),
     /// Pass this event to the client.
     Event(Box<Extension>),
-    /// Wait for the user, then [`Dialogue::input`].
+    /// Wait for the user, then [`Dialogue::input_of_answer`].
     User {
         /// Set if an input without text brings the next message.
         continues: bool,
@@ -46,7 +46,7 @@ pub enum Want {
 /// Reason why an input is not accepted. The dialogue is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum InputRefusal {
     /// No request with this id is pending.
     NotWaiting,
     /// The client has to answer this request first.
@@ -56,19 +56,19 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl InputRefusal {
     /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Refusal::NotWaiting => "not_waiting",
-            Refusal::AnswerExpected { .. } => "answer_expected",
+            InputRefusal::NotWaiting => "not_waiting",
+            InputRefusal::AnswerExpected { .. } => "answer_expected",
         }
     }
 }
 
 /// Most notices of a turn.
-const NOTICES: usize = 64;
+const MAX_NOTICES: usize = 64;
 
 impl Dialogue {
     /// Begins the session of that name, or the first. `variables` are values from the caller; they take
@@ -77,22 +77,23 @@ impl Dialogue {
     /// # Errors
     /// No session has that name.
     pub fn start(script: &Script, session: Option<&str>, variables: Map<String, Value>) -> Result<Dialogue> {
-        let Some((index, found)) = script.session(session) else {
+        let Some((index, found)) = script.find_session(session) else {
             let known = script.sessions.iter().map(|session| session.session.as_str());
             return Err(Error::unknown("session", session.unwrap_or_default(), known));
         };
-        let mut scopes = Scopes { session: declared(&found.declare), ..Scopes::default() };
+        let mut scopes =
+            VariableScopes { session: initial_values(&found.declare), ..VariableScopes::default() };
         scopes.session.extend(variables);
         Ok(Dialogue {
             session: index,
-            at: At::default(),
+            at: ActionIndex::default(),
             scopes,
             history: Vec::new(),
             running: None,
             requests: 0,
             over: None,
             // The first message is the model's, unless the user has one (S-064).
-            turn: Gathered { continues: true, ..Gathered::default() },
+            turn: PartialTurn { continues: true, ..PartialTurn::default() },
         })
     }
 
@@ -103,29 +104,34 @@ impl Dialogue {
     ///
     /// # Errors
     /// The client has to answer first.
-    pub fn input(&mut self, text: Option<&str>, env: &Env<'_>) -> std::result::Result<(), Refusal> {
-        if let Some(Stage::Client { call_id, .. }) = self.running.as_ref().map(|running| &running.stage) {
-            return Err(Refusal::AnswerExpected { call_id: call_id.clone() });
+    pub fn input(
+        &mut self,
+        text: Option<&str>,
+        env: &DialogueEnv<'_>,
+    ) -> std::result::Result<(), InputRefusal> {
+        if let Some(ActionStage::Client { call_id, .. }) = self.running.as_ref().map(|running| &running.stage)
+        {
+            return Err(InputRefusal::AnswerExpected { call_id: call_id.clone() });
         }
         let text = text.filter(|text| !text.trim().is_empty());
-        self.turn = Gathered { open: true, ..Gathered::default() };
+        self.turn = PartialTurn { open: true, ..PartialTurn::default() };
         if self.over.is_some() {
             return Ok(());
         }
-        let again = matches!(self.stage(), Some(Stage::Model { .. } | Stage::Retry));
+        let again = matches!(self.stage(), Some(ActionStage::Model { .. } | ActionStage::Retry));
         if let Some(text) = text {
             // The last message is still the user's, as it was not answered.
             if again && self.history.last().is_some_and(|said| said.role == USER) {
                 self.history.pop();
             }
-            self.say(USER, text);
+            self.push_history(USER, text);
         }
         if let Some(running) = &mut self.running {
             running.replied |= running.spoken;
-            if running.stage == Stage::Acknowledgement {
-                self.acknowledged(env);
+            if running.stage == ActionStage::Acknowledgement {
+                self.end_acknowledged(env);
             } else {
-                self.ask_model(env);
+                self.request_model(env);
             }
         }
         Ok(())
@@ -135,60 +141,67 @@ impl Dialogue {
     ///
     /// # Errors
     /// No request with this id is pending.
-    pub fn answer(&mut self, call_id: &str, value: Value, env: &Env<'_>) -> std::result::Result<(), Refusal> {
+    pub fn answer(
+        &mut self,
+        call_id: &str,
+        value: Value,
+        env: &DialogueEnv<'_>,
+    ) -> std::result::Result<(), InputRefusal> {
         let waiting = match self.stage() {
-            Some(Stage::Client { call_id, .. }) => Some(call_id.as_str()),
+            Some(ActionStage::Client { call_id, .. }) => Some(call_id.as_str()),
             _ => None,
         };
-        let client = match self.action(env.script).map(|action| &action.kind) {
-            Some(ActionKind::Client(client)) if waiting == Some(call_id) => client,
-            _ => return Err(Refusal::NotWaiting),
+        let client = match self.current_action(env.script).map(|action| &action.kind) {
+            Some(ScriptActionKind::Client(client)) if waiting == Some(call_id) => client,
+            _ => return Err(InputRefusal::NotWaiting),
         };
         if let Some(variable) = &client.variable {
             self.scopes.set(variable, value);
         }
-        self.turn = Gathered { open: true, ..Gathered::default() };
-        self.done(true);
+        self.turn = PartialTurn { open: true, ..PartialTurn::default() };
+        self.end_action(true);
         Ok(())
     }
 
     /// Returns what is needed now. Repeated calls return the same; an event is returned once.
-    pub fn next(&mut self, env: &Env<'_>) -> Want {
+    pub fn next(&mut self, env: &DialogueEnv<'_>) -> DialogueRequest {
         loop {
             if self.over.is_some() {
-                return Want::Finished;
+                return DialogueRequest::Finished;
             }
-            if self.running.is_none() && !self.begin(env) {
+            if self.running.is_none() && !self.begin_next(env) {
                 if self.over.is_some() {
                     continue;
                 }
-                return Want::User { continues: self.turn.continues };
+                return DialogueRequest::User { continues: self.turn.continues };
             }
             let Some(running) = &mut self.running else { continue };
             match &mut running.stage {
-                Stage::User | Stage::Retry | Stage::Acknowledgement => {
-                    return Want::User { continues: false };
+                ActionStage::User | ActionStage::Retry | ActionStage::Acknowledgement => {
+                    return DialogueRequest::User { continues: false };
                 }
-                Stage::Client { call_id, told } => {
+                ActionStage::Client { call_id, told } => {
                     let call_id = call_id.clone();
                     if std::mem::replace(told, true) {
-                        return Want::Answer { call_id };
+                        return DialogueRequest::Answer { call_id };
                     }
-                    if let Some(event) = self.request(call_id, env) {
-                        return Want::Event(Box::new(event));
+                    if let Some(event) = self.build_request(call_id, env) {
+                        return DialogueRequest::Event(Box::new(event));
                     }
                 }
-                Stage::Model { .. } => {
+                ActionStage::Model { .. } => {
                     let running = running.clone();
-                    let Some(action) = self.action(env.script) else {
+                    let Some(action) = self.current_action(env.script) else {
                         self.running = None;
                         continue;
                     };
-                    match call(self, action, &running, env) {
-                        Ok(call) => return Want::Call(Box::new(call)),
+                    match build_call(self, action, &running, env) {
+                        Ok(call) => return DialogueRequest::Call(Box::new(call)),
                         // The template may still be added.
-                        Err(failure) if failure.code == template::NOT_FOUND => self.fail(failure, env),
-                        Err(failure) => self.fails(failure),
+                        Err(failure) if failure.code == template::TEMPLATE_NOT_FOUND => {
+                            self.fail(failure, env)
+                        }
+                        Err(failure) => self.fail_dialogue(failure),
                     }
                 }
             }
@@ -197,70 +210,73 @@ impl Dialogue {
 
     /// Takes the model's reply to a call (S-060); ignored if no call is pending. An unusable reply is
     /// requested again (S-054). A reply without a message answers no round, not even after the last attempt.
-    pub fn reply(&mut self, call: &Call, reply: &Reply, env: &Env<'_>) -> Replied {
-        let (Some(Stage::Model { attempt, .. }), Some(action)) = (self.stage(), self.action(env.script))
+    pub fn reply(&mut self, call: &ModelCall, reply: &ModelReply, env: &DialogueEnv<'_>) -> ReplyEffect {
+        let (Some(ActionStage::Model { attempt, .. }), Some(action)) =
+            (self.stage(), self.current_action(env.script))
         else {
-            return Replied::default();
+            return ReplyEffect::default();
         };
         let attempt = *attempt;
-        if reply.unreadable.is_some() && !reply.delivered && attempt < env.settings.max_reasks {
-            let because = reply.unreadable.clone();
-            self.wait_for(Stage::Model { attempt: attempt + 1, because });
-            return Replied { asked_again: true, ..Replied::default() };
+        if reply.unreadable_reason.is_some() && !reply.is_delivered && attempt < env.settings.max_reasks {
+            let because = reply.unreadable_reason.clone();
+            self.set_stage(ActionStage::Model { attempt: attempt + 1, because });
+            return ReplyEffect { asked_again: true, ..ReplyEffect::default() };
         }
         let language = env.settings.texts.language;
-        let came = match (&action.kind, &reply.said) {
-            (ActionKind::Say(_) | ActionKind::Ask(_), _) if reply.silent => {
-                self.unanswered("message_missing", words::without_message(attempt + 1, language), env)
+        let came = match (&action.kind, &reply.content) {
+            (ScriptActionKind::Say(_) | ScriptActionKind::Ask(_), _) if reply.is_silent => {
+                self.fail_round("message_missing", messages::message_missing(attempt + 1, language), env)
             }
-            (ActionKind::Say(say), Answered::Answer(answer)) => self.said(say, answer, &reply.message, env),
-            (ActionKind::Ask(ask), Answered::Value(value)) => {
-                self.asked(ask, value.as_ref(), &reply.message, action, language)
+            (ScriptActionKind::Say(say), Answered::Answer(answer)) => {
+                self.apply_say(say, answer, &reply.message, env)
             }
-            (ActionKind::Think(_), Answered::Thought(Some(values))) => {
+            (ScriptActionKind::Ask(ask), Answered::Value(value)) => {
+                self.apply_ask(ask, value.as_ref(), &reply.message, action, language)
+            }
+            (ScriptActionKind::Think(_), Answered::Thought(Some(values))) => {
                 values.iter().for_each(|(name, value)| self.scopes.set(name, value.clone()));
-                self.answered(None, action, None);
-                self.done(true);
-                Replied { assigned: values.clone(), ..Replied::default() }
+                self.record_turn(None, action, None);
+                self.end_action(true);
+                ReplyEffect { assigned: values.clone(), ..ReplyEffect::default() }
             }
             // The user sees none of it and it has no effect, so it counts like a model that could not be
             // reached.
-            _ => self.unanswered("reply_unreadable", words::unreadable(attempt + 1, language), env),
+            _ => self.fail_round("reply_unreadable", messages::reply_unreadable(attempt + 1, language), env),
         };
         let variables = self.scopes.visible();
-        let moment = Moment { action, round: call.round, variables: &variables };
-        self.follow(env.hooks.after(&moment, call, reply, &came));
+        let moment = HookContext { action, round: call.round, variables: &variables };
+        self.apply_proposals(env.hooks.after_reply(&moment, call, reply, &came));
         came
     }
 
     /// Fails the round after the last attempt.
-    fn unanswered(&mut self, code: &'static str, message: String, env: &Env<'_>) -> Replied {
+    fn fail_round(&mut self, code: &'static str, message: String, env: &DialogueEnv<'_>) -> ReplyEffect {
         let failure = Failure::new(code, message, true);
         self.fail(failure.clone(), env);
-        Replied { failure: Some(failure), ..Replied::default() }
+        ReplyEffect { failure: Some(failure), ..ReplyEffect::default() }
     }
 
     /// Records that the model could not be reached or its reply was interrupted: the round does not count,
     /// and the next input repeats the request (S-065).
-    pub fn fail(&mut self, failure: Failure, env: &Env<'_>) {
-        if !matches!(self.stage(), Some(Stage::Model { .. })) {
+    pub fn fail(&mut self, failure: Failure, env: &DialogueEnv<'_>) {
+        if !matches!(self.stage(), Some(ActionStage::Model { .. })) {
             return;
         }
-        if let Some(action) = self.action(env.script) {
-            self.answered(None, action, None);
+        if let Some(action) = self.current_action(env.script) {
+            self.record_turn(None, action, None);
         }
-        self.wait_for(Stage::Retry);
+        self.set_stage(ActionStage::Retry);
         self.turn.error = Some(failure);
     }
 
     /// Returns the outcome of the last input (S-061).
     #[must_use]
-    pub fn turn(&self, script: &Script) -> Turn {
+    pub fn turn(&self, script: &Script) -> DialogueTurn {
         let error = match (&self.turn.error, &self.over) {
-            (None, Some(Over::Failed(failure))) => Some(failure),
+            (None, Some(DialogueEnd::Failed(failure))) => Some(failure),
             (error, _) => error.as_ref(),
         };
-        Turn {
+        DialogueTurn {
             success: error.is_none(),
             completed: (self.turn.completed || self.over.is_some()) && error.is_none(),
             ai_message: self.turn.message.clone(),
@@ -276,10 +292,10 @@ impl Dialogue {
 
     /// Returns the next or current part of the script, or the last one if the dialogue has ended.
     #[must_use]
-    pub fn position(&self, script: &Script) -> Option<Position> {
+    pub fn position(&self, script: &Script) -> Option<DialoguePosition> {
         let session = script.sessions.get(self.session)?;
-        let At { phase, step, action, .. } = self.at;
-        let here = |phase: &Phase, step: &Step, action: &Action| Position {
+        let ActionIndex { phase, step, action, .. } = self.at;
+        let here = |phase: &ScriptPhase, step: &ScriptStep, action: &ScriptAction| DialoguePosition {
             session: session.session.clone(),
             phase: phase.phase.clone(),
             topic: step.topic.clone(),
@@ -298,32 +314,32 @@ impl Dialogue {
         next.or_else(|| from.last()).map(|(_, phase, step, action)| here(phase, step, action))
     }
 
-    fn stage(&self) -> Option<&Stage> {
+    fn stage(&self) -> Option<&ActionStage> {
         self.running.as_ref().map(|running| &running.stage)
     }
 
-    fn wait_for(&mut self, stage: Stage) {
+    fn set_stage(&mut self, stage: ActionStage) {
         if let Some(running) = &mut self.running {
             running.stage = stage;
         }
     }
 
-    fn say(&mut self, role: &str, content: &str) {
-        self.history.push(Said { role: role.to_owned(), content: content.to_owned() });
+    fn push_history(&mut self, role: &str, content: &str) {
+        self.history.push(HistoryMessage { role: role.to_owned(), content: content.to_owned() });
     }
 
     /// Ends an action whose last message the user has acknowledged (S-081).
-    fn acknowledged(&mut self, env: &Env<'_>) {
-        if let Some(action) = self.action(env.script) {
-            self.answered(None, action, None);
+    fn end_acknowledged(&mut self, env: &DialogueEnv<'_>) {
+        if let Some(action) = self.current_action(env.script) {
+            self.record_turn(None, action, None);
         }
         // The action ends without a model call; the next message belongs to another turn.
         self.turn.spoken = true;
-        self.done(true);
+        self.end_action(true);
     }
 
     /// Ends the action.
-    fn done(&mut self, continues: bool) {
+    fn end_action(&mut self, continues: bool) {
         self.running = None;
         self.at.action += 1;
         self.turn.completed = true;
@@ -331,23 +347,23 @@ impl Dialogue {
     }
 
     /// Ends the dialogue with a failure.
-    fn fails(&mut self, failure: Failure) {
+    fn fail_dialogue(&mut self, failure: Failure) {
         self.running = None;
-        self.over = Some(Over::Failed(failure));
+        self.over = Some(DialogueEnd::Failed(failure));
     }
 
     /// Applies the proposals of hooks.
-    fn follow(&mut self, proposals: Vec<Proposal>) {
+    fn apply_proposals(&mut self, proposals: Vec<HookProposal>) {
         for proposal in proposals {
             match proposal {
-                Proposal::Set { name, value } => self.scopes.set(&name, value),
-                Proposal::Signal { code, message } => self.notice(code, message),
+                HookProposal::Set { name, value } => self.scopes.set(&name, value),
+                HookProposal::Signal { code, message } => self.add_notice(code, message),
             }
         }
     }
 
-    fn notice(&mut self, code: impl Into<std::borrow::Cow<'static, str>>, message: String) {
-        if self.turn.notices.len() < NOTICES {
+    fn add_notice(&mut self, code: impl Into<std::borrow::Cow<'static, str>>, message: String) {
+        if self.turn.notices.len() < MAX_NOTICES {
             self.turn.notices.push(Notice { code: code.into(), message, reference: None });
         }
     }

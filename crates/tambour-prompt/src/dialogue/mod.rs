@@ -5,11 +5,11 @@
 //!
 //! | request | action of the caller |
 //! | --- | --- |
-//! | [`Want::Call`] | calls the model, reads its reply with [`Call::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`Want::Event`] | passes it to the client |
-//! | [`Want::User`] | [`Dialogue::input`] once the user has written something |
-//! | [`Want::Answer`] | [`Dialogue::answer`] when the client has answered |
-//! | [`Want::Finished`] | nothing: the dialogue has ended |
+//! | [`DialogueRequest::ModelCall`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
+//! | [`DialogueRequest::AnthropicEvent`] | passes it to the client |
+//! | [`DialogueRequest::User`] | [`Dialogue::input_of_answer`] once the user has written something |
+//! | [`DialogueRequest::Answer`] | [`Dialogue::answer`] when the client has answered |
+//! | [`DialogueRequest::Finished`] | nothing: the dialogue has ended |
 //!
 //! After each input, [`Dialogue::turn`] returns its outcome.
 //!
@@ -50,6 +50,7 @@ mod coverage;
 mod fit;
 mod hooks;
 mod machine;
+mod messages;
 mod reader;
 pub(crate) mod rules;
 mod scopes;
@@ -57,13 +58,12 @@ pub mod script_test;
 mod state;
 mod turn;
 mod types;
-mod words;
 
-pub use answers::{Asked, read_ask, read_think};
-pub use call::{Call, CallKind, Message};
-pub use coverage::{ActionCoverage, Coverage, CoveredCall, Exit};
-pub use hooks::{Hooks, Moment, Proposal};
-pub use machine::{Env, Refusal, Settings, Templates, Want};
-pub use reader::{Reader, Reply, Said};
-pub use state::{Dialogue, Said as Line, Status};
-pub use turn::{Position, Replied, Turn, TurnMetadata};
+pub use answers::{AskAnswer, read_ask, read_think};
+pub use call::{CallMessage, ModelCall, ReplyKind};
+pub use coverage::{ActionCoverage, Coverage, CoveredCall, ExitCount};
+pub use hooks::{HookContext, HookProposal, Hooks};
+pub use machine::{DialogueEnv, DialogueRequest, DialogueSettings, InputRefusal, TemplateSource};
+pub use reader::{ModelReply, ReplyContent, ReplyReader};
+pub use state::{Dialogue, DialogueStatus, HistoryMessage as Line};
+pub use turn::{DialoguePosition, DialogueTurn, ReplyEffect, TurnMetadata};

@@ -2,44 +2,44 @@
 
 use serde_json::{Map, Value};
 
-use super::answers::{asked, judged, thought};
-use super::call::{Call, CallKind};
+use super::answers::{judge_reports, parse_ask, parse_think};
+use super::call::{ModelCall, ReplyKind};
 use crate::script::{AnswerForm, AnswerKind};
 use tambour::dialect;
 use tambour::event::{Completed, Event, Extension, Failure, Sink};
-use tambour::exit::{Answer, Round};
+use tambour::exit::{ExitRound, RoundAnswer};
 use tambour::finding::{Finding, Severity};
 use tambour::options::Options;
-use tambour::pipeline::{End, Pipeline};
-use tambour::texts::counted;
+use tambour::pipeline::{InputEnd, Pipeline};
+use tambour::texts::format_count;
 
 /// Reader of one reply. The message of `ai_say` and of `ai_ask` streams to the sink; for `ai_think`
 /// nothing does.
-pub struct Reader {
-    kind: CallKind,
+pub struct ReplyReader {
+    kind: ReplyKind,
     options: Options,
     pipeline: Pipeline,
     /// The reply, if it is parsed as a unit.
     text: String,
-    over: bool,
-    seen: Seen,
+    is_too_long: bool,
+    summary: ReplySummary,
 }
 
 /// Outcome of reading a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct ModelReply {
     /// Content of the reply.
-    pub said: Said,
+    pub content: ReplyContent,
     /// Text shown to the user; empty if the model gave no message.
     pub message: String,
     /// Reason why the reply is not usable as it is, such as `unstructured` or `message_missing`; a message,
     /// if any, is its text.
-    pub unreadable: Option<String>,
+    pub unreadable_reason: Option<String>,
     /// Set if a required message is missing: the fallback text went to the sink, and no round was answered.
-    pub silent: bool,
+    pub is_silent: bool,
     /// Set by the caller if the user has seen some of the reply, so that it cannot be requested again.
-    pub delivered: bool,
+    pub is_delivered: bool,
     /// Findings on the reply.
     pub findings: Vec<Finding>,
 }
@@ -47,9 +47,9 @@ pub struct Reply {
 /// Content of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Said {
+pub enum ReplyContent {
     /// Answer of a round of `ai_say`.
-    Answer(Answer),
+    Answer(RoundAnswer),
     /// Value from a round of `ai_ask`, if usable.
     Value(Option<Value>),
     /// Variables from `ai_think`; `None` if the reply is unreadable.
@@ -58,49 +58,49 @@ pub enum Said {
 
 /// Summary of a reply's events.
 #[derive(Default)]
-struct Seen {
+struct ReplySummary {
     message: String,
     findings: Vec<Finding>,
     failure: Option<Failure>,
     unreadable: Option<String>,
     /// Set if the fallback text replaces the message.
-    silent: bool,
+    is_silent: bool,
 }
 
-impl Reader {
-    pub(super) fn new(call: &Call, options: &Options) -> Reader {
+impl ReplyReader {
+    pub(super) fn new(call: &ModelCall, options: &Options) -> ReplyReader {
         let mut options = options.clone();
         let dialect = match &call.kind {
-            CallKind::Say { criteria } => {
+            ReplyKind::Say { criteria } => {
                 let criteria = criteria.clone();
                 let max_rounds = call.max_rounds.unwrap_or(call.round);
-                options.round = Some(Round { round: call.round, max_rounds, criteria });
+                options.round = Some(ExitRound { round: call.round, max_rounds, criteria });
                 "ai_say"
             }
             // The message is in `response` as in an answer of `ai_say`, and streams in the same way.
-            CallKind::Ask { .. } => {
+            ReplyKind::Ask { .. } => {
                 options.round = None;
                 // An object without a message counts as an answer too.
-                dialect::answers_have(&mut options, &["value", "usable"]);
+                dialect::add_answer_keys(&mut options, &["value", "usable"]);
                 "ai_say"
             }
-            CallKind::Think { .. } => "plain",
+            ReplyKind::Think { .. } => "plain",
         };
         let pipeline = Pipeline::new(dialect, &options).expect("the dialect is in the table");
-        let (text, seen) = (String::new(), Seen::default());
-        Reader { kind: call.kind.clone(), options, pipeline, text, over: false, seen }
+        let (text, summary) = (String::new(), ReplySummary::default());
+        ReplyReader { kind: call.kind.clone(), options, pipeline, text, is_too_long: false, summary }
     }
 
     /// Enables extension events.
     #[must_use]
-    pub fn with_extensions(mut self, on: bool) -> Reader {
+    pub fn with_extensions(mut self, on: bool) -> ReplyReader {
         self.pipeline = self.pipeline.with_extensions(on);
         self
     }
 
     /// Enables findings as events.
     #[must_use]
-    pub fn with_findings(mut self, on: bool) -> Reader {
+    pub fn with_findings(mut self, on: bool) -> ReplyReader {
         self.pipeline = self.pipeline.with_findings(on);
         self
     }
@@ -113,35 +113,42 @@ impl Reader {
     /// Reads the next text of the reply.
     pub fn push(&mut self, text: &str, sink: &mut dyn Sink) {
         match self.kind {
-            CallKind::Say { .. } => {
-                self.pipeline.push_str(text, &mut Both { seen: &mut self.seen, sink, name: None });
+            ReplyKind::Say { .. } => {
+                self.pipeline.push_str(
+                    text,
+                    &mut SummarySink { summary: &mut self.summary, sink, dialect_name: None },
+                );
             }
-            _ if self.text.len() + text.len() > self.options.limits.input => self.over = true,
-            CallKind::Ask { .. } => {
+            _ if self.text.len() + text.len() > self.options.limits.input => self.is_too_long = true,
+            ReplyKind::Ask { .. } => {
                 self.text.push_str(text);
-                if !self.waits() {
-                    self.pipeline.push_str(text, &mut Message { seen: &mut self.seen, sink, findings: None });
+                if !self.holds_message() {
+                    self.pipeline
+                        .push_str(text, &mut AskSink { summary: &mut self.summary, sink, findings: None });
                 }
             }
-            CallKind::Think { .. } => self.text.push_str(text),
+            ReplyKind::Think { .. } => self.text.push_str(text),
         }
     }
 
     /// Returns true if the message is held back until the answer is known to fit: the user should not see a
     /// message that accepts an unfit answer.
-    fn waits(&self) -> bool {
-        matches!(&self.kind, CallKind::Ask { form, .. } if form.kind != AnswerKind::Text)
+    fn holds_message(&self) -> bool {
+        matches!(&self.kind, ReplyKind::Ask { form, .. } if form.kind != AnswerKind::Text)
     }
 
     /// Reads reasoning from a separate field.
-    pub fn reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
-        if matches!(self.kind, CallKind::Say { .. }) {
-            self.pipeline.reasoning(text, &mut Both { seen: &mut self.seen, sink, name: None });
+    pub fn push_reasoning(&mut self, text: &str, sink: &mut dyn Sink) {
+        if matches!(self.kind, ReplyKind::Say { .. }) {
+            self.pipeline.push_reasoning(
+                text,
+                &mut SummarySink { summary: &mut self.summary, sink, dialect_name: None },
+            );
         }
     }
 
     /// Sends an event that does not come from the model.
-    pub fn insert(&mut self, extension: impl Into<tambour::event::Extension>, sink: &mut dyn Sink) {
+    pub fn insert_extension(&mut self, extension: impl Into<tambour::event::Extension>, sink: &mut dyn Sink) {
         self.pipeline.insert(extension, sink);
     }
 
@@ -149,84 +156,100 @@ impl Reader {
     ///
     /// # Errors
     /// The reply failed midway: no round was answered (S-065).
-    pub fn finish(mut self, end: &End, sink: &mut dyn Sink) -> Result<Reply, Failure> {
-        if self.over {
+    pub fn finish(mut self, end: &InputEnd, sink: &mut dyn Sink) -> Result<ModelReply, Failure> {
+        if self.is_too_long {
             let limit = self.options.limits.input;
-            let message = format!("the reply is longer than `limits.input`, {}", counted(limit, "byte"));
+            let message = format!("the reply is longer than `limits.input`, {}", format_count(limit, "byte"));
             return Err(Failure::new("input_too_large", message, false));
         }
-        let cut = end.cut();
-        let said = match &self.kind {
-            CallKind::Say { .. } => {
-                self.pipeline.finish(end, &mut Both { seen: &mut self.seen, sink, name: None });
+        let cut = end.is_truncated();
+        let content = match &self.kind {
+            ReplyKind::Say { .. } => {
+                self.pipeline
+                    .finish(end, &mut SummarySink { summary: &mut self.summary, sink, dialect_name: None });
                 let answer = self.pipeline.outcome().answer.clone().unwrap_or_default();
-                Said::Answer(answer)
+                ReplyContent::Answer(answer)
             }
-            CallKind::Ask { form, question } => {
+            ReplyKind::Ask { form, question } => {
                 let (form, question) = (form.clone(), question.clone());
-                self.ask((&form, &question), end, cut, sink)
+                self.finish_ask((&form, &question), end, cut, sink)
             }
-            CallKind::Think { variables } => {
-                if let End::Failed(failure) = end {
+            ReplyKind::Think { variables } => {
+                if let InputEnd::Failed(failure) = end {
                     return Err(failure.clone());
                 }
-                let (values, reports) = thought(&self.text, cut, variables, &self.options.limits);
-                self.seen.findings.extend(judged(reports, self.options.profile));
+                let (values, reports) = parse_think(&self.text, cut, variables, &self.options.limits);
+                self.summary.findings.extend(judge_reports(reports, self.options.profile));
                 if values.is_none() {
-                    self.seen.unreadable = Some("unstructured".to_owned());
+                    self.summary.unreadable = Some("unstructured".to_owned());
                 }
-                Said::Thought(values)
+                ReplyContent::Thought(values)
             }
         };
-        let Seen { mut message, findings, failure, unreadable, silent } = self.seen;
-        if silent {
+        let ReplySummary { mut message, findings, failure, unreadable: unreadable_reason, is_silent } =
+            self.summary;
+        if is_silent {
             message.clear();
         }
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(Reply { said, message, unreadable, silent, delivered: false, findings }),
+            None => Ok(ModelReply {
+                content,
+                message,
+                unreadable_reason,
+                is_silent,
+                is_delivered: false,
+                findings,
+            }),
         }
     }
 
     /// Reads the answer of `ai_ask`; its message has been sent, or is sent now.
-    fn ask(&mut self, wanted: (&AnswerForm, &str), end: &End, cut: bool, sink: &mut dyn Sink) -> Said {
+    fn finish_ask(
+        &mut self,
+        wanted: (&AnswerForm, &str),
+        end: &InputEnd,
+        cut: bool,
+        sink: &mut dyn Sink,
+    ) -> ReplyContent {
         let (mut value, mut because, mut findings) = (None, None, Vec::new());
-        if !matches!(end, End::Failed(_)) {
-            let (asked, reports) = asked(&self.text, cut, Some(wanted), &self.options);
-            findings = judged(reports, self.options.profile);
+        if !matches!(end, InputEnd::Failed(_)) {
+            let (asked, reports) = parse_ask(&self.text, cut, Some(wanted), &self.options);
+            findings = judge_reports(reports, self.options.profile);
             because = match &asked {
                 None => Some("unstructured".to_owned()),
                 // The reply was interrupted before its message.
                 Some(asked) if cut && asked.message.is_none() => Some("truncated".to_owned()),
                 // The model called it an answer.
-                Some(asked) if asked.unfit => Some("answer_unfit".to_owned()),
+                Some(asked) if asked.is_unfit => Some("answer_unfit".to_owned()),
                 Some(_) => None,
             };
             value = asked.and_then(|asked| asked.value);
         }
         let findings = Some(findings);
-        if self.waits() {
-            self.pipeline.push_str(&self.text, &mut Message { seen: &mut self.seen, sink, findings: None });
+        if self.holds_message() {
+            self.pipeline
+                .push_str(&self.text, &mut AskSink { summary: &mut self.summary, sink, findings: None });
         }
-        self.pipeline.finish(end, &mut Message { seen: &mut self.seen, sink, findings });
+        self.pipeline.finish(end, &mut AskSink { summary: &mut self.summary, sink, findings });
         // Only the parsed text shows that it is an answer; the events show if it has a message.
-        if because.is_some() || !self.seen.silent {
-            self.seen.unreadable = because;
+        if because.is_some() || !self.summary.is_silent {
+            self.summary.unreadable = because;
         }
-        Said::Value(value)
+        ReplyContent::Value(value)
     }
 }
 
 /// Wraps the caller's sink for the message of an `ai_ask` answer: drops findings on it as an answer of
 /// `ai_say`.
-struct Message<'a> {
-    seen: &'a mut Seen,
+struct AskSink<'a> {
+    summary: &'a mut ReplySummary,
     sink: &'a mut dyn Sink,
     /// Findings on the answer, once they are known.
     findings: Option<Vec<Finding>>,
 }
 
-impl Sink for Message<'_> {
+impl Sink for AskSink<'_> {
     fn event(&mut self, event: Event<'_>) {
         let event = match event {
             Event::Finding(_) => return,
@@ -239,39 +262,39 @@ impl Sink for Message<'_> {
                 completed.metadata.repairs = count(|finding| finding.repair.is_some());
                 completed.metadata.warnings = count(|finding| finding.severity != Severity::Info);
                 for finding in findings {
-                    self.seen.findings.push(finding.clone());
+                    self.summary.findings.push(finding.clone());
                     self.sink.finding(finding);
                 }
                 Event::Completed(completed)
             }
             other => other,
         };
-        Both { seen: self.seen, sink: self.sink, name: Some("ai_ask") }.event(event);
+        SummarySink { summary: self.summary, sink: self.sink, dialect_name: Some("ai_ask") }.event(event);
     }
 
     fn finding(&mut self, _: Finding) {}
 }
 
 /// Wraps the caller's sink and records the summary.
-struct Both<'a> {
-    seen: &'a mut Seen,
+struct SummarySink<'a> {
+    summary: &'a mut ReplySummary,
     sink: &'a mut dyn Sink,
     /// Dialect name for `completed`, if it is not in the table of dialects.
-    name: Option<&'static str>,
+    dialect_name: Option<&'static str>,
 }
 
 /// Reasons for which a reply with a message counts as unreadable.
 const UNREADABLE: [&str; 4] = ["unstructured", "parsing_error", "truncated", "example_echo"];
 
-impl Sink for Both<'_> {
+impl Sink for SummarySink<'_> {
     fn event(&mut self, event: Event<'_>) {
         let event = match event {
             Event::FinalDelta { text } => {
-                self.seen.message.push_str(&text);
+                self.summary.message.push_str(&text);
                 Event::FinalDelta { text }
             }
             Event::Error(failure) => {
-                self.seen.failure = Some(failure.clone());
+                self.summary.failure = Some(failure.clone());
                 Event::Error(failure)
             }
             Event::Completed(completed) => {
@@ -279,9 +302,9 @@ impl Sink for Both<'_> {
                 let unused = metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
                 // If the fallback text replaces it there is no message, whatever the reason.
                 let missing = metadata.fallback_reason.as_deref();
-                self.seen.silent = missing.is_some();
-                self.seen.unreadable = missing.or(unused).map(str::to_owned);
-                Event::Completed(Box::new(named(*completed, self.name)))
+                self.summary.is_silent = missing.is_some();
+                self.summary.unreadable = missing.or(unused).map(str::to_owned);
+                Event::Completed(Box::new(set_dialect_name(*completed, self.dialect_name)))
             }
             other => other,
         };
@@ -289,12 +312,12 @@ impl Sink for Both<'_> {
     }
 
     fn finding(&mut self, finding: Finding) {
-        self.seen.findings.push(finding.clone());
+        self.summary.findings.push(finding.clone());
         self.sink.finding(finding);
     }
 }
 
-fn named(mut completed: Completed, name: Option<&str>) -> Completed {
+fn set_dialect_name(mut completed: Completed, name: Option<&str>) -> Completed {
     if let Some(name) = name {
         completed.metadata.dialect = name.to_owned();
     }

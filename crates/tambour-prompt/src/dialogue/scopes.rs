@@ -3,23 +3,23 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::script::Declared;
+use crate::script::VariableDeclaration;
 
 /// Variables of a dialogue by scope, from the outermost to the innermost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Scopes {
+pub(super) struct VariableScopes {
     pub(super) session: Map<String, Value>,
     pub(super) phase: Map<String, Value>,
     pub(super) step: Map<String, Value>,
 }
 
 /// Returns variables with their initial values. The last declaration of a name counts.
-pub(super) fn declared(list: &[Declared]) -> Map<String, Value> {
+pub(super) fn initial_values(list: &[VariableDeclaration]) -> Map<String, Value> {
     list.iter().map(|declared| (declared.var.clone(), declared.value.clone())).collect()
 }
 
-impl Scopes {
+impl VariableScopes {
     /// Returns all visible variables (S-037).
     pub(super) fn visible(&self) -> Map<String, Value> {
         let mut visible = self.session.clone();

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use serde_saphyr::Spanned;
 
-use super::call::Call;
-use super::machine::{Env, Settings, Templates, Want};
-use super::state::{Dialogue, Status};
-use super::turn::Turn;
+use super::call::ModelCall;
+use super::machine::{DialogueEnv, DialogueRequest, DialogueSettings, TemplateSource};
+use super::state::{Dialogue, DialogueStatus};
+use super::turn::DialogueTurn;
 use crate::script::Script;
 use tambour::error::{Error, Result};
-use tambour::event::{Collected, Failure, FinishReason};
+use tambour::event::{EventCollector, Failure, FinishReason};
 use tambour::options::Options;
-use tambour::pipeline::End;
+use tambour::pipeline::InputEnd;
 use tambour::texts::{Language, Texts};
 use tambour::yaml;
 
@@ -60,7 +60,7 @@ pub struct TestTurn {
     pub replies: Vec<TestReply>,
     /// Expectations about the turn. Absent fields are not compared.
     #[serde(default)]
-    pub expect: Expected,
+    pub expect: ExpectedTurn,
 }
 
 /// Answer of the client to a `form`, `picture` or `skill`.
@@ -104,10 +104,10 @@ pub struct TestFailure {
 /// Expectations about a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
+pub struct ExpectedTurn {
     /// Status of the dialogue after the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<DialogueStatus>,
     /// Place of the next or current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<ExpectedPosition>,
@@ -163,7 +163,7 @@ pub struct ExpectedDecision {
 
 /// Difference between the expected and the actual value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct TestDifference {
     /// Number of the turn, from 1.
     pub turn: usize,
     /// Field of `expect`, such as `exit_decision.decision_source`; `replies` if the number of model calls
@@ -185,7 +185,7 @@ struct TurnsPlace {
 #[derive(Clone, Copy)]
 pub struct TestEnv<'a> {
     /// Templates by id.
-    pub templates: &'a dyn Templates,
+    pub templates: &'a dyn TemplateSource,
     /// Language if the test names none.
     pub language: Language,
 }
@@ -197,10 +197,10 @@ impl ScriptTest {
     /// The text does not have the form of a test, or has no turn, so that nothing could differ. The error has
     /// the place.
     pub fn parse(name: &str, text: &str) -> Result<ScriptTest> {
-        let test: ScriptTest = yaml::read(name, text)?;
+        let test: ScriptTest = yaml::parse_as(name, text)?;
         if test.turns.is_empty() {
-            let found = yaml::read::<TurnsPlace>(name, text).ok();
-            let place = found.map(|found| yaml::place(text, &found.turns.referenced));
+            let found = yaml::parse_as::<TurnsPlace>(name, text).ok();
+            let place = found.map(|found| yaml::locate(text, &found.turns.referenced));
             let message = "`turns` is empty, and a test without a turn cannot fail; `tambour run SCRIPT --save-test FILE` writes one";
             return Err(Error::malformed(message, place));
         }
@@ -217,17 +217,17 @@ impl ScriptTest {
     ///
     /// # Errors
     /// The script has no such session or start place.
-    pub fn run(&self, script: &Script, env: TestEnv<'_>) -> Result<Vec<Difference>> {
+    pub fn run(&self, script: &Script, env: TestEnv<'_>) -> Result<Vec<TestDifference>> {
         let session = self.session.as_deref();
         let dialogue = match &self.start {
             Some(place) => Dialogue::start_at(script, session, place, self.variables.clone())?,
             None => Dialogue::start(script, session, self.variables.clone())?,
         };
-        let texts = Texts::of(self.language.unwrap_or(env.language));
-        let settings = Settings { texts: texts.clone(), ..Settings::default() };
+        let texts = Texts::from_language(self.language.unwrap_or(env.language));
+        let settings = DialogueSettings { texts: texts.clone(), ..DialogueSettings::default() };
         let mut options = Options::default();
         options.texts = texts;
-        let mut rehearsal = Rehearsal {
+        let mut rehearsal = TestRun {
             script,
             templates: env.templates,
             settings,
@@ -236,7 +236,7 @@ impl ScriptTest {
             differences: Vec::new(),
         };
         for (number, turn) in (1..).zip(&self.turns) {
-            if !rehearsal.turn(number, turn) {
+            if !rehearsal.run_turn(number, turn) {
                 break;
             }
         }
@@ -247,23 +247,23 @@ impl ScriptTest {
 impl TestReply {
     /// Creates a reply that ended normally.
     #[must_use]
-    pub fn of(text: impl Into<String>) -> TestReply {
+    pub fn from_text(text: impl Into<String>) -> TestReply {
         TestReply { text: Some(text.into()), ..TestReply::default() }
     }
 }
 
-impl Expected {
+impl ExpectedTurn {
     /// Creates the expectations that a turn meets.
     #[must_use]
-    pub fn of(turn: &Turn) -> Expected {
+    pub fn from_turn(turn: &DialogueTurn) -> ExpectedTurn {
         let metadata = turn.metadata.as_ref();
         let decision = metadata.and_then(|metadata| metadata.exit_decision.as_ref());
-        Expected {
+        ExpectedTurn {
             status: Some(turn.status),
             position: turn.position.as_ref().map(|position| ExpectedPosition {
                 phase: Some(position.phase.clone()),
                 topic: Some(position.topic.clone()),
-                action: number(&position.path),
+                action: action_number(&position.path),
                 action_type: Some(position.action_type.clone()),
                 action_id: position.action_id.clone(),
             }),
@@ -280,78 +280,80 @@ impl Expected {
 }
 
 /// Returns the number of an action in its step, from 1, by its path.
-fn number(path: &str) -> Option<u32> {
+fn action_number(path: &str) -> Option<u32> {
     let index = path.strip_suffix(']')?.rsplit_once('[')?.1;
     index.parse::<u32>().ok().map(|index| index + 1)
 }
 
 /// A running test.
-struct Rehearsal<'a> {
+struct TestRun<'a> {
     script: &'a Script,
-    templates: &'a dyn Templates,
-    settings: Settings,
+    templates: &'a dyn TemplateSource,
+    settings: DialogueSettings,
     options: Options,
     dialogue: Dialogue,
-    differences: Vec<Difference>,
+    differences: Vec<TestDifference>,
 }
 
-impl Rehearsal<'_> {
-    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
-        let Rehearsal { script, templates, settings, dialogue, .. } = self;
+impl TestRun<'_> {
+    fn with_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
+        let TestRun { script, templates, settings, dialogue, .. } = self;
         // No prompt is sent, so the time is irrelevant.
-        change(dialogue, &Env { script, templates: *templates, now: 0, settings, hooks: &() })
+        change(dialogue, &DialogueEnv { script, templates: *templates, now: 0, settings, hooks: &() })
     }
 
-    fn differ(&mut self, turn: usize, field: &str, expected: Value, found: Value) {
-        self.differences.push(Difference { turn, field: field.to_owned(), expected, found });
+    fn add_difference(&mut self, turn: usize, field: &str, expected: Value, found: Value) {
+        self.differences.push(TestDifference { turn, field: field.to_owned(), expected, found });
     }
 
     /// Runs a turn; `false` if the following turns would be meaningless.
-    fn turn(&mut self, number: usize, turn: &TestTurn) -> bool {
-        let taken = self.change(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
-            (Some(answer), Want::Answer { call_id }) => dialogue.answer(&call_id, answer.value.clone(), env),
+    fn run_turn(&mut self, number: usize, turn: &TestTurn) -> bool {
+        let taken = self.with_dialogue(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
+            (Some(answer), DialogueRequest::Answer { call_id }) => {
+                dialogue.answer(&call_id, answer.value.clone(), env)
+            }
             (Some(answer), _) => dialogue.answer("", answer.value.clone(), env),
             (None, _) => dialogue.input(turn.text.as_deref(), env),
         });
         if let Err(refusal) = taken {
             let given = if turn.answer.is_some() { "answer" } else { "text" };
-            self.differ(number, "input", json!(given), json!(refusal.code()));
+            self.add_difference(number, "input", json!(given), json!(refusal.code()));
             return false;
         }
         let mut replies: VecDeque<&TestReply> = turn.replies.iter().collect();
         let mut calls = 0;
         let lacking = loop {
-            match self.change(Dialogue::next) {
-                Want::Call(call) => {
+            match self.with_dialogue(Dialogue::next) {
+                DialogueRequest::Call(call) => {
                     calls += 1;
                     let Some(reply) = replies.pop_front() else { break true };
-                    self.reply(&call, reply);
+                    self.take_reply(&call, reply);
                 }
-                Want::Event(_) => {}
+                DialogueRequest::Event(_) => {}
                 _ => break false,
             }
         };
         if lacking || !replies.is_empty() {
-            self.differ(number, "replies", turn.replies.len().into(), calls.into());
+            self.add_difference(number, "replies", turn.replies.len().into(), calls.into());
         }
         if lacking {
             return false;
         }
-        let found = Expected::of(&self.dialogue.turn(self.script));
+        let found = ExpectedTurn::from_turn(&self.dialogue.turn(self.script));
         self.compare(number, "", &json!(turn.expect), &json!(found));
         if turn.expect.error.is_none() && found.error.is_some() {
-            self.differ(number, "error", Value::Null, json!(found.error));
+            self.add_difference(number, "error", Value::Null, json!(found.error));
         }
         true
     }
 
-    fn reply(&mut self, call: &Call, reply: &TestReply) {
+    fn take_reply(&mut self, call: &ModelCall, reply: &TestReply) {
         let read = match (&reply.text, &reply.error) {
             (Some(text), None) => {
                 let mut reader = call.reader(&self.options);
-                let mut events = Collected::default();
+                let mut events = EventCollector::default();
                 reader.push(text, &mut events);
-                reader.finish(&End::Finished(reply.finish_reason.unwrap_or_default()), &mut events)
+                reader.finish(&InputEnd::Finished(reply.finish_reason.unwrap_or_default()), &mut events)
             }
             (_, error) => {
                 let error = error.clone().unwrap_or_default();
@@ -360,10 +362,10 @@ impl Rehearsal<'_> {
         };
         match read {
             Ok(mut read) => {
-                read.delivered = reply.delivered;
-                self.change(|dialogue, env| drop(dialogue.reply(call, &read, env)));
+                read.is_delivered = reply.delivered;
+                self.with_dialogue(|dialogue, env| drop(dialogue.reply(call, &read, env)));
             }
-            Err(failure) => self.change(|dialogue, env| dialogue.fail(failure, env)),
+            Err(failure) => self.with_dialogue(|dialogue, env| dialogue.fail(failure, env)),
         }
     }
 
@@ -376,7 +378,9 @@ impl Rehearsal<'_> {
                     self.compare(turn, &field, expected, &found[name.as_str()]);
                 }
             }
-            expected if expected != found => self.differ(turn, field, expected.clone(), found.clone()),
+            expected if expected != found => {
+                self.add_difference(turn, field, expected.clone(), found.clone())
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::scopes::Scopes;
+use super::scopes::VariableScopes;
 use super::turn::{ClientRequest, TurnMetadata};
 use tambour::event::{Failure, Notice};
 
@@ -16,22 +16,22 @@ use tambour::event::{Failure, Notice};
 pub struct Dialogue {
     /// Index of the session in its script.
     pub(super) session: usize,
-    pub(super) at: At,
-    pub(super) scopes: Scopes,
-    pub(super) history: Vec<Said>,
+    pub(super) at: ActionIndex,
+    pub(super) scopes: VariableScopes,
+    pub(super) history: Vec<HistoryMessage>,
     /// The running action; `None` before the one at `at` begins.
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<RunningAction>,
     /// Number of requests to the client so far.
     pub(super) requests: u32,
-    pub(super) over: Option<Over>,
+    pub(super) over: Option<DialogueEnd>,
     /// Outcome of the current input so far.
-    pub(super) turn: Gathered,
+    pub(super) turn: PartialTurn,
 }
 
 /// Place in a session, by indexes. It may be past the last action of a step; the next action is searched from
 /// there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct At {
+pub(super) struct ActionIndex {
     pub(super) phase: usize,
     pub(super) step: usize,
     pub(super) action: usize,
@@ -43,7 +43,7 @@ pub(super) struct At {
 /// Message of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Said {
+pub struct HistoryMessage {
     /// `user` or `assistant`.
     pub role: String,
     /// Text of the message.
@@ -52,20 +52,20 @@ pub struct Said {
 
 /// State of the running action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Running {
+pub(super) struct RunningAction {
     /// Rounds that were answered (S-060).
     pub(super) round: u32,
     /// Set once its first message was sent.
     pub(super) spoken: bool,
     /// Set once the user has replied since then (S-081).
     pub(super) replied: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: ActionStage,
 }
 
 /// Input that the action waits for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stage {
+pub(super) enum ActionStage {
     /// The model's reply, with the number of earlier attempts in this round and the reason why the last one
     /// was not accepted.
     Model {
@@ -87,14 +87,14 @@ pub(super) enum Stage {
 /// End of a dialogue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Over {
+pub(super) enum DialogueEnd {
     Completed,
     Failed(Failure),
 }
 
 /// Outcome of the current input so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Gathered {
+pub(super) struct PartialTurn {
     /// Set while an input is processed. Between inputs no action begins.
     pub(super) open: bool,
     pub(super) completed: bool,
@@ -114,7 +114,7 @@ pub(super) struct Gathered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Status {
+pub enum DialogueStatus {
     /// The dialogue is running.
     Active,
     /// The action ends as soon as the user has replied (S-081).
@@ -130,20 +130,21 @@ pub enum Status {
 impl Dialogue {
     /// Returns the status.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> DialogueStatus {
         match (&self.over, self.running.as_ref().map(|running| &running.stage)) {
-            (Some(Over::Completed), _) => Status::Completed,
-            (Some(Over::Failed(_)), _) => Status::Failed,
-            (None, Some(Stage::Acknowledgement)) => Status::AwaitingAck,
-            (None, Some(Stage::Client { .. })) => Status::AwaitingAnswer,
-            (None, _) => Status::Active,
+            (Some(DialogueEnd::Completed), _) => DialogueStatus::Completed,
+            (Some(DialogueEnd::Failed(_)), _) => DialogueStatus::Failed,
+            (None, Some(ActionStage::Acknowledgement)) => DialogueStatus::AwaitingAck,
+            (None, Some(ActionStage::Client { .. })) => DialogueStatus::AwaitingAnswer,
+            (None, _) => DialogueStatus::Active,
         }
     }
 
     /// Returns true if the last model call failed, so that the next input repeats it (S-065).
     #[must_use]
-    pub fn waits_to_ask_again(&self) -> bool {
-        self.over.is_none() && self.running.as_ref().is_some_and(|running| running.stage == Stage::Retry)
+    pub fn needs_retry(&self) -> bool {
+        self.over.is_none()
+            && self.running.as_ref().is_some_and(|running| running.stage == ActionStage::Retry)
     }
 
     /// Returns all visible variables.
@@ -154,7 +155,7 @@ impl Dialogue {
 
     /// Returns the messages so far, in order.
     #[must_use]
-    pub fn history(&self) -> &[Said] {
+    pub fn history(&self) -> &[HistoryMessage] {
         &self.history
     }
 

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Status;
-use crate::script::ClientKind;
+use super::DialogueStatus;
+use crate::script::ClientActionKind;
 use tambour::event::{ExitDecision, Extension, Failure, Form, Notice, Picture, Request, Skill};
 
 /// Outcome of one input of the user, or of one answer of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Turn {
+pub struct DialogueTurn {
     /// True if nothing failed.
     pub success: bool,
     /// True if the action has ended (S-062), or the dialogue (S-066).
@@ -18,9 +18,9 @@ pub struct Turn {
     /// Message of the model to the user.
     pub ai_message: Option<String>,
     /// Status of the dialogue.
-    pub status: Status,
+    pub status: DialogueStatus,
     /// The next or current part of the script, or the last one if the dialogue has ended.
-    pub position: Option<Position>,
+    pub position: Option<DialoguePosition>,
     /// The action of the turn.
     pub metadata: Option<TurnMetadata>,
     /// True if the dialogue continues without a message of the user: an input without text brings the next
@@ -40,7 +40,7 @@ pub struct Turn {
 #[non_exhaustive]
 pub struct ClientRequest {
     /// Name of its event: `skill`, `form` or `picture`.
-    pub event: ClientKind,
+    pub event: ClientActionKind,
     /// Data of the event: `call_id`, which the answer has to repeat, and the fields of the action.
     pub data: Request,
 }
@@ -48,9 +48,9 @@ pub struct ClientRequest {
 impl From<ClientRequest> for Extension {
     fn from(ClientRequest { event, data }: ClientRequest) -> Extension {
         match event {
-            ClientKind::Skill => Skill(data).into(),
-            ClientKind::Form => Form(data).into(),
-            ClientKind::Picture => Picture(data).into(),
+            ClientActionKind::Skill => Skill(data).into(),
+            ClientActionKind::Form => Form(data).into(),
+            ClientActionKind::Picture => Picture(data).into(),
         }
     }
 }
@@ -58,7 +58,7 @@ impl From<ClientRequest> for Extension {
 /// Part of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Position {
+pub struct DialoguePosition {
     /// Name of the session.
     pub session: String,
     /// Name of the phase.
@@ -92,7 +92,7 @@ pub struct TurnMetadata {
 /// Effect of one reply of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Replied {
+pub struct ReplyEffect {
     /// Set if the reply was not accepted and the model is asked again (S-054).
     pub asked_again: bool,
     /// Reason why the reply answered no round after the last attempt: the user sees none of it, and the next

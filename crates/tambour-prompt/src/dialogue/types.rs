@@ -5,113 +5,118 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::condition::type_name;
-use crate::jinja::{Operand, Type, comparisons, number};
-use crate::script::{Action, ActionKind, AnswerKind, Session};
+use crate::jinja::{Operand, OperandType, list_comparisons, parse_number};
+use crate::script::{AnswerKind, ScriptAction, ScriptActionKind, ScriptSession};
 use tambour::finding::clip;
 use tambour::texts::{Language, bilingual};
 
 /// Possible values of a variable.
 #[derive(Clone, Debug, PartialEq)]
-enum Holds {
+enum PossibleValues {
     /// Always this value.
-    One(Value),
+    Constant(Value),
     /// Values of this type; none before the first.
-    Any(Type),
+    OfType(OperandType),
     /// Any value.
     Unknown,
 }
 
 /// Known types of a session's variables, by name.
 #[derive(Default)]
-pub(super) struct Known(BTreeMap<String, Holds>);
+pub(super) struct VariableTypes(BTreeMap<String, PossibleValues>);
 
 /// Collects the types of the variables that a session declares and sets.
-pub(super) fn of(session: &Session) -> Known {
-    let mut known = Known::default();
+pub(super) fn collect_types(session: &ScriptSession) -> VariableTypes {
+    let mut known = VariableTypes::default();
     let phases = session.phases.iter();
     let inner = phases
         .flat_map(|phase| phase.declare.iter().chain(phase.steps.iter().flat_map(|step| &step.declare)));
     for declared in session.declare.iter().chain(inner) {
         // A null variable has no type until it gets a value.
         if !declared.value.is_null() {
-            known.learn(&declared.var, Holds::One(declared.value.clone()));
+            known.add_values(&declared.var, PossibleValues::Constant(declared.value.clone()));
         }
     }
-    session.actions().for_each(|action| known.set_by(action));
+    session.actions().for_each(|action| known.add_action(action));
     known
 }
 
-impl Known {
-    fn learn(&mut self, name: &str, holds: Holds) {
+impl VariableTypes {
+    fn add_values(&mut self, name: &str, holds: PossibleValues) {
         let entry = self.0.entry(name.to_owned());
         entry
             .and_modify(|before| {
-                *before = match (before.type_of(), holds.type_of()) {
+                *before = match (before.value_type(), holds.value_type()) {
                     _ if *before == holds => holds.clone(),
-                    (Some(one), Some(other)) if one == other => Holds::Any(one),
-                    _ => Holds::Unknown,
+                    (Some(one), Some(other)) if one == other => PossibleValues::OfType(one),
+                    _ => PossibleValues::Unknown,
                 };
             })
             .or_insert(holds);
     }
 
-    fn set_by(&mut self, action: &Action) {
+    fn add_action(&mut self, action: &ScriptAction) {
         match &action.kind {
-            ActionKind::Ask(ask) => {
+            ScriptActionKind::Ask(ask) => {
                 let holds = match &ask.answer.kind {
-                    AnswerKind::Number => Holds::Any(Type::Number),
-                    AnswerKind::Boolean => Holds::Any(Type::Flag),
-                    AnswerKind::Choice if !ask.answer.options.iter().all(Value::is_string) => Holds::Unknown,
-                    _ => Holds::Any(Type::Text),
+                    AnswerKind::Number => PossibleValues::OfType(OperandType::Number),
+                    AnswerKind::Boolean => PossibleValues::OfType(OperandType::Boolean),
+                    AnswerKind::Choice if !ask.answer.options.iter().all(Value::is_string) => {
+                        PossibleValues::Unknown
+                    }
+                    _ => PossibleValues::OfType(OperandType::Text),
                 };
-                ask.variable.iter().for_each(|name| self.learn(name, holds.clone()));
+                ask.variable.iter().for_each(|name| self.add_values(name, holds.clone()));
             }
-            ActionKind::Say(_) => {}
-            _ => super::check::assigned(action).into_iter().for_each(|name| self.learn(name, Holds::Unknown)),
+            ScriptActionKind::Say(_) => {}
+            _ => super::check::assigned_variables(action)
+                .into_iter()
+                .for_each(|name| self.add_values(name, PossibleValues::Unknown)),
         }
     }
 
-    fn of_operand(&self, operand: &Operand) -> Holds {
+    fn operand_values(&self, operand: &Operand) -> PossibleValues {
         match operand {
-            Operand::Literal(value) => Holds::One(value.clone()),
-            Operand::Variable(name) => self.0.get(name).cloned().unwrap_or(Holds::Unknown),
-            Operand::Other => Holds::Unknown,
+            Operand::Literal(value) => PossibleValues::Constant(value.clone()),
+            Operand::Variable(name) => self.0.get(name).cloned().unwrap_or(PossibleValues::Unknown),
+            Operand::Other => PossibleValues::Unknown,
         }
     }
 }
 
-impl Holds {
-    fn type_of(&self) -> Option<Type> {
+impl PossibleValues {
+    fn value_type(&self) -> Option<OperandType> {
         match self {
-            Holds::One(value) => Some(Type::of(value)),
-            Holds::Any(of) => Some(*of),
-            Holds::Unknown => None,
+            PossibleValues::Constant(value) => Some(OperandType::from_json(value)),
+            PossibleValues::OfType(of) => Some(*of),
+            PossibleValues::Unknown => None,
         }
     }
 
     /// Returns true for a text that is known to be a number.
     fn is_number(&self) -> bool {
-        matches!(self, Holds::One(Value::String(text)) if number(text).is_some())
+        matches!(self, PossibleValues::Constant(Value::String(text)) if parse_number(text).is_some())
     }
 }
 
 /// Describes the comparisons in a condition whose types differ.
-pub(super) fn differ(condition: &str, known: &Known, language: Language) -> Vec<String> {
+pub(super) fn find_mismatches(condition: &str, known: &VariableTypes, language: Language) -> Vec<String> {
     let mut told = Vec::new();
-    for (left, sign, right) in comparisons(condition) {
-        let (a, b) = (known.of_operand(&left), known.of_operand(&right));
-        let (Some(one), Some(other)) = (a.type_of(), b.type_of()) else { continue };
+    for (left, sign, right) in list_comparisons(condition) {
+        let (a, b) = (known.operand_values(&left), known.operand_values(&right));
+        let (Some(one), Some(other)) = (a.value_type(), b.value_type()) else { continue };
         let equality = sign == "==" || sign == "!=";
-        if one == other || equality && [one, other].contains(&Type::Nothing) {
+        if one == other || equality && [one, other].contains(&OperandType::Null) {
             continue;
         }
-        let numbers = [one, other].contains(&Type::Number) && [one, other].contains(&Type::Text);
+        let numbers =
+            [one, other].contains(&OperandType::Number) && [one, other].contains(&OperandType::Text);
         if numbers && (a.is_number() || b.is_number()) {
             continue;
         }
         // The text may turn out to be a number or not.
-        let open = numbers && [&a, &b].contains(&&Holds::Any(Type::Text));
-        let what = |operand: &Operand, of: Type| match operand {
+        let open = numbers && [&a, &b].contains(&&PossibleValues::OfType(OperandType::Text));
+        let what = |operand: &Operand, of: OperandType| match operand {
             Operand::Variable(name) => {
                 bilingual!(language, "`{}`（{}）", "`{}`, {}", clip(name, 80), type_name(of, language))
             }

@@ -6,29 +6,29 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
-use super::scope::Scope;
-use super::{Context, Engine};
+use super::scope::PromptScope;
+use super::{Engine, PromptContext};
 use tambour::error::Result;
 
 /// The templates of one prompt, rendered one after the other in a shared scope.
 #[derive(Debug)]
 pub struct Assembly {
-    scope: Arc<Scope>,
+    scope: Arc<PromptScope>,
 }
 
 impl Assembly {
     /// Starts a prompt. `chance` seeds `random` and `roll` when the context has no `seed`; `pick` depends on
     /// `chat_id` and `seed` only.
     #[must_use]
-    pub fn new(engine: &Engine, context: Context, chance: u64) -> Assembly {
-        Assembly::within(engine, context, chance, Budget::new(engine.limits()))
+    pub fn new(engine: &Engine, context: PromptContext, chance: u64) -> Assembly {
+        Assembly::with_budget(engine, context, chance, Budget::new(engine.limits()))
     }
 
-    /// Like [`Assembly::new`], but charges `budget`, which other assemblies may share and which may stop the
+    /// Like [`Assembly::new_id`], but charges `budget`, which other assemblies may share and which may stop the
     /// rendering.
     #[must_use]
-    pub fn within(engine: &Engine, context: Context, chance: u64, budget: Budget) -> Assembly {
-        Assembly { scope: Scope::new(engine.clone(), context, chance, budget) }
+    pub fn with_budget(engine: &Engine, context: PromptContext, chance: u64, budget: Budget) -> Assembly {
+        Assembly { scope: PromptScope::new(engine.clone(), context, chance, budget) }
     }
 
     /// Renders the next template. `name` appears in errors and warnings.
@@ -45,15 +45,15 @@ impl Assembly {
     /// # Errors
     /// Same as [`Assembly::render`].
     pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
-        let migrated = self.scope.migrated(source);
+        let migrated = self.scope.migrate(source);
         self.render(name, &migrated.text)
     }
 
     /// Returns the warnings, effects and variables collected so far.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> AssemblyOutcome {
         let (warnings, more_warnings) = self.scope.warnings();
-        Outcome {
+        AssemblyOutcome {
             warnings,
             more_warnings,
             effects: self.scope.effects(),
@@ -66,7 +66,7 @@ impl Assembly {
 /// A problem found while a template was rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Warning {
+pub struct TemplateWarning {
     /// Stable code, such as `variable_undefined` or `macro_unknown`.
     pub code: &'static str,
     /// Name of the template.
@@ -101,9 +101,9 @@ pub enum Effect {
 /// Result of rendering the templates of a prompt, besides their text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct AssemblyOutcome {
     /// Warnings, in the order of their discovery.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<TemplateWarning>,
     /// Number of warnings dropped because the list was full.
     pub more_warnings: usize,
     /// Effects, in the order in which templates requested them.

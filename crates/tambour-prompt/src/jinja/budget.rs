@@ -9,36 +9,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
-use super::scope::Scope;
-use super::values::{self, Messages};
+use super::scope::PromptScope;
+use super::values::{self, MessageList};
 use super::{JinjaLimits, text};
 
 /// Bytes of text that count as one step.
-const BYTES_A_STEP: u64 = 64;
+const BYTES_PER_STEP: u64 = 64;
 
 /// Bytes charged for one slot of a list or map. A slot needs less; the rest covers lists that grow by
 /// doubling.
-pub(super) const SLOT: u64 = 64;
+pub(super) const SLOT_BYTES: u64 = 64;
 
 /// Deepest nesting of lists and maps that is traversed.
-const DEPTH: usize = 128;
+const MAX_WEIGHT_DEPTH: usize = 128;
 
 /// Steps between two calls of the stop callback.
-const STEPS_A_QUESTION: u64 = 2_000;
+const STEPS_PER_STOP_CHECK: u64 = 2_000;
 
 /// Error message of a rendering that the stop callback ended.
-const STOPPED: &str = "the rendering was stopped: it took too long, or nobody waits for it";
+const STOPPED_MESSAGE: &str = "the rendering was stopped: it took too long, or nobody waits for it";
 
 /// Remaining budget of the templates of one prompt. Cheap to clone; clones share the same counters.
 #[derive(Clone)]
-pub struct Budget(Arc<Inner>);
+pub struct Budget(Arc<BudgetCounters>);
 
-struct Inner {
+struct BudgetCounters {
     steps: AtomicU64,
     bytes: AtomicU64,
-    since_question: AtomicU64,
-    stopped: AtomicBool,
-    stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    steps_since_check: AtomicU64,
+    is_stopped: AtomicBool,
+    should_stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl fmt::Debug for Budget {
@@ -55,60 +55,63 @@ impl Budget {
     /// Creates a budget for the templates of one prompt.
     #[must_use]
     pub fn new(limits: &JinjaLimits) -> Budget {
-        Budget::with(limits, None)
+        Budget::with_callback(limits, None)
     }
 
-    /// Like [`Budget::new`], but fails the rendering with `limit_exceeded` soon after `stop` returns true.
+    /// Like [`Budget::new_id`], but fails the rendering with `limit_exceeded` soon after `stop` returns true.
     /// The library has no clock, so the caller implements deadlines and cancellation here.
     #[must_use]
-    pub fn until(limits: &JinjaLimits, stop: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
-        Budget::with(limits, Some(Box::new(stop)))
+    pub fn with_stop(limits: &JinjaLimits, stop: impl Fn() -> bool + Send + Sync + 'static) -> Budget {
+        Budget::with_callback(limits, Some(Box::new(stop)))
     }
 
-    fn with(limits: &JinjaLimits, stop: Option<Box<dyn Fn() -> bool + Send + Sync>>) -> Budget {
-        Budget(Arc::new(Inner {
+    fn with_callback(
+        limits: &JinjaLimits,
+        should_stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    ) -> Budget {
+        Budget(Arc::new(BudgetCounters {
             steps: AtomicU64::new(limits.prompt_fuel),
             bytes: AtomicU64::new(limits.memory as u64),
-            since_question: AtomicU64::new(0),
-            stopped: AtomicBool::new(false),
-            stop,
+            steps_since_check: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+            should_stop,
         }))
     }
 
     /// Deducts `steps`; returns false if too few are left or the rendering must stop.
     pub(super) fn spend(&self, steps: u64) -> bool {
-        let left = take(&self.0.steps, steps);
-        self.goes_on(STEPS_A_QUESTION) && left
+        let left = subtract(&self.0.steps, steps);
+        self.check_stop(STEPS_PER_STOP_CHECK) && left
     }
 
     /// Deducts the steps for reading `bytes` bytes; returns false like [`Budget::spend`].
-    pub(crate) fn read(&self, bytes: u64) -> bool {
-        self.spend(bytes / BYTES_A_STEP)
+    pub(crate) fn spend_read(&self, bytes: u64) -> bool {
+        self.spend(bytes / BYTES_PER_STEP)
     }
 
     /// Deducts `bytes` before they are allocated; returns false if too few are left.
     pub(super) fn allocate(&self, bytes: u64) -> bool {
-        take(&self.0.bytes, bytes)
+        subtract(&self.0.bytes, bytes)
     }
 
     /// Returns true if steps are left and no stop was requested.
-    pub(super) fn is_left(&self) -> bool {
-        self.goes_on(STEPS_A_QUESTION) && self.0.steps.load(Ordering::Relaxed) > 0
+    pub(super) fn has_steps_left(&self) -> bool {
+        self.check_stop(STEPS_PER_STOP_CHECK) && self.0.steps.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true if the stop callback has ended the rendering.
     pub(super) fn is_stopped(&self) -> bool {
-        self.0.stopped.load(Ordering::Relaxed)
+        self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Calls the stop callback every [`STEPS_A_QUESTION`] steps; returns false once the rendering must stop.
-    pub(super) fn goes_on(&self, steps: u64) -> bool {
-        let Some(stop) = &self.0.stop else { return true };
-        let since = self.0.since_question.fetch_add(steps, Ordering::Relaxed) + steps;
-        if since >= STEPS_A_QUESTION {
-            self.0.since_question.store(0, Ordering::Relaxed);
+    /// Calls the stop callback every [`STEPS_PER_STOP_CHECK`] steps; returns false once the rendering must stop.
+    pub(super) fn check_stop(&self, steps: u64) -> bool {
+        let Some(stop) = &self.0.should_stop else { return true };
+        let since = self.0.steps_since_check.fetch_add(steps, Ordering::Relaxed) + steps;
+        if since >= STEPS_PER_STOP_CHECK {
+            self.0.steps_since_check.store(0, Ordering::Relaxed);
             if stop() {
-                self.0.stopped.store(true, Ordering::Relaxed);
+                self.0.is_stopped.store(true, Ordering::Relaxed);
             }
         }
         !self.is_stopped()
@@ -116,7 +119,7 @@ impl Budget {
 }
 
 /// Subtracts `count`, saturating at zero; returns false if less than `count` was left.
-fn take(from: &AtomicU64, count: u64) -> bool {
+fn subtract(from: &AtomicU64, count: u64) -> bool {
     let taken =
         from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(count)));
     taken.is_ok_and(|left| left >= count)
@@ -124,10 +127,10 @@ fn take(from: &AtomicU64, count: u64) -> bool {
 
 /// Charges for traversing `values` values and `bytes` bytes of text.
 pub(super) fn charge(state: &State<'_, '_>, values: u64, bytes: u64) -> Result<(), Error> {
-    let steps = values.saturating_add(bytes / BYTES_A_STEP);
+    let steps = values.saturating_add(bytes / BYTES_PER_STEP);
     state.consume_fuel(steps)?;
-    match Scope::find(state) {
-        Some(scope) if !scope.budget.goes_on(steps.max(1)) => Err(stopped()),
+    match PromptScope::find(state) {
+        Some(scope) if !scope.budget.check_stop(steps.max(1)) => Err(stopped_error()),
         _ => Ok(()),
     }
 }
@@ -139,8 +142,8 @@ pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
         return Ok(());
     }
     charge(state, 0, bytes)?;
-    match Scope::find(state) {
-        Some(scope) if !scope.budget.allocate(bytes) => Err(too_large()),
+    match PromptScope::find(state) {
+        Some(scope) if !scope.budget.allocate(bytes) => Err(memory_error()),
         _ => Ok(()),
     }
 }
@@ -148,20 +151,20 @@ pub(super) fn allocate(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
 /// Charges for a list of `items` items before it is created.
 pub(super) fn allocate_slots(state: &State<'_, '_>, items: usize) -> Result<(), Error> {
     charge(state, items as u64, 0)?;
-    allocate(state, (items as u64).saturating_mul(SLOT))
+    allocate(state, (items as u64).saturating_mul(SLOT_BYTES))
 }
 
-pub(super) fn stopped() -> Error {
-    Error::new(ErrorKind::OutOfFuel, STOPPED)
+pub(super) fn stopped_error() -> Error {
+    Error::new(ErrorKind::OutOfFuel, STOPPED_MESSAGE)
 }
 
-pub(super) fn too_large() -> Error {
+pub(super) fn memory_error() -> Error {
     Error::new(ErrorKind::OutOfFuel, "the values of the prompt take too much memory")
 }
 
 /// Size of a value with everything nested in it. Shared parts count each time they are reached.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Weight {
+pub(super) struct ValueWeight {
     /// Number of values, including the value itself.
     pub(super) values: u64,
     /// Bytes of all texts.
@@ -170,21 +173,21 @@ pub(super) struct Weight {
     pub(super) levels: u64,
 }
 
-impl Weight {
+impl ValueWeight {
     /// Upper bound for the bytes of the JSON text: 6 per control character, 40 per number, 2 per pair of
     /// delimiters.
-    pub(super) fn printed(self) -> u64 {
+    pub(super) fn printed_bytes(self) -> u64 {
         self.bytes.saturating_mul(6).saturating_add(self.values.saturating_mul(44))
     }
 
-    /// Like [`Weight::printed`], with each value on its own line, indented by its level.
-    pub(super) fn indented(self, indent: u64) -> u64 {
+    /// Like [`ValueWeight::printed_bytes`], with each value on its own line, indented by its level.
+    pub(super) fn indented_bytes(self, indent: u64) -> u64 {
         let blanks = (self.levels + self.values).saturating_mul(indent);
-        self.printed().saturating_add(blanks)
+        self.printed_bytes().saturating_add(blanks)
     }
 
-    pub(super) fn plus(self, other: Weight) -> Weight {
-        Weight {
+    pub(super) fn combine(self, other: ValueWeight) -> ValueWeight {
+        ValueWeight {
             values: self.values + other.values,
             bytes: self.bytes + other.bytes,
             levels: self.levels + other.levels,
@@ -196,21 +199,22 @@ impl Weight {
 ///
 /// # Errors
 /// The budget is exhausted, or the value is nested too deeply.
-pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<Weight, Error> {
+pub(super) fn weigh(state: &State<'_, '_>, value: &Value) -> Result<ValueWeight, Error> {
     // Fast path: most values are short texts and numbers.
     if let Some(text) = value.as_str() {
         let bytes = text.len() as u64;
-        if bytes >= BYTES_A_STEP {
+        if bytes >= BYTES_PER_STEP {
             charge(state, 0, bytes)?;
         }
-        return Ok(Weight { values: 1, bytes, levels: 1 });
+        return Ok(ValueWeight { values: 1, bytes, levels: 1 });
     }
     if !is_container(value) {
-        return Ok(Weight { values: 1, bytes: 0, levels: 1 });
+        return Ok(ValueWeight { values: 1, bytes: 0, levels: 1 });
     }
-    let mut scales = Scales { state, weight: Weight::default(), values: 0, bytes: 0 };
-    scales.add(value, DEPTH)?;
-    scales.pay()?;
+    let mut scales =
+        WeightMeter { state, weight: ValueWeight::default(), pending_values: 0, pending_bytes: 0 };
+    scales.add(value, MAX_WEIGHT_DEPTH)?;
+    scales.charge_pending()?;
     Ok(scales.weight)
 }
 
@@ -235,43 +239,44 @@ fn is_container(value: &Value) -> bool {
     value.as_object().is_some()
 }
 
-struct Scales<'s, 't, 'e> {
+struct WeightMeter<'s, 't, 'e> {
     state: &'s State<'t, 'e>,
-    weight: Weight,
+    weight: ValueWeight,
     /// Values and bytes that have not been charged yet.
-    values: u64,
-    bytes: u64,
+    pending_values: u64,
+    pending_bytes: u64,
 }
 
-impl Scales<'_, '_, '_> {
-    fn pay(&mut self) -> Result<(), Error> {
-        let (values, bytes) = (std::mem::take(&mut self.values), std::mem::take(&mut self.bytes));
+impl WeightMeter<'_, '_, '_> {
+    fn charge_pending(&mut self) -> Result<(), Error> {
+        let (values, bytes) =
+            (std::mem::take(&mut self.pending_values), std::mem::take(&mut self.pending_bytes));
         self.weight.values += values;
         self.weight.bytes += bytes;
         charge(self.state, values, bytes)
     }
 
     fn add(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
-        self.values += 1;
-        self.weight.levels += (DEPTH - depth) as u64 + 1;
+        self.pending_values += 1;
+        self.weight.levels += (MAX_WEIGHT_DEPTH - depth) as u64 + 1;
         if let Some(text) = value.as_str() {
-            self.bytes += text.len() as u64;
+            self.pending_bytes += text.len() as u64;
         }
-        if self.values >= 256 || self.bytes >= 16 << 10 {
-            self.pay()?;
+        if self.pending_values >= 256 || self.pending_bytes >= 16 << 10 {
+            self.charge_pending()?;
         }
         if !is_container(value) {
             return Ok(());
         }
-        let Some(depth) = depth.checked_sub(1) else { return Err(text::too_deep()) };
+        let Some(depth) = depth.checked_sub(1) else { return Err(text::depth_error()) };
         if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
             return items.iter().try_for_each(|item| self.add(item, depth));
         }
-        if let Some(messages) = value.downcast_object_ref::<Messages>() {
+        if let Some(messages) = value.downcast_object_ref::<MessageList>() {
             return messages.0.iter().try_for_each(|item| self.add(item, depth));
         }
-        if let Some(text) = values::own_text(value) {
-            self.bytes += text.len() as u64;
+        if let Some(text) = values::custom_text(value) {
+            self.pending_bytes += text.len() as u64;
             return Ok(());
         }
         match value.kind() {
@@ -298,44 +303,44 @@ impl Scales<'_, '_, '_> {
 ///
 /// # Errors
 /// Same as [`weigh`].
-pub(super) fn text<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
+pub(super) fn print_charged<'v>(state: &State<'_, '_>, value: &'v Value) -> Result<Cow<'v, str>, Error> {
     if is_container(value) {
         // Printing builds a JSON tree first, then its text.
         let weight = weigh(state, value)?;
-        allocate(state, weight.values.saturating_mul(SLOT).saturating_add(weight.printed()))?;
+        allocate(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.printed_bytes()))?;
     }
-    text::text(value)
+    text::to_text(value)
 }
 
 /// Converts a value to JSON and charges for it.
 ///
 /// # Errors
 /// Same as [`weigh`].
-pub(super) fn json(state: &State<'_, '_>, value: &Value) -> Result<serde_json::Value, Error> {
+pub(super) fn to_json_charged(state: &State<'_, '_>, value: &Value) -> Result<serde_json::Value, Error> {
     let weight = weigh(state, value)?;
-    allocate(state, weight.values.saturating_mul(SLOT).saturating_add(weight.bytes))?;
-    text::json(value)
+    allocate(state, weight.values.saturating_mul(SLOT_BYTES).saturating_add(weight.bytes))?;
+    text::to_json(value)
 }
 
 /// Charges for a copy of a context or global value before it is made.
 pub(super) fn charge_json(state: &State<'_, '_>, value: &serde_json::Value) -> Result<(), Error> {
-    charge_copy(state, json_weight(value))
+    charge_copy(state, weigh_json(value))
 }
 
 /// Like [`charge_json`], for a copy of known size in values and bytes of text.
 pub(super) fn charge_copy(state: &State<'_, '_>, (values, bytes): (u64, u64)) -> Result<(), Error> {
     charge(state, values, bytes)?;
-    allocate(state, values.saturating_mul(SLOT).saturating_add(bytes))
+    allocate(state, values.saturating_mul(SLOT_BYTES).saturating_add(bytes))
 }
 
 /// Counts the values in `value`, including itself, and the bytes of its texts.
-pub(super) fn json_weight(value: &serde_json::Value) -> (u64, u64) {
+pub(super) fn weigh_json(value: &serde_json::Value) -> (u64, u64) {
     let sum = |sum: (u64, u64), part: (u64, u64)| (sum.0 + part.0, sum.1 + part.1);
     match value {
         serde_json::Value::String(text) => (1, text.len() as u64),
-        serde_json::Value::Array(items) => items.iter().map(json_weight).fold((1, 0), sum),
+        serde_json::Value::Array(items) => items.iter().map(weigh_json).fold((1, 0), sum),
         serde_json::Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, field)| sum((1, key.len() as u64), json_weight(field)));
+            let fields = fields.iter().map(|(key, field)| sum((1, key.len() as u64), weigh_json(field)));
             fields.fold((1, 0), sum)
         }
         _ => (1, 0),

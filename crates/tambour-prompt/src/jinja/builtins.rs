@@ -4,12 +4,12 @@
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests};
 
-use super::budget::{self, Weight, allocate, allocate_slots, charge, weigh, weigh_keys};
+use super::budget::{self, ValueWeight, allocate, allocate_slots, charge, weigh, weigh_keys};
 use super::operators;
 
 /// Cost charged before a filter runs.
 #[derive(Clone, Copy)]
-enum Cost {
+enum FilterCost {
     /// Nothing: the filter takes no longer than an instruction.
     None,
     /// The bytes of the first argument, and that many times its bytes for the result.
@@ -19,67 +19,70 @@ enum Cost {
     /// All values of all arguments once per sorting round, and lists of the items.
     Sorted,
     /// All arguments in printed form, enlarged by the given function.
-    Printed(fn(&State<'_, '_>, &[Value], Weight) -> Result<u64, Error>),
+    Printed(fn(&State<'_, '_>, &[Value], ValueWeight) -> Result<u64, Error>),
     /// A charge that only this filter can compute.
-    Own(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
+    Custom(fn(&State<'_, '_>, &[Value]) -> Result<(), Error>),
 }
 
 /// Returns the filters that behave as in the engine, each with its cost.
-fn table() -> Vec<(&'static str, Value, Cost)> {
+fn engine_filters() -> Vec<(&'static str, Value, FilterCost)> {
     macro_rules! of {
         ($name:literal, $function:path, $cost:expr) => {
             ($name, Value::from_function($function), $cost)
         };
     }
     vec![
-        of!("safe", filters::safe, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
-        of!("escape", filters::escape, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
-        of!("e", filters::escape, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
-        of!("lower", filters::lower, Cost::Text(4)),
-        of!("upper", filters::upper, Cost::Text(4)),
-        of!("title", filters::title, Cost::Text(4)),
-        of!("capitalize", filters::capitalize, Cost::Text(4)),
-        of!("trim", filters::trim, Cost::Own(trim)),
-        of!("replace", filters::replace, Cost::Own(replace)),
-        of!("split", filters::split, Cost::Own(split)),
-        of!("lines", filters::lines, Cost::Own(split)),
-        of!("indent", filters::indent, Cost::Own(indent)),
-        of!("reverse", filters::reverse, Cost::Items),
-        of!("default", filters::default, Cost::None),
-        of!("d", filters::default, Cost::None),
-        of!("round", filters::round, Cost::Own(|state, _| charge(state, 30, 0))),
-        of!("abs", filters::abs, Cost::None),
-        of!("int", filters::int, Cost::Text(0)),
-        of!("float", filters::float, Cost::Text(0)),
+        of!("safe", filters::safe, FilterCost::Printed(|_, _, weight| Ok(weight.printed_bytes()))),
+        of!("escape", filters::escape, FilterCost::Printed(|_, _, weight| Ok(weight.printed_bytes()))),
+        of!("e", filters::escape, FilterCost::Printed(|_, _, weight| Ok(weight.printed_bytes()))),
+        of!("lower", filters::lower, FilterCost::Text(4)),
+        of!("upper", filters::upper, FilterCost::Text(4)),
+        of!("title", filters::title, FilterCost::Text(4)),
+        of!("capitalize", filters::capitalize, FilterCost::Text(4)),
+        of!("trim", filters::trim, FilterCost::Custom(charge_trim)),
+        of!("replace", filters::replace, FilterCost::Custom(charge_replace)),
+        of!("split", filters::split, FilterCost::Custom(charge_split)),
+        of!("lines", filters::lines, FilterCost::Custom(charge_split)),
+        of!("indent", filters::indent, FilterCost::Custom(charge_indent)),
+        of!("reverse", filters::reverse, FilterCost::Items),
+        of!("default", filters::default, FilterCost::None),
+        of!("d", filters::default, FilterCost::None),
+        of!("round", filters::round, FilterCost::Custom(|state, _| charge(state, 30, 0))),
+        of!("abs", filters::abs, FilterCost::None),
+        of!("int", filters::int, FilterCost::Text(0)),
+        of!("float", filters::float, FilterCost::Text(0)),
         of!(
             "attr",
             filters::attr,
-            Cost::Own(|state, args| args.iter().skip(1).try_for_each(|arg| weigh(state, arg).map(drop)))
+            FilterCost::Custom(|state, args| args
+                .iter()
+                .skip(1)
+                .try_for_each(|arg| weigh(state, arg).map(drop)))
         ),
-        of!("first", filters::first, Cost::None),
-        of!("last", filters::last, Cost::Own(last)),
-        of!("min", filters::min, Cost::Sorted),
-        of!("max", filters::max, Cost::Sorted),
-        of!("string", filters::string, Cost::Printed(|_, _, weight| Ok(weight.printed()))),
-        of!("join", filters::join, Cost::Printed(joined)),
-        of!("sort", filters::sort, Cost::Sorted),
-        of!("dictsort", filters::dictsort, Cost::Sorted),
-        of!("groupby", filters::groupby, Cost::Sorted),
-        of!("unique", filters::unique, Cost::Sorted),
-        of!("list", filters::list, Cost::Items),
-        of!("bool", filters::bool, Cost::None),
-        of!("batch", filters::batch, Cost::Own(batch)),
-        of!("slice", filters::slice, Cost::Own(slices)),
-        of!("select", filters::select, Cost::Items),
-        of!("reject", filters::reject, Cost::Items),
-        of!("selectattr", filters::selectattr, Cost::Own(by_attribute)),
-        of!("rejectattr", filters::rejectattr, Cost::Own(by_attribute)),
-        of!("map", filters::map, Cost::Own(by_attribute)),
-        of!("chain", filters::chain, Cost::Own(together)),
-        of!("zip", filters::zip, Cost::Own(together)),
-        of!("pprint", filters::pprint, Cost::Printed(|_, _, weight| Ok(weight.indented(8)))),
-        of!("format", filters::format, Cost::Printed(formatted)),
-        of!("tojson", filters::tojson, Cost::Printed(to_json)),
+        of!("first", filters::first, FilterCost::None),
+        of!("last", filters::last, FilterCost::Custom(charge_last)),
+        of!("min", filters::min, FilterCost::Sorted),
+        of!("max", filters::max, FilterCost::Sorted),
+        of!("string", filters::string, FilterCost::Printed(|_, _, weight| Ok(weight.printed_bytes()))),
+        of!("join", filters::join, FilterCost::Printed(join_bytes)),
+        of!("sort", filters::sort, FilterCost::Sorted),
+        of!("dictsort", filters::dictsort, FilterCost::Sorted),
+        of!("groupby", filters::groupby, FilterCost::Sorted),
+        of!("unique", filters::unique, FilterCost::Sorted),
+        of!("list", filters::list, FilterCost::Items),
+        of!("bool", filters::bool, FilterCost::None),
+        of!("batch", filters::batch, FilterCost::Custom(charge_batch)),
+        of!("slice", filters::slice, FilterCost::Custom(charge_slice)),
+        of!("select", filters::select, FilterCost::Items),
+        of!("reject", filters::reject, FilterCost::Items),
+        of!("selectattr", filters::selectattr, FilterCost::Custom(charge_by_attribute)),
+        of!("rejectattr", filters::rejectattr, FilterCost::Custom(charge_by_attribute)),
+        of!("map", filters::map, FilterCost::Custom(charge_by_attribute)),
+        of!("chain", filters::chain, FilterCost::Custom(charge_combined)),
+        of!("zip", filters::zip, FilterCost::Custom(charge_combined)),
+        of!("pprint", filters::pprint, FilterCost::Printed(|_, _, weight| Ok(weight.indented_bytes(8)))),
+        of!("format", filters::format, FilterCost::Printed(format_bytes)),
+        of!("tojson", filters::tojson, FilterCost::Printed(json_bytes)),
     ]
 }
 
@@ -91,11 +94,11 @@ macro_rules! simple_tests {
 }
 
 /// Filters with an engine name but our own implementation.
-const REPLACED: &[&str] = &["length", "count", "items", "sum"];
+const REPLACED_FILTERS: &[&str] = &["length", "count", "items", "sum"];
 
 /// Names of the engine's filters that templates may use.
 pub(super) fn filter_names() -> Vec<&'static str> {
-    table().iter().map(|(name, ..)| *name).chain(REPLACED.iter().copied()).collect()
+    engine_filters().iter().map(|(name, ..)| *name).chain(REPLACED_FILTERS.iter().copied()).collect()
 }
 
 /// Names of the engine's tests that templates may use.
@@ -148,10 +151,10 @@ pub(super) const TESTS: &[&str] = &[
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
 pub(super) fn register(env: &mut Environment<'_>) {
-    for (name, own, cost) in table() {
+    for (name, own, cost) in engine_filters() {
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            run(state, &own, cost, &args)
+            run_filter(state, &own, cost, &args)
         });
     }
     env.add_filter("length", length);
@@ -166,7 +169,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         "sequence" => tests::is_sequence, "iterable" => tests::is_iterable, "mapping" => tests::is_mapping,
         "true" => tests::is_true, "false" => tests::is_false, "filter" => tests::is_filter, "test" => tests::is_test,
     );
-    env.add_test("divisibleby", divisible);
+    env.add_test("divisibleby", is_divisible);
     for (name, own) in [
         ("lower", Value::from_function(tests::is_lower)),
         ("upper", Value::from_function(tests::is_upper)),
@@ -177,7 +180,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
             let args = args.into_values();
             let weight = weigh_all(state, &args)?;
             if args.iter().any(|arg| arg.as_object().is_some()) {
-                allocate(state, weight.printed().saturating_mul(2))?;
+                allocate(state, weight.printed_bytes().saturating_mul(2))?;
             }
             own.call(state, &args).map(|value| value.is_true())
         });
@@ -218,7 +221,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         env.add_function(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             for arg in args.iter().filter(|arg| arg.as_object().is_some()) {
-                allocate_slots(state, count(state, arg)?.saturating_mul(2))?;
+                allocate_slots(state, count_items(state, arg)?.saturating_mul(2))?;
                 weigh_keys(state, arg)?;
             }
             own.call(state, &args)
@@ -227,30 +230,37 @@ pub(super) fn register(env: &mut Environment<'_>) {
 }
 
 /// Returns one of the engine's filters, wrapped so that it is charged and its result is not lazy.
-pub(super) fn filter(name: &str) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
-    let found = table().into_iter().find(|(known, ..)| *known == name);
+pub(super) fn charged_filter(
+    name: &str,
+) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
+    let found = engine_filters().into_iter().find(|(known, ..)| *known == name);
     move |state, args| match &found {
-        Some((_, own, cost)) => run(state, own, *cost, args),
+        Some((_, own, cost)) => run_filter(state, own, *cost, args),
         None => Err(Error::from(ErrorKind::UnknownFilter)),
     }
 }
 
-fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Result<Value, Error> {
+fn run_filter(
+    state: &mut State<'_, '_>,
+    own: &Value,
+    cost: FilterCost,
+    args: &[Value],
+) -> Result<Value, Error> {
     match cost {
-        Cost::None => {}
-        Cost::Text(times) => {
+        FilterCost::None => {}
+        FilterCost::Text(times) => {
             if let Some(text) = args.first().and_then(Value::as_str) {
                 charge(state, 0, text.len() as u64)?;
                 allocate(state, (text.len() as u64).saturating_mul(times))?;
             }
         }
-        Cost::Items => {
-            let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+        FilterCost::Items => {
+            let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
             allocate_slots(state, items)?;
         }
-        Cost::Sorted => {
+        FilterCost::Sorted => {
             let weight = weigh_all(state, args)?;
-            let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+            let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
             // Each item is compared as often as their number has digits, by each of its attributes; their names are looked up in
             // each, and what is found is kept.
             let (keys, names) = attributes(args);
@@ -260,20 +270,20 @@ fn run(state: &mut State<'_, '_>, own: &Value, cost: Cost, args: &[Value]) -> Re
             allocate_slots(state, items.saturating_mul(2 + usize::try_from(keys).unwrap_or(usize::MAX)))?;
             allocate(state, weight.bytes.saturating_mul(1 + keys))?;
         }
-        Cost::Printed(growth) => {
+        FilterCost::Printed(growth) => {
             let weight = weigh_all(state, args)?;
             let printed = growth(state, args, weight)?;
             charge(state, 0, printed)?;
             allocate(state, printed.saturating_mul(2))?;
         }
-        Cost::Own(charge) => charge(state, args)?,
+        FilterCost::Custom(charge) => charge(state, args)?,
     }
     let result = own.call(state, args)?;
-    solid(state, result)
+    materialize(state, result)
 }
 
 /// Makes a lazy value eager. Chained lazy iterators would nest one level per step and overflow the stack.
-fn solid(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+fn materialize(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     let lazy = match value.kind() {
         ValueKind::Iterable => true,
         ValueKind::Seq => value.as_object().is_some_and(|object| object.type_name().contains("Merge")),
@@ -297,16 +307,16 @@ fn solid(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     Ok(Value::from(solid))
 }
 
-fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<Weight, Error> {
-    let mut all = Weight::default();
+fn weigh_all(state: &State<'_, '_>, args: &[Value]) -> Result<ValueWeight, Error> {
+    let mut all = ValueWeight::default();
     for arg in args {
-        all = all.plus(weigh(state, arg)?);
+        all = all.combine(weigh(state, arg)?);
     }
     Ok(all)
 }
 
 /// Returns the number of items; counting the characters of a text is charged.
-fn count(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
+fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
     }
@@ -323,7 +333,7 @@ fn attributes(args: &[Value]) -> (u64, u64) {
 }
 
 /// Returns an argument by position or by name.
-fn argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
+fn find_argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
     let placed = args.get(place).filter(|value| !value.is_kwargs()).cloned();
     let named = || {
         let named = Kwargs::try_from(args.last().filter(|last| last.is_kwargs())?.clone()).ok()?;
@@ -332,18 +342,18 @@ fn argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
     placed.filter(|value| !value.is_none()).or_else(named)
 }
 
-fn text_of(args: &[Value], at: usize) -> &str {
+fn text_argument(args: &[Value], at: usize) -> &str {
     args.get(at).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let (text, chars) = (text_of(args, 0), text_of(args, 1));
+fn charge_trim(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let (text, chars) = (text_argument(args, 0), text_argument(args, 1));
     charge(state, 0, (text.len() as u64).saturating_mul(chars.len() as u64 / 8 + 1))?;
     allocate(state, (text.len() as u64).saturating_mul(2).saturating_add(4 * chars.len() as u64))
 }
 
-fn replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let (text, from, to) = (text_of(args, 0), text_of(args, 1), text_of(args, 2));
+fn charge_replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let (text, from, to) = (text_argument(args, 0), text_argument(args, 1), text_argument(args, 2));
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
     let matches = if to.len() > from.len() { text.matches(from).count() as u64 } else { 0 };
     let grown = matches.saturating_mul(to.len() as u64).saturating_add(text.len() as u64);
@@ -351,8 +361,8 @@ fn replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 }
 
 /// Charges for `split` and `lines`: each piece is a separate text.
-fn split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let text = text_of(args, 0);
+fn charge_split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let text = text_argument(args, 0);
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
     let pieces = match args.get(1).and_then(Value::as_str) {
         Some(separator) => text.matches(separator).count() + 1,
@@ -363,15 +373,15 @@ fn split(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     allocate(state, (text.len() as u64).saturating_mul(3))
 }
 
-fn indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let text = text_of(args, 0);
+fn charge_indent(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let text = text_argument(args, 0);
     charge(state, 1, text.len() as u64)?;
-    let width = argument(args, 1, "width").and_then(|width| width.as_usize()).unwrap_or(4) as u64;
+    let width = find_argument(args, 1, "width").and_then(|width| width.as_usize()).unwrap_or(4) as u64;
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64 + 1;
     allocate(state, width.saturating_mul(lines).saturating_add(text.len() as u64).saturating_mul(3))
 }
 
-fn last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+fn charge_last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     match args.first() {
         Some(first) if first.as_object().is_some() && first.downcast_object_ref::<Vec<Value>>().is_none() => {
             allocate_slots(state, first.len().unwrap_or(0))
@@ -380,22 +390,22 @@ fn last(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     }
 }
 
-fn batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
-    let size = argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
+fn charge_batch(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
+    let size = find_argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
     // The engine reserves room for whole batches, but for at most 1024 items ahead of time.
     let room = if args.len() > 2 { size } else { size.min(1_024) };
     allocate_slots(state, items.saturating_mul(2).saturating_add(room).saturating_add(1))
 }
 
-fn slices(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
-    let slices = argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
+fn charge_slice(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
+    let slices = find_argument(args, 1, "count").and_then(|size| size.as_usize()).unwrap_or(0);
     allocate_slots(state, items.saturating_mul(2).saturating_add(slices.saturating_mul(3)))
 }
 
-fn by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
-    let items = args.first().map_or(Ok(0), |first| count(state, first))?;
+fn charge_by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+    let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     allocate_slots(state, items)?;
     charge(state, 0, (items as u64).saturating_mul(attributes(args).1))?;
     let named =
@@ -414,17 +424,17 @@ fn by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 }
 
 /// Charges for `chain` and `zip`, which combine several lists.
-fn together(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+fn charge_combined(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let mut items = 0_usize;
     for arg in args {
-        items = items.saturating_add(count(state, arg)?.saturating_mul(2));
+        items = items.saturating_add(count_items(state, arg)?.saturating_mul(2));
     }
     allocate_slots(state, items)
 }
 
 /// Returns an upper bound for the output bytes of a `printf` format.
-fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
-    let format = text_of(args, 0);
+fn format_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
+    let format = text_argument(args, 0);
     let specifiers = memchr::memchr_iter(b'%', format.as_bytes()).count() as u64;
     let (mut widths, mut width) = (0_u64, 0_u64);
     for byte in format.bytes() {
@@ -438,25 +448,26 @@ fn formatted(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, E
         let given = args.iter().filter_map(|arg| arg.as_i64()).map(i64::unsigned_abs).max().unwrap_or(0);
         widths = widths.saturating_add(given.saturating_mul(specifiers));
     }
-    let own = weight.printed().saturating_sub(format.len() as u64 * 6);
+    let own = weight.printed_bytes().saturating_sub(format.len() as u64 * 6);
     let each = if specifiers == 0 { 0 } else { own };
     Ok(each.saturating_mul(specifiers).saturating_add(widths).saturating_add(format.len() as u64))
 }
 
-fn joined(state: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
-    let items = args.first().map_or(Ok(0), |first| count(state, first))? as u64;
+fn join_bytes(state: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
+    let items = args.first().map_or(Ok(0), |first| count_items(state, first))? as u64;
     let longest = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
-    let named = argument(args, usize::MAX, "d").and_then(|named| named.as_str().map(str::len)).unwrap_or(0);
-    Ok(weight.printed().saturating_add(items.saturating_mul(longest.max(named) as u64)))
+    let named =
+        find_argument(args, usize::MAX, "d").and_then(|named| named.as_str().map(str::len)).unwrap_or(0);
+    Ok(weight.printed_bytes().saturating_add(items.saturating_mul(longest.max(named) as u64)))
 }
 
-fn to_json(_: &State<'_, '_>, args: &[Value], weight: Weight) -> Result<u64, Error> {
-    let indent = match argument(args, 1, "indent") {
+fn json_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
+    let indent = match find_argument(args, 1, "indent") {
         Some(indent) if indent.kind() == ValueKind::Bool => 2,
         Some(indent) => indent.as_usize().unwrap_or(0),
         None => 0,
     };
-    Ok(weight.indented(indent as u64))
+    Ok(weight.indented_bytes(indent as u64))
 }
 
 fn assert_iterable(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
@@ -476,8 +487,8 @@ fn length(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
 
 fn items(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     assert_iterable(state, value)?;
-    allocate_slots(state, count(state, value)?.saturating_mul(3))?;
-    solid(state, filters::items(value)?)
+    allocate_slots(state, count_items(state, value)?.saturating_mul(3))?;
+    materialize(state, filters::items(value)?)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
@@ -522,15 +533,15 @@ fn sum(
     Ok(sum)
 }
 
-fn divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
+fn is_divisible(state: &State<'_, '_>, value: &Value, other: &Value) -> Result<bool, Error> {
     let numeric = |value: &Value| matches!(value.kind(), ValueKind::Number | ValueKind::Bool);
     if numeric(value) && numeric(other) && !other.is_true() {
-        return operators::numbers(state, "%", value, other).map(|_| false);
+        return operators::apply_numeric(state, "%", value, other).map(|_| false);
     }
     Ok(tests::is_divisibleby(value, other))
 }
 
 /// Returns a value in printed form, for engine functions that expect a text.
-pub(super) fn as_text(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
-    Ok(Value::from(budget::text(state, value)?.into_owned()))
+pub(super) fn to_text_value(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+    Ok(Value::from(budget::print_charged(state, value)?.into_owned()))
 }

@@ -5,13 +5,13 @@ use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
 /// Largest number of dice in one roll.
-const DICE: u32 = 1_000;
+const MAX_DICE: u32 = 1_000;
 
 /// Largest number of sides of a die.
-const SIDES: u32 = 1_000_000;
+const MAX_SIDES: u32 = 1_000_000;
 
 /// Returns a random number generator seeded from `parts`: equal parts give equal numbers on every machine.
-pub(super) fn seeded(parts: &[&[u8]]) -> ChaCha8Rng {
+pub(super) fn seeded_rng(parts: &[&[u8]]) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     for part in parts {
         // Length prefixes keep `ab`, `c` distinct from `a`, `bc`.
@@ -22,25 +22,25 @@ pub(super) fn seeded(parts: &[&[u8]]) -> ChaCha8Rng {
 }
 
 /// Returns a number below `most`, which must not be 0.
-pub(super) fn below(source: &mut ChaCha8Rng, most: usize) -> usize {
+pub(super) fn random_below(source: &mut ChaCha8Rng, most: usize) -> usize {
     source.random_range(0..most)
 }
 
 /// Rolls dice by a formula, `[count]d<sides>[+n|-n]` or only the sides of one die. An error says what is
 /// wrong with it.
-pub(super) fn roll(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
+pub(super) fn roll_dice(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
     let formula = formula.trim();
     let wrong = || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
     let (count, rest) = match formula.split_once(['d', 'D']) {
         Some(("", rest)) => (1, rest),
-        Some((count, rest)) => (natural(count).ok_or_else(wrong)?, rest),
+        Some((count, rest)) => (parse_natural(count).ok_or_else(wrong)?, rest),
         None => (1, formula),
     };
     let (sides, plus) = match rest.find(['+', '-']) {
         Some(at) if formula.contains(['d', 'D']) => (&rest[..at], &rest[at..]),
         _ => (rest, ""),
     };
-    let sides = natural(sides).ok_or_else(wrong)?;
+    let sides = parse_natural(sides).ok_or_else(wrong)?;
     let digits = plus.get(1..).unwrap_or_default();
     if !plus.is_empty()
         && (digits.is_empty() || digits.len() > 9 || !digits.bytes().all(|b| b.is_ascii_digit()))
@@ -48,15 +48,15 @@ pub(super) fn roll(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String
         return Err(wrong());
     }
     let plus: i64 = if plus.is_empty() { 0 } else { plus.parse().map_err(|_| wrong())? };
-    if count > DICE || sides > SIDES {
-        return Err(format!("at most {DICE} dice of {SIDES} sides are thrown"));
+    if count > MAX_DICE || sides > MAX_SIDES {
+        return Err(format!("at most {MAX_DICE} dice of {MAX_SIDES} sides are thrown"));
     }
     let sum: i64 = (0..count).map(|_| i64::from(source.random_range(1..=sides))).sum();
     Ok(sum + plus)
 }
 
 /// Parses a positive number written in digits without a leading zero.
-fn natural(digits: &str) -> Option<u32> {
+fn parse_natural(digits: &str) -> Option<u32> {
     let digit = |byte: u8| byte.is_ascii_digit();
     let good = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(digit);
     good.then(|| digits.parse().unwrap_or(u32::MAX))

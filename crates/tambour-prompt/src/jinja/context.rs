@@ -4,17 +4,17 @@ use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use super::dates::{self, Locale};
-use super::describe;
+use super::descriptions;
 use super::marks;
 use crate::role;
 use tambour::error::{Error, Result};
 
 /// Deepest nesting of a context.
-const DEPTH: usize = 128;
+const MAX_CONTEXT_DEPTH: usize = 128;
 
 /// The values a prompt is rendered with. `docs/prompts.md` lists the keys.
 #[derive(Clone, Debug, Default)]
-pub struct Context {
+pub struct PromptContext {
     /// All values, as the caller gave them.
     pub(super) values: Map<String, Value>,
     pub(super) now: Option<Zoned>,
@@ -22,7 +22,7 @@ pub struct Context {
     pub(super) seed: Option<String>,
     /// The state with bare values, and the descriptions of its fields.
     pub(super) state: Value,
-    pub(super) described: Value,
+    pub(super) state_descriptions: Value,
 }
 
 /// Returns the content of a message as a text, or `null` if it has none. Text parts are joined by blank
@@ -45,28 +45,30 @@ fn content_text(content: &mut Value) -> Option<Value> {
     }
 }
 
-impl Context {
+impl PromptContext {
     /// Reads a context from one JSON object, in the form of a context file.
     ///
     /// # Errors
     /// Fails when the value is not an object or is nested too deeply, or when a reserved key has the wrong
     /// form; the message names the key.
-    pub fn from_json(value: &Value) -> Result<Context> {
+    pub fn from_json(value: &Value) -> Result<PromptContext> {
         let Value::Object(values) = value else { return Err(Error::invalid("a context is a JSON object")) };
-        if too_deep(value, DEPTH) {
-            return Err(Error::invalid(format!("a context is nested at most {DEPTH} levels deep")));
+        if is_nested_deeper(value, MAX_CONTEXT_DEPTH) {
+            return Err(Error::invalid(format!(
+                "a context is nested at most {MAX_CONTEXT_DEPTH} levels deep"
+            )));
         }
-        Context::new(values.clone())
+        PromptContext::new(values.clone())
     }
 
     /// Creates a context from these values.
     ///
     /// # Errors
-    /// Same as [`Context::from_json`].
-    pub fn new(mut values: Map<String, Value>) -> Result<Context> {
-        values.values_mut().for_each(clean);
-        role::normalise(&mut values)?;
-        for key in role::LISTS {
+    /// Same as [`PromptContext::from_json`].
+    pub fn new(mut values: Map<String, Value>) -> Result<PromptContext> {
+        values.values_mut().for_each(replace_marks_in);
+        role::normalize_roles(&mut values)?;
+        for key in role::MESSAGE_LISTS {
             let messages = values.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
             for (at, message) in messages.enumerate() {
                 let Some(content) = message.get_mut("content") else { continue };
@@ -88,7 +90,7 @@ impl Context {
         for key in ["state", "global_state", "config", "instruct", "outlets", "state_desc", "state_schema"] {
             shape(key, "an object", Value::is_object)?;
         }
-        for key in role::LISTS {
+        for key in role::MESSAGE_LISTS {
             let fits = |value: &Value| {
                 value
                     .as_array()
@@ -102,7 +104,7 @@ impl Context {
         })?;
         shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
         shape("note_role", "`system`, `user` or `assistant`", |value| {
-            value.as_str().is_some_and(|name| role::named(name).is_some())
+            value.as_str().is_some_and(|name| role::parse_role(name).is_some())
         })?;
         shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
         shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;
@@ -118,18 +120,18 @@ impl Context {
             }
             now => now.flatten(),
         };
-        let locale = values.get("locale").and_then(Value::as_str).map_or(Locale::default(), Locale::of);
+        let locale = values.get("locale").and_then(Value::as_str).map_or(Locale::default(), Locale::from_tag);
         let seed = values.get("seed").filter(|seed| !seed.is_null()).map(ToString::to_string);
         let state = values.get("state").cloned().unwrap_or_default();
         let (state, pairs) = match values.get("state_schema") {
-            Some(schema) => describe::bare(state, schema),
+            Some(schema) => descriptions::split_descriptions(state, schema),
             None => (state, Value::Null),
         };
-        let described = match values.get("state_desc") {
+        let state_descriptions = match values.get("state_desc") {
             Some(told) if !told.is_null() => told.clone(),
             _ => pairs,
         };
-        Ok(Context { values, now, locale, seed, state, described })
+        Ok(PromptContext { values, now, locale, seed, state, state_descriptions })
     }
 
     /// Returns a value by its key, unless it is `null`.
@@ -141,13 +143,13 @@ impl Context {
     /// (F-028).
     ///
     /// # Errors
-    /// Same as [`Context::from_json`].
-    pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<Context> {
+    /// Same as [`PromptContext::from_json`].
+    pub fn with_defaults(&self, values: &Map<String, Value>) -> Result<PromptContext> {
         let mut all = self.values.clone();
         for (key, value) in values {
             all.entry(key.as_str()).or_insert_with(|| value.clone());
         }
-        Context::new(all)
+        PromptContext::new(all)
     }
 
     /// Returns the value of a key; `None` if it is missing or `null`.
@@ -157,21 +159,21 @@ impl Context {
     }
 }
 
-fn too_deep(value: &Value, depth: usize) -> bool {
+fn is_nested_deeper(value: &Value, depth: usize) -> bool {
     match (value, depth.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,
-        (Value::Array(items), Some(depth)) => items.iter().any(|item| too_deep(item, depth)),
-        (Value::Object(fields), Some(depth)) => fields.values().any(|field| too_deep(field, depth)),
+        (Value::Array(items), Some(depth)) => items.iter().any(|item| is_nested_deeper(item, depth)),
+        (Value::Object(fields), Some(depth)) => fields.values().any(|field| is_nested_deeper(field, depth)),
         _ => false,
     }
 }
 
 /// Replaces our internal marks in all texts.
-fn clean(value: &mut Value) {
+fn replace_marks_in(value: &mut Value) {
     match value {
-        Value::String(text) if marks::any(text) => *text = marks::without(text),
-        Value::Array(items) => items.iter_mut().for_each(clean),
-        Value::Object(fields) => fields.values_mut().for_each(clean),
+        Value::String(text) if marks::has_mark(text) => *text = marks::replace_marks(text),
+        Value::Array(items) => items.iter_mut().for_each(replace_marks_in),
+        Value::Object(fields) => fields.values_mut().for_each(replace_marks_in),
         _ => {}
     }
 }

@@ -19,7 +19,7 @@ pub enum Locale {
 impl Locale {
     /// Returns the locale of a language tag such as `zh-CN`; English for every other language.
     #[must_use]
-    pub fn of(tag: &str) -> Locale {
+    pub fn from_tag(tag: &str) -> Locale {
         match tag.get(..2) {
             Some(language) if language.eq_ignore_ascii_case("zh") => Locale::Zh,
             _ => Locale::En,
@@ -115,33 +115,33 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
     let hour24 = if hour == 0 { 24 } else { hour };
     let milliseconds = time.subsec_nanosecond() / 1_000_000;
     let iso = time.date().iso_week_date();
-    let own = own_week(time.date(), locale);
+    let own = locale_week(time.date(), locale);
     let done = match token {
         "YYYY" => write!(out, "{:04}", time.year()),
         "YY" => write!(out, "{:02}", time.year().rem_euclid(100)),
         "Y" => write!(out, "{}", time.year()),
         "Q" => write!(out, "{}", month / 3 + 1),
-        "Qo" => ordinal(out, month as i64 / 3 + 1, "季度", zh),
+        "Qo" => write_ordinal(out, month as i64 / 3 + 1, "季度", zh),
         "MMMM" if zh => write!(out, "{}", MONTHS_ZH[month]),
         "MMMM" => write!(out, "{}", MONTHS[month]),
         "MMM" if zh => write!(out, "{}月", month + 1),
         "MMM" => write!(out, "{}", &MONTHS[month][..3]),
         "MM" => write!(out, "{:02}", month + 1),
         "M" => write!(out, "{}", month + 1),
-        "Mo" => ordinal(out, month as i64 + 1, "月", zh),
+        "Mo" => write_ordinal(out, month as i64 + 1, "月", zh),
         "DDDD" => write!(out, "{:03}", time.day_of_year()),
         "DDD" => write!(out, "{}", time.day_of_year()),
-        "DDDo" => ordinal(out, time.day_of_year().into(), "日", zh),
+        "DDDo" => write_ordinal(out, time.day_of_year().into(), "日", zh),
         "DD" => write!(out, "{:02}", time.day()),
         "D" => write!(out, "{}", time.day()),
-        "Do" => ordinal(out, time.day().into(), "日", zh),
+        "Do" => write_ordinal(out, time.day().into(), "日", zh),
         "dddd" if zh => write!(out, "星期{}", DAYS_ZH[weekday]),
         "ddd" if zh => write!(out, "周{}", DAYS_ZH[weekday]),
         "dd" if zh => write!(out, "{}", DAYS_ZH[weekday]),
         "dddd" => write!(out, "{}", DAYS[weekday]),
         "ddd" => write!(out, "{}", &DAYS[weekday][..3]),
         "dd" => write!(out, "{}", &DAYS[weekday][..2]),
-        "do" => ordinal(out, weekday as i64, "日", zh),
+        "do" => write_ordinal(out, weekday as i64, "日", zh),
         "d" => write!(out, "{weekday}"),
         "E" => write!(out, "{}", time.weekday().to_monday_one_offset()),
         "e" => write!(out, "{}", if zh { (weekday + 6) % 7 } else { weekday }),
@@ -149,12 +149,12 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
         "GG" => write!(out, "{:02}", iso.year().rem_euclid(100)),
         "WW" => write!(out, "{:02}", iso.week()),
         "W" => write!(out, "{}", iso.week()),
-        "Wo" => ordinal(out, iso.week().into(), "周", zh),
+        "Wo" => write_ordinal(out, iso.week().into(), "周", zh),
         "gggg" => write!(out, "{:04}", own.0),
         "gg" => write!(out, "{:02}", own.0.rem_euclid(100)),
         "ww" => write!(out, "{:02}", own.1),
         "w" => write!(out, "{}", own.1),
-        "wo" => ordinal(out, own.1.into(), "周", zh),
+        "wo" => write_ordinal(out, own.1.into(), "周", zh),
         "HH" => write!(out, "{hour:02}"),
         "H" => write!(out, "{hour}"),
         "hh" => write!(out, "{hour12:02}"),
@@ -187,7 +187,7 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
 
 /// Returns year and week of the locale: in English, weeks begin on Sunday and week 1 contains 1 January; in
 /// Chinese they are ISO weeks.
-fn own_week(date: Date, locale: Locale) -> (i16, i8) {
+fn locale_week(date: Date, locale: Locale) -> (i16, i8) {
     if locale == Locale::Zh {
         let iso = date.iso_week_date();
         return (iso.year(), iso.week());
@@ -204,7 +204,7 @@ fn own_week(date: Date, locale: Locale) -> (i16, i8) {
     (date.year(), i8::try_from(week).unwrap_or(53))
 }
 
-fn ordinal(out: &mut String, number: i64, unit: &str, zh: bool) -> std::fmt::Result {
+fn write_ordinal(out: &mut String, number: i64, unit: &str, zh: bool) -> std::fmt::Result {
     let suffix = match (zh, number % 10, number % 100) {
         (true, ..) => unit,
         (_, 1, tens) if tens != 11 => "st",
@@ -228,7 +228,7 @@ fn part_of_day(hour: i8, minute: i8) -> &'static str {
 
 /// Returns the same moment at another offset, in hours if its size is below 16, otherwise in minutes.
 #[must_use]
-pub fn at_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
+pub fn with_offset(time: &Zoned, offset: i64) -> Option<Zoned> {
     let minutes = if offset.abs() < 16 { offset * 60 } else { offset };
     let seconds = i32::try_from(minutes.checked_mul(60)?).ok()?;
     let offset = Offset::from_seconds(seconds).ok()?;
@@ -256,7 +256,7 @@ pub fn parse(text: &str, now: Option<&Zoned>) -> Option<Zoned> {
 
 /// Formats a duration in words with its direction, by moment's thresholds: `in 3 hours`, `3 hours ago`.
 #[must_use]
-pub fn humanise(milliseconds: i64, locale: Locale) -> String {
+pub fn format_duration(milliseconds: i64, locale: Locale) -> String {
     let round = |value: f64| value.round() as i64;
     let seconds = (milliseconds as f64).abs() / 1000.0;
     let (minutes, hours, days) = (seconds / 60.0, seconds / 3600.0, seconds / 86400.0);

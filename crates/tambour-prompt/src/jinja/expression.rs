@@ -4,28 +4,28 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Error as Fault, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value};
 
-use super::rewrite::{Rewritten, rewrite_comparing, rewrite_expression};
-use super::typed::{self, Mismatch};
-use super::{builtins, flat, operators, source, text};
+use super::rewrite::{RewrittenSource, rewrite_comparisons, rewrite_expression};
+use super::typed_comparison::{self, TypeMismatch};
+use super::{builtins, flatten, operators, source, text};
 use tambour::error::{Error, Location, Result};
 
 /// Longest expression, in bytes.
-const LENGTH: usize = 4 << 10;
+const MAX_EXPRESSION_BYTES: usize = 4 << 10;
 
 /// Most tokens of an expression.
-const TOKENS: usize = 500;
+const MAX_EXPRESSION_TOKENS: usize = 500;
 
 /// Most steps of an evaluation.
-const FUEL: u64 = 10_000;
+const EXPRESSION_FUEL: u64 = 10_000;
 
-fn environment() -> Environment<'static> {
+fn expression_environment() -> Environment<'static> {
     let mut env = Environment::empty();
     env.set_undefined_behavior(UndefinedBehavior::Strict);
-    env.set_fuel(Some(FUEL));
+    env.set_fuel(Some(EXPRESSION_FUEL));
     env.set_debug(true);
     builtins::register(&mut env);
     operators::register(&mut env);
-    env.add_filter("__flat", flat::flat);
+    env.add_filter("__flat", flatten::flatten);
     env
 }
 
@@ -45,78 +45,82 @@ fn environment() -> Environment<'static> {
 /// Fails when the text is not an expression, applies an operator to unsuitable values, reads a missing
 /// variable (code `variable_undefined`) or takes too many steps. The error has the position.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
-    come(expression, variables, false).map_err(|broken| broken.error)
+    evaluate_as(expression, variables, false).map_err(|broken| broken.error)
 }
 
 /// Failed evaluation of an expression.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Broken {
+pub struct ExpressionFailure {
     /// The error in words, with the position.
     pub error: Error,
     /// The values of different types that were compared, if that was the cause.
-    pub mismatch: Option<Mismatch>,
+    pub mismatch: Option<TypeMismatch>,
 }
 
-impl From<Error> for Broken {
-    fn from(error: Error) -> Broken {
-        Broken { error, mismatch: None }
+impl From<Error> for ExpressionFailure {
+    fn from(error: Error) -> ExpressionFailure {
+        ExpressionFailure { error, mismatch: None }
     }
 }
 
 /// Evaluates an expression; with `typed`, only values of the same type can be compared.
-fn come(expression: &str, variables: &Map<String, Value>, typed: bool) -> std::result::Result<Value, Broken> {
-    if expression.len() > LENGTH {
-        let error = Error::invalid(format!("an expression has at most {LENGTH} bytes"));
-        return Err(error.coded("limit_exceeded").into());
+fn evaluate_as(
+    expression: &str,
+    variables: &Map<String, Value>,
+    typed: bool,
+) -> std::result::Result<Value, ExpressionFailure> {
+    if expression.len() > MAX_EXPRESSION_BYTES {
+        let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_BYTES} bytes"));
+        return Err(error.with_code("limit_exceeded").into());
     }
     // A longer chain of operators would nest too deeply in the engine.
-    if source::tokens(expression, 0..expression.len()).len() > TOKENS {
-        let error = Error::invalid(format!("an expression has at most {TOKENS} parts"));
-        return Err(error.coded("limit_exceeded").into());
+    if source::tokenize(expression, 0..expression.len()).len() > MAX_EXPRESSION_TOKENS {
+        let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_TOKENS} parts"));
+        return Err(error.with_code("limit_exceeded").into());
     }
-    let mut env = environment();
+    let mut env = expression_environment();
     if typed {
-        typed::register(&mut env);
+        typed_comparison::register(&mut env);
     }
-    let rewritten = if typed { rewrite_comparing(expression) } else { rewrite_expression(expression) };
+    let rewritten = if typed { rewrite_comparisons(expression) } else { rewrite_expression(expression) };
     let Some(rewritten) = rewritten else {
         // The engine's own error explains the problem.
-        env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
+        env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
         let clipped = tambour::finding::clip(expression, 60);
         let error = Error::invalid(format!("`{clipped}` cannot be read as an expression"));
-        return Err(error.coded("expression_invalid").into());
+        return Err(error.with_code("expression_invalid").into());
     };
     // The filter traverses and charges the result before it is converted.
-    let paid = format!("{BEFORE}{}){AFTER}", rewritten.text);
+    let paid = format!("{CHARGE_PREFIX}{}){CHARGE_SUFFIX}", rewritten.text);
     let value = env
         .compile_expression(&paid)
         .and_then(|compiled| compiled.eval(minijinja::Value::from(Serde(variables))))
         .and_then(|value| match value.is_undefined() {
             true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
-            false => text::json(&value),
+            false => text::to_json(&value),
         });
     value.map_err(|fault_of_it| {
         let mut cause = std::error::Error::source(&fault_of_it);
         let mut mismatch = None;
         while let Some(error) = cause {
-            mismatch = mismatch.or_else(|| error.downcast_ref::<Mismatch>().copied());
+            mismatch = mismatch.or_else(|| error.downcast_ref::<TypeMismatch>().copied());
             cause = error.source();
         }
-        Broken { error: fault(expression, &fault_of_it, Some(&rewritten)), mismatch }
+        ExpressionFailure { error: expression_error(expression, &fault_of_it, Some(&rewritten)), mismatch }
     })
 }
 
 /// Text placed before and after the rewritten expression.
-const BEFORE: &str = "(";
-const AFTER: &str = "|__flat";
+const CHARGE_PREFIX: &str = "(";
+const CHARGE_SUFFIX: &str = "|__flat";
 
 /// Evaluates a condition; returns `None` if it reads a missing variable. Empty texts, lists and maps, 0 and
 /// `null` are false.
 ///
 /// # Errors
 /// Same as [`evaluate`], except for missing variables.
-pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Option<bool>> {
+pub fn evaluate_condition(expression: &str, variables: &Map<String, Value>) -> Result<Option<bool>> {
     match evaluate(expression, variables) {
         Ok(value) => Ok(Some(is_true(&value))),
         Err(error) if error.code() == Some("variable_undefined") => Ok(None),
@@ -124,14 +128,17 @@ pub fn condition(expression: &str, variables: &Map<String, Value>) -> Result<Opt
     }
 }
 
-/// Like [`condition`], but compares only values of the same type, or a number with a text that is a number as
+/// Like [`evaluate_condition`], but compares only values of the same type, or a number with a text that is a number as
 /// a whole ([`number`](super::number)). Any value can be compared with `none` for equality.
 ///
 /// # Errors
 /// Same as [`evaluate`], except for missing variables; also fails when values of different types are
 /// compared.
-pub fn holds(expression: &str, variables: &Map<String, Value>) -> std::result::Result<Option<bool>, Broken> {
-    match come(expression, variables, true) {
+pub fn evaluate_typed_condition(
+    expression: &str,
+    variables: &Map<String, Value>,
+) -> std::result::Result<Option<bool>, ExpressionFailure> {
+    match evaluate_as(expression, variables, true) {
         Ok(value) => Ok(Some(is_true(&value))),
         Err(broken) if broken.error.code() == Some("variable_undefined") => Ok(None),
         Err(broken) => Err(broken),
@@ -153,15 +160,16 @@ fn is_true(value: &Value) -> bool {
 ///
 /// # Errors
 /// The text is not an expression.
-pub fn variables(expression: &str) -> Result<Vec<String>> {
-    let env = environment();
-    let compiled = env.compile_expression(expression).map_err(|error| fault(expression, &error, None))?;
+pub fn list_variables(expression: &str) -> Result<Vec<String>> {
+    let env = expression_environment();
+    let compiled =
+        env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
     let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
     names.sort();
     Ok(names)
 }
 
-fn fault(expression: &str, error: &Fault, rewritten: Option<&Rewritten>) -> Error {
+fn expression_error(expression: &str, error: &Fault, rewritten: Option<&RewrittenSource>) -> Error {
     let code = match error.kind() {
         ErrorKind::UndefinedError => "variable_undefined",
         ErrorKind::OutOfFuel => "limit_exceeded",
@@ -170,13 +178,13 @@ fn fault(expression: &str, error: &Fault, rewritten: Option<&Rewritten>) -> Erro
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     let offset = error.range().map_or(0, |range| match rewritten {
         Some(rewritten) => {
-            rewritten.origin(range.start.saturating_sub(BEFORE.len()).min(rewritten.text.len()))
+            rewritten.source_offset(range.start.saturating_sub(CHARGE_PREFIX.len()).min(rewritten.text.len()))
         }
         None => range.start,
     });
     let offset = offset.min(expression.len());
-    let place = Location::at(expression, offset);
+    let place = Location::from_offset(expression, offset);
     let message =
         format!("column {} of `{}`: {detail}", place.column, tambour::finding::clip(expression, 60));
-    Error::malformed(message, Some(place)).coded(code)
+    Error::malformed(message, Some(place)).with_code(code)
 }

@@ -5,55 +5,55 @@ use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::budget::{self, allocate, allocate_slots, charge};
-use super::builtins::{self, TESTS, filter};
+use super::builtins::{self, TESTS, charged_filter};
 use super::dates;
-use super::scope::Scope;
-use super::values::{Group, Messages, Moment, Nothing, is_missing, nothing};
+use super::scope::PromptScope;
+use super::values::{GroupObject, MessageList, MissingValue, TimeObject, is_missing, missing_value};
 use tambour::yaml;
 
 /// Names of the filters that only this library has.
-pub(super) const NAMES: &[&str] =
+pub(super) const OWN_FILTERS: &[&str] =
     &["time_format", "date_format", "utc_offset", "to_yaml", "format_examples", "filter_not_muted"];
 
 pub(super) fn register(env: &mut Environment<'_>) {
-    env.add_filter("__out", out);
+    env.add_filter("__out", check_output);
     env.add_filter("time_format", |state: &State<'_, '_>, value: &Value, pattern: Option<String>| {
-        formatted(state, value, pattern.as_deref().unwrap_or("LT"))
+        format_time(state, value, pattern.as_deref().unwrap_or("LT"))
     });
     env.add_filter("date_format", |state: &State<'_, '_>, value: &Value, pattern: Option<String>| {
-        formatted(state, value, pattern.as_deref().unwrap_or("LL"))
+        format_time(state, value, pattern.as_deref().unwrap_or("LL"))
     });
-    env.add_filter("utc_offset", utc_offset);
+    env.add_filter("utc_offset", apply_utc_offset);
     env.add_filter("to_yaml", to_yaml);
     env.add_filter("format_examples", format_examples);
     env.add_filter("filter_not_muted", filter_not_muted);
     for (name, attribute) in [("select", "selectattr"), ("reject", "rejectattr")] {
-        let (own, by_attribute) = (filter(name), filter(attribute));
+        let (own, by_attribute) = (charged_filter(name), charged_filter(attribute));
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            choose(state, &args, &own, &by_attribute)
+            select_items(state, &args, &own, &by_attribute)
         });
     }
     for name in ["selectattr", "rejectattr"] {
-        let own = filter(name);
+        let own = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             let result = own(state, &args)?;
-            of_messages(args.first(), result)
+            rewrap_messages(args.first(), result)
         });
     }
     for name in ["first", "last"] {
-        let own = filter(name);
+        let own = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
             let result = own(state, &args)?;
             let messages =
-                args.first().is_some_and(|value| value.downcast_object_ref::<Messages>().is_some());
-            Ok::<_, Error>(if messages && result.is_undefined() { nothing() } else { result })
+                args.first().is_some_and(|value| value.downcast_object_ref::<MessageList>().is_some());
+            Ok::<_, Error>(if messages && result.is_undefined() { missing_value() } else { result })
         });
     }
     for name in ["default", "d"] {
-        let own = filter(name);
+        let own = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
             if let Some(value) = args.first_mut().filter(|value| is_missing(value)) {
@@ -62,11 +62,11 @@ pub(super) fn register(env: &mut Environment<'_>) {
             own(state, &args)
         });
     }
-    env.add_filter("string", |state: &State<'_, '_>, value: &Value| builtins::as_text(state, value));
+    env.add_filter("string", |state: &State<'_, '_>, value: &Value| builtins::to_text_value(state, value));
     for name in
         ["upper", "lower", "title", "capitalize", "trim", "replace", "split", "lines", "indent", "reverse"]
     {
-        let own = filter(name);
+        let own = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
             let plain = |value: &Value| {
@@ -76,45 +76,45 @@ pub(super) fn register(env: &mut Environment<'_>) {
             };
             for value in args.iter_mut().filter(|value| !value.is_kwargs()) {
                 if plain(value) && !value.is_number() {
-                    *value = builtins::as_text(state, value)?;
+                    *value = builtins::to_text_value(state, value)?;
                 }
             }
             if let Some(value) = args.first_mut().filter(|value| plain(value)) {
-                *value = builtins::as_text(state, value)?;
+                *value = builtins::to_text_value(state, value)?;
             }
             own(state, &args)
         });
     }
-    env.add_filter("join", join);
+    env.add_filter("join", join_printed);
     env.add_test("defined", |value: &Value| !is_missing(value));
     env.add_test("undefined", |value: &Value| is_missing(value));
 }
 
 /// Filter around the content of `{{ }}` before it is printed: reports a missing value with its place.
-fn out(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value, Error> {
+fn check_output(state: &State<'_, '_>, value: &Value, at: usize) -> Result<Value, Error> {
     if value.is_undefined() {
         if state.undefined_behavior() == minijinja::UndefinedBehavior::Strict {
-            let expression = Scope::of(state)?.expression(at);
+            let expression = PromptScope::from_state(state)?.expression_at(at);
             return Err(Error::new(ErrorKind::UndefinedError, format!("`{expression}` is not defined")));
         }
-        Scope::of(state)?.undefined(at);
+        PromptScope::from_state(state)?.warn_undefined(at);
     }
     Ok(value.clone())
 }
 
-fn formatted(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Value, Error> {
-    let scope = Scope::of(state)?;
+fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Value, Error> {
+    let scope = PromptScope::from_state(state)?;
     if is_missing(value) {
         scope.warn("time_missing", "the context has no `now`", None);
-        return Ok(nothing());
+        return Ok(missing_value());
     }
     let locale = scope.context.locale;
     // Upper bound: each letter of a pattern may expand to the name of a month.
     allocate(state, (pattern.len() as u64).saturating_mul(40))?;
-    if let Some(moment) = value.downcast_object_ref::<Moment>() {
+    if let Some(moment) = value.downcast_object_ref::<TimeObject>() {
         return Ok(Value::from(dates::format(&moment.0, pattern, locale)));
     }
-    let written = budget::text(state, value)?;
+    let written = budget::print_charged(state, value)?;
     charge(state, 0, written.len() as u64)?;
     match dates::parse(&written, scope.context.now.as_ref()) {
         Some(time) => Ok(Value::from(dates::format(&time, pattern, locale))),
@@ -129,19 +129,19 @@ fn formatted(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Valu
     }
 }
 
-fn utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Value, Error> {
-    let scope = Scope::of(state)?;
+fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Result<Value, Error> {
+    let scope = PromptScope::from_state(state)?;
     if is_missing(value) {
-        return Ok(nothing());
+        return Ok(missing_value());
     }
-    let written = budget::text(state, offset)?;
-    let moved = match value.downcast_object_ref::<Moment>() {
+    let written = budget::print_charged(state, offset)?;
+    let moved = match value.downcast_object_ref::<TimeObject>() {
         Some(moment) => Some(moment.0.clone()),
-        None => dates::parse(&budget::text(state, value)?, scope.context.now.as_ref()),
+        None => dates::parse(&budget::print_charged(state, value)?, scope.context.now.as_ref()),
     };
     let offset = written.trim().parse::<i64>().ok();
-    match moved.zip(offset).and_then(|(time, offset)| dates::at_offset(&time, offset)) {
-        Some(time) => Ok(Value::from_object(Moment(time))),
+    match moved.zip(offset).and_then(|(time, offset)| dates::with_offset(&time, offset)) {
+        Some(time) => Ok(Value::from_object(TimeObject(time))),
         None => {
             let message = format!("`{}` is no offset in whole hours", tambour::finding::clip(&written, 40));
             Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -170,9 +170,9 @@ fn to_yaml(
         return Ok(value.clone());
     }
     let weight = budget::weigh(state, value)?;
-    let json = budget::json(state, value)?;
+    let json = budget::to_json_charged(state, value)?;
     // Two spaces per level, and a line may break at every character.
-    allocate(state, weight.indented(4).saturating_mul(2))?;
+    allocate(state, weight.indented_bytes(4).saturating_mul(2))?;
     let indent = " ".repeat(indent.unwrap_or(0).min(1000));
     let text = yaml::print(&json);
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() as u64;
@@ -187,10 +187,10 @@ fn to_yaml(
 /// with `<START>`, or with the `example_separator` of the config, and surrounding blank lines are removed.
 fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     const START: &str = "<start>";
-    let scope = Scope::of(state)?;
+    let scope = PromptScope::from_state(state)?;
     let config = scope.context.get("config").and_then(|config| config.get("example_separator"));
     let separator = config.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
-    let written = budget::text(state, value)?;
+    let written = budget::print_charged(state, value)?;
     let starts = memchr::memchr_iter(b'<', written.as_bytes()).count() as u64 + 1;
     let separators = starts.saturating_mul(separator.len() as u64 + 64);
     allocate(state, (written.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)))?;
@@ -214,19 +214,20 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
     }
     let heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
     allocate_slots(state, value.len().unwrap_or(0))?;
-    match value.downcast_object_ref::<Group>() {
+    match value.downcast_object_ref::<GroupObject>() {
         Some(group) => {
             let members: Vec<Value> = group.members.iter().filter(|member| heard(member)).cloned().collect();
             // A group with only muted members is still a group.
-            let alone = if group.members.is_empty() { group.alone.clone() } else { String::new() };
-            Ok(Value::from_object(Group { members, alone }))
+            let fallback_name =
+                if group.members.is_empty() { group.fallback_name.clone() } else { String::new() };
+            Ok(Value::from_object(GroupObject { members, fallback_name }))
         }
         None => Ok(value.try_iter()?.filter(heard).collect()),
     }
 }
 
 /// Implements `select` and `reject`, which also accept `('role', 'user')` for an attribute with that value.
-fn choose(
+fn select_items(
     state: &mut State<'_, '_>,
     args: &[Value],
     own: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
@@ -241,23 +242,24 @@ fn choose(
         }
         None => own(state, args)?,
     };
-    of_messages(args.first(), result)
+    rewrap_messages(args.first(), result)
 }
 
 /// Wraps the result as messages if the input was a list of messages.
-fn of_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
+fn rewrap_messages(from: Option<&Value>, result: Value) -> Result<Value, Error> {
     let messages = from.is_some_and(|value| {
-        value.downcast_object_ref::<Messages>().is_some() || value.downcast_object_ref::<Nothing>().is_some()
+        value.downcast_object_ref::<MessageList>().is_some()
+            || value.downcast_object_ref::<MissingValue>().is_some()
     });
     if !messages {
         return Ok(result);
     }
-    Ok(Value::from_object(Messages(result.try_iter()?.collect())))
+    Ok(Value::from_object(MessageList(result.try_iter()?.collect())))
 }
 
 /// Joins items in printed form.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn join(
+fn join_printed(
     state: &State<'_, '_>,
     value: &Value,
     separator: Option<String>,
@@ -283,7 +285,7 @@ fn join(
             }
             None => item,
         };
-        let item = budget::text(state, &item)?;
+        let item = budget::print_charged(state, &item)?;
         // A growing text doubles its capacity.
         let length = (item.len() + separator.len()) as u64;
         allocated += length;

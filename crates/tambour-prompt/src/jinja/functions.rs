@@ -7,135 +7,135 @@ use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use super::budget::{self, allocate, allocate_slots, charge};
-use super::scope::Scope;
-use super::values::{Moment, is_missing};
-use super::{chance, dates, flat, keyed, marks, tavern};
+use super::scope::PromptScope;
+use super::values::{TimeObject, is_missing};
+use super::{chance, dates, flatten, marks, tavern, variable_keys};
 
 /// A template function together with the place of its call.
 #[derive(Clone, Copy)]
-pub(super) struct Function {
+pub(super) struct TemplateFunction {
     name: &'static str,
-    run: Run,
-    site: Option<usize>,
+    handler: FunctionHandler,
+    call_site: Option<usize>,
 }
 
-type Run = fn(&mut Call<'_, '_, '_>) -> Result<Value, Error>;
+type FunctionHandler = fn(&mut FunctionCall<'_, '_, '_>) -> Result<Value, Error>;
 
 /// One call of a function.
-pub(super) struct Call<'a, 't, 'e> {
+pub(super) struct FunctionCall<'a, 't, 'e> {
     /// State of the engine, to which the cost is charged.
     pub(super) state: &'a State<'t, 'e>,
-    pub(super) scope: Arc<Scope>,
+    pub(super) scope: Arc<PromptScope>,
     pub(super) name: &'static str,
     pub(super) args: &'a [Value],
     /// Byte offset of the call in the template.
-    pub(super) site: Option<usize>,
+    pub(super) call_site: Option<usize>,
 }
 
 /// All functions that depend on the place of their call.
-static FUNCTIONS: &[Function] = &[
-    function("random", random),
-    function("pick", pick),
-    function("roll", roll),
-    function("time_diff", time_diff),
-    function("outlet", outlet),
-    function("set_global", set_global),
-    function("time", time),
-    function("format", format),
-    function("st_get", tavern::get),
-    function("st_set", tavern::set),
-    function("st_add", tavern::add),
-    function("st_inc", tavern::inc),
-    function("st_dec", tavern::dec),
-    function("st_has", tavern::has),
-    function("st_delete", tavern::delete),
-    function("st_set_key", keyed::set_key),
-    function("st_get_key", keyed::get_key),
-    function("st_set_global_key", keyed::set_global_key),
-    function("st_get_global_key", keyed::get_global_key),
-    function("st_get_global", tavern::get_global),
-    function("st_set_global", tavern::set_global),
-    function("st_add_global", tavern::add_global),
-    function("st_inc_global", tavern::inc_global),
-    function("st_dec_global", tavern::dec_global),
-    function("st_has_global", tavern::has_global),
-    function("st_delete_global", tavern::delete_global),
-    function("st_bare", tavern::bare),
-    function("st_if", tavern::condition),
-    function("st_test", tavern::test),
-    function("st_compare", tavern::compare),
-    function("st_scope", tavern::scoped),
-    function("st_yaml", tavern::scoped_yaml),
-    function("st_banned", tavern::banned),
-    function("st_greeting", tavern::greeting),
-    function("st_original", |call| Ok(call.scope.original())),
+static FUNCTION_TABLE: &[TemplateFunction] = &[
+    unplaced("random", call_random),
+    unplaced("pick", call_pick),
+    unplaced("roll", call_roll),
+    unplaced("time_diff", call_time_diff),
+    unplaced("outlet", call_outlet),
+    unplaced("set_global", call_set_global),
+    unplaced("time", call_time),
+    unplaced("format", call_format),
+    unplaced("st_get", tavern::call_get),
+    unplaced("st_set", tavern::call_set),
+    unplaced("st_add", tavern::call_add),
+    unplaced("st_inc", tavern::call_inc),
+    unplaced("st_dec", tavern::call_dec),
+    unplaced("st_has", tavern::call_has),
+    unplaced("st_delete", tavern::call_delete),
+    unplaced("st_set_key", variable_keys::call_set_key),
+    unplaced("st_get_key", variable_keys::call_get_key),
+    unplaced("st_set_global_key", variable_keys::call_set_global_key),
+    unplaced("st_get_global_key", variable_keys::call_get_global_key),
+    unplaced("st_get_global", tavern::call_get_global),
+    unplaced("st_set_global", tavern::call_set_global),
+    unplaced("st_add_global", tavern::call_add_global),
+    unplaced("st_inc_global", tavern::call_inc_global),
+    unplaced("st_dec_global", tavern::call_dec_global),
+    unplaced("st_has_global", tavern::call_has_global),
+    unplaced("st_delete_global", tavern::call_delete_global),
+    unplaced("st_bare", tavern::call_bare),
+    unplaced("st_if", tavern::call_condition),
+    unplaced("st_test", tavern::call_test),
+    unplaced("st_compare", tavern::call_compare),
+    unplaced("st_scope", tavern::call_scoped),
+    unplaced("st_yaml", tavern::call_scoped_yaml),
+    unplaced("st_banned", tavern::call_ban),
+    unplaced("st_greeting", tavern::call_greeting),
+    unplaced("st_original", |call| Ok(call.scope.original_text())),
     // Its arguments are evaluated for their side effects only.
-    function("st_comment", |_| Ok(Value::from(""))),
-    function("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
-    function("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
-    function("st_text", |call| {
+    unplaced("st_comment", |_| Ok(Value::from(""))),
+    unplaced("st_trim", |_| Ok(Value::from(marks::TRIM.to_string()))),
+    unplaced("st_noop", |_| Ok(Value::from(marks::BARRIER.to_string()))),
+    unplaced("st_text", |call| {
         let mut all = String::new();
         for at in 0..call.args.len() {
-            let text = call.text(at)?;
+            let text = call.text_argument(at)?;
             allocate(call.state, 2 * text.len() as u64)?;
             all.push_str(&text);
         }
         Ok(Value::from(all))
     }),
-    function("__keep", |call| {
+    unplaced("__keep", |call| {
         for at in (0..call.args.len()).step_by(2) {
-            let value = call.value(at + 1);
+            let value = call.argument(at + 1);
             // The captured output of a block.
             if let Some(text) = value.as_str() {
                 allocate(call.state, text.len() as u64)?;
             }
-            call.scope.set_local(&call.text(at)?, value);
+            call.scope.set_local(&call.text_argument(at)?, value);
         }
         Ok(Value::from(""))
     }),
 ];
 
-const fn function(name: &'static str, run: Run) -> Function {
-    Function { name, run, site: None }
+const fn unplaced(name: &'static str, handler: FunctionHandler) -> TemplateFunction {
+    TemplateFunction { name, handler, call_site: None }
 }
 
 /// Returns the names of the functions of a template; those with `st_` are called by migrated macros.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FUNCTIONS.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
+pub fn own_function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTION_TABLE.iter().map(|function| function.name).filter(|name| !name.starts_with("__"))
 }
 
 /// Returns true if calls of this function receive their place.
 pub(super) fn is_placed(name: &str) -> bool {
-    !name.starts_with("__") && FUNCTIONS.iter().any(|function| function.name == name)
+    !name.starts_with("__") && FUNCTION_TABLE.iter().any(|function| function.name == name)
 }
 
 /// Prefix of function names in a rewritten source. No variable has such a name, so templates cannot shadow
 /// them.
-pub(super) const OURS: &str = "__f_";
+pub(super) const FUNCTION_PREFIX: &str = "__f_";
 
 pub(super) fn register(env: &mut Environment<'_>) {
-    for function in FUNCTIONS {
+    for function in FUNCTION_TABLE {
         env.add_global(function.name, Value::from_object(*function));
-        env.add_global(format!("{OURS}{}", function.name), Value::from_object(*function));
+        env.add_global(format!("{FUNCTION_PREFIX}{}", function.name), Value::from_object(*function));
     }
-    env.add_function("__flat", flat::flat);
-    env.add_function("__flat_row", flat::flat_row);
+    env.add_function("__flat", flatten::flatten);
+    env.add_function("__flat_row", flatten::flatten_row);
 }
 
-impl fmt::Debug for Function {
+impl fmt::Debug for TemplateFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<function {}>", self.name)
     }
 }
 
-impl Object for Function {
+impl Object for TemplateFunction {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[Value]) -> Result<Value, Error> {
-        let scope = Scope::of(state)?;
-        (self.run)(&mut Call { state, scope, name: self.name, args, site: self.site })
+        let scope = PromptScope::from_state(state)?;
+        (self.handler)(&mut FunctionCall { state, scope, name: self.name, args, call_site: self.call_site })
     }
 
     fn call_method(
@@ -145,23 +145,25 @@ impl Object for Function {
         args: &[Value],
     ) -> Result<Value, Error> {
         match (method, args) {
-            ("at", [site]) => Ok(Value::from_object(Function { site: site.as_usize(), ..**self })),
+            ("at", [site]) => {
+                Ok(Value::from_object(TemplateFunction { call_site: site.as_usize(), ..**self }))
+            }
             _ => Err(Error::from(ErrorKind::UnknownMethod)),
         }
     }
 }
 
-impl Call<'_, '_, '_> {
+impl FunctionCall<'_, '_, '_> {
     /// Returns an argument; undefined if there are fewer.
-    pub(super) fn value(&self, at: usize) -> Value {
+    pub(super) fn argument(&self, at: usize) -> Value {
         self.args.get(at).cloned().unwrap_or_default()
     }
 
     /// Returns an argument as text.
-    pub(super) fn text(&self, at: usize) -> Result<String, Error> {
+    pub(super) fn text_argument(&self, at: usize) -> Result<String, Error> {
         match self.args.get(at) {
             Some(value) => {
-                let text = budget::text(self.state, value)?;
+                let text = budget::print_charged(self.state, value)?;
                 // The text is copied and searched.
                 allocate(self.state, text.len() as u64)?;
                 Ok(text.into_owned())
@@ -173,11 +175,11 @@ impl Call<'_, '_, '_> {
     }
 
     pub(super) fn warn(&self, code: &'static str, message: impl Into<String>) {
-        self.scope.warn(code, message, self.site);
+        self.scope.warn(code, message, self.call_site);
     }
 
     /// Returns the items to choose from: those of a single list, or the arguments.
-    fn choices(&self) -> Result<Vec<Value>, Error> {
+    fn list_choices(&self) -> Result<Vec<Value>, Error> {
         match self.args {
             [one] if one.as_str().is_none() && !is_missing(one) && one.try_iter().is_ok() => {
                 let items = one.len().unwrap_or(0);
@@ -192,26 +194,26 @@ impl Call<'_, '_, '_> {
     }
 }
 
-fn random(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let choices = call.choices()?;
+fn call_random(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let choices = call.list_choices()?;
     if choices.is_empty() {
         return Ok(Value::from(""));
     }
-    Ok(choices[call.scope.random(|source| chance::below(source, choices.len()))].clone())
+    Ok(choices[call.scope.with_random(|source| chance::random_below(source, choices.len()))].clone())
 }
 
-fn pick(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let choices = call.choices()?;
+fn call_pick(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let choices = call.list_choices()?;
     if choices.is_empty() {
         return Ok(Value::from(""));
     }
-    Ok(choices[call.scope.stable(call.site, choices.len())].clone())
+    Ok(choices[call.scope.stable_index(call.call_site, choices.len())].clone())
 }
 
-fn roll(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let formula = call.text(0)?;
+fn call_roll(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let formula = call.text_argument(0)?;
     charge(call.state, 20, 0)?;
-    match call.scope.random(|source| chance::roll(source, &formula)) {
+    match call.scope.with_random(|source| chance::roll_dice(source, &formula)) {
         Ok(sum) => Ok(Value::from(sum)),
         Err(message) => {
             call.warn("dice_invalid", message);
@@ -220,13 +222,13 @@ fn roll(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     }
 }
 
-fn time_diff(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
+fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let now = call.scope.context.now.clone();
     let read = |at: usize| -> Result<Option<jiff::Timestamp>, Error> {
-        if let Some(moment) = call.value(at).downcast_object_ref::<Moment>() {
+        if let Some(moment) = call.argument(at).downcast_object_ref::<TimeObject>() {
             return Ok(Some(moment.0.timestamp()));
         }
-        let text = call.text(at)?;
+        let text = call.text_argument(at)?;
         let time = dates::parse(&text, now.as_ref()).map(|time| time.timestamp());
         if time.is_none() {
             call.warn("time_invalid", format!("`{}` is no time", tambour::finding::clip(&text, 40)));
@@ -235,12 +237,12 @@ fn time_diff(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     };
     let (Some(first), Some(second)) = (read(0)?, read(1)?) else { return Ok(Value::from("")) };
     let span = first.as_millisecond().saturating_sub(second.as_millisecond());
-    Ok(Value::from(dates::humanise(span, call.scope.context.locale)))
+    Ok(Value::from(dates::format_duration(span, call.scope.context.locale)))
 }
 
 /// Returns the entries of an outlet, joined by line breaks (F-035).
-fn outlet(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let name = call.text(0)?;
+fn call_outlet(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let name = call.text_argument(0)?;
     let scope = Arc::clone(&call.scope);
     let texts = match scope.context.get("outlets").and_then(|outlets| outlets.get(&name)) {
         Some(serde_json::Value::Array(texts)) => texts.as_slice(),
@@ -253,8 +255,8 @@ fn outlet(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
         if !entry.is_string() {
             budget::charge_json(call.state, entry)?;
         }
-        let entry = call.scope.field(&label, &Arc::from(crate::print::text(entry)));
-        let entry = budget::text(call.state, &entry)?;
+        let entry = call.scope.render_field(&label, &Arc::from(crate::print::print(entry)));
+        let entry = budget::print_charged(call.state, &entry)?;
         allocate(call.state, 2 * entry.len() as u64)?;
         if at > 0 {
             all.push('\n');
@@ -264,14 +266,14 @@ fn outlet(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
     Ok(Value::from(all))
 }
 
-fn set_global(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let (name, value) = (call.text(0)?, budget::json(call.state, &call.value(1))?);
+fn call_set_global(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let (name, value) = (call.text_argument(0)?, budget::to_json_charged(call.state, &call.argument(1))?);
     call.scope.set_global(&name, Some(value))?;
     Ok(Value::from(""))
 }
 
-fn time(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let pattern = if call.args.is_empty() { "LT".to_owned() } else { call.text(0)? };
+fn call_time(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let pattern = if call.args.is_empty() { "LT".to_owned() } else { call.text_argument(0)? };
     let Some(now) = &call.scope.context.now else { return Ok(Value::from("")) };
     // Upper bound: each letter of a pattern may expand to the name of a month.
     allocate(call.state, (pattern.len() as u64).saturating_mul(40))?;
@@ -280,8 +282,8 @@ fn time(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
 
 /// Implements `format("{} and {name}", x, name=y)`: `{{` and `}}` are single braces; fields without a value
 /// are left.
-fn format(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
-    let pattern = call.text(0)?;
+fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
+    let pattern = call.text_argument(0)?;
     let mut args = &call.args[1..];
     let named = args.last().filter(|last| last.is_kwargs()).map(|last| Kwargs::try_from(last.clone()));
     let named = named.transpose()?;
@@ -314,7 +316,7 @@ fn format(call: &mut Call<'_, '_, '_>) -> Result<Value, Error> {
         };
         match value {
             Some(value) => {
-                let text = budget::text(call.state, &value)?;
+                let text = budget::print_charged(call.state, &value)?;
                 allocated += text.len() as u64;
                 if allocated > 256 {
                     allocate(call.state, 256 + 2 * std::mem::take(&mut allocated))?;

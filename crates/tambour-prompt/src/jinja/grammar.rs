@@ -11,19 +11,19 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::operator_table::{METHODS, filter};
-use super::source::{Token, TokenKind};
+use super::source::{ExpressionToken, TokenKind};
 use super::{builtins, functions};
 
 /// Deepest nesting of expressions, the same as in the engine.
-const DEPTH: usize = 150;
+const MAX_EXPRESSION_DEPTH: usize = 150;
 
 /// Longest literal whose cost is that of the step it is used in.
 const LITERAL: usize = 256;
 
 /// An edit of the source: replaces the bytes `at..end` by `text`.
 #[derive(Debug)]
-pub(super) struct Edit {
-    pub(super) at: usize,
+pub(super) struct SourceEdit {
+    pub(super) start: usize,
     pub(super) end: usize,
     pub(super) text: Cow<'static, str>,
     /// Offset in the source that errors in the new text refer to.
@@ -34,7 +34,7 @@ pub(super) struct Edit {
 
 /// Grammar of a tag after its keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum TagGrammar {
     /// One expression.
     Expression,
     /// Expressions separated by commas.
@@ -58,116 +58,138 @@ pub(super) enum Form {
 /// Returns the edits for the code in `tokens`, in order; `None` if it cannot be parsed. Macros defined in the
 /// template take precedence over our functions of the same name; without `macros`, our functions are not
 /// available.
-pub(super) fn edits(
+pub(super) fn parse_edits(
     source: &str,
-    tokens: &[Token],
-    form: Form,
+    tokens: &[ExpressionToken],
+    form: TagGrammar,
     macros: Option<&HashSet<&str>>,
-) -> Option<Vec<Edit>> {
-    let reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros, compared: None };
-    read(reader, form).map(|(edits, _)| edits)
+) -> Option<Vec<SourceEdit>> {
+    let reader = ExpressionParser {
+        source,
+        tokens,
+        position: 0,
+        edits: Vec::new(),
+        depth: 0,
+        macros,
+        comparisons: None,
+    };
+    parse_form(reader, form).map(|(edits, _)| edits)
 }
 
 /// Operands of a comparison, as byte ranges of the source, with the operator between them.
-pub(super) type Compared = (Range<usize>, &'static str, Range<usize>);
+pub(super) type OperandComparison = (Range<usize>, &'static str, Range<usize>);
 
 /// Returns the edits of one expression in which every comparison becomes a filter, and the list of
 /// comparisons.
-pub(super) fn comparing(source: &str, tokens: &[Token]) -> Option<(Vec<Edit>, Vec<Compared>)> {
-    let compared = Some(Vec::new());
-    let reader = Reader { source, tokens, at: 0, edits: Vec::new(), depth: 0, macros: None, compared };
-    read(reader, Form::Expression)
+pub(super) fn parse_comparisons(
+    source: &str,
+    tokens: &[ExpressionToken],
+) -> Option<(Vec<SourceEdit>, Vec<OperandComparison>)> {
+    let comparisons = Some(Vec::new());
+    let reader = ExpressionParser {
+        source,
+        tokens,
+        position: 0,
+        edits: Vec::new(),
+        depth: 0,
+        macros: None,
+        comparisons,
+    };
+    parse_form(reader, TagGrammar::Expression)
 }
 
-fn read(mut reader: Reader<'_>, form: Form) -> Option<(Vec<Edit>, Vec<Compared>)> {
+fn parse_form(
+    mut reader: ExpressionParser<'_>,
+    form: TagGrammar,
+) -> Option<(Vec<SourceEdit>, Vec<OperandComparison>)> {
     let tokens = reader.tokens;
     match form {
-        Form::Expression => drop(reader.expression()?),
-        Form::Expressions => {
-            reader.expression()?;
-            while reader.eat(",") && reader.at < tokens.len() {
-                reader.expression()?;
+        TagGrammar::Expression => drop(reader.parse_expression()?),
+        TagGrammar::Expressions => {
+            reader.parse_expression()?;
+            while reader.eat(",") && reader.position < tokens.len() {
+                reader.parse_expression()?;
             }
         }
-        Form::Condition => drop(reader.or()?),
-        Form::Loop => reader.for_loop()?,
-        Form::Assignments => reader.assignments()?,
-        Form::Macro => {
-            reader.name()?;
-            reader.parameters()?;
+        TagGrammar::Condition => drop(reader.parse_or()?),
+        TagGrammar::Loop => reader.parse_for_loop()?,
+        TagGrammar::Assignments => reader.parse_assignments()?,
+        TagGrammar::Macro => {
+            reader.expect_name()?;
+            reader.parse_parameters()?;
         }
-        Form::Call => {
-            if reader.word() == "(" {
-                reader.parameters()?;
+        TagGrammar::Call => {
+            if reader.peek_text() == "(" {
+                reader.parse_parameters()?;
             }
-            reader.expression()?;
+            reader.parse_expression()?;
         }
-        Form::Filters => reader.filter_chain()?,
-        Form::Empty => {}
+        TagGrammar::Filters => reader.parse_filter_chain()?,
+        TagGrammar::Empty => {}
     }
-    if reader.at < tokens.len() {
+    if reader.position < tokens.len() {
         return None;
     }
     let mut edits = reader.edits;
-    edits.sort_by_key(|edit| (edit.at, edit.order));
-    Some((edits, reader.compared.unwrap_or_default()))
+    edits.sort_by_key(|edit| (edit.start, edit.order));
+    Some((edits, reader.comparisons.unwrap_or_default()))
 }
 
 /// Static knowledge about the value of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum StaticType {
     Number,
     /// A text, `true` or `none`.
     Scalar,
     /// A list of numbers and scalars.
     Scalars,
-    Nothing,
+    Unknown,
 }
 
 /// A parsed part of an expression.
 #[derive(Clone, Copy)]
-struct Part {
+struct ExpressionPart {
     start: usize,
     end: usize,
-    known: Known,
+    static_type: StaticType,
     /// True if a filter appended to the part applies to all of it.
-    tight: bool,
+    is_tight: bool,
 }
 
-impl Part {
+impl ExpressionPart {
     fn is_literal(self) -> bool {
-        matches!(self.known, Known::Number | Known::Scalar)
+        matches!(self.static_type, StaticType::Number | StaticType::Scalar)
     }
 }
 
-struct Reader<'s> {
+struct ExpressionParser<'s> {
     source: &'s str,
-    tokens: &'s [Token],
-    at: usize,
-    edits: Vec<Edit>,
+    tokens: &'s [ExpressionToken],
+    position: usize,
+    edits: Vec<SourceEdit>,
     depth: usize,
     macros: Option<&'s HashSet<&'s str>>,
     /// Comparisons found so far, if all of them are to become filters.
-    compared: Option<Vec<Compared>>,
+    comparisons: Option<Vec<OperandComparison>>,
 }
 
-impl<'s> Reader<'s> {
-    fn token(&self) -> Option<&'s Token> {
-        self.tokens.get(self.at)
+impl<'s> ExpressionParser<'s> {
+    fn token(&self) -> Option<&'s ExpressionToken> {
+        self.tokens.get(self.position)
     }
 
     /// Returns the text of the next token; empty at the end.
-    fn word(&self) -> &'s str {
-        self.word_at(self.at)
+    fn peek_text(&self) -> &'s str {
+        self.text_at(self.position)
     }
 
-    fn word_at(&self, at: usize) -> &'s str {
+    fn text_at(&self, at: usize) -> &'s str {
         self.tokens.get(at).map_or("", |token| &self.source[token.range.clone()])
     }
 
     fn eat(&mut self, word: &str) -> bool {
-        let found = self.word() == word;
-        self.at += usize::from(found);
+        let found = self.peek_text() == word;
+        self.position += usize::from(found);
         found
     }
 
@@ -175,9 +197,9 @@ impl<'s> Reader<'s> {
         self.eat(word).then_some(())
     }
 
-    fn name(&mut self) -> Option<&'s Token> {
+    fn expect_name(&mut self) -> Option<&'s ExpressionToken> {
         let token = self.token().filter(|token| token.kind == TokenKind::Name)?;
-        self.at += 1;
+        self.position += 1;
         Some(token)
     }
 
@@ -187,46 +209,46 @@ impl<'s> Reader<'s> {
 
     /// Returns the end of the last token that was read.
     fn end(&self) -> usize {
-        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
+        self.position.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.range.end)
     }
 
-    fn part(&self, start: usize, known: Known, tight: bool) -> Part {
-        Part { start, end: self.end(), known, tight }
+    fn part_from(&self, start: usize, static_type: StaticType, is_tight: bool) -> ExpressionPart {
+        ExpressionPart { start, end: self.end(), static_type, is_tight }
     }
 
-    fn close(&mut self, at: usize, text: impl Into<Cow<'static, str>>) {
+    fn insert_close(&mut self, start: usize, text: impl Into<Cow<'static, str>>) {
         let order = (0, self.edits.len() as i64);
-        self.edits.push(Edit { at, end: at, text: text.into(), origin: at, order });
+        self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
     }
 
-    fn open(&mut self, at: usize, text: &'static str) {
+    fn insert_open(&mut self, start: usize, text: &'static str) {
         let order = (1, -(self.edits.len() as i64));
-        self.edits.push(Edit { at, end: at, text: text.into(), origin: at, order });
+        self.edits.push(SourceEdit { start, end: start, text: text.into(), origin: start, order });
     }
 
     /// Replaces an operator whose first operand begins at `origin`.
-    fn replace(&mut self, at: usize, end: usize, text: impl Into<Cow<'static, str>>, origin: usize) {
+    fn replace(&mut self, start: usize, end: usize, text: impl Into<Cow<'static, str>>, origin: usize) {
         let order = (2, self.edits.len() as i64);
-        self.edits.push(Edit { at, end, text: text.into(), origin, order });
+        self.edits.push(SourceEdit { start, end, text: text.into(), origin, order });
     }
 
     /// Adds parentheses around a part if a filter appended to it would not apply to all of it.
-    fn tighten(&mut self, part: Part) {
-        if !part.tight {
-            self.open(part.start, "(");
-            self.close(part.end, ")");
+    fn tighten(&mut self, part: ExpressionPart) {
+        if !part.is_tight {
+            self.insert_open(part.start, "(");
+            self.insert_close(part.end, ")");
         }
     }
 
     /// Appends a filter without arguments to a part.
-    fn filtered(&mut self, part: Part, sign: &str) {
+    fn append_filter(&mut self, part: ExpressionPart, sign: &str) {
         self.tighten(part);
-        self.close(part.end, format!("|{}", filter(sign)));
+        self.insert_close(part.end, format!("|{}", filter(sign)));
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    fn nest<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.depth += 1;
-        if self.depth > DEPTH {
+        if self.depth > MAX_EXPRESSION_DEPTH {
             return None;
         }
         let found = read(self);
@@ -234,57 +256,57 @@ impl<'s> Reader<'s> {
         found
     }
 
-    fn expression(&mut self) -> Option<Part> {
-        self.deeper(Reader::if_expression)
+    fn parse_expression(&mut self) -> Option<ExpressionPart> {
+        self.nest(ExpressionParser::parse_conditional)
     }
 
-    fn if_expression(&mut self) -> Option<Part> {
-        let mut part = self.or()?;
+    fn parse_conditional(&mut self) -> Option<ExpressionPart> {
+        let mut part = self.parse_or()?;
         while self.eat("if") {
-            self.or()?;
+            self.parse_or()?;
             if self.eat("else") {
-                self.deeper(Reader::if_expression)?;
+                self.nest(ExpressionParser::parse_conditional)?;
             }
-            part = self.part(part.start, Known::Nothing, false);
+            part = self.part_from(part.start, StaticType::Unknown, false);
         }
         Some(part)
     }
 
-    fn or(&mut self) -> Option<Part> {
-        let mut part = self.and()?;
+    fn parse_or(&mut self) -> Option<ExpressionPart> {
+        let mut part = self.parse_and()?;
         while self.eat("or") {
-            self.and()?;
-            part = self.part(part.start, Known::Nothing, false);
+            self.parse_and()?;
+            part = self.part_from(part.start, StaticType::Unknown, false);
         }
         Some(part)
     }
 
-    fn and(&mut self) -> Option<Part> {
-        let mut part = self.not()?;
+    fn parse_and(&mut self) -> Option<ExpressionPart> {
+        let mut part = self.parse_not()?;
         while self.eat("and") {
-            self.not()?;
-            part = self.part(part.start, Known::Nothing, false);
+            self.parse_not()?;
+            part = self.part_from(part.start, StaticType::Unknown, false);
         }
         Some(part)
     }
 
-    fn not(&mut self) -> Option<Part> {
+    fn parse_not(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
         let mut negated = false;
         while self.eat("not") {
             negated = true;
         }
-        let part = self.comparison()?;
-        Some(if negated { self.part(start, Known::Nothing, false) } else { part })
+        let part = self.parse_comparison()?;
+        Some(if negated { self.part_from(start, StaticType::Unknown, false) } else { part })
     }
 
-    fn comparison(&mut self) -> Option<Part> {
-        let first = self.sum()?;
+    fn parse_comparison(&mut self) -> Option<ExpressionPart> {
+        let first = self.parse_sum()?;
         // Operators with their offsets and right operands.
-        let mut signs: Vec<(&'static str, usize, usize, Part)> = Vec::new();
+        let mut signs: Vec<(&'static str, usize, usize, ExpressionPart)> = Vec::new();
         loop {
             let at = self.start();
-            let sign = match self.word() {
+            let sign = match self.peek_text() {
                 "==" => "==",
                 "!=" => "!=",
                 "<" => "<",
@@ -293,21 +315,21 @@ impl<'s> Reader<'s> {
                 ">=" => ">=",
                 "in" => "in",
                 "not" => {
-                    self.at += 1;
-                    if self.word() != "in" {
+                    self.position += 1;
+                    if self.peek_text() != "in" {
                         return None;
                     }
                     "not in"
                 }
                 _ => break,
             };
-            self.at += 1;
+            self.position += 1;
             let end = self.end();
-            let right = self.sum()?;
+            let right = self.parse_sum()?;
             signs.push((sign, at, end, right));
         }
         let Some(&(.., last)) = signs.last() else { return Some(first) };
-        if let Some(compared) = &mut self.compared {
+        if let Some(compared) = &mut self.comparisons {
             let mut left = first;
             for &(sign, _, _, right) in &signs {
                 compared.push((left.start..left.end, sign, right.start..right.end));
@@ -315,11 +337,11 @@ impl<'s> Reader<'s> {
             }
         }
         let mut left = first;
-        let short = self.compared.is_none()
+        let short = self.comparisons.is_none()
             && signs.iter().all(|&(sign, _, _, right)| {
                 let is_short = match sign {
                     "in" | "not in" => {
-                        right.known == Known::Scalars || left.is_literal() && right.is_literal()
+                        right.static_type == StaticType::Scalars || left.is_literal() && right.is_literal()
                     }
                     _ => left.is_literal() || right.is_literal(),
                 };
@@ -327,85 +349,89 @@ impl<'s> Reader<'s> {
                 is_short
             });
         if short {
-            return Some(self.part(first.start, Known::Nothing, false));
+            return Some(self.part_from(first.start, StaticType::Unknown, false));
         }
         self.tighten(first);
         if let [(sign, at, end, right)] = signs[..] {
             self.replace(at, end, format!("|{}(", filter(sign)), first.start);
-            self.close(right.end, ")");
+            self.insert_close(right.end, ")");
         } else {
             for (place, &(sign, at, end, _)) in signs.iter().enumerate() {
                 let head = if place == 0 { "|__chain(" } else { ", " };
                 self.replace(at, end, format!("{head}\"{sign}\", "), first.start);
             }
-            self.close(last.end, ")");
+            self.insert_close(last.end, ")");
         }
-        Some(self.part(first.start, Known::Nothing, true))
+        Some(self.part_from(first.start, StaticType::Unknown, true))
     }
 
     /// Parses `+` and `-`.
-    fn sum(&mut self) -> Option<Part> {
-        self.chain(Reader::concatenation, &["+", "-"], "+")
+    fn parse_sum(&mut self) -> Option<ExpressionPart> {
+        self.parse_chain(ExpressionParser::parse_concatenation, &["+", "-"], "+")
     }
 
     /// Parses `*`, `/`, `//` and `%`.
-    fn product(&mut self) -> Option<Part> {
-        self.chain(Reader::power, &["*", "/", "//", "%"], "*")
+    fn parse_product(&mut self) -> Option<ExpressionPart> {
+        self.parse_chain(ExpressionParser::parse_power, &["*", "/", "//", "%"], "*")
     }
 
     /// Parses operators of one precedence. The operator `grows` can make something long: unless its operands
     /// are known to be numbers, it becomes a filter, and with it all operators of the chain.
-    fn chain(
+    fn parse_chain(
         &mut self,
-        operand: fn(&mut Self) -> Option<Part>,
+        operand: fn(&mut Self) -> Option<ExpressionPart>,
         ranked: &[&'static str],
         grows: &str,
-    ) -> Option<Part> {
+    ) -> Option<ExpressionPart> {
         let first = operand(self)?;
-        let mut left = first.known;
+        let mut left = first.static_type;
         let mut routed = false;
         let mut signs: Vec<(&'static str, usize, usize, usize)> = Vec::new();
-        while let Some(&sign) = ranked.iter().find(|sign| **sign == self.word()) {
+        while let Some(&sign) = ranked.iter().find(|sign| **sign == self.peek_text()) {
             let at = self.start();
-            self.at += 1;
+            self.position += 1;
             let end = self.end();
             let right = operand(self)?;
             // A sum with a number is cheap: only numbers can be added to it.
-            let number = |known| known == Known::Number;
+            let number = |known| known == StaticType::Number;
             let short = if grows == "+" {
-                number(left) || number(right.known)
+                number(left) || number(right.static_type)
             } else {
-                number(left) && number(right.known)
+                number(left) && number(right.static_type)
             };
             routed |= sign == grows && !short;
-            left = if number(left) && number(right.known) { Known::Number } else { Known::Nothing };
+            left = if number(left) && number(right.static_type) {
+                StaticType::Number
+            } else {
+                StaticType::Unknown
+            };
             signs.push((sign, at, end, right.end));
         }
         if signs.is_empty() {
             return Some(first);
         }
         if !routed {
-            return Some(self.part(first.start, left, false));
+            return Some(self.part_from(first.start, left, false));
         }
         self.tighten(first);
         for (sign, at, end, right) in signs {
             self.replace(at, end, format!("|{}(", filter(sign)), first.start);
-            self.close(right, ")");
+            self.insert_close(right, ")");
         }
-        Some(self.part(first.start, Known::Nothing, true))
+        Some(self.part_from(first.start, StaticType::Unknown, true))
     }
 
     /// Parses `~`: all joined operands become arguments of one filter.
-    fn concatenation(&mut self) -> Option<Part> {
-        let first = self.product()?;
+    fn parse_concatenation(&mut self) -> Option<ExpressionPart> {
+        let first = self.parse_product()?;
         let mut joined = false;
-        while self.word() == "~" {
+        while self.peek_text() == "~" {
             let at = self.start();
-            self.at += 1;
+            self.position += 1;
             let head: Cow<'static, str> =
                 if joined { ",".into() } else { format!("|{}(", filter("~")).into() };
             self.replace(at, at + 1, head, first.start);
-            self.product()?;
+            self.parse_product()?;
             joined = true;
         }
         if !joined {
@@ -413,109 +439,114 @@ impl<'s> Reader<'s> {
         }
         self.tighten(first);
         let end = self.end();
-        self.close(end, ")");
-        Some(self.part(first.start, Known::Nothing, true))
+        self.insert_close(end, ")");
+        Some(self.part_from(first.start, StaticType::Unknown, true))
     }
 
     /// Parses `**`, which takes only numbers.
-    fn power(&mut self) -> Option<Part> {
-        let mut part = self.unary()?;
+    fn parse_power(&mut self) -> Option<ExpressionPart> {
+        let mut part = self.parse_unary()?;
         while self.eat("**") {
-            self.unary()?;
-            part = self.part(part.start, Known::Nothing, false);
+            self.parse_unary()?;
+            part = self.part_from(part.start, StaticType::Unknown, false);
         }
         Some(part)
     }
 
-    fn unary(&mut self) -> Option<Part> {
-        let part = self.negated()?;
-        let part = self.postfix(part)?;
-        self.filters(part)
+    fn parse_unary(&mut self) -> Option<ExpressionPart> {
+        let part = self.parse_negation()?;
+        let part = self.parse_postfix(part)?;
+        self.parse_filters(part)
     }
 
-    fn negated(&mut self) -> Option<Part> {
+    fn parse_negation(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
         let mut signs = 0;
         while self.eat("-") {
             signs += 1;
         }
-        let part = self.deeper(Reader::primary)?;
+        let part = self.nest(ExpressionParser::parse_primary)?;
         if signs == 0 {
             return Some(part);
         }
-        let part = self.postfix(part)?;
-        Some(Part {
+        let part = self.parse_postfix(part)?;
+        Some(ExpressionPart {
             start,
-            known: if part.known == Known::Number { Known::Number } else { Known::Nothing },
+            static_type: if part.static_type == StaticType::Number {
+                StaticType::Number
+            } else {
+                StaticType::Unknown
+            },
             ..part
         })
     }
 
-    fn postfix(&mut self, mut part: Part) -> Option<Part> {
+    fn parse_postfix(&mut self, mut part: ExpressionPart) -> Option<ExpressionPart> {
         loop {
-            match self.word() {
+            match self.peek_text() {
                 "." => {
                     let dot = self.start();
-                    self.at += 1;
+                    self.position += 1;
                     let token = self.token()?;
-                    let index = token.kind == TokenKind::Number && is_number(self.word());
+                    let index = token.kind == TokenKind::Number && is_number(self.peek_text());
                     if token.kind != TokenKind::Name && !index {
                         return None;
                     }
                     if index {
-                        self.indexed(part.start, dot);
+                        self.charge_index(part.start, dot);
                     }
-                    let sign = METHODS.iter().find(|sign| sign[1..].strip_suffix("()") == Some(self.word()));
-                    self.at += 1;
-                    if let Some(sign) = sign.filter(|_| self.word() == "(") {
+                    let sign =
+                        METHODS.iter().find(|sign| sign[1..].strip_suffix("()") == Some(self.peek_text()));
+                    self.position += 1;
+                    if let Some(sign) = sign.filter(|_| self.peek_text() == "(") {
                         let bracket = self.start() + 1;
-                        self.open(part.start, "(");
+                        self.insert_open(part.start, "(");
                         self.replace(dot, bracket, format!("|{}(", filter(sign)), part.start);
-                        self.arguments(false)?;
+                        self.parse_arguments(false)?;
                         let end = self.end();
-                        self.close(end, ")");
+                        self.insert_close(end, ")");
                     }
                 }
-                "[" => self.subscript(part.start)?,
+                "[" => self.parse_subscript(part.start)?,
                 // A loop that calls itself, under whatever name.
-                "(" => self.arguments(self.is_unknown(part))?,
+                "(" => self.parse_arguments(self.is_unknown(part))?,
                 _ => return Some(part),
             }
-            part = self.part(part.start, Known::Nothing, true);
+            part = self.part_from(part.start, StaticType::Unknown, true);
         }
     }
 
     /// Appends the filter that charges for item access to the container that begins at `start`.
-    fn indexed(&mut self, start: usize, end: usize) {
-        self.open(start, "(");
-        self.close(end, format!("|{})", filter("[.]")));
+    fn charge_index(&mut self, start: usize, end: usize) {
+        self.insert_open(start, "(");
+        self.insert_close(end, format!("|{})", filter("[.]")));
     }
 
     /// Parses `[key]` or `[start:stop:step]` of the value that begins at `start`.
-    fn subscript(&mut self, start: usize) -> Option<()> {
+    fn parse_subscript(&mut self, start: usize) -> Option<()> {
         let bracket = self.start();
         self.expect("[")?;
-        let bound = |reader: &mut Self| match reader.word() {
+        let bound = |reader: &mut Self| match reader.peek_text() {
             ":" | "]" => Some(None),
-            _ => reader.expression().map(Some),
+            _ => reader.parse_expression().map(Some),
         };
         let first = bound(self)?;
-        if self.word() == "]" {
+        if self.peek_text() == "]" {
             let key = first?;
-            self.at += 1;
-            self.indexed(start, bracket);
+            self.position += 1;
+            self.charge_index(start, bracket);
             if !key.is_literal() {
-                self.filtered(key, "[]");
+                self.append_filter(key, "[]");
             }
             return Some(());
         }
-        self.open(start, "(");
-        let none = |bound: Option<Part>| if bound.is_none() { "none" } else { "" };
+        self.insert_open(start, "(");
+        let none = |bound: Option<ExpressionPart>| if bound.is_none() { "none" } else { "" };
         self.replace(bracket, bracket + 1, format!("|{}({}", filter("[:]"), none(first)), start);
         let mut bounds = 1;
-        while self.word() == ":" && bounds < 3 {
+        while self.peek_text() == ":" && bounds < 3 {
             let colon = self.start();
-            self.at += 1;
+            self.position += 1;
             let next = bound(self)?;
             self.replace(colon, colon + 1, format!(", {}", none(next)), start);
             bounds += 1;
@@ -527,47 +558,47 @@ impl<'s> Reader<'s> {
     }
 
     /// Parses filters and tests after an operand.
-    fn filters(&mut self, mut part: Part) -> Option<Part> {
+    fn parse_filters(&mut self, mut part: ExpressionPart) -> Option<ExpressionPart> {
         loop {
             if self.eat("|") {
-                self.filter_name()?;
-                if self.word() == "(" {
-                    self.arguments(false)?;
+                self.parse_filter_name()?;
+                if self.peek_text() == "(" {
+                    self.parse_arguments(false)?;
                 }
             } else if self.eat("is") {
                 self.eat("not");
-                self.filter_name()?;
+                self.parse_filter_name()?;
                 let kind = self.token().map(|token| token.kind);
-                match (self.word(), kind) {
-                    ("(", _) => self.arguments(false)?,
+                match (self.peek_text(), kind) {
+                    ("(", _) => self.parse_arguments(false)?,
                     ("and" | "or" | "else" | "is", _) => {}
                     ("+" | "-" | "[" | "{", _)
-                    | (_, Some(TokenKind::Name | TokenKind::Text | TokenKind::Number)) => {
-                        let argument = self.negated()?;
-                        self.postfix(argument)?;
+                    | (_, Some(TokenKind::Name | TokenKind::String | TokenKind::Number)) => {
+                        let argument = self.parse_negation()?;
+                        self.parse_postfix(argument)?;
                     }
                     _ => {}
                 }
             } else {
                 return Some(part);
             }
-            part = self.part(part.start, Known::Nothing, true);
+            part = self.part_from(part.start, StaticType::Unknown, true);
         }
     }
 
-    fn filter_name(&mut self) -> Option<()> {
-        self.name()?;
+    fn parse_filter_name(&mut self) -> Option<()> {
+        self.expect_name()?;
         while self.eat(".") {
-            self.name()?;
+            self.expect_name()?;
         }
         Some(())
     }
 
-    fn filter_chain(&mut self) -> Option<()> {
+    fn parse_filter_chain(&mut self) -> Option<()> {
         loop {
-            self.filter_name()?;
-            if self.word() == "(" {
-                self.arguments(false)?;
+            self.parse_filter_name()?;
+            if self.peek_text() == "(" {
+                self.parse_arguments(false)?;
             }
             if !self.eat("|") {
                 return Some(());
@@ -576,26 +607,26 @@ impl<'s> Reader<'s> {
     }
 
     /// Returns whether a part is a name of the template's own, which may be that of a loop.
-    fn is_unknown(&self, part: Part) -> bool {
+    fn is_unknown(&self, part: ExpressionPart) -> bool {
         let name = &self.source[part.start..part.end];
         let known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
         !known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
     }
 
     /// Arguments in brackets. `passed`: what is called may go through them.
-    fn arguments(&mut self, passed: bool) -> Option<()> {
+    fn parse_arguments(&mut self, passed: bool) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
             let splat = self.eat("*") || self.eat("**");
             let named = self.token().is_some_and(|token| token.kind == TokenKind::Name);
-            if !splat && named && self.word_at(self.at + 1) == "=" {
-                self.at += 2;
+            if !splat && named && self.text_at(self.position + 1) == "=" {
+                self.position += 2;
             }
-            let value = self.expression()?;
+            let value = self.parse_expression()?;
             if splat {
-                self.filtered(value, "*()");
+                self.append_filter(value, "*()");
             } else if passed && !value.is_literal() {
-                self.filtered(value, "f()");
+                self.append_filter(value, "f()");
             }
             if !self.eat(",") {
                 return self.expect(")");
@@ -604,74 +635,75 @@ impl<'s> Reader<'s> {
         Some(())
     }
 
-    fn primary(&mut self) -> Option<Part> {
+    fn parse_primary(&mut self) -> Option<ExpressionPart> {
         let token = self.token()?;
         let start = token.range.start;
-        let word = self.word();
+        let word = self.peek_text();
         match token.kind {
             TokenKind::Name => {
-                self.at += 1;
-                self.function(token, word);
+                self.position += 1;
+                self.place_function(token, word);
                 let known = match word {
-                    "true" | "True" | "false" | "False" | "none" | "None" => Known::Scalar,
-                    _ => Known::Nothing,
+                    "true" | "True" | "false" | "False" | "none" | "None" => StaticType::Scalar,
+                    _ => StaticType::Unknown,
                 };
-                Some(self.part(start, known, true))
+                Some(self.part_from(start, known, true))
             }
             TokenKind::Number => {
-                self.at += 1;
-                is_number(word).then(|| self.part(start, Known::Number, true))
+                self.position += 1;
+                is_number(word).then(|| self.part_from(start, StaticType::Number, true))
             }
-            TokenKind::Text => {
-                while self.token().is_some_and(|token| token.kind == TokenKind::Text) {
-                    self.at += 1;
+            TokenKind::String => {
+                while self.token().is_some_and(|token| token.kind == TokenKind::String) {
+                    self.position += 1;
                 }
-                let known = if self.end() - start > LITERAL { Known::Nothing } else { Known::Scalar };
-                Some(self.part(start, known, true))
+                let known =
+                    if self.end() - start > LITERAL { StaticType::Unknown } else { StaticType::Scalar };
+                Some(self.part_from(start, known, true))
             }
-            TokenKind::Sign => {
-                self.at += 1;
+            TokenKind::Punctuation => {
+                self.position += 1;
                 let known = match word {
-                    "(" => self.bracket()?,
-                    "[" => self.list("]")?,
-                    "{" => self.map()?,
+                    "(" => self.parse_parenthesized()?,
+                    "[" => self.parse_list("]")?,
+                    "{" => self.parse_map()?,
                     _ => return None,
                 };
-                Some(self.part(start, known, true))
+                Some(self.part_from(start, known, true))
             }
         }
     }
 
     /// Adds the call site to a call of one of our functions.
-    fn function(&mut self, token: &Token, name: &str) {
+    fn place_function(&mut self, token: &ExpressionToken, name: &str) {
         let Some(macros) = self.macros else { return };
         // A macro of the template takes precedence over our function; a variable of the same name does not.
-        if self.word() == "(" && functions::is_placed(name) && !macros.contains(name) {
-            self.open(token.range.start, functions::OURS);
-            self.close(token.range.end, format!(".at({})", token.range.start));
+        if self.peek_text() == "(" && functions::is_placed(name) && !macros.contains(name) {
+            self.insert_open(token.range.start, functions::FUNCTION_PREFIX);
+            self.insert_close(token.range.end, format!(".at({})", token.range.start));
         }
     }
 
     /// Parses a parenthesized expression or a tuple.
-    fn bracket(&mut self) -> Option<Known> {
+    fn parse_parenthesized(&mut self) -> Option<StaticType> {
         if self.eat(")") {
-            return Some(Known::Nothing);
+            return Some(StaticType::Unknown);
         }
-        let first = self.expression()?;
+        let first = self.parse_expression()?;
         if self.eat(")") {
-            return Some(first.known);
+            return Some(first.static_type);
         }
         self.expect(",")?;
-        self.list(")")?;
-        Some(Known::Nothing)
+        self.parse_list(")")?;
+        Some(StaticType::Unknown)
     }
 
-    fn list(&mut self, close: &str) -> Option<Known> {
-        let mut known = Known::Scalars;
+    fn parse_list(&mut self, close: &str) -> Option<StaticType> {
+        let mut known = StaticType::Scalars;
         while !self.eat(close) {
-            let item = self.expression()?;
+            let item = self.parse_expression()?;
             if !item.is_literal() {
-                known = Known::Nothing;
+                known = StaticType::Unknown;
             }
             if !self.eat(",") {
                 self.expect(close)?;
@@ -681,31 +713,31 @@ impl<'s> Reader<'s> {
         Some(known)
     }
 
-    fn map(&mut self) -> Option<Known> {
+    fn parse_map(&mut self) -> Option<StaticType> {
         while !self.eat("}") {
-            let key = self.expression()?;
+            let key = self.parse_expression()?;
             if !key.is_literal() {
-                self.filtered(key, "{:}");
+                self.append_filter(key, "{:}");
             }
             self.expect(":")?;
-            self.expression()?;
+            self.parse_expression()?;
             if !self.eat(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        Some(Known::Nothing)
+        Some(StaticType::Unknown)
     }
 
     /// Parses assignment targets, in parentheses and separated by commas; returns whether there are several.
-    fn targets(&mut self, depth: usize) -> Option<bool> {
+    fn parse_targets(&mut self, depth: usize) -> Option<bool> {
         let (mut count, mut several) = (0, false);
-        while !matches!(self.word(), ")" | "in" | "") {
+        while !matches!(self.peek_text(), ")" | "in" | "") {
             if self.eat("(") {
-                several |= self.targets(depth.checked_sub(1)?)?;
+                several |= self.parse_targets(depth.checked_sub(1)?)?;
                 self.expect(")")?;
             } else {
-                self.name()?;
+                self.expect_name()?;
             }
             count += 1;
             if !self.eat(",") {
@@ -716,33 +748,33 @@ impl<'s> Reader<'s> {
         (count > 0).then_some(several)
     }
 
-    fn for_loop(&mut self) -> Option<()> {
-        let several = self.targets(DEPTH)?;
+    fn parse_for_loop(&mut self) -> Option<()> {
+        let several = self.parse_targets(MAX_EXPRESSION_DEPTH)?;
         self.expect("in")?;
-        let items = self.or()?;
+        let items = self.parse_or()?;
         if several {
             self.tighten(items);
-            self.close(items.end, "|__rows");
+            self.insert_close(items.end, "|__rows");
         } else {
-            self.filtered(items, "f()");
+            self.append_filter(items, "f()");
         }
         if self.eat("if") {
-            self.expression()?;
+            self.parse_expression()?;
         }
         self.eat("recursive");
         Some(())
     }
 
-    fn assignments(&mut self) -> Option<()> {
-        while self.at < self.tokens.len() {
+    fn parse_assignments(&mut self) -> Option<()> {
+        while self.position < self.tokens.len() {
             if self.eat("(") {
-                self.targets(DEPTH)?;
+                self.parse_targets(MAX_EXPRESSION_DEPTH)?;
                 self.expect(")")?;
             } else {
-                self.name()?;
+                self.expect_name()?;
             }
             self.expect("=")?;
-            self.expression()?;
+            self.parse_expression()?;
             if !self.eat(",") {
                 break;
             }
@@ -750,12 +782,12 @@ impl<'s> Reader<'s> {
         Some(())
     }
 
-    fn parameters(&mut self) -> Option<()> {
+    fn parse_parameters(&mut self) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
-            self.name()?;
+            self.expect_name()?;
             if self.eat("=") {
-                self.expression()?;
+                self.parse_expression()?;
             }
             if !self.eat(",") {
                 return self.expect(")");

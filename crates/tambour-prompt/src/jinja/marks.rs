@@ -15,35 +15,35 @@ pub(super) const COLUMN: char = '\u{FDD2}';
 pub(super) const LINE: char = '\u{FDD3}';
 
 /// The first bytes that all marks share.
-const LEAD: &[u8] = "\u{FDD0}".as_bytes().split_at(2).0;
+const MARK_PREFIX: &[u8] = "\u{FDD0}".as_bytes().split_at(2).0;
 
 fn is_mark(c: char) -> bool {
     (TRIM..=LINE).contains(&c)
 }
 
 /// Returns true if `text` contains a mark.
-pub(super) fn any(text: &str) -> bool {
-    memchr::memmem::find(text.as_bytes(), LEAD).is_some_and(|at| text[at..].contains(is_mark))
+pub(super) fn has_mark(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), MARK_PREFIX).is_some_and(|at| text[at..].contains(is_mark))
 }
 
 /// Replaces each mark by the replacement character, which has the same length in bytes.
-pub(super) fn without(text: &str) -> String {
+pub(super) fn replace_marks(text: &str) -> String {
     text.chars().map(|c| if is_mark(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Removes all marks from `text`.
-pub(super) fn taken_out(text: &str) -> String {
+pub(super) fn remove_marks(text: &str) -> String {
     text.chars().filter(|c| !is_mark(*c)).collect()
 }
 
 /// Resolves all marks. Returns `None` if the result has more than `most` bytes. Runs in linear time.
-pub(super) fn settle(text: String, most: usize) -> Option<String> {
-    if !any(&text) {
+pub(super) fn resolve_marks(text: String, most: usize) -> Option<String> {
+    if !has_mark(&text) {
         return Some(text);
     }
     let broken = |c: char| matches!(c, '\n' | '\r');
     let mut out = String::with_capacity(text.len());
-    let mut lines = Lines::default();
+    let mut lines = LineStarts::default();
     let mut column = 0;
     let mut rest = text.as_str();
     while let Some(at) = rest.find(is_mark) {
@@ -53,7 +53,7 @@ pub(super) fn settle(text: String, most: usize) -> Option<String> {
         match mark {
             TRIM => {
                 out.truncate(out.trim_end_matches(broken).len());
-                lines.cut(out.len());
+                lines.truncate(out.len());
                 rest = rest.trim_start_matches(broken);
             }
             COLUMN => column = lines.column(&out),
@@ -75,7 +75,7 @@ pub(super) fn settle(text: String, most: usize) -> Option<String> {
 
 /// Offsets of the lines of a growing text; each character is counted once.
 #[derive(Default)]
-struct Lines {
+struct LineStarts {
     /// Bytes that were scanned, and the characters in them other than marks.
     bytes: usize,
     chars: usize,
@@ -83,7 +83,7 @@ struct Lines {
     starts: Vec<(usize, usize)>,
 }
 
-impl Lines {
+impl LineStarts {
     /// Returns the column at the end of `text`.
     fn column(&mut self, text: &str) -> usize {
         for (at, c) in text[self.bytes..].char_indices() {
@@ -97,7 +97,7 @@ impl Lines {
     }
 
     /// Accounts for line breaks removed at the end, after which `bytes` bytes remain.
-    fn cut(&mut self, bytes: usize) {
+    fn truncate(&mut self, bytes: usize) {
         // Each line break is one byte and one character.
         let cut = self.bytes.saturating_sub(bytes);
         self.bytes -= cut;

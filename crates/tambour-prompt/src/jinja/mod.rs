@@ -28,34 +28,36 @@ mod builtins;
 mod chance;
 mod context;
 pub mod dates;
-mod describe;
+mod descriptions;
 mod expression;
-mod fault;
 mod filters;
-mod flat;
+mod flatten;
 mod functions;
 mod grammar;
-mod keyed;
 mod marks;
 mod operator_table;
 mod operators;
-mod people;
+mod participants;
 mod rewrite;
 mod scope;
 pub(crate) mod source;
 mod tavern;
+mod template_error;
 mod text;
-mod typed;
+mod typed_comparison;
 mod values;
+mod variable_keys;
 
-pub use assembly::{Assembly, Effect, Outcome, Warning};
+pub use assembly::{Assembly, AssemblyOutcome, Effect, TemplateWarning};
 pub use budget::Budget;
-pub use context::Context;
-pub use describe::PAIR;
-pub use expression::{Broken, condition, evaluate, holds, variables};
-pub use functions::names as functions;
+pub use context::PromptContext;
+pub use descriptions::DESCRIPTION_PAIR;
+pub use expression::{
+    ExpressionFailure, evaluate, evaluate_condition, evaluate_typed_condition, list_variables,
+};
+pub use functions::own_function_names as functions;
 pub use operator_table::OPERATORS;
-pub use typed::{Mismatch, Operand, Type, comparisons, number};
+pub use typed_comparison::{Operand, OperandType, TypeMismatch, list_comparisons, parse_number};
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -67,16 +69,16 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use sha2::{Digest, Sha256};
 
-use crate::macros::{self, Migrated};
-use fault::{fault, named};
-use rewrite::Rewritten;
-use scope::{Frame, Scope};
+use crate::macros::{self, MigratedText};
+use rewrite::RewrittenSource;
+use scope::{PromptScope, TemplateFrame};
 use tambour::error::{Error, Location, Result};
 use tambour::finding::clip;
+use template_error::{template_error, with_template_name};
 
 /// Handling of missing values in templates (F-024).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum UndefinedMode {
     /// A missing value is empty; printing it is a warning.
     #[default]
     Lenient,
@@ -122,30 +124,30 @@ impl Default for JinjaLimits {
 
 /// Compiles and caches templates. Cheap to clone; clones share the cache.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineInner>);
 
-struct Inner {
-    mode: Mode,
+struct EngineInner {
+    mode: UndefinedMode,
     limits: JinjaLimits,
-    cache: Mutex<Cache>,
+    cache: Mutex<TemplateCache>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
 /// Cached templates by source. The environment holds the compiled code under the hash of the source.
-struct Cache {
+struct TemplateCache {
     env: Arc<Environment<'static>>,
     sources: Arc<Mutex<HashMap<String, String>>>,
-    templates: HashMap<Arc<str>, Arc<Compiled>>,
-    migrated: HashMap<Arc<str>, Arc<Migrated>>,
+    templates: HashMap<Arc<str>, Arc<CompiledTemplate>>,
+    migrations: HashMap<Arc<str>, Arc<MigratedText>>,
 }
 
-struct Compiled {
+struct CompiledTemplate {
     env: Arc<Environment<'static>>,
     source: Arc<str>,
     hash: [u8; 32],
     key: String,
-    rewritten: Rewritten,
+    rewritten_source: RewrittenSource,
 }
 
 impl fmt::Debug for Engine {
@@ -157,20 +159,26 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Creates an engine with the default limits.
     #[must_use]
-    pub fn new(mode: Mode) -> Engine {
+    pub fn new(mode: UndefinedMode) -> Engine {
         Engine::with_limits(mode, JinjaLimits::default())
     }
 
     /// Creates an engine with these limits.
     #[must_use]
-    pub fn with_limits(mode: Mode, limits: JinjaLimits) -> Engine {
-        let cache = Mutex::new(Cache::new(mode, &limits));
-        Engine(Arc::new(Inner { mode, limits, cache, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }))
+    pub fn with_limits(mode: UndefinedMode, limits: JinjaLimits) -> Engine {
+        let cache = Mutex::new(TemplateCache::new(mode, &limits));
+        Engine(Arc::new(EngineInner {
+            mode,
+            limits,
+            cache,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }))
     }
 
     /// Handling of missing values.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> UndefinedMode {
         self.0.mode
     }
 
@@ -192,20 +200,22 @@ impl Engine {
     /// The template is too long or does not compile. The error names template, line and column and quotes the
     /// line (F-025).
     pub fn check(&self, name: &str, source: &str) -> Result<()> {
-        self.compiled(name, source, None).map(|_| ())
+        self.compile(name, source, None).map(|_| ())
     }
 
     /// Returns the names that a template reads without setting them, sorted: `user`, `state.hp`.
     ///
     /// # Errors
     /// Same as [`Engine::check`].
-    pub fn undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        let compiled = self.compiled(name, source, None)?;
+    pub fn list_undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        let compiled = self.compile(name, source, None)?;
         let template = compiled.env.get_template(&compiled.key);
-        let template = template.map_err(|error| fault(name, &compiled, &error))?;
+        let template = template.map_err(|error| template_error(name, &compiled, &error))?;
         let own = |name: &str| {
             let root = name.split('.').next().unwrap_or_default();
-            root.starts_with("__") || functions::names().any(|known| known == root) || ENGINE.contains(&root)
+            root.starts_with("__")
+                || functions::own_function_names().any(|known| known == root)
+                || ENGINE_NAMES.contains(&root)
         };
         let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
         names.retain(|name| !own(name));
@@ -215,19 +225,19 @@ impl Engine {
 
     /// Returns the migration of a text to Jinja, cached like templates.
     #[must_use]
-    pub fn migrated(&self, source: &str) -> Arc<Migrated> {
+    pub fn migrate(&self, source: &str) -> Arc<MigratedText> {
         let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(migrated) = cache().migrated.get(source) {
+        if let Some(migrated) = cache().migrations.get(source) {
             return Arc::clone(migrated);
         }
         let migrated = Arc::new(macros::migrate(source));
         // Longer texts are refused as templates, so they are not cached.
         if source.len() <= self.0.limits.source {
             let mut cache = cache();
-            if cache.migrated.len() >= self.0.limits.templates {
-                cache.migrated.clear();
+            if cache.migrations.len() >= self.0.limits.templates {
+                cache.migrations.clear();
             }
-            cache.migrated.insert(source.into(), Arc::clone(&migrated));
+            cache.migrations.insert(source.into(), Arc::clone(&migrated));
         }
         migrated
     }
@@ -237,18 +247,18 @@ impl Engine {
     ///
     /// # Errors
     /// Same as [`Engine::check`].
-    pub fn sets(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        Ok(self.compiled(name, source, None)?.rewritten.sets.clone())
+    pub fn list_assigned(&self, name: &str, source: &str) -> Result<Vec<String>> {
+        Ok(self.compile(name, source, None)?.rewritten_source.assigned_names.clone())
     }
 
-    fn compiled(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<Compiled>> {
+    fn compile(&self, name: &str, source: &str, budget: Option<&Budget>) -> Result<Arc<CompiledTemplate>> {
         let limit = self.0.limits.source;
         if source.len() > limit {
             let message =
                 format!("template `{}` has {} bytes; at most {limit} are read", clip(name, 60), source.len());
-            return Err(Error::invalid(message).coded("limit_exceeded"));
+            return Err(Error::invalid(message).with_code("limit_exceeded"));
         }
-        let source = rewrite::cleaned(source);
+        let source = rewrite::replace_source_marks(source);
         // The lock never guards a half-done change, so poison is ignored. It is released while a template
         // compiles, so that other threads keep access to the cache.
         let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,17 +269,18 @@ impl Engine {
         }
         self.0.misses.fetch_add(1, Ordering::Relaxed);
         if cache.templates.len() >= self.0.limits.templates {
-            *cache = Cache::new(self.0.mode, &self.0.limits);
+            *cache = TemplateCache::new(self.0.mode, &self.0.limits);
         }
         let (env, sources) = (Arc::clone(&cache.env), Arc::clone(&cache.sources));
         drop(cache);
-        let rewritten = rewrite::rewrite(&source).map_err(|error| named(name, error))?;
+        let rewritten_source = rewrite::rewrite(&source).map_err(|error| with_template_name(name, error))?;
         // Compiled code stays in memory as long as the prompt.
-        let size = rewritten.parts as u64 * PART + 4 * source.len() as u64;
-        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten.parts as u64)) {
+        let size = rewritten_source.parts as u64 * PART_BYTES + 4 * source.len() as u64;
+        if budget.is_some_and(|budget| !budget.allocate(size) || !budget.spend(rewritten_source.parts as u64))
+        {
             let message =
                 format!("the templates of the prompt are too long, `{}` among them", clip(name, 60));
-            return Err(Error::invalid(message).coded("limit_exceeded"));
+            return Err(Error::invalid(message).with_code("limit_exceeded"));
         }
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         let key = hash.iter().fold(String::new(), |mut key, byte| {
@@ -278,33 +289,42 @@ impl Engine {
         });
         let source: Arc<str> = source.into();
         let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.insert(key.clone(), rewritten.text.clone());
+        sources.insert(key.clone(), rewritten_source.text.clone());
         drop(sources);
-        let compiled = Arc::new(Compiled { env, source: Arc::clone(&source), hash, key, rewritten });
+        let compiled =
+            Arc::new(CompiledTemplate { env, source: Arc::clone(&source), hash, key, rewritten_source });
         if let Err(error) = compiled.env.get_template(&compiled.key) {
-            return Err(fault(name, &compiled, &error));
+            return Err(template_error(name, &compiled, &error));
         }
-        if let Some(place) = compiled.rewritten.unread {
-            let place = Location::at(&compiled.source, place);
+        if let Some(place) = compiled.rewritten_source.unparsed_at {
+            let place = Location::from_offset(&compiled.source, place);
             let message = "this code cannot be read";
-            return Err(named(name, Error::malformed(message, Some(place)).coded("template_syntax")));
+            return Err(with_template_name(
+                name,
+                Error::malformed(message, Some(place)).with_code("template_syntax"),
+            ));
         }
         lock().templates.insert(source, Arc::clone(&compiled));
         Ok(compiled)
     }
 
     /// Renders a template in a scope.
-    fn render(&self, scope: &Arc<Scope>, name: &str, source: &str) -> Result<String> {
-        let compiled = self.compiled(name, source, Some(&scope.budget))?;
+    fn render(&self, scope: &Arc<PromptScope>, name: &str, source: &str) -> Result<String> {
+        let compiled = self.compile(name, source, Some(&scope.budget))?;
         let source = Arc::clone(&compiled.source);
-        let frame = Frame { name: name.into(), source, hash: compiled.hash, original_used: false };
+        let frame = TemplateFrame { name: name.into(), source, hash: compiled.hash, is_original_used: false };
         if !scope.enter(frame) {
             let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
-            return Err(Error::invalid(message).coded("limit_exceeded"));
+            return Err(Error::invalid(message).with_code("limit_exceeded"));
         }
         let budget = scope.budget.clone();
-        let mut output =
-            Output { bytes: Vec::new(), most: self.0.limits.output, full: false, paid: 0, budget };
+        let mut output = BoundedOutput {
+            bytes: Vec::new(),
+            limit: self.0.limits.output,
+            is_full: false,
+            charged: 0,
+            budget,
+        };
         let template = compiled.env.get_template(&compiled.key);
         let rendered = template.and_then(|template| {
             let captured = template.render_captured_to(scope.root(), &mut output)?;
@@ -312,35 +332,35 @@ impl Engine {
         });
         scope.leave(*rendered.as_ref().unwrap_or(&self.0.limits.fuel));
         let too_long = |what: &str| {
-            Error::invalid(format!("template `{}` {what}", clip(name, 60))).coded("limit_exceeded")
+            Error::invalid(format!("template `{}` {what}", clip(name, 60))).with_code("limit_exceeded")
         };
         let longer = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
-        if output.full {
+        if output.is_full {
             return Err(longer());
         }
         if scope.budget.is_stopped() {
             return Err(too_long("takes too long, or nobody waits for it"));
         }
         if let Err(error) = rendered {
-            return Err(scope.failure().unwrap_or_else(|| fault(name, &compiled, &error)));
+            return Err(scope.take_field_error().unwrap_or_else(|| template_error(name, &compiled, &error)));
         }
         let text = String::from_utf8(output.bytes)
             .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
-        marks::settle(text, self.0.limits.output).ok_or_else(longer)
+        marks::resolve_marks(text, self.0.limits.output).ok_or_else(longer)
     }
 }
 
 /// Bytes charged for each tag or token of a compiled template.
-const PART: u64 = 200;
+const PART_BYTES: u64 = 200;
 
 /// Names that the engine itself defines.
-const ENGINE: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
+const ENGINE_NAMES: &[&str] = &["range", "dict", "namespace", "loop", "true", "false", "none"];
 
 /// Names of the filters available to templates.
 #[must_use]
 pub fn filter_names() -> Vec<&'static str> {
     let mut names: Vec<&str> =
-        builtins::filter_names().into_iter().chain(filters::NAMES.iter().copied()).collect();
+        builtins::filter_names().into_iter().chain(filters::OWN_FILTERS.iter().copied()).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -353,11 +373,11 @@ pub fn test_names() -> impl Iterator<Item = &'static str> {
 
 /// Names of the functions available to templates, including those of the engine.
 pub fn function_names() -> impl Iterator<Item = &'static str> {
-    functions::names().chain(builtins::FUNCTIONS.iter().copied())
+    functions::own_function_names().chain(builtins::FUNCTIONS.iter().copied())
 }
 
-impl Cache {
-    fn new(mode: Mode, limits: &JinjaLimits) -> Cache {
+impl TemplateCache {
+    fn new(mode: UndefinedMode, limits: &JinjaLimits) -> TemplateCache {
         let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let mut env = environment(mode, limits);
         let stored = Arc::clone(&sources);
@@ -366,22 +386,22 @@ impl Cache {
             Ok(stored.remove(key))
         });
         env.set_auto_reload(false);
-        Cache { env: Arc::new(env), sources, templates: HashMap::new(), migrated: HashMap::new() }
+        TemplateCache { env: Arc::new(env), sources, templates: HashMap::new(), migrations: HashMap::new() }
     }
 }
 
 /// Creates the sandboxed environment: the engine's functions and filters and ours, without access to anything
 /// outside.
-fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
+fn environment(mode: UndefinedMode, limits: &JinjaLimits) -> Environment<'static> {
     // Starts empty, so that nothing exists without a stated cost.
     let mut env = Environment::empty();
     env.set_undefined_behavior(match mode {
-        Mode::Lenient => UndefinedBehavior::Chainable,
-        Mode::Strict => UndefinedBehavior::Strict,
+        UndefinedMode::Lenient => UndefinedBehavior::Chainable,
+        UndefinedMode::Strict => UndefinedBehavior::Strict,
     });
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_formatter(|out, state, value| {
-        let text = budget::text(state, value)?;
+        let text = budget::print_charged(state, value)?;
         // Output may be captured into a variable and then stays in memory.
         budget::allocate(state, text.len() as u64)?;
         out.write_str(&text)?;
@@ -403,12 +423,12 @@ fn environment(mode: Mode, limits: &JinjaLimits) -> Environment<'static> {
 }
 
 /// Returns true if a text is a valid template, whatever it costs to render.
-pub(crate) fn compiles(source: &str) -> bool {
-    syntax_fault(source).is_none()
+pub(crate) fn is_valid_template(source: &str) -> bool {
+    find_syntax_error(source).is_none()
 }
 
 /// Returns the reason why a text is not a valid template; `None` if it is valid.
-pub(crate) fn syntax_fault(source: &str) -> Option<String> {
+pub(crate) fn find_syntax_error(source: &str) -> Option<String> {
     let mut env = Environment::empty();
     env.set_recursion_limit(JinjaLimits::default().recursion);
     match rewrite::rewrite(source) {
@@ -421,49 +441,49 @@ pub(crate) fn syntax_fault(source: &str) -> Option<String> {
 }
 
 /// Returns true if a name belongs to the context or the engine (F-020).
-pub(crate) fn is_context(name: &str) -> bool {
-    scope::NAMES.contains(&name) || ENGINE.contains(&name)
+pub(crate) fn is_context_name(name: &str) -> bool {
+    scope::CONTEXT_NAMES.contains(&name) || ENGINE_NAMES.contains(&name)
 }
 
 /// Returns true if a function has this name.
-pub(crate) fn is_function(name: &str) -> bool {
-    functions::names().any(|known| known == name)
+pub(crate) fn is_function_name(name: &str) -> bool {
+    functions::own_function_names().any(|known| known == name)
 }
 
 /// Returns true if a filter has this name.
-pub(crate) fn is_filter(name: &str) -> bool {
-    filters::NAMES.contains(&name) || builtins::filter_names().contains(&name)
+pub(crate) fn is_filter_name(name: &str) -> bool {
+    filters::OWN_FILTERS.contains(&name) || builtins::filter_names().contains(&name)
 }
 
 /// Returns true if a test has this name.
-pub(crate) fn is_test(name: &str) -> bool {
+pub(crate) fn is_test_name(name: &str) -> bool {
     builtins::TESTS.contains(&name)
 }
 
 /// Output buffer with a limit.
-struct Output {
+struct BoundedOutput {
     bytes: Vec<u8>,
-    most: usize,
-    full: bool,
+    limit: usize,
+    is_full: bool,
     /// Bytes that have been charged.
-    paid: usize,
+    charged: usize,
     budget: Budget,
 }
 
-impl io::Write for Output {
+impl io::Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.most {
-            self.full = true;
+        if self.bytes.len() + bytes.len() > self.limit {
+            self.is_full = true;
             return Err(io::Error::other("the output is too long"));
         }
         // Charged in blocks, before the buffer grows.
-        while self.paid < self.bytes.len() + bytes.len() {
-            let block = (self.bytes.len() + bytes.len() - self.paid).max(4 << 10);
-            if !self.budget.allocate(block as u64) || !self.budget.is_left() {
-                self.full = true;
+        while self.charged < self.bytes.len() + bytes.len() {
+            let block = (self.bytes.len() + bytes.len() - self.charged).max(4 << 10);
+            if !self.budget.allocate(block as u64) || !self.budget.has_steps_left() {
+                self.is_full = true;
                 return Err(io::Error::other("the budget is used up"));
             }
-            self.paid += block;
+            self.charged += block;
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -9,15 +9,17 @@ use super::budget::{self, allocate, allocate_slots, charge, weigh, weigh_keys};
 use super::text::check_key;
 
 /// Most items of a list that is unpacked into names.
-const ROW: usize = 1_000;
+const MAX_UNPACKED_ITEMS: usize = 1_000;
 
 pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__add", |state: &State<'_, '_>, a: &Value, b: &Value| add(state, a, b));
-    env.add_filter("__mul", mul);
-    env.add_filter("__sub", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "-", a, b));
-    env.add_filter("__div", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "/", a, b));
-    env.add_filter("__int_div", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "//", a, b));
-    env.add_filter("__rem", |state: &State<'_, '_>, a: &Value, b: &Value| numbers(state, "%", a, b));
+    env.add_filter("__mul", multiply);
+    env.add_filter("__sub", |state: &State<'_, '_>, a: &Value, b: &Value| apply_numeric(state, "-", a, b));
+    env.add_filter("__div", |state: &State<'_, '_>, a: &Value, b: &Value| apply_numeric(state, "/", a, b));
+    env.add_filter("__int_div", |state: &State<'_, '_>, a: &Value, b: &Value| {
+        apply_numeric(state, "//", a, b)
+    });
+    env.add_filter("__rem", |state: &State<'_, '_>, a: &Value, b: &Value| apply_numeric(state, "%", a, b));
     for sign in ["==", "!=", "<", "<=", ">", ">="] {
         let name = match sign {
             "==" => "__eq",
@@ -33,11 +35,11 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__not_in", |state: &State<'_, '_>, a: &Value, b: &Value| {
         contains(state, b, a).map(|found| !found)
     });
-    env.add_filter("__chain", chain);
-    env.add_filter("__join", join);
+    env.add_filter("__chain", compare_chain);
+    env.add_filter("__join", concatenate);
     env.add_filter("__slice", slice);
-    env.add_filter("__container", container);
-    env.add_filter("__key", key);
+    env.add_filter("__container", charge_container);
+    env.add_filter("__key", charge_key);
     env.add_filter("__map_key", map_key);
     env.add_filter("__passed", passed);
     env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
@@ -53,12 +55,17 @@ pub(super) fn register(env: &mut Environment<'_>) {
         }
         method(state, "cycle", &args)
     });
-    env.add_filter("__splat", splat);
-    env.add_filter("__rows", rows);
+    env.add_filter("__splat", charge_splat);
+    env.add_filter("__rows", check_rows);
 }
 
 /// Evaluates an expression over two small operands in the engine itself.
-fn native(state: &State<'_, '_>, expression: &'static str, a: &Value, b: &Value) -> Result<Value, Error> {
+fn evaluate_native(
+    state: &State<'_, '_>,
+    expression: &'static str,
+    a: &Value,
+    b: &Value,
+) -> Result<Value, Error> {
     let compiled = state.env().compile_expression(expression)?;
     let result = compiled.eval(context! { a => a, b => b });
     // The position must be that of the template, not of this expression.
@@ -69,25 +76,25 @@ fn native(state: &State<'_, '_>, expression: &'static str, a: &Value, b: &Value)
 }
 
 /// Applies an operator that takes only numbers; for other operands the engine words the error.
-pub(super) fn numbers(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
-    if let ("-", Some((a, b))) = (sign, whole(a, b))
+pub(super) fn apply_numeric(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let ("-", Some((a, b))) = (sign, as_integers(a, b))
         && let Some(difference) = a.checked_sub(b)
     {
         return Ok(Value::from(difference));
     }
-    if let ("-", Some((a, b))) = (sign, floats(a, b)) {
+    if let ("-", Some((a, b))) = (sign, as_floats(a, b)) {
         return Ok(Value::from(a - b));
     }
     match sign {
-        "-" => native(state, "a - b", a, b),
-        "/" => native(state, "a / b", a, b),
-        "//" => native(state, "a // b", a, b),
-        _ => native(state, "a % b", a, b),
+        "-" => evaluate_native(state, "a - b", a, b),
+        "/" => evaluate_native(state, "a / b", a, b),
+        "//" => evaluate_native(state, "a // b", a, b),
+        _ => evaluate_native(state, "a % b", a, b),
     }
 }
 
 /// Returns both values as integers, if both are.
-fn whole(a: &Value, b: &Value) -> Option<(i64, i64)> {
+fn as_integers(a: &Value, b: &Value) -> Option<(i64, i64)> {
     if !a.is_integer() || !b.is_integer() {
         return None;
     }
@@ -95,7 +102,7 @@ fn whole(a: &Value, b: &Value) -> Option<(i64, i64)> {
 }
 
 /// Returns both values as floats, if both are numbers and one of them is not an integer.
-fn floats(a: &Value, b: &Value) -> Option<(f64, f64)> {
+fn as_floats(a: &Value, b: &Value) -> Option<(f64, f64)> {
     if !a.is_number() || !b.is_number() || a.is_integer() && b.is_integer() {
         return None;
     }
@@ -108,10 +115,10 @@ fn is_list(value: &Value) -> bool {
 
 /// Evaluates `a + b`.
 pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
-    if let Some(sum) = whole(a, b).and_then(|(a, b)| a.checked_add(b)) {
+    if let Some(sum) = as_integers(a, b).and_then(|(a, b)| a.checked_add(b)) {
         return Ok(Value::from(sum));
     }
-    if let Some((a, b)) = floats(a, b) {
+    if let Some((a, b)) = as_floats(a, b) {
         return Ok(Value::from(a + b));
     }
     if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
@@ -123,51 +130,51 @@ pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, 
         return Ok(if a.is_safe() && b.is_safe() { Value::from_safe_string(sum) } else { Value::from(sum) });
     }
     if is_list(a) && is_list(b) && a.is_tuple() == b.is_tuple() {
-        let (left, right) = (size(a)?, size(b)?);
+        let (left, right) = (list_len(a)?, list_len(b)?);
         allocate_slots(state, left.saturating_add(right))?;
         let items = a.try_iter()?.chain(b.try_iter()?).collect::<Vec<Value>>();
-        return Ok(list(items, a.is_tuple()));
+        return Ok(make_list(items, a.is_tuple()));
     }
-    native(state, "a + b", a, b)
+    evaluate_native(state, "a + b", a, b)
 }
 
 /// Creates a list or a tuple.
-fn list(items: Vec<Value>, tuple: bool) -> Value {
+fn make_list(items: Vec<Value>, tuple: bool) -> Value {
     if tuple { Value::from(minijinja::value::Tuple::from(items)) } else { Value::from(items) }
 }
 
 /// Returns the number of items of a list.
-fn size(value: &Value) -> Result<usize, Error> {
+fn list_len(value: &Value) -> Result<usize, Error> {
     let unknown = || Error::new(ErrorKind::InvalidOperation, "the length of the list is not known");
     value.len().ok_or_else(unknown)
 }
 
 /// Evaluates `a * b`: a product of numbers, or a repeated text or list.
-fn mul(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
-    if let Some(product) = whole(a, b).and_then(|(a, b)| a.checked_mul(b)) {
+fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let Some(product) = as_integers(a, b).and_then(|(a, b)| a.checked_mul(b)) {
         return Ok(Value::from(product));
     }
-    if let Some((a, b)) = floats(a, b) {
+    if let Some((a, b)) = as_floats(a, b) {
         return Ok(Value::from(a * b));
     }
     let (repeated, count) =
         if a.as_str().is_some() || b.as_str().is_none() && is_list(a) { (a, b) } else { (b, a) };
     let is_repeated = repeated.as_str().is_some() || is_list(repeated);
     let count = i128::try_from(count.clone()).ok().filter(|_| is_repeated);
-    let Some(count) = count else { return native(state, "a * b", a, b) };
+    let Some(count) = count else { return evaluate_native(state, "a * b", a, b) };
     let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
     if let Some(text) = repeated.as_str() {
         allocate(state, (text.len() as u64).saturating_mul(count as u64).saturating_mul(2))?;
         let text = text.repeat(count);
         return Ok(if repeated.is_safe() { Value::from_safe_string(text) } else { Value::from(text) });
     }
-    let length = size(repeated)?.saturating_mul(count);
+    let length = list_len(repeated)?.saturating_mul(count);
     allocate_slots(state, length)?;
     let mut items = Vec::with_capacity(length);
     for _ in 0..if length == 0 { 0 } else { count } {
         items.extend(repeated.try_iter()?);
     }
-    Ok(list(items, repeated.is_tuple()))
+    Ok(make_list(items, repeated.is_tuple()))
 }
 
 /// Fails for an undefined operand in strict mode.
@@ -198,11 +205,11 @@ fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bo
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
-    Ok(ordered(sign, a, b))
+    Ok(is_ordered(sign, a, b))
 }
 
 /// Returns true if `a` and `b` satisfy the comparison operator `sign`.
-pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
+pub(super) fn is_ordered(sign: &str, a: &Value, b: &Value) -> bool {
     match sign {
         "==" => a == b,
         "!=" => a != b,
@@ -221,7 +228,7 @@ pub(super) fn ordered(sign: &str, a: &Value, b: &Value) -> bool {
 /// Evaluates `a < b <= c` and so on: operators and operands alternate; stops at the first comparison that is
 /// false.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
+fn compare_chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in rest.chunks_exact(2) {
         let (sign, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
@@ -251,7 +258,7 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
             Some(part) => text.contains(part),
             None => {
                 let weight = weigh(state, value)?;
-                allocate(state, weight.printed().saturating_mul(2))?;
+                allocate(state, weight.printed_bytes().saturating_mul(2))?;
                 text.contains(&value.to_string())
             }
         });
@@ -281,10 +288,10 @@ pub(super) fn contains(state: &State<'_, '_>, container: &Value, value: &Value) 
 
 /// Evaluates `a ~ b ~ c`: joins the operands in printed form.
 #[expect(clippy::needless_pass_by_value, reason = "the engine gives them so")]
-fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
+fn concatenate(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<String, Error> {
     let mut texts = Vec::with_capacity(rest.len() + 1);
     for value in std::iter::once(first).chain(rest.iter()) {
-        texts.push(budget::text(state, value)?);
+        texts.push(budget::print_charged(state, value)?);
     }
     let length = texts.iter().fold(0_usize, |length, text| length.saturating_add(text.len()));
     allocate(state, (length as u64).saturating_mul(2))?;
@@ -294,7 +301,7 @@ fn join(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<Strin
 }
 
 /// Charges for the container of `container[key]`: the engine scans a text or an iterable up to the item.
-fn container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_container(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
     } else if value.kind() == ValueKind::Iterable {
@@ -321,7 +328,7 @@ fn slice(
         charge(state, 1, text.len() as u64)?;
         let length = if text.is_ascii() { text.len() } else { text.chars().count() };
         if step == 1 {
-            let (from, to) = bounds(start, stop, length);
+            let (from, to) = slice_bounds(start, stop, length);
             let place = |at: usize| {
                 if text.len() == length {
                     return at;
@@ -335,7 +342,9 @@ fn slice(
         // Four bytes per `char`, and the text itself.
         allocate(state, (text.len() as u64).saturating_mul(6))?;
         let chars: Vec<char> = text.chars().collect();
-        return Ok(Value::from(indexes(start, stop, step, length).map(|at| chars[at]).collect::<String>()));
+        return Ok(Value::from(
+            slice_indexes(start, stop, step, length).map(|at| chars[at]).collect::<String>(),
+        ));
     }
     if value.is_undefined() || value.is_none() {
         return Ok(Value::from(Vec::<Value>::new()));
@@ -344,21 +353,21 @@ fn slice(
         let message = format!("value of type {} cannot be sliced", value.kind());
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
-    let length = size(value)?;
-    let count = indexes(start, stop, step, length).len();
+    let length = list_len(value)?;
+    let count = slice_indexes(start, stop, step, length).len();
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
         allocate_slots(state, count)?;
-        let part = indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
-        return Ok(list(part, value.is_tuple()));
+        let part = slice_indexes(start, stop, step, length).map(|at| items[at].clone()).collect();
+        return Ok(make_list(part, value.is_tuple()));
     }
     allocate_slots(state, length.saturating_add(count))?;
     let items: Vec<Value> = value.try_iter()?.collect();
-    let part = indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
-    Ok(list(part, value.is_tuple()))
+    let part = slice_indexes(start, stop, step, items.len()).map(|at| items[at].clone()).collect();
+    Ok(make_list(part, value.is_tuple()))
 }
 
 /// Returns first and end index of a slice with a positive step.
-fn bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize) {
+fn slice_bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize) {
     let place = |bound: i64| {
         let size = usize::try_from(bound.unsigned_abs()).unwrap_or(usize::MAX);
         if bound < 0 { length.saturating_sub(size) } else { size.min(length) }
@@ -368,7 +377,7 @@ fn bounds(start: Option<i64>, stop: Option<i64>, length: usize) -> (usize, usize
 }
 
 /// Returns the indexes of a slice, with the semantics of Python.
-fn indexes(
+fn slice_indexes(
     start: Option<i64>,
     stop: Option<i64>,
     step: i64,
@@ -376,7 +385,7 @@ fn indexes(
 ) -> impl ExactSizeIterator<Item = usize> {
     let size = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
     let (first, count) = if step > 0 {
-        let (from, to) = bounds(start, stop, length);
+        let (from, to) = slice_bounds(start, stop, length);
         (from, (to - from).div_ceil(size))
     } else {
         // A negative step runs from the end down to the index after `stop`; -1 is before the first item.
@@ -395,7 +404,7 @@ fn indexes(
 }
 
 /// Charges for a map key or list index: looking it up traverses it.
-fn key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     weigh(state, value)?;
     Ok(value.clone())
 }
@@ -403,7 +412,7 @@ fn key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 /// A key of a map that is made. It is gone through each time the map is copied, so that lists are none.
 fn map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     check_key(value)?;
-    key(state, value)
+    charge_key(state, value)
 }
 
 /// A value that is called with, or looped over: the engine counts the characters of a text.
@@ -423,7 +432,7 @@ fn method(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<Value
 }
 
 /// Arguments that a list or map gives.
-fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_object().is_some() || value.as_str().is_some() {
         allocate_slots(state, value.len().unwrap_or(0).saturating_mul(2))?;
         weigh_keys(state, value)?;
@@ -432,10 +441,10 @@ fn splat(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 }
 
 /// Checks a list whose items are unpacked into names: the engine unpacks an item before it counts its parts.
-fn rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn check_rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(items) = value.downcast_object_ref::<Vec<Value>>() {
         charge(state, items.len() as u64 / 16, 0)?;
-        items.iter().try_for_each(row)?;
+        items.iter().try_for_each(check_row)?;
     }
     Ok(value.clone())
 }
@@ -444,10 +453,10 @@ fn rows(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 ///
 /// # Errors
 /// The list is too long.
-pub(super) fn row(value: &Value) -> Result<(), Error> {
-    match value.len().filter(|length| *length > ROW && value.as_object().is_some()) {
+pub(super) fn check_row(value: &Value) -> Result<(), Error> {
+    match value.len().filter(|length| *length > MAX_UNPACKED_ITEMS && value.as_object().is_some()) {
         Some(length) => {
-            let message = format!("sequence of wrong length (at most {ROW}, got {length})");
+            let message = format!("sequence of wrong length (at most {MAX_UNPACKED_ITEMS}, got {length})");
             Err(Error::new(ErrorKind::CannotUnpack, message))
         }
         None => Ok(()),

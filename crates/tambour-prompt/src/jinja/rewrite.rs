@@ -1,6 +1,6 @@
 //! Rewrites the source of a template before the engine compiles it.
 //!
-//! The engine has no `set_global` statement, does not report the place of a printed missing value or a
+//! The engine has no `rewrite_set_global` statement, does not report the place of a printed missing value or a
 //! function call, spells values as Python does when `~` joins them, forgets assignments when a template ends,
 //! and does not charge for operators. Small edits between the tokens add all this; offsets in the rewritten
 //! source map back to the original.
@@ -9,50 +9,50 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::grammar::{self, Form};
-use super::source::{Kind, Piece, Token, TokenKind, piece, tokens};
+use super::grammar::{self, TagGrammar};
+use super::source::{ExpressionToken, PartKind, TemplatePart, TokenKind, read_part, tokenize};
 use super::{functions, marks};
 use tambour::error::{Error, Location, Result};
 
 /// Names that templates cannot set (F-024).
-const READ_ONLY: &[&str] = &["state", "state_desc", "global_state"];
+const READ_ONLY_NAMES: &[&str] = &["state", "state_desc", "global_state"];
 
 /// Statements with a scope of their own: assignments inside them are not kept.
-const SCOPES: &[&str] = &["for", "macro", "call", "with"];
+const SCOPED_STATEMENTS: &[&str] = &["for", "macro", "call", "with"];
 
 /// Most tokens of one expression between commas, counted per bracket level. The engine parses and drops a
 /// chain of operators with one nested call for each.
-const CHAIN: usize = 500;
+const MAX_CHAIN_TOKENS: usize = 500;
 
 /// Most tags and tokens of a template; each takes some hundred bytes during compilation.
-const PARTS: usize = 100_000;
+const MAX_PARTS: usize = 100_000;
 
 /// Bytes of a name: the engine hashes it each time it looks for what is called so.
 const NAME: usize = 1_000;
 
 /// `elif` of one `if`, which nest in the engine.
-const ELIF: usize = 100;
+const MAX_ELIF: usize = 100;
 
 /// A rewritten source with its mapping to the original.
 #[derive(Debug)]
-pub(super) struct Rewritten {
+pub(super) struct RewrittenSource {
     pub(super) text: String,
     /// Offsets in the text, ascending, each with its offset in the source, and true if the following text is
     /// copied from the source.
-    places: Vec<(usize, usize, bool)>,
+    source_map: Vec<(usize, usize, bool)>,
     /// Names that the template sets for later templates.
-    pub(super) sets: Vec<String>,
+    pub(super) assigned_names: Vec<String>,
     /// Offset of a tag that could not be parsed; such a template is not rendered.
-    pub(super) unread: Option<usize>,
+    pub(super) unparsed_at: Option<usize>,
     /// Number of tags and tokens.
     pub(super) parts: usize,
 }
 
-impl Rewritten {
+impl RewrittenSource {
     /// Maps an offset in the rewritten text to the source.
-    pub(super) fn origin(&self, offset: usize) -> usize {
-        let at = self.places.partition_point(|(place, ..)| *place <= offset);
-        match at.checked_sub(1).map(|at| self.places[at]) {
+    pub(super) fn source_offset(&self, offset: usize) -> usize {
+        let at = self.source_map.partition_point(|(place, ..)| *place <= offset);
+        match at.checked_sub(1).map(|at| self.source_map[at]) {
             Some((place, source, true)) => source + (offset - place),
             Some((_, source, false)) => source,
             None => offset,
@@ -61,29 +61,43 @@ impl Rewritten {
 }
 
 /// Rewrites one expression, without our functions; `None` if it cannot be parsed.
-pub(super) fn rewrite_expression(source: &str) -> Option<Rewritten> {
-    let tokens = tokens(source, 0..source.len());
-    Some(rewritten(source, grammar::edits(source, &tokens, Form::Expression, None)?))
+pub(super) fn rewrite_expression(source: &str) -> Option<RewrittenSource> {
+    let tokens = tokenize(source, 0..source.len());
+    Some(apply_edits(source, grammar::parse_edits(source, &tokens, TagGrammar::Expression, None)?))
 }
 
 /// Like [`rewrite_expression`], with every comparison turned into a filter.
-pub(super) fn rewrite_comparing(source: &str) -> Option<Rewritten> {
-    let tokens = tokens(source, 0..source.len());
-    Some(rewritten(source, grammar::comparing(source, &tokens)?.0))
+pub(super) fn rewrite_comparisons(source: &str) -> Option<RewrittenSource> {
+    let tokens = tokenize(source, 0..source.len());
+    Some(apply_edits(source, grammar::parse_comparisons(source, &tokens)?.0))
 }
 
-fn rewritten(source: &str, edits: Vec<grammar::Edit>) -> Rewritten {
-    let out = Rewritten { text: String::new(), places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 };
-    let (scopes, kept, conditions) = (Vec::new(), Vec::new(), Vec::new());
-    let mut writer =
-        Writer { source, out, copied: 0, scopes, kept, trims: false, macros: HashSet::new(), conditions };
+fn apply_edits(source: &str, edits: Vec<grammar::SourceEdit>) -> RewrittenSource {
+    let out = RewrittenSource {
+        text: String::new(),
+        source_map: Vec::new(),
+        assigned_names: Vec::new(),
+        unparsed_at: None,
+        parts: 0,
+    };
+    let (scopes, open_sets, elif_counts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut writer = SourceRewriter {
+        source,
+        out,
+        copied_to: 0,
+        scopes,
+        open_sets,
+        has_trims: false,
+        macros: HashSet::new(),
+        elif_counts,
+    };
     writer.apply(edits);
     writer.copy(source.len());
     writer.out
 }
 
 /// Returns the names of the macros that a source defines.
-fn macros(source: &str) -> HashSet<&str> {
+fn macro_names(source: &str) -> HashSet<&str> {
     let starts = memchr::memmem::find_iter(source.as_bytes(), b"macro ").map(|at| at + "macro ".len());
     let names = starts.map(|at| {
         let name = source[at..].trim_start();
@@ -96,31 +110,37 @@ fn macros(source: &str) -> HashSet<&str> {
 /// Rewrites a template source.
 ///
 /// # Errors
-/// The template sets a read-only name, or `set_global` does not have the form `{% set_global name = value
+/// The template sets a read-only name, or `rewrite_set_global` does not have the form `{% set_global name = value
 /// %}`.
-pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
+pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
     let text = String::with_capacity(source.len() + source.len() / 4);
-    let mut writer = Writer {
+    let mut writer = SourceRewriter {
         source,
-        out: Rewritten { text, places: Vec::new(), sets: Vec::new(), unread: None, parts: 0 },
-        copied: 0,
+        out: RewrittenSource {
+            text,
+            source_map: Vec::new(),
+            assigned_names: Vec::new(),
+            unparsed_at: None,
+            parts: 0,
+        },
+        copied_to: 0,
         scopes: Vec::new(),
-        kept: Vec::new(),
-        trims: source.contains("st_trim"),
-        macros: macros(source),
-        conditions: Vec::new(),
+        open_sets: Vec::new(),
+        has_trims: source.contains("st_trim"),
+        macros: macro_names(source),
+        elif_counts: Vec::new(),
     };
     let mut at = 0;
     while at < source.len() {
-        let piece = piece(source, at);
+        let piece = read_part(source, at);
         at = piece.range.end;
         match piece.kind {
-            Kind::Output => writer.output(&piece)?,
-            Kind::Statement => writer.statement(&piece)?,
+            PartKind::Output => writer.rewrite_output(&piece)?,
+            PartKind::Statement => writer.rewrite_statement(&piece)?,
             // The engine lexes an unclosed tag too before it reports the missing end.
-            Kind::Open => drop(writer.tokens(&piece)?),
+            PartKind::Unclosed => drop(writer.read_tokens(&piece)?),
             // Migrated `{{noop}}`, beyond which an adjacent `{{trim}}` removes nothing (M-065).
-            Kind::Comment if writer.trims && source[piece.inside.clone()].trim() == "no-op" => {
+            PartKind::Comment if writer.has_trims && source[piece.content.clone()].trim() == "no-op" => {
                 writer.replace(piece.range.clone(), marks::BARRIER.encode_utf8(&mut [0; 4]));
             }
             _ => {}
@@ -130,56 +150,56 @@ pub(super) fn rewrite(source: &str) -> Result<Rewritten> {
     Ok(writer.out)
 }
 
-struct Writer<'s> {
+struct SourceRewriter<'s> {
     source: &'s str,
-    out: Rewritten,
+    out: RewrittenSource,
     /// Bytes of the source that have been copied.
-    copied: usize,
-    /// Open statements listed in [`SCOPES`].
+    copied_to: usize,
+    /// Open statements listed in [`SCOPED_STATEMENTS`].
     scopes: Vec<&'s str>,
     /// Names of open `set` blocks; `None` for those that are not kept.
-    kept: Vec<Option<&'s str>>,
-    trims: bool,
+    open_sets: Vec<Option<&'s str>>,
+    has_trims: bool,
     /// Names of the macros that the source defines.
     macros: HashSet<&'s str>,
     /// Number of `elif` branches of each open `if`.
-    conditions: Vec<usize>,
+    elif_counts: Vec<usize>,
 }
 
-impl<'s> Writer<'s> {
+impl<'s> SourceRewriter<'s> {
     fn copy(&mut self, to: usize) {
-        if to > self.copied {
-            self.out.places.push((self.out.text.len(), self.copied, true));
-            self.out.text.push_str(&self.source[self.copied..to]);
-            self.copied = to;
+        if to > self.copied_to {
+            self.out.source_map.push((self.out.text.len(), self.copied_to, true));
+            self.out.text.push_str(&self.source[self.copied_to..to]);
+            self.copied_to = to;
         }
     }
 
     /// Inserts `text` at an offset of the source.
     fn insert(&mut self, at: usize, text: &str) {
         self.copy(at);
-        self.out.places.push((self.out.text.len(), at, false));
+        self.out.source_map.push((self.out.text.len(), at, false));
         self.out.text.push_str(text);
     }
 
     fn replace(&mut self, range: Range<usize>, text: &str) {
         self.insert(range.start, text);
-        self.copied = range.end;
+        self.copied_to = range.end;
     }
 
-    fn word(&self, token: &Token) -> &'s str {
+    fn token_text(&self, token: &ExpressionToken) -> &'s str {
         &self.source[token.range.clone()]
     }
 
     fn error(&self, at: usize, message: &str, code: &'static str) -> Error {
-        let place = Location::at(self.source, at);
-        Error::malformed(message, Some(place)).coded(code)
+        let place = Location::from_offset(self.source, at);
+        Error::malformed(message, Some(place)).with_code(code)
     }
 
     /// Rewrites `{{ x }}` to `{{ (x)|__out(offset) }}`.
-    fn output(&mut self, piece: &Piece) -> Result<()> {
-        let tokens = self.tokens(piece)?;
-        if let Some(mark) = self.mark(piece, &tokens) {
+    fn rewrite_output(&mut self, piece: &TemplatePart) -> Result<()> {
+        let tokens = self.read_tokens(piece)?;
+        if let Some(mark) = self.find_mark(piece, &tokens) {
             self.out.parts -= tokens.len() + 1;
             self.replace(piece.range.clone(), mark.encode_utf8(&mut [0; 4]));
             return Ok(());
@@ -187,11 +207,11 @@ impl<'s> Writer<'s> {
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return Ok(()) };
         let (start, end) = (first.range.start, last.range.end);
         self.insert(start, "(");
-        self.edit(piece, &tokens, Form::Expression);
+        self.edit_code(piece, &tokens, TagGrammar::Expression);
         // `a if b` without `else` intentionally prints nothing when `b` is false.
         let plain = |word: &str| {
-            let is = |token: &&Token| {
-                token.depth == 0 && token.kind == TokenKind::Name && self.word(token) == word
+            let is = |token: &&ExpressionToken| {
+                token.depth == 0 && token.kind == TokenKind::Name && self.token_text(token) == word
             };
             tokens.iter().filter(is).count()
         };
@@ -201,17 +221,17 @@ impl<'s> Writer<'s> {
     }
 
     /// Returns the mark for a tag that only calls `st_trim` or `st_noop`; it needs no code.
-    fn mark(&self, piece: &Piece, tokens: &[Token]) -> Option<char> {
+    fn find_mark(&self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Option<char> {
         let [name, open, close] = tokens else { return None };
-        let plain = piece.inside == (piece.range.start + 2..piece.range.end - 2);
+        let plain = piece.content == (piece.range.start + 2..piece.range.end - 2);
         if !plain
-            || self.word(open) != "("
-            || self.word(close) != ")"
-            || self.macros.contains(self.word(name))
+            || self.token_text(open) != "("
+            || self.token_text(close) != ")"
+            || self.macros.contains(self.token_text(name))
         {
             return None;
         }
-        match self.word(name) {
+        match self.token_text(name) {
             "st_trim" => Some(marks::TRIM),
             "st_noop" => Some(marks::BARRIER),
             _ => None,
@@ -219,11 +239,11 @@ impl<'s> Writer<'s> {
     }
 
     /// Reads the tokens of a tag and checks the limits.
-    fn tokens(&mut self, piece: &Piece) -> Result<Vec<Token>> {
-        let tokens = tokens(self.source, piece.inside.clone());
+    fn read_tokens(&mut self, piece: &TemplatePart) -> Result<Vec<ExpressionToken>> {
+        let tokens = tokenize(self.source, piece.content.clone());
         self.out.parts += tokens.len() + 1;
-        if self.out.parts > PARTS {
-            let message = format!("a template has at most {PARTS} tags and tokens");
+        if self.out.parts > MAX_PARTS {
+            let message = format!("a template has at most {MAX_PARTS} tags and tokens");
             return Err(self.error(piece.range.start, &message, "limit_exceeded"));
         }
         let mut chains: Vec<usize> = Vec::new();
@@ -235,110 +255,110 @@ impl<'s> Writer<'s> {
             chains.truncate(token.depth + 1);
             chains.resize(token.depth + 1, 0);
             let chain = &mut chains[token.depth];
-            *chain = if self.word(token) == "," { 0 } else { *chain + 1 };
-            if *chain > CHAIN {
-                let message = format!("an expression has at most {CHAIN} parts in a row");
+            *chain = if self.token_text(token) == "," { 0 } else { *chain + 1 };
+            if *chain > MAX_CHAIN_TOKENS {
+                let message = format!("an expression has at most {MAX_CHAIN_TOKENS} parts in a row");
                 return Err(self.error(token.range.start, &message, "limit_exceeded"));
             }
         }
         Ok(tokens)
     }
 
-    fn statement(&mut self, piece: &Piece) -> Result<()> {
-        let tokens = self.tokens(piece)?;
+    fn rewrite_statement(&mut self, piece: &TemplatePart) -> Result<()> {
+        let tokens = self.read_tokens(piece)?;
         let Some(first) = tokens.first() else { return Ok(()) };
-        let keyword = self.word(first);
+        let keyword = self.token_text(first);
         match keyword {
-            "set_global" => return self.set_global(piece, &tokens),
-            "set" => return self.set(piece, &tokens),
+            "set_global" => return self.rewrite_set_global(piece, &tokens),
+            "set" => return self.rewrite_set(piece, &tokens),
             "endset" => {
-                if let Some(Some(name)) = self.kept.pop() {
-                    self.keep(piece, &[name]);
+                if let Some(Some(name)) = self.open_sets.pop() {
+                    self.insert_keep(piece, &[name]);
                 }
                 return Ok(());
             }
-            "if" => self.conditions.push(0),
+            "if" => self.elif_counts.push(0),
             "elif" => {
-                let count = self.conditions.last_mut().map_or(0, |count| {
+                let count = self.elif_counts.last_mut().map_or(0, |count| {
                     *count += 1;
                     *count
                 });
-                if count > ELIF {
-                    let message = format!("an `if` has at most {ELIF} `elif`");
+                if count > MAX_ELIF {
+                    let message = format!("an `if` has at most {MAX_ELIF} `elif`");
                     return Err(self.error(first.range.start, &message, "limit_exceeded"));
                 }
             }
-            "endif" => drop(self.conditions.pop()),
+            "endif" => drop(self.elif_counts.pop()),
             _ => {}
         }
-        if SCOPES.contains(&keyword) {
+        if SCOPED_STATEMENTS.contains(&keyword) {
             self.scopes.push(keyword);
         } else if keyword.strip_prefix("end").is_some_and(|ended| self.scopes.last() == Some(&ended)) {
             self.scopes.pop();
         }
         let form = match keyword {
-            "if" | "elif" => Form::Condition,
-            "for" => Form::Loop,
-            "with" => Form::Assignments,
-            "macro" => Form::Macro,
-            "call" => Form::Call,
-            "filter" => Form::Filters,
-            "do" | "autoescape" => Form::Expression,
-            _ => Form::Empty,
+            "if" | "elif" => TagGrammar::Condition,
+            "for" => TagGrammar::Loop,
+            "with" => TagGrammar::Assignments,
+            "macro" => TagGrammar::Macro,
+            "call" => TagGrammar::Call,
+            "filter" => TagGrammar::Filters,
+            "do" | "autoescape" => TagGrammar::Expression,
+            _ => TagGrammar::Empty,
         };
-        self.edit(piece, &tokens[1..], form);
+        self.edit_code(piece, &tokens[1..], form);
         Ok(())
     }
 
     /// Rewrites `{% set_global name = value %}` to a function call (F-023).
-    fn set_global(&mut self, piece: &Piece, tokens: &[Token]) -> Result<()> {
+    fn rewrite_set_global(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
         let form = "expected `{% set_global name = value %}`";
         let [first, name, sign, value, ..] = tokens else {
             return Err(self.error(piece.range.start, form, "template_syntax"));
         };
         let quoted = match name.kind {
-            TokenKind::Name => format!("\"{}\"", self.word(name)),
-            TokenKind::Text => self.word(name).to_owned(),
+            TokenKind::Name => format!("\"{}\"", self.token_text(name)),
+            TokenKind::String => self.token_text(name).to_owned(),
             _ => return Err(self.error(name.range.start, form, "template_syntax")),
         };
-        if self.word(sign) != "=" {
+        if self.token_text(sign) != "=" {
             return Err(self.error(sign.range.start, form, "template_syntax"));
         }
         let at = first.range.start;
         let end = tokens.last().map_or(at, |last| last.range.end);
         self.replace(
             at..value.range.start,
-            &format!("do {}set_global.at({at})({quoted}, (", functions::OURS),
+            &format!("do {}set_global.at({at})({quoted}, (", functions::FUNCTION_PREFIX),
         );
-        self.edit(piece, &tokens[3..], Form::Expression);
+        self.edit_code(piece, &tokens[3..], TagGrammar::Expression);
         self.insert(end, "))");
         Ok(())
     }
 
     /// Rewrites `set` so that its names are kept for later templates (F-027).
-    fn set(&mut self, piece: &Piece, tokens: &[Token]) -> Result<()> {
-        let sign = tokens.iter().position(|token| token.depth == 0 && self.word(token) == "=");
+    fn rewrite_set(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
+        let sign = tokens.iter().position(|token| token.depth == 0 && self.token_text(token) == "=");
         let mut names = Vec::new();
         let targets = &tokens[1..sign.unwrap_or(tokens.len())];
         for (at, token) in targets.iter().enumerate() {
             // In the block form, filters may follow the name.
-            if self.word(token) == "|" {
+            if self.token_text(token) == "|" {
                 break;
             }
-            let field = targets.get(at + 1).is_some_and(|next| self.word(next) == ".")
-                || at > 0 && self.word(&targets[at - 1]) == ".";
+            let field = targets.get(at + 1).is_some_and(|next| self.token_text(next) == ".")
+                || at > 0 && self.token_text(&targets[at - 1]) == ".";
             if token.kind != TokenKind::Name {
                 continue;
             }
-            if READ_ONLY.contains(&self.word(token)) && (at == 0 || !field) {
-                let message = format!("`{}` is read-only", self.word(token));
+            if READ_ONLY_NAMES.contains(&self.token_text(token)) && (at == 0 || !field) {
+                let message = format!("`{}` is read-only", self.token_text(token));
                 return Err(self.error(token.range.start, &message, "state_read_only"));
             }
             if !field {
-                names.push(self.word(token));
+                names.push(self.token_text(token));
             }
         }
-        let several = targets.iter().any(|token| self.word(token) == ",");
+        let several = targets.iter().any(|token| self.token_text(token) == ",");
         if !self.scopes.is_empty() {
             names.clear();
         }
@@ -347,16 +367,16 @@ impl<'s> Writer<'s> {
                 let value = &tokens[sign + 1..];
                 if let (Some(first), Some(last)) = (value.first(), value.last()) {
                     self.insert(first.range.start, if several { "__flat_row((" } else { "__flat((" });
-                    self.edit(piece, value, Form::Expressions);
+                    self.edit_code(piece, value, TagGrammar::Expressions);
                     self.insert(last.range.end, "))");
                 }
-                self.keep(piece, &names);
+                self.insert_keep(piece, &names);
             }
             None => {
-                self.kept.push(names.first().copied());
-                let filters = tokens.iter().position(|token| self.word(token) == "|");
+                self.open_sets.push(names.first().copied());
+                let filters = tokens.iter().position(|token| self.token_text(token) == "|");
                 if let Some(filters) = filters {
-                    self.edit(piece, &tokens[filters + 1..], Form::Filters);
+                    self.edit_code(piece, &tokens[filters + 1..], TagGrammar::Filters);
                 }
             }
         }
@@ -365,12 +385,12 @@ impl<'s> Writer<'s> {
 
     /// Adds a tag that stores these names. It takes over the white-space control at the end of the original
     /// tag.
-    fn keep(&mut self, piece: &Piece, names: &[&str]) {
+    fn insert_keep(&mut self, piece: &TemplatePart, names: &[&str]) {
         if names.is_empty() {
             return;
         }
-        self.out.sets.extend(names.iter().map(|name| (*name).to_owned()));
-        let (start, end) = (piece.inside.end, piece.range.end);
+        self.out.assigned_names.extend(names.iter().map(|name| (*name).to_owned()));
+        let (start, end) = (piece.content.end, piece.range.end);
         let close = &self.source[start..end];
         self.copy(start);
         let kept: Vec<String> = names.iter().map(|name| format!("\"{name}\", {name}")).collect();
@@ -378,28 +398,28 @@ impl<'s> Writer<'s> {
     }
 
     /// Applies the edits for the code of one tag.
-    fn edit(&mut self, piece: &Piece, tokens: &[Token], form: Form) {
-        match grammar::edits(self.source, tokens, form, Some(&self.macros)) {
+    fn edit_code(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken], form: TagGrammar) {
+        match grammar::parse_edits(self.source, tokens, form, Some(&self.macros)) {
             Some(edits) => self.apply(edits),
             // The engine reports the error when it compiles the template; if it finds none, the template is
             // refused anyway.
             None => {
-                self.out.unread.get_or_insert(piece.range.start);
+                self.out.unparsed_at.get_or_insert(piece.range.start);
             }
         }
     }
 
-    fn apply(&mut self, edits: Vec<grammar::Edit>) {
+    fn apply(&mut self, edits: Vec<grammar::SourceEdit>) {
         for edit in edits {
-            self.copy(edit.at);
-            self.out.places.push((self.out.text.len(), edit.origin, false));
+            self.copy(edit.start);
+            self.out.source_map.push((self.out.text.len(), edit.origin, false));
             self.out.text.push_str(&edit.text);
-            self.copied = edit.end;
+            self.copied_to = edit.end;
         }
     }
 }
 
 /// Replaces our internal marks in a source; its length in bytes is unchanged.
-pub(super) fn cleaned(source: &str) -> Cow<'_, str> {
-    if marks::any(source) { Cow::Owned(marks::without(source)) } else { Cow::Borrowed(source) }
+pub(super) fn replace_source_marks(source: &str) -> Cow<'_, str> {
+    if marks::has_mark(source) { Cow::Owned(marks::replace_marks(source)) } else { Cow::Borrowed(source) }
 }

@@ -11,14 +11,16 @@ use rand::rngs::ChaCha8Rng;
 use serde_json::Map;
 
 use super::budget::{self, Budget};
-use super::context::Context;
-use super::values::{self, Global, Messages, Moment, Nothing, Soft, nothing};
-use super::{Effect, Engine, Warning, chance, people, source, text};
-use crate::macros::{self, Migrated};
+use super::context::PromptContext;
+use super::values::{
+    self, GlobalStateObject, LenientMap, MessageList, MissingValue, TimeObject, missing_value,
+};
+use super::{Effect, Engine, TemplateWarning, chance, participants, source, text};
+use crate::macros::{self, MigratedText};
 use tambour::error::Location;
 
 /// Names that always come from the context, even if a template sets a variable of the same name (F-020).
-pub(super) const NAMES: &[&str] = &[
+pub(super) const CONTEXT_NAMES: &[&str] = &[
     "user",
     "char",
     "state",
@@ -45,116 +47,121 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 /// Internal variable under which functions find the scope.
-const HANDLE: &str = "__scope";
+const SCOPE_VARIABLE: &str = "__scope";
 
 /// Deepest nesting of field texts within field texts.
-const FIELD_DEPTH: usize = 8;
+const MAX_FIELD_DEPTH: usize = 8;
 
 /// Most field texts that one prompt renders.
-const FIELDS: usize = 10_000;
+const MAX_FIELDS: usize = 10_000;
 
 /// Most warnings that are stored; further ones are only counted.
-const WARNINGS: usize = 1_000;
+const MAX_WARNINGS: usize = 1_000;
 
 /// Scope of one prompt; see the module documentation.
 #[derive(Debug)]
-pub(super) struct Scope {
+pub(super) struct PromptScope {
     pub(super) engine: Engine,
-    pub(super) context: Context,
-    /// The values of [`NAMES`].
-    named: HashMap<&'static str, Value>,
+    pub(super) context: PromptContext,
+    /// The values of [`CONTEXT_NAMES`].
+    context_values: HashMap<&'static str, Value>,
     /// Budget that all templates of the prompt share.
     pub(super) budget: Budget,
-    changing: Mutex<Changing>,
+    mutable: Mutex<ScopeState>,
 }
 
 #[derive(Debug)]
-struct Changing {
+struct ScopeState {
     local: HashMap<String, (usize, Value)>,
     /// Keys of the state that are hidden for the rest of this prompt.
-    deleted: HashSet<String>,
+    hidden_state_keys: HashSet<String>,
     /// Number of assignments so far; gives variables their order.
-    set: usize,
+    assignments: usize,
     global: Map<String, serde_json::Value>,
     /// Values of the context and the state that were read, converted for the engine.
-    read: HashMap<String, Value>,
-    read_global: HashMap<String, Value>,
+    read_values: HashMap<String, Value>,
+    read_globals: HashMap<String, Value>,
     /// Names of the global variables; reset by a write.
     global_names: Option<Arc<[Value]>>,
     effects: Vec<Effect>,
-    warnings: Vec<Warning>,
+    warnings: Vec<TemplateWarning>,
     /// Hashes of reported warnings, so that each is reported once.
-    told: HashSet<u64>,
-    more_warnings: usize,
-    random: ChaCha8Rng,
-    frames: Vec<Frame>,
-    fields: usize,
+    reported: HashSet<u64>,
+    dropped_warnings: usize,
+    rng: ChaCha8Rng,
+    frames: Vec<TemplateFrame>,
+    rendered_fields: usize,
     /// Names and texts of the fields that are being rendered.
-    open: Vec<(String, Arc<str>)>,
-    failed: Option<tambour::error::Error>,
+    open_fields: Vec<(String, Arc<str>)>,
+    field_error: Option<tambour::error::Error>,
 }
 
 /// A template that is being rendered.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub(super) struct TemplateFrame {
     pub(super) name: Arc<str>,
     pub(super) source: Arc<str>,
     /// Hash of the source; `pick` depends on it.
     pub(super) hash: [u8; 32],
     /// True once the template has printed the text that it replaces.
-    pub(super) original_used: bool,
+    pub(super) is_original_used: bool,
 }
 
-impl Scope {
+impl PromptScope {
     /// Creates the scope of one prompt. `chance` seeds `random` and `roll` if the context has no seed.
-    pub(super) fn new(engine: Engine, context: Context, chance: u64, budget: Budget) -> Arc<Scope> {
+    pub(super) fn new(
+        engine: Engine,
+        context: PromptContext,
+        chance: u64,
+        budget: Budget,
+    ) -> Arc<PromptScope> {
         let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
-        let changing = Changing {
+        let changing = ScopeState {
             local: HashMap::new(),
-            deleted: HashSet::new(),
-            set: 0,
+            hidden_state_keys: HashSet::new(),
+            assignments: 0,
             global: global.unwrap_or_default(),
-            read: HashMap::new(),
-            read_global: HashMap::new(),
+            read_values: HashMap::new(),
+            read_globals: HashMap::new(),
             global_names: None,
             effects: Vec::new(),
             warnings: Vec::new(),
-            told: HashSet::new(),
-            more_warnings: 0,
-            random: chance::seeded(&[b"random", seed.as_bytes(), chat.as_bytes()]),
+            reported: HashSet::new(),
+            dropped_warnings: 0,
+            rng: chance::seeded_rng(&[b"random", seed.as_bytes(), chat.as_bytes()]),
             frames: Vec::new(),
-            fields: 0,
-            open: Vec::new(),
-            failed: None,
+            rendered_fields: 0,
+            open_fields: Vec::new(),
+            field_error: None,
         };
         Arc::new_cyclic(|scope| {
-            let named = named(&context, scope);
-            Scope { engine, context, named, budget, changing: Mutex::new(changing) }
+            let context_values = context_values(&context, scope);
+            PromptScope { engine, context, context_values, budget, mutable: Mutex::new(changing) }
         })
     }
 
-    fn changing(&self) -> MutexGuard<'_, Changing> {
+    fn lock(&self) -> MutexGuard<'_, ScopeState> {
         // No change is left half done when a thread panics, so poison is ignored.
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mutable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the scope of the template that is being rendered.
-    pub(super) fn of(state: &State<'_, '_>) -> Result<Arc<Scope>, Error> {
+    pub(super) fn from_state(state: &State<'_, '_>) -> Result<Arc<PromptScope>, Error> {
         let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
-        Scope::find(state).ok_or_else(missing)
+        PromptScope::find(state).ok_or_else(missing)
     }
 
-    /// Like [`Scope::of`], but returns `None` for an expression outside of a prompt.
-    pub(super) fn find(state: &State<'_, '_>) -> Option<Arc<Scope>> {
-        let handle = state.lookup(HANDLE)?;
-        handle.downcast_object_ref::<Handle>().map(|handle| Arc::clone(&handle.0))
+    /// Like [`PromptScope::from_state`], but returns `None` for an expression outside of a prompt.
+    pub(super) fn find(state: &State<'_, '_>) -> Option<Arc<PromptScope>> {
+        let handle = state.lookup(SCOPE_VARIABLE)?;
+        handle.downcast_object_ref::<ScopeObject>().map(|handle| Arc::clone(&handle.0))
     }
 
     /// Returns the root object with the variables of a template.
-    pub(super) fn root(self: &Arc<Scope>) -> Value {
-        Value::from_object(Root(Arc::clone(self)))
+    pub(super) fn root(self: &Arc<PromptScope>) -> Value {
+        Value::from_object(RootVariables(Arc::clone(self)))
     }
 
     /// Looks up a variable by name: reserved names of the context, the temporary scope, other keys of the
@@ -164,122 +171,122 @@ impl Scope {
             // Internal names: no variable can take their place.
             return None;
         }
-        if let Some(value) = self.named.get(name) {
-            if name == "pipe_result" && value.downcast_object_ref::<Nothing>().is_some() {
+        if let Some(value) = self.context_values.get(name) {
+            if name == "pipe_result" && value.downcast_object_ref::<MissingValue>().is_some() {
                 self.warn("pipe_missing", "there is no result of a pipe", None);
             }
             return Some(value.clone());
         }
-        self.local(name).or_else(|| self.read(name).filter(|_| !self.is_deleted(name)))
+        self.local(name).or_else(|| self.read_value(name).filter(|_| !self.is_deleted(name)))
     }
 
     /// Looks up a key of the context, then of the state.
-    pub(super) fn read(&self, name: &str) -> Option<Value> {
-        if let Some(value) = self.changing().read.get(name) {
+    pub(super) fn read_value(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.lock().read_values.get(name) {
             return Some(value.clone());
         }
         let given = self.context.values.get(name).or_else(|| self.context.state.get(name))?;
         let value = Value::from(Serde(given));
-        self.changing().read.insert(name.to_owned(), value.clone());
+        self.lock().read_values.insert(name.to_owned(), value.clone());
         Some(value)
     }
 
     /// Looks up a key of the state.
-    pub(super) fn of_state(&self, name: &str) -> Option<Value> {
+    pub(super) fn read_state(&self, name: &str) -> Option<Value> {
         // No variable name begins with NUL.
         let place = format!("\0{name}");
-        if let Some(value) = self.changing().read.get(&place) {
+        if let Some(value) = self.lock().read_values.get(&place) {
             return Some(value.clone());
         }
         let value = self.context.state.get(name).map(|value| Value::from(Serde(value)))?;
-        self.changing().read.insert(place, value.clone());
+        self.lock().read_values.insert(place, value.clone());
         Some(value)
     }
 
     /// Returns true if the state has this key.
-    pub(super) fn has_state(&self, name: &str) -> bool {
+    pub(super) fn has_state_key(&self, name: &str) -> bool {
         self.context.state.get(name).is_some()
     }
 
     /// Looks up a variable of the temporary scope.
     pub(super) fn local(&self, name: &str) -> Option<Value> {
-        self.changing().local.get(name).map(|(_, value)| value.clone())
+        self.lock().local.get(name).map(|(_, value)| value.clone())
     }
 
     /// Sets a variable of the temporary scope.
     pub(super) fn set_local(&self, name: &str, value: Value) {
-        let mut changing = self.changing();
-        changing.set += 1;
-        let place = changing.local.get(name).map_or(changing.set, |(place, _)| *place);
+        let mut changing = self.lock();
+        changing.assignments += 1;
+        let place = changing.local.get(name).map_or(changing.assignments, |(place, _)| *place);
         changing.local.insert(name.to_owned(), (place, value));
-        changing.deleted.remove(name);
+        changing.hidden_state_keys.remove(name);
     }
 
     /// Removes a variable of the temporary scope and hides the state key of the same name.
     pub(super) fn delete_local(&self, name: &str) {
-        let mut changing = self.changing();
+        let mut changing = self.lock();
         changing.local.remove(name);
-        if self.has_state(name) {
-            changing.deleted.insert(name.to_owned());
+        if self.has_state_key(name) {
+            changing.hidden_state_keys.insert(name.to_owned());
         }
     }
 
     /// Returns true if a key of the state is hidden for this prompt.
     pub(super) fn is_deleted(&self, name: &str) -> bool {
-        self.changing().deleted.contains(name)
+        self.lock().hidden_state_keys.contains(name)
     }
 
     /// Returns the temporary scope, in the order of the first assignments.
     pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
-        let changing = self.changing();
+        let changing = self.lock();
         let mut all: Vec<(&String, &(usize, Value))> = changing.local.iter().collect();
         all.sort_by_key(|(_, (place, _))| *place);
         all.into_iter()
-            .map(|(name, (_, value))| (name.clone(), text::json(value).unwrap_or_default()))
+            .map(|(name, (_, value))| (name.clone(), text::to_json(value).unwrap_or_default()))
             .collect()
     }
 
     /// Applies `look` to a global variable, including requested writes.
     pub(super) fn with_global<T>(&self, name: &str, look: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
-        self.changing().global.get(name).map(look)
+        self.lock().global.get(name).map(look)
     }
 
     /// Returns a global variable as an engine value.
     pub(super) fn global(&self, name: &str) -> Option<Value> {
-        let mut changing = self.changing();
-        if let Some(value) = changing.read_global.get(name) {
+        let mut changing = self.lock();
+        if let Some(value) = changing.read_globals.get(name) {
             return Some(value.clone());
         }
         let value = changing.global.get(name).map(|value| Value::from(Serde(value)))?;
-        changing.read_global.insert(name.to_owned(), value.clone());
+        changing.read_globals.insert(name.to_owned(), value.clone());
         Some(value)
     }
 
     /// Returns the names of all global variables.
     pub(super) fn global_names(&self) -> Arc<[Value]> {
-        let mut changing = self.changing();
-        let Changing { global, global_names, .. } = &mut *changing;
+        let mut changing = self.lock();
+        let ScopeState { global, global_names, .. } = &mut *changing;
         let listed = || global.keys().map(|key| Value::from(key.as_str())).collect();
         Arc::clone(global_names.get_or_insert_with(listed))
     }
 
     /// Counts the values and bytes of all global variables.
     pub(super) fn global_weight(&self) -> (u64, u64) {
-        let changing = self.changing();
+        let changing = self.lock();
         changing.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
-            let (more, text) = budget::json_weight(value);
+            let (more, text) = budget::weigh_json(value);
             (values + more + 1, bytes + text + key.len() as u64)
         })
     }
 
     /// Returns true if there are global variables.
     pub(super) fn has_globals(&self) -> bool {
-        !self.changing().global.is_empty()
+        !self.lock().global.is_empty()
     }
 
     /// Returns all global variables, including requested writes.
     pub(super) fn globals(&self) -> Map<String, serde_json::Value> {
-        self.changing().global.clone()
+        self.lock().global.clone()
     }
 
     /// Requests a write of a global variable (F-023); `None` removes it.
@@ -287,18 +294,18 @@ impl Scope {
     /// # Errors
     /// The budget has no room for it.
     pub(super) fn set_global(&self, name: &str, value: Option<serde_json::Value>) -> Result<(), Error> {
-        let (values, bytes) = value.as_ref().map_or((0, 0), budget::json_weight);
-        let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT).saturating_mul(2);
+        let (values, bytes) = value.as_ref().map_or((0, 0), budget::weigh_json);
+        let size = (name.len() as u64 + bytes + (values + 4) * budget::SLOT_BYTES).saturating_mul(2);
         if !self.budget.allocate(size) {
-            return Err(budget::too_large());
+            return Err(budget::memory_error());
         }
-        let mut changing = self.changing();
+        let mut changing = self.lock();
         // The list of names is built again on the next read.
         if !self.budget.spend(changing.global.len() as u64 / 4) {
-            return Err(budget::too_large());
+            return Err(budget::memory_error());
         }
         changing.global_names = None;
-        changing.read_global.remove(name);
+        changing.read_globals.remove(name);
         let name = name.to_owned();
         match value.clone() {
             Some(value) => changing.global.insert(name.clone(), value),
@@ -313,32 +320,32 @@ impl Scope {
     /// # Errors
     /// The budget has no room for it.
     pub(super) fn ban(&self, word: &str) -> Result<(), Error> {
-        if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT) {
-            return Err(budget::too_large());
+        if !self.budget.allocate(word.len() as u64 + 2 * budget::SLOT_BYTES) {
+            return Err(budget::memory_error());
         }
-        self.changing().effects.push(Effect::Banned { word: word.to_owned() });
+        self.lock().effects.push(Effect::Banned { word: word.to_owned() });
         Ok(())
     }
 
     /// Runs a function with the random number generator of the prompt.
-    pub(super) fn random<T>(&self, run: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
-        run(&mut self.changing().random)
+    pub(super) fn with_random<T>(&self, run: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {
+        run(&mut self.lock().rng)
     }
 
     /// Returns an index below `count` that stays the same for this place of this template in this chat.
-    pub(super) fn stable(&self, site: Option<usize>, count: usize) -> usize {
+    pub(super) fn stable_index(&self, site: Option<usize>, count: usize) -> usize {
         let chat = self.context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let seed = self.context.seed.clone().unwrap_or_default();
         let hash = self.frame().map(|frame| frame.hash).unwrap_or_default();
         let site = (site.unwrap_or(usize::MAX) as u64).to_le_bytes();
-        let mut source = chance::seeded(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
-        chance::below(&mut source, count)
+        let mut source = chance::seeded_rng(&[b"pick", chat.as_bytes(), seed.as_bytes(), &hash, &site]);
+        chance::random_below(&mut source, count)
     }
 
     /// Returns the text that a card text replaces: by field name, or one for all. Each text can read it once.
-    pub(super) fn original(self: &Arc<Scope>) -> Value {
-        let mut changing = self.changing();
-        let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.original_used) else {
+    pub(super) fn original_text(self: &Arc<PromptScope>) -> Value {
+        let mut changing = self.lock();
+        let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.is_original_used) else {
             return Value::from("");
         };
         let text = match self.context.get("original") {
@@ -346,19 +353,19 @@ impl Scope {
             one => one,
         };
         let Some(text) = text.and_then(serde_json::Value::as_str) else { return Value::from("") };
-        frame.original_used = true;
+        frame.is_original_used = true;
         drop(changing);
-        self.field("original", &text.into())
+        self.render_field("original", &text.into())
     }
 
     /// Warns that the expression at this place of the current template printed a missing value.
-    pub(super) fn undefined(&self, at: usize) {
-        let message = format!("`{}` is not defined", self.expression(at));
+    pub(super) fn warn_undefined(&self, at: usize) {
+        let message = format!("`{}` is not defined", self.expression_at(at));
         self.warn("variable_undefined", message, Some(at));
     }
 
     /// Returns the expression at a place of the current template, clipped for a message.
-    pub(super) fn expression(&self, at: usize) -> String {
+    pub(super) fn expression_at(&self, at: usize) -> String {
         let frame = self.frame();
         let expression = frame.as_ref().map(|frame| source::expression_at(&frame.source, at));
         tambour::finding::clip(expression.unwrap_or_default(), 60).into_owned()
@@ -370,18 +377,18 @@ impl Scope {
         let message = message.into();
         let mut hasher = DefaultHasher::new();
         (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
-        let mut changing = self.changing();
+        let mut changing = self.lock();
         // Dropped warnings are not remembered, so that the set stays bounded.
-        if changing.told.contains(&hasher.finish()) {
+        if changing.reported.contains(&hasher.finish()) {
             return;
         }
-        if changing.warnings.len() >= WARNINGS {
-            changing.more_warnings += 1;
+        if changing.warnings.len() >= MAX_WARNINGS {
+            changing.dropped_warnings += 1;
             return;
         }
-        changing.told.insert(hasher.finish());
-        let place = frame.as_ref().zip(at).map(|(frame, at)| Location::at(&frame.source, at));
-        changing.warnings.push(Warning {
+        changing.reported.insert(hasher.finish());
+        let place = frame.as_ref().zip(at).map(|(frame, at)| Location::from_offset(&frame.source, at));
+        changing.warnings.push(TemplateWarning {
             code,
             template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
             line: place.as_ref().map(|place| place.line),
@@ -390,23 +397,23 @@ impl Scope {
         });
     }
 
-    pub(super) fn warnings(&self) -> (Vec<Warning>, usize) {
-        let changing = self.changing();
-        (changing.warnings.clone(), changing.more_warnings)
+    pub(super) fn warnings(&self) -> (Vec<TemplateWarning>, usize) {
+        let changing = self.lock();
+        (changing.warnings.clone(), changing.dropped_warnings)
     }
 
     pub(super) fn effects(&self) -> Vec<Effect> {
-        self.changing().effects.clone()
+        self.lock().effects.clone()
     }
 
-    pub(super) fn frame(&self) -> Option<Frame> {
-        self.changing().frames.last().cloned()
+    pub(super) fn frame(&self) -> Option<TemplateFrame> {
+        self.lock().frames.last().cloned()
     }
 
     /// Enters a template; returns false if the nesting or the budget does not allow another one.
-    pub(super) fn enter(&self, frame: Frame) -> bool {
-        let mut changing = self.changing();
-        let room = changing.frames.len() <= FIELD_DEPTH && self.budget.is_left();
+    pub(super) fn enter(&self, frame: TemplateFrame) -> bool {
+        let mut changing = self.lock();
+        let room = changing.frames.len() <= MAX_FIELD_DEPTH && self.budget.has_steps_left();
         if room {
             changing.frames.push(frame);
         }
@@ -415,19 +422,19 @@ impl Scope {
 
     /// Leaves a template that used `steps` steps.
     pub(super) fn leave(&self, steps: u64) {
-        self.changing().frames.pop();
+        self.lock().frames.pop();
         self.budget.spend(steps);
     }
 
     /// Takes the error of a field text; the surrounding template fails with it.
-    pub(super) fn failure(&self) -> Option<tambour::error::Error> {
-        self.changing().failed.take()
+    pub(super) fn take_field_error(&self) -> Option<tambour::error::Error> {
+        self.lock().field_error.take()
     }
 
     /// Migrates the macros of a text to Jinja. A text with too many macros is left unchanged, so the warning
     /// is issued here.
-    pub(super) fn migrated(&self, source: &str) -> Arc<Migrated> {
-        let migrated = self.engine.migrated(source);
+    pub(super) fn migrate(&self, source: &str) -> Arc<MigratedText> {
+        let migrated = self.engine.migrate(source);
         for limit in migrated.warnings.iter().filter(|warning| warning.code == "macro_limit") {
             self.warn(limit.code, limit.message.clone(), None);
         }
@@ -435,22 +442,22 @@ impl Scope {
     }
 
     /// Renders a field text: migrates its macros, then renders it in this scope (M-021).
-    pub(super) fn field(self: &Arc<Scope>, name: &str, source: &Arc<str>) -> Value {
+    pub(super) fn render_field(self: &Arc<PromptScope>, name: &str, source: &Arc<str>) -> Value {
         // The text is searched for macros, and looked up in the cache by its full content.
         let room = self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
         if !room {
             return Value::from(if self.budget.is_stopped() {
-                budget::stopped()
+                budget::stopped_error()
             } else {
-                budget::too_large()
+                budget::memory_error()
             });
         }
-        if !macros::may_hold(source) {
+        if !macros::may_contain_macros(source) {
             return Value::from(&**source);
         }
         // A text that refers to itself prints nothing there.
         let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
-        if self.changing().open.iter().any(open) {
+        if self.lock().open_fields.iter().any(open) {
             let what = tambour::finding::clip(name, 60);
             self.warn(
                 "field_within_itself",
@@ -460,23 +467,23 @@ impl Scope {
             return Value::from("");
         }
         let many = {
-            let mut changing = self.changing();
-            changing.fields += 1;
-            changing.fields > FIELDS
+            let mut changing = self.lock();
+            changing.rendered_fields += 1;
+            changing.rendered_fields > MAX_FIELDS
         };
         if many {
-            self.warn("limit_exceeded", format!("`{name}`: more than {FIELDS} texts with macros"), None);
+            self.warn("limit_exceeded", format!("`{name}`: more than {MAX_FIELDS} texts with macros"), None);
             return Value::from("");
         }
-        let migrated = self.migrated(source);
-        self.changing().open.push((name.to_owned(), Arc::clone(source)));
+        let migrated = self.migrate(source);
+        self.lock().open_fields.push((name.to_owned(), Arc::clone(source)));
         let rendered = self.engine.render(self, name, &migrated.text);
-        self.changing().open.pop();
+        self.lock().open_fields.pop();
         match rendered {
             Ok(text) => Value::from(text),
             Err(error) => {
                 let message = error.to_string();
-                self.changing().failed.get_or_insert(error);
+                self.lock().field_error.get_or_insert(error);
                 Value::from(Error::new(ErrorKind::BadInclude, message))
             }
         }
@@ -484,29 +491,31 @@ impl Scope {
 }
 
 /// Returns the values that every template has.
-fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value> {
-    let plain = |name: &str| context.get(name).map_or_else(nothing, |value| Value::from(Serde(value)));
-    let soft = |name: &str| Soft::value(context.get(name));
-    let people = people::People::new(context, scope);
-    let global = Value::from_object(Global(scope.clone()));
-    let description = values::Description::of(context);
-    NAMES
+fn context_values(context: &PromptContext, scope: &Weak<PromptScope>) -> HashMap<&'static str, Value> {
+    let plain = |name: &str| context.get(name).map_or_else(missing_value, |value| Value::from(Serde(value)));
+    let soft = |name: &str| LenientMap::from_context(context.get(name));
+    let people = participants::Participants::new(context, scope);
+    let global = Value::from_object(GlobalStateObject(scope.clone()));
+    let description = values::StateDescription::from_context(context);
+    CONTEXT_NAMES
         .iter()
         .map(|&name| {
             let value = match name {
                 "user" => people.user(),
-                "char" => people.char(),
+                "char" => people.character(),
                 "group" => people.group(),
-                "not_char" => people.not_char(),
+                "not_char" => people.other_names(),
                 "state" => {
                     let value = Value::from(Serde(&context.state));
-                    Value::from_object(values::State { value, global: global.clone() })
+                    Value::from_object(values::StateObject { value, global: global.clone() })
                 }
                 "state_desc" => Value::from_object(description.clone()),
                 "global_state" => global.clone(),
-                "history" | "context" | "display_context" => Messages::value(context.get(name)),
+                "history" | "context" | "display_context" => MessageList::from_context(context.get(name)),
                 "config" | "instruct" | "last_generation" => soft(name),
-                "now" => context.now.clone().map_or_else(nothing, |now| Value::from_object(Moment(now))),
+                "now" => {
+                    context.now.clone().map_or_else(missing_value, |now| Value::from_object(TimeObject(now)))
+                }
                 name => plain(name),
             };
             (name, value)
@@ -516,22 +525,22 @@ fn named(context: &Context, scope: &Weak<Scope>) -> HashMap<&'static str, Value>
 
 /// Engine object that gives functions access to the scope.
 #[derive(Debug)]
-struct Handle(Arc<Scope>);
+struct ScopeObject(Arc<PromptScope>);
 
-impl Object for Handle {}
+impl Object for ScopeObject {}
 
 /// Engine object with the variables of a template.
 #[derive(Debug)]
-struct Root(Arc<Scope>);
+struct RootVariables(Arc<PromptScope>);
 
-impl Object for Root {
+impl Object for RootVariables {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get_value_by_str(key.as_str()?)
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        if key == HANDLE {
-            return Some(Value::from_object(Handle(Arc::clone(&self.0))));
+        if key == SCOPE_VARIABLE {
+            return Some(Value::from_object(ScopeObject(Arc::clone(&self.0))));
         }
         self.0.lookup(key)
     }

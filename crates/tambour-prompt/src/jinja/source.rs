@@ -4,16 +4,16 @@ use std::ops::Range;
 
 /// A part of a template: text or a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) kind: Kind,
+pub(crate) struct TemplatePart {
+    pub(crate) kind: PartKind,
     /// The whole part, delimiters included.
     pub(crate) range: Range<usize>,
     /// The content between the delimiters.
-    pub(crate) inside: Range<usize>,
+    pub(crate) content: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PartKind {
     Text,
     /// `{{ … }}`.
     Output,
@@ -24,12 +24,12 @@ pub(crate) enum Kind {
     /// `{% raw %} … {% endraw %}`.
     Raw,
     /// An opening delimiter that is never closed, up to the end of the source.
-    Open,
+    Unclosed,
 }
 
 /// A token of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct ExpressionToken {
     pub(crate) kind: TokenKind,
     pub(crate) range: Range<usize>,
     /// Number of open brackets around the token.
@@ -39,47 +39,51 @@ pub(crate) struct Token {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     Name,
-    Text,
+    String,
     Number,
-    Sign,
+    Punctuation,
 }
 
 /// Returns the part of `source` that begins at `at`. Text ends at the next delimiter; a raw block is scanned
 /// once.
-pub(crate) fn piece(source: &str, at: usize) -> Piece {
+pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
     let rest = &source[at..];
     let kind = match rest.as_bytes() {
-        [b'{', b'{', ..] => Kind::Output,
-        [b'{', b'%', ..] => Kind::Statement,
-        [b'{', b'#', ..] => Kind::Comment,
+        [b'{', b'{', ..] => PartKind::Output,
+        [b'{', b'%', ..] => PartKind::Statement,
+        [b'{', b'#', ..] => PartKind::Comment,
         _ => {
-            let end = next_mark(source, at);
-            return Piece { kind: Kind::Text, range: at..end, inside: at..end };
+            let end = find_delimiter(source, at);
+            return TemplatePart { kind: PartKind::Text, range: at..end, content: at..end };
         }
     };
     let signed = |byte: Option<&u8>| usize::from(byte.is_some_and(|byte| matches!(byte, b'-' | b'+')));
     let inside = at + 2 + signed(rest.as_bytes().get(2));
     let end = match kind {
-        Kind::Comment => {
+        PartKind::Comment => {
             memchr::memmem::find(&source.as_bytes()[at + 2..], b"#}").map(|found| at + 2 + found)
         }
-        Kind::Output => end_of_code(source, inside, "}}"),
-        _ => end_of_code(source, inside, "%}"),
+        PartKind::Output => find_code_end(source, inside, "}}"),
+        _ => find_code_end(source, inside, "%}"),
     };
     let Some(end) = end else {
-        return Piece { kind: Kind::Open, range: at..source.len(), inside: inside..source.len() };
+        return TemplatePart {
+            kind: PartKind::Unclosed,
+            range: at..source.len(),
+            content: inside..source.len(),
+        };
     };
     let before = end.saturating_sub(1);
     let close = if end > inside && signed(source.as_bytes().get(before)) == 1 { before } else { end };
-    let inside = inside.min(close)..close;
-    if kind == Kind::Statement && source[inside.clone()].trim() == "raw" {
-        return raw(source, at, end + 2);
+    let content = inside.min(close)..close;
+    if kind == PartKind::Statement && source[content.clone()].trim() == "raw" {
+        return read_raw(source, at, end + 2);
     }
-    Piece { kind, range: at..end + 2, inside }
+    TemplatePart { kind, range: at..end + 2, content }
 }
 
 /// Returns the raw block whose opening tag ends at `body`.
-fn raw(source: &str, start: usize, body: usize) -> Piece {
+fn read_raw(source: &str, start: usize, body: usize) -> TemplatePart {
     let mut at = body;
     while let Some(found) = memchr::memmem::find(&source.as_bytes()[at..], b"{%") {
         let tag = at + found;
@@ -88,16 +92,16 @@ fn raw(source: &str, start: usize, body: usize) -> Piece {
             let rest = rest.trim_start().trim_start_matches(['-', '+']);
             if let Some(behind) = rest.strip_prefix("%}") {
                 let end = source.len() - behind.len();
-                return Piece { kind: Kind::Raw, range: start..end, inside: body..tag };
+                return TemplatePart { kind: PartKind::Raw, range: start..end, content: body..tag };
             }
         }
         at = tag + 2;
     }
-    Piece { kind: Kind::Open, range: start..source.len(), inside: body..source.len() }
+    TemplatePart { kind: PartKind::Unclosed, range: start..source.len(), content: body..source.len() }
 }
 
 /// Returns the offset of the next opening delimiter.
-fn next_mark(source: &str, from: usize) -> usize {
+fn find_delimiter(source: &str, from: usize) -> usize {
     let bytes = source.as_bytes();
     let mut at = from;
     while let Some(found) = memchr::memchr(b'{', &bytes[at..]) {
@@ -112,13 +116,13 @@ fn next_mark(source: &str, from: usize) -> usize {
 
 /// Returns the offset of the `close` delimiter that ends the code from `from` on, outside of string literals
 /// and brackets.
-fn end_of_code(source: &str, from: usize, close: &str) -> Option<usize> {
+fn find_code_end(source: &str, from: usize, close: &str) -> Option<usize> {
     let bytes = source.as_bytes();
     let mut depth = 0_usize;
     let mut at = from;
     while at < bytes.len() {
         match bytes[at] {
-            b'"' | b'\'' => at = end_of_text(bytes, at)?,
+            b'"' | b'\'' => at = find_string_end(bytes, at)?,
             _ if depth == 0 && bytes[at..].starts_with(close.as_bytes()) => return Some(at),
             b'(' | b'[' | b'{' => {
                 depth += 1;
@@ -136,12 +140,12 @@ fn end_of_code(source: &str, from: usize, close: &str) -> Option<usize> {
 
 /// Returns the expression that begins at `at`, up to the end of its tag.
 pub(crate) fn expression_at(source: &str, at: usize) -> &str {
-    let end = end_of_code(source, at, "}}").unwrap_or(source.len());
+    let end = find_code_end(source, at, "}}").unwrap_or(source.len());
     source[at..end].trim_end_matches(['-', '+']).trim_end()
 }
 
 /// Returns the offset after the string literal that begins at `at`; `None` if it does not end.
-fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
+fn find_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let quote = bytes[at];
     let mut at = at + 1;
     loop {
@@ -154,7 +158,7 @@ fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Returns the tokens of the code in `range`.
-pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
+pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken> {
     let bytes = &source.as_bytes()[..range.end];
     let mut tokens = Vec::new();
     let mut depth = 0_usize;
@@ -169,17 +173,17 @@ pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
             let is_name = |c: char| unicode_ident::is_xid_continue(c);
             (TokenKind::Name, rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
         } else if c.is_ascii_digit() {
-            (TokenKind::Number, number(rest))
+            (TokenKind::Number, number_len(rest))
         } else if matches!(c, '"' | '\'') {
-            (TokenKind::Text, end_of_text(bytes, at).map_or(rest.len(), |end| end - at))
+            (TokenKind::String, find_string_end(bytes, at).map_or(rest.len(), |end| end - at))
         } else {
             let two = rest.get(..2).is_some_and(|two| matches!(two, "==" | "!=" | "<=" | ">=" | "//" | "**"));
-            (TokenKind::Sign, if two { 2 } else { c.len_utf8() })
+            (TokenKind::Punctuation, if two { 2 } else { c.len_utf8() })
         };
         if matches!(c, ')' | ']' | '}') {
             depth = depth.saturating_sub(1);
         }
-        tokens.push(Token { kind, range: at..at + length, depth });
+        tokens.push(ExpressionToken { kind, range: at..at + length, depth });
         if matches!(c, '(' | '[' | '{') {
             depth += 1;
         }
@@ -190,7 +194,7 @@ pub(crate) fn tokens(source: &str, range: Range<usize>) -> Vec<Token> {
 
 /// Returns the byte length of the number at the beginning of `text`. A point is part of it if a digit
 /// follows.
-fn number(text: &str) -> usize {
+fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {

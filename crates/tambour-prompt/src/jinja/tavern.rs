@@ -6,35 +6,35 @@ use minijinja::value::{Serde, Value};
 use serde_json::Value as Json;
 
 use super::budget::{self, allocate, charge};
-use super::functions::Call;
+use super::functions::FunctionCall;
 use super::marks;
 use super::values::is_missing;
 use crate::print;
-use tambour::state::{Path, Step};
+use tambour::state::{StatePath, StateStep};
 use tambour::yaml;
 
-pub(super) type Done = Result<Value, Error>;
+pub(super) type MacroResult = Result<Value, Error>;
 
-pub(super) fn empty() -> Value {
+pub(super) fn empty_value() -> Value {
     Value::from("")
 }
 
 /// Returns a variable from the temporary scope, else from the state, where the name may also be a path.
-pub(super) fn variable(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
+pub(super) fn read_variable(call: &FunctionCall<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
     let local = match call.scope.local(name) {
-        Some(value) => Some(budget::json(call.state, &value)?),
+        Some(value) => Some(budget::to_json_charged(call.state, &value)?),
         None => None,
     };
     let found = match local {
         Some(local) => Some(local),
         None if call.scope.is_deleted(name) => None,
-        None => at_path(call, &call.scope.context.state, name)?,
+        None => find_by_path(call, &call.scope.context.state, name)?,
     };
     Ok(found.filter(|value| !value.is_null()))
 }
 
-pub(super) fn global(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
-    let size = call.scope.with_global(name, budget::json_weight);
+pub(super) fn read_global(call: &FunctionCall<'_, '_, '_>, name: &str) -> Result<Option<Json>, Error> {
+    let size = call.scope.with_global(name, budget::weigh_json);
     if let Some(size) = size {
         budget::charge_copy(call.state, size)?;
     }
@@ -42,45 +42,45 @@ pub(super) fn global(call: &Call<'_, '_, '_>, name: &str) -> Result<Option<Json>
 }
 
 /// Looks up a literal key, then the place that a path leads to.
-fn at_path(call: &Call<'_, '_, '_>, value: &Json, path: &str) -> Result<Option<Json>, Error> {
+fn find_by_path(call: &FunctionCall<'_, '_, '_>, value: &Json, path: &str) -> Result<Option<Json>, Error> {
     charge(call.state, 1, path.len() as u64)?;
-    let found = value.get(path).or_else(|| down(value, path));
+    let found = value.get(path).or_else(|| follow_path(value, path));
     if let Some(found) = found {
         budget::charge_json(call.state, found)?;
     }
     Ok(found.cloned())
 }
 
-fn down<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
-    let path = path.parse::<Path>().ok()?;
+fn follow_path<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
+    let path = path.parse::<StatePath>().ok()?;
     path.steps().iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => match value {
+        StateStep::Key(key) => match value {
             Json::Array(items) => items.get(key.parse::<usize>().ok()?),
             value => value.get(key),
         },
-        Step::Index(index) => {
+        StateStep::Index(index) => {
             let items = value.as_array()?;
             let size = usize::try_from(index.unsigned_abs()).ok()?;
             items.get(if *index < 0 { items.len().checked_sub(size)? } else { size })
         }
-        Step::Token(token) => value.get(token),
+        StateStep::Token(token) => value.get(token),
         _ => None,
     })
 }
 
 /// Converts a value as SillyTavern reads it: text that looks like a number becomes one.
-pub(super) fn normal(value: &Json) -> Value {
+pub(super) fn normalize(value: &Json) -> Value {
     match value {
-        Json::String(text) => match number(text) {
-            Some(number) if !text.trim().is_empty() => Value::from(print::float(number)),
+        Json::String(text) => match parse_js_number(text) {
+            Some(number) if !text.trim().is_empty() => Value::from(print::format_float(number)),
             _ => Value::from(text.as_str()),
         },
-        value => Value::from(print::text(value).into_owned()),
+        value => Value::from(print::print(value).into_owned()),
     }
 }
 
 /// Converts a text like JavaScript's `Number`; returns `None` unless the result is finite.
-pub(super) fn number(text: &str) -> Option<f64> {
+pub(super) fn parse_js_number(text: &str) -> Option<f64> {
     let text = text.trim();
     if text.is_empty() {
         return Some(0.0);
@@ -103,10 +103,10 @@ pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| digits && number.is_finite())
 }
 
-fn of_json(value: &Json) -> Option<f64> {
+fn number_from_json(value: &Json) -> Option<f64> {
     match value {
         Json::Number(number) => number.as_f64(),
-        Json::String(text) => number(text),
+        Json::String(text) => parse_js_number(text),
         Json::Bool(value) => Some(f64::from(u8::from(*value))),
         Json::Null => Some(0.0),
         _ => None,
@@ -115,19 +115,19 @@ fn of_json(value: &Json) -> Option<f64> {
 
 /// Adds as SillyTavern does: numbers are summed, a list gets an item, other text is appended, and nothing
 /// counts as 0.
-fn sum(call: &Call<'_, '_, '_>, old: Option<&Json>, added: &str) -> Result<Json, Error> {
+fn charged_sum(call: &FunctionCall<'_, '_, '_>, old: Option<&Json>, added: &str) -> Result<Json, Error> {
     // A list is copied; a text may be parsed and printed as one.
     if let Some(old) = old {
-        let (values, bytes) = budget::json_weight(old);
+        let (values, bytes) = budget::weigh_json(old);
         budget::charge_copy(
             call.state,
             (values + bytes / 2, (bytes + added.len() as u64).saturating_mul(4)),
         )?;
     }
-    Ok(summed(old, added))
+    Ok(add_values(old, added))
 }
 
-fn summed(old: Option<&Json>, added: &str) -> Json {
+fn add_values(old: Option<&Json>, added: &str) -> Json {
     let list = match old {
         Some(Json::Array(items)) => Some((items.clone(), false)),
         Some(Json::String(text)) if text.trim_start().starts_with('[') => {
@@ -140,7 +140,7 @@ fn summed(old: Option<&Json>, added: &str) -> Json {
         let items = Json::Array(items);
         return if written { Json::String(items.to_string()) } else { items };
     }
-    let numbers = old.map_or(Some(0.0), of_json).zip(number(added));
+    let numbers = old.map_or(Some(0.0), number_from_json).zip(parse_js_number(added));
     if let Some((old, added)) = numbers {
         let sum = old + added;
         let exact = sum.fract() == 0.0 && sum.abs() < 9_007_199_254_740_992.0;
@@ -150,17 +150,17 @@ fn summed(old: Option<&Json>, added: &str) -> Json {
             serde_json::Number::from_f64(sum).map_or(Json::Null, Json::Number)
         };
     }
-    let old = old.map(|old| print::text(old).into_owned()).unwrap_or_default();
+    let old = old.map(|old| print::print(old).into_owned()).unwrap_or_default();
     Json::String(old + added)
 }
 
 /// Returns the addend, negated if there is a third argument. Returns `None` if it should be negated and is
 /// not a number.
-fn addend(call: &Call<'_, '_, '_>) -> Result<Option<String>, Error> {
-    let added = call.text(1)?;
-    Ok(match number(&added) {
+fn read_addend(call: &FunctionCall<'_, '_, '_>) -> Result<Option<String>, Error> {
+    let added = call.text_argument(1)?;
+    Ok(match parse_js_number(&added) {
         _ if call.args.len() < 3 => Some(added),
-        Some(number) => Some(print::float(-number)),
+        Some(number) => Some(print::format_float(-number)),
         None => {
             call.warn(
                 "not_a_number",
@@ -171,122 +171,122 @@ fn addend(call: &Call<'_, '_, '_>) -> Result<Option<String>, Error> {
     })
 }
 
-pub(super) fn set_variable(call: &Call<'_, '_, '_>, name: &str, value: Json) {
+pub(super) fn store_variable(call: &FunctionCall<'_, '_, '_>, name: &str, value: Json) {
     call.scope.set_local(name, Value::from(Serde(value)));
 }
 
-pub(super) fn get(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
-    Ok(variable(call, &name)?.map_or_else(empty, |value| normal(&value)))
+pub(super) fn call_get(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
+    Ok(read_variable(call, &name)?.map_or_else(empty_value, |value| normalize(&value)))
 }
 
-pub(super) fn set(call: &mut Call<'_, '_, '_>) -> Done {
-    let (name, value) = (call.text(0)?, call.text(1)?);
-    set_variable(call, &name, value.into());
-    Ok(empty())
+pub(super) fn call_set(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (name, value) = (call.text_argument(0)?, call.text_argument(1)?);
+    store_variable(call, &name, value.into());
+    Ok(empty_value())
 }
 
-pub(super) fn add(call: &mut Call<'_, '_, '_>) -> Done {
-    let (name, added) = (call.text(0)?, addend(call)?);
+pub(super) fn call_add(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (name, added) = (call.text_argument(0)?, read_addend(call)?);
     if let Some(added) = added {
-        let value = sum(call, variable(call, &name)?.as_ref(), &added)?;
-        set_variable(call, &name, value);
+        let value = charged_sum(call, read_variable(call, &name)?.as_ref(), &added)?;
+        store_variable(call, &name, value);
     }
-    Ok(empty())
+    Ok(empty_value())
 }
 
-pub(super) fn inc(call: &mut Call<'_, '_, '_>) -> Done {
-    step(call, "1")
+pub(super) fn call_inc(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    step_variable(call, "1")
 }
 
-pub(super) fn dec(call: &mut Call<'_, '_, '_>) -> Done {
-    step(call, "-1")
+pub(super) fn call_dec(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    step_variable(call, "-1")
 }
 
-fn step(call: &mut Call<'_, '_, '_>, by: &str) -> Done {
-    let name = call.text(0)?;
-    let value = sum(call, variable(call, &name)?.as_ref(), by)?;
-    let printed = normal(&value);
-    set_variable(call, &name, value);
+fn step_variable(call: &mut FunctionCall<'_, '_, '_>, by: &str) -> MacroResult {
+    let name = call.text_argument(0)?;
+    let value = charged_sum(call, read_variable(call, &name)?.as_ref(), by)?;
+    let printed = normalize(&value);
+    store_variable(call, &name, value);
     Ok(printed)
 }
 
-pub(super) fn has(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
-    Ok(Value::from(variable(call, &name)?.is_some()))
+pub(super) fn call_has(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
+    Ok(Value::from(read_variable(call, &name)?.is_some()))
 }
 
-pub(super) fn delete(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
+pub(super) fn call_delete(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
     call.scope.delete_local(&name);
-    if call.scope.has_state(&name) {
+    if call.scope.has_state_key(&name) {
         let name = tambour::finding::clip(&name, 60);
         call.warn(
             "state_read_only",
             format!("`{name}` is gone for this prompt alone: templates do not change the state"),
         );
     }
-    Ok(empty())
+    Ok(empty_value())
 }
 
-pub(super) fn get_global(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
-    Ok(global(call, &name)?.map_or_else(empty, |value| normal(&value)))
+pub(super) fn call_get_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
+    Ok(read_global(call, &name)?.map_or_else(empty_value, |value| normalize(&value)))
 }
 
-pub(super) fn set_global(call: &mut Call<'_, '_, '_>) -> Done {
-    let (name, value) = (call.text(0)?, call.text(1)?);
+pub(super) fn call_set_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (name, value) = (call.text_argument(0)?, call.text_argument(1)?);
     call.scope.set_global(&name, Some(value.into()))?;
-    Ok(empty())
+    Ok(empty_value())
 }
 
-pub(super) fn add_global(call: &mut Call<'_, '_, '_>) -> Done {
-    let (name, added) = (call.text(0)?, addend(call)?);
+pub(super) fn call_add_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (name, added) = (call.text_argument(0)?, read_addend(call)?);
     if let Some(added) = added {
-        let value = sum(call, global(call, &name)?.as_ref(), &added)?;
+        let value = charged_sum(call, read_global(call, &name)?.as_ref(), &added)?;
         call.scope.set_global(&name, Some(value))?;
     }
-    Ok(empty())
+    Ok(empty_value())
 }
 
-pub(super) fn inc_global(call: &mut Call<'_, '_, '_>) -> Done {
+pub(super) fn call_inc_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     step_global(call, "1")
 }
 
-pub(super) fn dec_global(call: &mut Call<'_, '_, '_>) -> Done {
+pub(super) fn call_dec_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     step_global(call, "-1")
 }
 
-fn step_global(call: &mut Call<'_, '_, '_>, by: &str) -> Done {
-    let name = call.text(0)?;
-    let value = sum(call, global(call, &name)?.as_ref(), by)?;
-    let printed = normal(&value);
+fn step_global(call: &mut FunctionCall<'_, '_, '_>, by: &str) -> MacroResult {
+    let name = call.text_argument(0)?;
+    let value = charged_sum(call, read_global(call, &name)?.as_ref(), by)?;
+    let printed = normalize(&value);
     call.scope.set_global(&name, Some(value))?;
     Ok(printed)
 }
 
-pub(super) fn has_global(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
+pub(super) fn call_has_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
     Ok(Value::from(call.scope.with_global(&name, |value| !value.is_null()).unwrap_or(false)))
 }
 
-pub(super) fn delete_global(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
+pub(super) fn call_delete_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
     call.scope.set_global(&name, None)?;
-    Ok(empty())
+    Ok(empty_value())
 }
 
 /// Resolves a bare name: the temporary scope, the state, the context, else the macro as written, with a
 /// warning (F-031).
-pub(super) fn bare(call: &mut Call<'_, '_, '_>) -> Done {
-    let name = call.text(0)?;
-    if let Some(value) = variable(call, &name)? {
-        return Ok(normal(&value));
+pub(super) fn call_bare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let name = call.text_argument(0)?;
+    if let Some(value) = read_variable(call, &name)? {
+        return Ok(normalize(&value));
     }
     if call.scope.context.get(&name).is_some() {
-        return Ok(call.scope.read(&name).unwrap_or_default());
+        return Ok(call.scope.read_value(&name).unwrap_or_default());
     }
-    let written = if call.args.len() > 1 { call.text(1)? } else { format!("{{{{{name}}}}}") };
+    let written = if call.args.len() > 1 { call.text_argument(1)? } else { format!("{{{{{name}}}}}") };
     call.warn(
         "macro_unknown",
         format!("`{}` is no macro, and no variable has this name", tambour::finding::clip(&written, 60)),
@@ -295,36 +295,36 @@ pub(super) fn bare(call: &mut Call<'_, '_, '_>) -> Done {
 }
 
 /// Returns whether a text counts as true: anything but an empty text, `false`, `off` and `0` (M-006).
-pub(super) fn condition(call: &mut Call<'_, '_, '_>) -> Done {
-    Ok(Value::from(holds(&call.text(0)?)))
+pub(super) fn call_condition(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    Ok(Value::from(is_truthy(&call.text_argument(0)?)))
 }
 
-/// Like [`condition`], for a bare word: tests the variable of this name, else the word itself (M-015).
-pub(super) fn test(call: &mut Call<'_, '_, '_>) -> Done {
-    let word = call.text(0)?;
+/// Like [`call_condition`], for a bare word: tests the variable of this name, else the word itself (M-015).
+pub(super) fn call_test(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let word = call.text_argument(0)?;
     let value = call.scope.local(&word);
-    let value = value.or_else(|| call.scope.of_state(&word).filter(|_| !call.scope.is_deleted(&word)));
+    let value = value.or_else(|| call.scope.read_state(&word).filter(|_| !call.scope.is_deleted(&word)));
     Ok(Value::from(match value {
-        Some(value) => holds(&budget::text(call.state, &value)?),
-        None => holds(&word),
+        Some(value) => is_truthy(&budget::print_charged(call.state, &value)?),
+        None => is_truthy(&word),
     }))
 }
 
-fn holds(text: &str) -> bool {
-    if marks::any(text) {
-        return holds(&marks::taken_out(text));
+fn is_truthy(text: &str) -> bool {
+    if marks::has_mark(text) {
+        return is_truthy(&marks::remove_marks(text));
     }
     let word = text.trim();
     !text.is_empty() && !["false", "off", "0"].iter().any(|known| word.eq_ignore_ascii_case(known))
 }
 
 /// Compares for the short forms: `==` and `!=` compare texts, the other operators numbers.
-pub(super) fn compare(call: &mut Call<'_, '_, '_>) -> Done {
-    let (left, sign, right) = (call.text(0)?, call.text(1)?, call.text(2)?);
+pub(super) fn call_compare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (left, sign, right) = (call.text_argument(0)?, call.text_argument(1)?, call.text_argument(2)?);
     let holds = match &*sign {
         "==" => left == right,
         "!=" => left != right,
-        sign => match (number(&left), number(&right)) {
+        sign => match (parse_js_number(&left), parse_js_number(&right)) {
             (Some(left), Some(right)) => match sign {
                 ">" => left > right,
                 ">=" => left >= right,
@@ -342,30 +342,30 @@ pub(super) fn compare(call: &mut Call<'_, '_, '_>) -> Done {
 
 /// Prints a variable of a state scope: text as it is, other values as compact JSON, `null` if it is missing
 /// (M-086).
-pub(super) fn scoped(call: &mut Call<'_, '_, '_>) -> Done {
-    Ok(match in_scope(call)? {
+pub(super) fn call_scoped(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    Ok(match read_scoped(call)? {
         Json::String(text) => Value::from(text),
         value => {
-            let (values, bytes) = budget::json_weight(&value);
+            let (values, bytes) = budget::weigh_json(&value);
             allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
             let mut out = String::new();
-            print::json(&value, &mut out);
+            print::write_json(&value, &mut out);
             Value::from(out)
         }
     })
 }
 
-/// Like [`scoped`], but as YAML; further lines are indented to the column of the first (M-091).
-pub(super) fn scoped_yaml(call: &mut Call<'_, '_, '_>) -> Done {
-    let value = in_scope(call)?;
+/// Like [`call_scoped`], but as YAML; further lines are indented to the column of the first (M-091).
+pub(super) fn call_scoped_yaml(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let value = read_scoped(call)?;
     let text = match value {
         Json::String(text) => text,
         value => {
-            let (values, bytes) = budget::json_weight(&value);
+            let (values, bytes) = budget::weigh_json(&value);
             // Each value may be on its own line, indented by its level.
-            let levels = values.saturating_mul(2 * depth(&value) as u64);
+            let levels = values.saturating_mul(2 * json_depth(&value) as u64);
             allocate(call.state, (values * 44 + bytes * 6 + levels).saturating_mul(2))?;
-            yaml::print(&whole(value)).trim_end_matches('\n').to_owned()
+            yaml::print(&normalize_floats(value)).trim_end_matches('\n').to_owned()
         }
     };
     if !text.contains('\n') {
@@ -377,56 +377,56 @@ pub(super) fn scoped_yaml(call: &mut Call<'_, '_, '_>) -> Done {
 }
 
 /// Returns the nesting depth of a value.
-fn depth(value: &Json) -> usize {
+fn json_depth(value: &Json) -> usize {
     match value {
-        Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Json::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Json::Array(items) => 1 + items.iter().map(json_depth).max().unwrap_or(0),
+        Json::Object(fields) => 1 + fields.values().map(json_depth).max().unwrap_or(0),
         _ => 1,
     }
 }
 
 /// Converts floats without a fraction to integers, so that they print without a point.
-fn whole(value: Json) -> Json {
+fn normalize_floats(value: Json) -> Json {
     match value {
         Json::Number(number) if number.is_f64() => {
-            let whole = print::number(&number).parse::<i64>();
+            let whole = print::format_number(&number).parse::<i64>();
             whole.map_or(Json::Number(number), Json::from)
         }
-        Json::Array(items) => Json::Array(items.into_iter().map(whole).collect()),
+        Json::Array(items) => Json::Array(items.into_iter().map(normalize_floats).collect()),
         Json::Object(fields) => {
-            Json::Object(fields.into_iter().map(|(key, field)| (key, whole(field))).collect())
+            Json::Object(fields.into_iter().map(|(key, field)| (key, normalize_floats(field))).collect())
         }
         value => value,
     }
 }
 
-fn in_scope(call: &mut Call<'_, '_, '_>) -> Result<Json, Error> {
-    let (scope, path) = (call.text(0)?, call.text(1)?);
+fn read_scoped(call: &mut FunctionCall<'_, '_, '_>) -> Result<Json, Error> {
+    let (scope, path) = (call.text_argument(0)?, call.text_argument(1)?);
     let value = match call.scope.context.state.get(&scope) {
-        Some(value) => at_path(call, value, &path)?,
+        Some(value) => find_by_path(call, value, &path)?,
         None if scope == "global" => {
             budget::charge_copy(call.state, call.scope.global_weight())?;
-            at_path(call, &Json::Object(call.scope.globals()), &path)?
+            find_by_path(call, &Json::Object(call.scope.globals()), &path)?
         }
         None => None,
     };
-    Ok(value.map_or(Json::Null, without_private))
+    Ok(value.map_or(Json::Null, remove_private))
 }
 
 /// Removes the keys that begin with `$`, at every depth.
-fn without_private(value: Json) -> Json {
+fn remove_private(value: Json) -> Json {
     match value {
         Json::Object(fields) => {
             let open = fields.into_iter().filter(|(key, _)| !key.starts_with('$'));
-            Json::Object(open.map(|(key, field)| (key, without_private(field))).collect())
+            Json::Object(open.map(|(key, field)| (key, remove_private(field))).collect())
         }
-        Json::Array(items) => Json::Array(items.into_iter().map(without_private).collect()),
+        Json::Array(items) => Json::Array(items.into_iter().map(remove_private).collect()),
         value => value,
     }
 }
 
-pub(super) fn banned(call: &mut Call<'_, '_, '_>) -> Done {
-    let word = call.text(0)?;
+pub(super) fn call_ban(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let word = call.text_argument(0)?;
     if !word.is_empty() {
         call.scope.ban(&word)?;
         call.warn(
@@ -434,13 +434,13 @@ pub(super) fn banned(call: &mut Call<'_, '_, '_>) -> Done {
             format!("`{}` is to be banned by the call of the model", tambour::finding::clip(&word, 40)),
         );
     }
-    Ok(empty())
+    Ok(empty_value())
 }
 
 /// Returns a greeting by number: 0 is the first message, 1 and up the alternate ones; empty if there is none.
-pub(super) fn greeting(call: &mut Call<'_, '_, '_>) -> Done {
-    let (char, number) = (call.value(0), call.text(1)?);
+pub(super) fn call_greeting(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
+    let (char, number) = (call.argument(0), call.text_argument(1)?);
     let number = number.trim().parse::<usize>().unwrap_or(usize::MAX);
     let found = char.get_attr(&format!("greeting_{number}")).unwrap_or_default();
-    Ok(if is_missing(&found) { empty() } else { found })
+    Ok(if is_missing(&found) { empty_value() } else { found })
 }

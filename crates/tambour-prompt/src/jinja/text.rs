@@ -9,13 +9,13 @@ use super::values;
 use crate::print;
 
 /// Deepest nesting of lists that is printed or stored.
-const DEPTH: usize = 128;
+const MAX_VALUE_DEPTH: usize = 128;
 
 /// Returns the printed form of `value`.
 ///
 /// # Errors
 /// The value is nested too deeply.
-pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
+pub(super) fn to_text(value: &Value) -> Result<Cow<'_, str>, Error> {
     if let Some(text) = value.as_str() {
         return Ok(Cow::Borrowed(text));
     }
@@ -25,15 +25,15 @@ pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
         ValueKind::Bool => Cow::Borrowed("false"),
         ValueKind::Number if value.is_integer() => Cow::Owned(value.to_string()),
         ValueKind::Number => {
-            Cow::Owned(f64::try_from(value.clone()).map_or_else(|_| value.to_string(), print::float))
+            Cow::Owned(f64::try_from(value.clone()).map_or_else(|_| value.to_string(), print::format_float))
         }
-        ValueKind::Invalid => return Err(invalid(value)),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable if values::own_text(value).is_none() => {
+        ValueKind::Invalid => return Err(invalid_value_error(value)),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable if values::custom_text(value).is_none() => {
             let mut out = String::new();
-            print::json(&json(value)?, &mut out);
+            print::write_json(&to_json(value)?, &mut out);
             Cow::Owned(out)
         }
-        _ => Cow::Owned(values::own_text(value).unwrap_or_else(|| value.to_string())),
+        _ => Cow::Owned(values::custom_text(value).unwrap_or_else(|| value.to_string())),
     })
 }
 
@@ -41,31 +41,31 @@ pub(super) fn text(value: &Value) -> Result<Cow<'_, str>, Error> {
 ///
 /// # Errors
 /// The value is nested too deeply.
-pub(super) fn json(value: &Value) -> Result<serde_json::Value, Error> {
-    below(value, DEPTH)
+pub(super) fn to_json(value: &Value) -> Result<serde_json::Value, Error> {
+    to_json_within(value, MAX_VALUE_DEPTH)
 }
 
-fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
-    let Some(depth) = depth.checked_sub(1) else { return Err(too_deep()) };
+fn to_json_within(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(depth_error()) };
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => serde_json::Value::Null,
         ValueKind::Bool => value.is_true().into(),
-        ValueKind::Number => number(value),
-        ValueKind::Invalid => return Err(invalid(value)),
+        ValueKind::Number => to_json_number(value),
+        ValueKind::Invalid => return Err(invalid_value_error(value)),
         ValueKind::Seq | ValueKind::Iterable => {
-            let items = value.try_iter()?.map(|item| below(&item, depth));
+            let items = value.try_iter()?.map(|item| to_json_within(&item, depth));
             serde_json::Value::Array(items.collect::<Result<_, _>>()?)
         }
         ValueKind::Map => {
             let mut map = serde_json::Map::new();
             for key in value.try_iter()? {
                 check_key(&key)?;
-                let field = below(&value.get_item(&key)?, depth)?;
-                map.insert(text(&key)?.into_owned(), field);
+                let field = to_json_within(&value.get_item(&key)?, depth)?;
+                map.insert(to_text(&key)?.into_owned(), field);
             }
             serde_json::Value::Object(map)
         }
-        _ => values::own_text(value).unwrap_or_else(|| value.to_string()).into(),
+        _ => values::custom_text(value).unwrap_or_else(|| value.to_string()).into(),
     })
 }
 
@@ -73,7 +73,7 @@ fn below(value: &Value, depth: usize) -> Result<serde_json::Value, Error> {
 /// each level.
 pub(super) fn check_key(key: &Value) -> Result<(), Error> {
     let is_container = matches!(key.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable);
-    if is_container && values::own_text(key).is_none() {
+    if is_container && values::custom_text(key).is_none() {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
             "a list or a mapping cannot be the key of a mapping",
@@ -83,17 +83,20 @@ pub(super) fn check_key(key: &Value) -> Result<(), Error> {
 }
 
 /// Error for a value that is nested too deeply.
-pub(super) fn too_deep() -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("a value is nested more than {DEPTH} levels deep"))
+pub(super) fn depth_error() -> Error {
+    Error::new(
+        ErrorKind::InvalidOperation,
+        format!("a value is nested more than {MAX_VALUE_DEPTH} levels deep"),
+    )
 }
 
 /// Returns the error that an invalid value carries.
-fn invalid(value: &Value) -> Error {
+fn invalid_value_error(value: &Value) -> Error {
     let error = value.get_attr("").err();
     error.unwrap_or_else(|| Error::new(ErrorKind::InvalidOperation, "an invalid value"))
 }
 
-fn number(value: &Value) -> serde_json::Value {
+fn to_json_number(value: &Value) -> serde_json::Value {
     if let Some(whole) = value.as_i64() {
         return whole.into();
     }

@@ -7,48 +7,48 @@ use std::sync::{Arc, Weak};
 use jiff::Zoned;
 use minijinja::value::{Enumerator, Object, ObjectExt, ObjectRepr, Serde, Value};
 
-use super::context::Context;
-use super::scope::Scope;
+use super::context::PromptContext;
+use super::scope::PromptScope;
 use super::text;
 
 /// Returns the text of a value with its own printed form; `None` for other values.
-pub(super) fn own_text(value: &Value) -> Option<String> {
-    if let Some(person) = value.downcast_object_ref::<Person>() {
+pub(super) fn custom_text(value: &Value) -> Option<String> {
+    if let Some(person) = value.downcast_object_ref::<ParticipantObject>() {
         return Some(person.name.clone());
     }
-    if let Some(message) = value.downcast_object_ref::<Message>() {
+    if let Some(message) = value.downcast_object_ref::<MessageObject>() {
         return Some(message.content());
     }
-    if let Some(group) = value.downcast_object_ref::<Group>() {
+    if let Some(group) = value.downcast_object_ref::<GroupObject>() {
         return Some(group.text());
     }
-    if let Some(moment) = value.downcast_object_ref::<Moment>() {
+    if let Some(moment) = value.downcast_object_ref::<TimeObject>() {
         return Some(moment.text());
     }
-    if let Some(description) = value.downcast_object_ref::<Description>() {
+    if let Some(description) = value.downcast_object_ref::<StateDescription>() {
         return Some(description.text());
     }
-    value.downcast_object_ref::<Nothing>().map(|_| String::new())
+    value.downcast_object_ref::<MissingValue>().map(|_| String::new())
 }
 
 /// A value that the context lacks but imported texts may read (F-033): prints nothing and counts as
 /// undefined, and so do its fields.
 #[derive(Debug)]
-pub(super) struct Nothing;
+pub(super) struct MissingValue;
 
-/// Returns [`Nothing`] as a value.
-pub(super) fn nothing() -> Value {
-    Value::from_object(Nothing)
+/// Returns [`MissingValue`] as a value.
+pub(super) fn missing_value() -> Value {
+    Value::from_object(MissingValue)
 }
 
-/// Returns true if a value is undefined or [`Nothing`].
+/// Returns true if a value is undefined or [`MissingValue`].
 pub(super) fn is_missing(value: &Value) -> bool {
-    value.is_undefined() || value.downcast_object_ref::<Nothing>().is_some()
+    value.is_undefined() || value.downcast_object_ref::<MissingValue>().is_some()
 }
 
-impl Object for Nothing {
+impl Object for MissingValue {
     fn get_value(self: &Arc<Self>, _: &Value) -> Option<Value> {
-        Some(nothing())
+        Some(missing_value())
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -60,24 +60,24 @@ impl Object for Nothing {
     }
 }
 
-/// A map whose missing fields are [`Nothing`].
+/// A map whose missing fields are [`MissingValue`].
 #[derive(Debug)]
-pub(super) struct Soft(pub(super) Value);
+pub(super) struct LenientMap(pub(super) Value);
 
-impl Soft {
-    pub(super) fn value(map: Option<&serde_json::Value>) -> Value {
-        Value::from_object(Soft(map.map_or_else(nothing, |map| Value::from(Serde(map)))))
+impl LenientMap {
+    pub(super) fn from_context(map: Option<&serde_json::Value>) -> Value {
+        Value::from_object(LenientMap(map.map_or_else(missing_value, |map| Value::from(Serde(map)))))
     }
 }
 
-impl Object for Soft {
+impl Object for LenientMap {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let value = self.0.get_item(key).ok().filter(|value| !value.is_undefined());
-        Some(value.unwrap_or_else(nothing))
+        Some(value.unwrap_or_else(missing_value))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        keys(&self.0)
+        enumerate_keys(&self.0)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -86,7 +86,7 @@ impl Object for Soft {
 }
 
 /// Enumerates the keys of a map lazily, so that a loop that ends early does not build a list of all keys.
-fn keys(map: &Value) -> Enumerator {
+fn enumerate_keys(map: &Value) -> Enumerator {
     match map.as_object().map(|object| object.enumerate()) {
         None | Some(Enumerator::NonEnumerable) => Enumerator::Empty,
         Some(keys) => keys,
@@ -94,37 +94,37 @@ fn keys(map: &Value) -> Enumerator {
 }
 
 /// A user, character or group member: prints the name and has fields.
-pub(super) struct Person {
+pub(super) struct ParticipantObject {
     pub(super) name: String,
     pub(super) fields: BTreeMap<String, Value>,
     /// Fields whose text may contain macros; rendered when a template reads them (M-021).
-    pub(super) texts: BTreeMap<String, Arc<str>>,
-    /// Fields that imported texts may read: [`Nothing`] if they are missing.
-    pub(super) known: &'static [&'static str],
-    pub(super) scope: Weak<Scope>,
+    pub(super) macro_texts: BTreeMap<String, Arc<str>>,
+    /// Fields that imported texts may read: [`MissingValue`] if they are missing.
+    pub(super) readable_fields: &'static [&'static str],
+    pub(super) scope: Weak<PromptScope>,
 }
 
-impl fmt::Debug for Person {
+impl fmt::Debug for ParticipantObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
 
-impl Object for Person {
+impl Object for ParticipantObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let key = key.as_str()?;
         if let Some(value) = self.fields.get(key) {
             return Some(value.clone());
         }
-        if let (Some(text), Some(scope)) = (self.texts.get(key), self.scope.upgrade()) {
-            return Some(scope.field(key, text));
+        if let (Some(text), Some(scope)) = (self.macro_texts.get(key), self.scope.upgrade()) {
+            return Some(scope.render_field(key, text));
         }
-        self.known.contains(&key).then(nothing)
+        self.readable_fields.contains(&key).then(missing_value)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         self.mapped_enumerator(|this| {
-            let texts = this.texts.keys().filter(|key| !this.fields.contains_key(*key));
+            let texts = this.macro_texts.keys().filter(|key| !this.fields.contains_key(*key));
             Box::new(this.fields.keys().chain(texts).map(|key| Value::from(key.as_str())))
         })
     }
@@ -140,26 +140,26 @@ impl Object for Person {
 
 /// A message of the history: prints its content.
 #[derive(Debug)]
-pub(super) struct Message(pub(super) Value);
+pub(super) struct MessageObject(pub(super) Value);
 
 /// Fields of a message that imported texts may read.
-const MESSAGE: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
+const MESSAGE_FIELDS: &[&str] = &["id", "role", "content", "name", "swipe_count", "current_swipe"];
 
-impl Message {
+impl MessageObject {
     fn content(&self) -> String {
         let content = self.0.get_attr("content").unwrap_or_default();
-        text::text(&content).map(std::borrow::Cow::into_owned).unwrap_or_default()
+        text::to_text(&content).map(std::borrow::Cow::into_owned).unwrap_or_default()
     }
 }
 
-impl Object for Message {
+impl Object for MessageObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let value = self.0.get_item(key).ok().filter(|value| !value.is_undefined());
-        value.or_else(|| key.as_str().filter(|key| MESSAGE.contains(key)).map(|_| nothing()))
+        value.or_else(|| key.as_str().filter(|key| MESSAGE_FIELDS.contains(key)).map(|_| missing_value()))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        keys(&self.0)
+        enumerate_keys(&self.0)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -171,13 +171,13 @@ impl Object for Message {
     }
 }
 
-/// A list of messages. An index past the end gives [`Nothing`].
+/// A list of messages. An index past the end gives [`MissingValue`].
 #[derive(Debug)]
-pub(super) struct Messages(pub(super) Vec<Value>);
+pub(super) struct MessageList(pub(super) Vec<Value>);
 
-impl Messages {
+impl MessageList {
     /// Converts a list of the context to messages.
-    pub(super) fn value(list: Option<&serde_json::Value>) -> Value {
+    pub(super) fn from_context(list: Option<&serde_json::Value>) -> Value {
         let items = list.and_then(serde_json::Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let messages = items.iter().enumerate().map(|(at, item)| {
             let mut fields = match item {
@@ -186,19 +186,19 @@ impl Messages {
             };
             // The id of a message defaults to its index, from 0.
             fields.entry("id").or_insert_with(|| at.into());
-            Value::from_object(Message(Value::from(Serde(fields))))
+            Value::from_object(MessageObject(Value::from(Serde(fields))))
         });
-        Value::from_object(Messages(messages.collect()))
+        Value::from_object(MessageList(messages.collect()))
     }
 }
 
-impl Object for Messages {
+impl Object for MessageList {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Seq
     }
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        Some(key.as_usize().and_then(|at| self.0.get(at)).cloned().unwrap_or_else(nothing))
+        Some(key.as_usize().and_then(|at| self.0.get(at)).cloned().unwrap_or_else(missing_value))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -208,23 +208,23 @@ impl Object for Messages {
 
 /// The members of a group: prints their names joined by `, `.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct GroupObject {
     pub(super) members: Vec<Value>,
     /// Text printed when there are no members.
-    pub(super) alone: String,
+    pub(super) fallback_name: String,
 }
 
-impl Group {
+impl GroupObject {
     pub(super) fn text(&self) -> String {
         if self.members.is_empty() {
-            return self.alone.clone();
+            return self.fallback_name.clone();
         }
-        let names: Vec<String> = self.members.iter().filter_map(own_text).collect();
+        let names: Vec<String> = self.members.iter().filter_map(custom_text).collect();
         names.join(", ")
     }
 }
 
-impl Object for Group {
+impl Object for GroupObject {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Seq
     }
@@ -244,15 +244,15 @@ impl Object for Group {
 
 /// A moment in time: prints as RFC 3339.
 #[derive(Debug)]
-pub(super) struct Moment(pub(super) Zoned);
+pub(super) struct TimeObject(pub(super) Zoned);
 
-impl Moment {
+impl TimeObject {
     fn text(&self) -> String {
         self.0.timestamp().display_with_offset(self.0.offset()).to_string()
     }
 }
 
-impl Object for Moment {
+impl Object for TimeObject {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }
@@ -278,38 +278,43 @@ impl Object for Moment {
 /// Description of a place in the state: prints it, or nothing if there is none; fields lead to nested places
 /// (F-029).
 #[derive(Clone, Debug)]
-pub(super) struct Description {
-    pub(super) all: Arc<serde_json::Value>,
+pub(super) struct StateDescription {
+    pub(super) descriptions: Arc<serde_json::Value>,
     pub(super) schema: Option<Arc<serde_json::Value>>,
     pub(super) path: Vec<String>,
 }
 
-impl Description {
+impl StateDescription {
     /// Returns the description of the whole state of a context.
-    pub(super) fn of(context: &Context) -> Description {
+    pub(super) fn from_context(context: &PromptContext) -> StateDescription {
         let schema = context.get("state_schema").cloned().map(Arc::new);
-        Description { all: Arc::new(context.described.clone()), schema, path: Vec::new() }
+        StateDescription {
+            descriptions: Arc::new(context.state_descriptions.clone()),
+            schema,
+            path: Vec::new(),
+        }
     }
 
     pub(super) fn text(&self) -> String {
-        let told = super::describe::told(&self.all, &self.path);
-        let told = told.or_else(|| super::describe::of_schema(self.schema.as_deref()?, &self.path));
+        let told = super::descriptions::find_description(&self.descriptions, &self.path);
+        let told = told
+            .or_else(|| super::descriptions::find_schema_description(self.schema.as_deref()?, &self.path));
         told.unwrap_or_default()
     }
 }
 
-impl Object for Description {
+impl Object for StateDescription {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         // Deeper paths and longer keys than any state has; beyond these limits there is no description.
         let key = key.as_str().map(str::to_owned).or_else(|| key.as_i64().map(|index| index.to_string()))?;
         let length = self.path.iter().map(String::len).sum::<usize>() + key.len();
         if self.path.len() >= 64 || length > 4 << 10 {
-            return Some(nothing());
+            return Some(missing_value());
         }
         let mut path = self.path.clone();
         path.push(key);
-        let (all, schema) = (Arc::clone(&self.all), self.schema.clone());
-        Some(Value::from_object(Description { all, schema, path }))
+        let (descriptions, schema) = (Arc::clone(&self.descriptions), self.schema.clone());
+        Some(Value::from_object(StateDescription { descriptions, schema, path }))
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -324,19 +329,19 @@ impl Object for Description {
 /// The state with bare values. `state.global` is the global state if the state has no key of that name
 /// (M-090).
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct StateObject {
     pub(super) value: Value,
     pub(super) global: Value,
 }
 
-impl Object for State {
+impl Object for StateObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let value = self.value.get_item(key).ok().filter(|value| !value.is_undefined());
         value.or_else(|| (key.as_str() == Some("global")).then(|| self.global.clone()))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        keys(&self.value)
+        enumerate_keys(&self.value)
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
@@ -344,19 +349,19 @@ impl Object for State {
     }
 }
 
-/// The global state including requested writes (F-023); a missing key is [`Nothing`].
-pub(super) struct Global(pub(super) Weak<Scope>);
+/// The global state including requested writes (F-023); a missing key is [`MissingValue`].
+pub(super) struct GlobalStateObject(pub(super) Weak<PromptScope>);
 
-impl fmt::Debug for Global {
+impl fmt::Debug for GlobalStateObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("global state")
     }
 }
 
-impl Object for Global {
+impl Object for GlobalStateObject {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
-        let key = text::text(key).ok()?;
-        Some(self.0.upgrade()?.global(&key).unwrap_or_else(nothing))
+        let key = text::to_text(key).ok()?;
+        Some(self.0.upgrade()?.global(&key).unwrap_or_else(missing_value))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -372,10 +377,10 @@ impl Object for Global {
 }
 
 /// Returns true for our own objects, which are no deeper than the context they come from.
-pub(super) fn is_own(value: &Value) -> bool {
-    own_text(value).is_some()
-        || value.downcast_object_ref::<Messages>().is_some()
-        || value.downcast_object_ref::<Soft>().is_some()
-        || value.downcast_object_ref::<State>().is_some()
-        || value.downcast_object_ref::<Global>().is_some()
+pub(super) fn is_own_object(value: &Value) -> bool {
+    custom_text(value).is_some()
+        || value.downcast_object_ref::<MessageList>().is_some()
+        || value.downcast_object_ref::<LenientMap>().is_some()
+        || value.downcast_object_ref::<StateObject>().is_some()
+        || value.downcast_object_ref::<GlobalStateObject>().is_some()
 }

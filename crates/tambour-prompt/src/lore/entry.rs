@@ -7,7 +7,7 @@ use tambour::finding::clip;
 /// A lorebook entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Entry {
+pub struct LoreEntry {
     /// Id in the book; timed effects are stored under it.
     pub id: String,
     /// Title.
@@ -17,7 +17,7 @@ pub struct Entry {
     /// Secondary words, combined by `logic`.
     pub secondary_keys: Vec<String>,
     /// Condition on the secondary keys.
-    pub logic: Logic,
+    pub logic: SecondaryLogic,
     /// False if the secondary keys are ignored.
     pub selective: bool,
     /// Text that goes into the prompt.
@@ -35,14 +35,14 @@ pub struct Entry {
     /// Keys match whole words only; `None` uses the setting.
     pub whole_words: Option<bool>,
     /// Place in the prompt.
-    pub position: Position,
-    /// Number of messages from the end of the chat, for [`Position::AtDepth`].
+    pub position: EntryPosition,
+    /// Number of messages from the end of the chat, for [`EntryPosition::DepthSlot`].
     pub depth: u32,
     /// Counts `depth` from the beginning of the chat.
     pub from_start: bool,
     /// Role of the message that the entry becomes at a depth.
-    pub role: Role,
-    /// Name of the outlet, for [`Position::Outlet`].
+    pub role: MessageRole,
+    /// Name of the outlet, for [`EntryPosition::TurnLog`].
     pub outlet: String,
     /// Probability of activation, in percent.
     pub probability: f64,
@@ -69,13 +69,13 @@ pub struct Entry {
     /// Number of newest messages that are searched; `None` uses the setting.
     pub scan_depth: Option<u32>,
     /// Texts of user and character that are searched as well.
-    pub sources: Vec<Source>,
+    pub sources: Vec<CharacterText>,
     /// Not limited by the budget.
     pub ignore_budget: bool,
     /// Priority when the budget is short; higher wins.
     pub priority: i64,
     /// Characters the entry applies to.
-    pub filter: Filter,
+    pub filter: CharacterFilter,
     /// Kinds of generation the entry applies to; empty means all.
     pub triggers: Vec<String>,
     /// Always active (`true`) or never (`false`), regardless of keys.
@@ -97,14 +97,14 @@ pub struct Entry {
     pub once: bool,
 }
 
-impl Default for Entry {
-    fn default() -> Entry {
-        Entry {
+impl Default for LoreEntry {
+    fn default() -> LoreEntry {
+        LoreEntry {
             id: String::new(),
             title: String::new(),
             keys: Vec::new(),
             secondary_keys: Vec::new(),
-            logic: Logic::AndAny,
+            logic: SecondaryLogic::AndAny,
             selective: true,
             content: String::new(),
             enabled: true,
@@ -113,10 +113,10 @@ impl Default for Entry {
             regex: false,
             case_sensitive: None,
             whole_words: None,
-            position: Position::BeforeChar,
+            position: EntryPosition::BeforeChar,
             depth: 4,
             from_start: false,
-            role: Role::System,
+            role: MessageRole::System,
             outlet: String::new(),
             probability: 100.0,
             group: Vec::new(),
@@ -133,7 +133,7 @@ impl Default for Entry {
             sources: Vec::new(),
             ignore_budget: false,
             priority: 0,
-            filter: Filter::default(),
+            filter: CharacterFilter::default(),
             triggers: Vec::new(),
             force: None,
             additional_keys: Vec::new(),
@@ -150,7 +150,7 @@ impl Default for Entry {
 /// Condition on the secondary keys, checked once a key has matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Logic {
+pub enum SecondaryLogic {
     /// At least one of them occurs.
     #[default]
     AndAny,
@@ -165,7 +165,7 @@ pub enum Logic {
 /// Place of an active entry in the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Position {
+pub enum EntryPosition {
     /// Before the character.
     #[default]
     BeforeChar,
@@ -192,7 +192,7 @@ pub enum Position {
 /// Texts of the user or the character that an entry may search for its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum CharacterText {
     /// Description of the user.
     Persona,
     /// Description of the character.
@@ -207,7 +207,7 @@ pub enum Source {
     CreatorNotes,
 }
 
-impl Entry {
+impl LoreEntry {
     /// Returns a label for messages to users: the title, else the id and the first key.
     #[must_use]
     pub fn label(&self) -> String {
@@ -222,22 +222,22 @@ impl Entry {
     }
 }
 
-impl Source {
+impl CharacterText {
     /// All texts, in the order in which they are searched.
-    pub const ALL: [Source; 6] = [
-        Source::Persona,
-        Source::Description,
-        Source::Personality,
-        Source::DepthPrompt,
-        Source::Scenario,
-        Source::CreatorNotes,
+    pub const ALL: [CharacterText; 6] = [
+        CharacterText::Persona,
+        CharacterText::Description,
+        CharacterText::Personality,
+        CharacterText::DepthPrompt,
+        CharacterText::Scenario,
+        CharacterText::CreatorNotes,
     ];
 }
 
 /// Role of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum MessageRole {
     /// System.
     #[default]
     System,
@@ -250,7 +250,7 @@ pub enum Role {
 /// Characters that an entry applies to. If both names and tags are given, both must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Filter {
+pub struct CharacterFilter {
     /// Names of characters.
     pub names: Vec<String>,
     /// Tags of characters.
@@ -259,10 +259,10 @@ pub struct Filter {
     pub exclude: bool,
 }
 
-impl Filter {
+impl CharacterFilter {
     /// Returns true if a character with this name and these tags passes.
     #[must_use]
-    pub fn passes(&self, name: &str, tags: &[String]) -> bool {
+    pub fn matches(&self, name: &str, tags: &[String]) -> bool {
         let named = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
         let tagged =
             || self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)) != self.exclude;

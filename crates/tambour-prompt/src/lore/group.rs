@@ -2,83 +2,86 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry::{Entry, Logic};
-use super::timed::Timed;
+use super::entry::{LoreEntry, SecondaryLogic};
+use super::timed_effects::TimedEffects;
 
 /// Number of matching keys of an entry.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Score {
+pub(super) struct KeyScore {
     pub(super) keys: usize,
     pub(super) secondary: usize,
 }
 
-impl Score {
+impl KeyScore {
     /// Returns the score as SillyTavern computes it.
-    pub(super) fn of(self, entry: &Entry) -> usize {
+    pub(super) fn total(self, entry: &LoreEntry) -> usize {
         if entry.keys.is_empty() {
             return 0;
         }
         let counts = match entry.logic {
-            Logic::AndAny => true,
-            Logic::AndAll => self.secondary == entry.secondary_keys.len(),
-            Logic::NotAll | Logic::NotAny => false,
+            SecondaryLogic::AndAny => true,
+            SecondaryLogic::AndAll => self.secondary == entry.secondary_keys.len(),
+            SecondaryLogic::NotAll | SecondaryLogic::NotAny => false,
         };
         self.keys + if counts { self.secondary } else { 0 }
     }
 }
 
 /// Decides which entry of each group is active.
-pub(super) struct Chooser<'a> {
-    pub(super) book: &'a [Entry],
-    pub(super) timed: &'a Timed,
+pub(super) struct GroupChooser<'a> {
+    pub(super) book: &'a [LoreEntry],
+    pub(super) timed_effects: &'a TimedEffects,
     /// Entries activated by earlier passes.
     pub(super) active: &'a [usize],
-    pub(super) scoring: bool,
+    pub(super) scores_groups: bool,
     /// Returns a number in 0..1 for a name.
     pub(super) chance: &'a dyn Fn(&str) -> f64,
 }
 
-impl Chooser<'_> {
+impl GroupChooser<'_> {
     /// Returns the entries of `found` that lose in their groups.
-    pub(super) fn losers(&self, found: &[(usize, Score)]) -> BTreeSet<usize> {
+    pub(super) fn find_losers(&self, found: &[(usize, KeyScore)]) -> BTreeSet<usize> {
         let mut lost = BTreeSet::new();
-        let taken: BTreeSet<&str> = self.active.iter().flat_map(|&at| names(&self.book[at])).collect();
-        let mut groups: BTreeMap<&str, Vec<(usize, Score)>> = BTreeMap::new();
+        let taken: BTreeSet<&str> = self.active.iter().flat_map(|&at| group_names(&self.book[at])).collect();
+        let mut groups: BTreeMap<&str, Vec<(usize, KeyScore)>> = BTreeMap::new();
         for &(at, score) in found {
-            for name in names(&self.book[at]) {
+            for name in group_names(&self.book[at]) {
                 groups.entry(name).or_default().push((at, score));
             }
         }
         for (name, members) in groups {
             let members: Vec<_> = members.into_iter().filter(|(at, _)| !lost.contains(at)).collect();
-            let winner = if taken.contains(name) { None } else { self.winner(name, &members) };
+            let winner = if taken.contains(name) { None } else { self.find_winner(name, &members) };
             let stay = match winner {
                 None => BTreeSet::new(),
-                Some(Winner::One(at)) => BTreeSet::from([at]),
-                Some(Winner::Sticky(all)) => all,
+                Some(GroupWinner::One(at)) => BTreeSet::from([at]),
+                Some(GroupWinner::Sticky(all)) => all,
             };
             lost.extend(members.iter().map(|(at, _)| *at).filter(|at| !stay.contains(at)));
         }
         lost
     }
 
-    fn winner(&self, name: &str, members: &[(usize, Score)]) -> Option<Winner> {
-        let sticky: BTreeSet<usize> =
-            members.iter().map(|(at, _)| *at).filter(|&at| self.timed.sticks(&self.book[at])).collect();
+    fn find_winner(&self, name: &str, members: &[(usize, KeyScore)]) -> Option<GroupWinner> {
+        let sticky: BTreeSet<usize> = members
+            .iter()
+            .map(|(at, _)| *at)
+            .filter(|&at| self.timed_effects.is_sticky(&self.book[at]))
+            .collect();
         if !sticky.is_empty() {
-            return Some(Winner::Sticky(sticky));
+            return Some(GroupWinner::Sticky(sticky));
         }
-        let best = members.iter().map(|(at, score)| score.of(&self.book[*at])).max()?;
-        let scored = |entry: &Entry| entry.group_scoring.unwrap_or(self.scoring);
+        let best = members.iter().map(|(at, score)| score.total(&self.book[*at])).max()?;
+        let scored = |entry: &LoreEntry| entry.group_scoring.unwrap_or(self.scores_groups);
         let left: Vec<usize> = members
             .iter()
-            .filter(|(at, score)| !scored(&self.book[*at]) || score.of(&self.book[*at]) == best)
+            .filter(|(at, score)| !scored(&self.book[*at]) || score.total(&self.book[*at]) == best)
             .map(|(at, _)| *at)
             .collect();
         let first = left.iter().copied().filter(|&at| self.book[at].group_override);
         // Of entries with equal order, the first in the book wins.
         if let Some(first) = first.max_by_key(|&at| (self.book[at].order, usize::MAX - at)) {
-            return Some(Winner::One(first));
+            return Some(GroupWinner::One(first));
         }
         let weight = |at: usize| self.book[at].group_weight.max(0.0);
         let total: f64 = left.iter().map(|&at| weight(at)).sum();
@@ -87,17 +90,17 @@ impl Chooser<'_> {
             rest -= weight(at);
             rest < 0.0
         });
-        chosen.or(left.first().copied()).map(Winner::One)
+        chosen.or(left.first().copied()).map(GroupWinner::One)
     }
 }
 
-enum Winner {
+enum GroupWinner {
     One(usize),
     /// All sticky entries of the group stay active.
     Sticky(BTreeSet<usize>),
 }
 
 /// Returns the group names of an entry.
-fn names(entry: &Entry) -> impl Iterator<Item = &str> {
+fn group_names(entry: &LoreEntry) -> impl Iterator<Item = &str> {
     entry.group.iter().map(|name| name.trim()).filter(|name| !name.is_empty())
 }

@@ -5,118 +5,123 @@ use std::borrow::Cow;
 use memchr::memmem;
 use regex::{Regex, RegexBuilder};
 
-use super::entry::{Entry, Source};
-use super::pattern::{Fault, translate};
+use super::entry::{CharacterText, LoreEntry};
+use super::pattern::{PatternError, translate_pattern};
 use super::settings::ScanSettings;
 use tambour::finding::clip;
 
 /// Longest regular expression, in bytes.
-const PATTERN: usize = 2 << 10;
+const MAX_PATTERN_BYTES: usize = 2 << 10;
 
 /// Size limits of compiled expressions, ascending; the first limit that suffices is the size it is charged
 /// as.
-const SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+const COMPILED_SIZES: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 /// Smallest cache of a regular expression while it searches, in bytes.
-const CACHE: usize = 32 << 10;
+const MIN_CACHE_BYTES: usize = 32 << 10;
 
 /// Memory limit of all compiled expressions of one scan, in bytes.
-const COMPILED: usize = 128 << 20;
+const MAX_COMPILED_BYTES: usize = 128 << 20;
 
 /// Limit on the bytes compiled during one scan, including failed attempts.
-const TRIED: usize = 192 << 20;
+const MAX_ATTEMPTED_BYTES: usize = 192 << 20;
 
 /// Bytes charged for compiling one byte of a pattern.
-const READING: usize = 64;
+const COMPILE_BYTES_PER_BYTE: usize = 64;
 
 /// Largest product of text bytes and compiled size; the search time is proportional to it.
-const PRODUCT: usize = 1 << 33;
+const MAX_SEARCH_PRODUCT: usize = 1 << 33;
 
 /// Bytes of plain text search that cost as much as one byte of the smallest regular expression.
-const FAST: u64 = 16;
+const TEXT_BYTES_PER_UNIT: u64 = 16;
 
 /// Bytes that regular expressions of one scan may search repeatedly, in units of the smallest size. They
 /// search all texts at once whenever new text arrives; beyond this limit they search only the new text.
-const AGAIN: u64 = 128 << 20;
+const MAX_REPEATED_BYTES: u64 = 128 << 20;
 
 /// Remaining cost limits for the keys of one scan.
-pub(super) struct Work<'a> {
+pub(super) struct ScanBudget<'a> {
     /// Charges for bytes that are searched; returns false if the limit is reached.
-    read: &'a dyn Fn(u64) -> bool,
+    charge: &'a dyn Fn(u64) -> bool,
     /// Remaining bytes for compiled expressions.
-    compiled: usize,
+    compiled_left: usize,
     /// Remaining bytes for compilation attempts.
-    tried: usize,
+    attempts_left: usize,
     /// Remaining bytes for repeated searches.
-    again: u64,
+    repeats_left: u64,
     /// Set when the scan was ended early.
-    pub(super) over: bool,
+    pub(super) is_exhausted: bool,
     /// Set when a regular expression searched only the beginning of a long text.
-    pub(super) shortened: bool,
+    pub(super) has_truncated_text: bool,
     /// Set when regular expressions searched new text separately instead of all texts together.
-    pub(super) apart: bool,
+    pub(super) has_split_search: bool,
 }
 
-impl<'a> Work<'a> {
-    pub(super) fn new(read: &'a dyn Fn(u64) -> bool) -> Work<'a> {
-        Work {
-            read,
-            compiled: COMPILED,
-            tried: TRIED,
-            again: AGAIN,
-            over: false,
-            shortened: false,
-            apart: false,
+impl<'a> ScanBudget<'a> {
+    pub(super) fn new(charge: &'a dyn Fn(u64) -> bool) -> ScanBudget<'a> {
+        ScanBudget {
+            charge,
+            compiled_left: MAX_COMPILED_BYTES,
+            attempts_left: MAX_ATTEMPTED_BYTES,
+            repeats_left: MAX_REPEATED_BYTES,
+            is_exhausted: false,
+            has_truncated_text: false,
+            has_split_search: false,
         }
     }
 
-    pub(super) fn reads(&mut self, bytes: u64) -> bool {
-        self.over = self.over || !(self.read)(bytes);
-        !self.over
+    pub(super) fn spend(&mut self, bytes: u64) -> bool {
+        self.is_exhausted = self.is_exhausted || !(self.charge)(bytes);
+        !self.is_exhausted
     }
 }
 
 /// Texts that are searched for an entry.
-pub(super) struct Texts<'t, 'a> {
+pub(super) struct EntryTexts<'t, 'a> {
     /// Messages, texts of user and character, additional texts, texts of entries.
-    pub(super) lists: [&'t [Read<'a>]; 4],
+    pub(super) lists: [&'t [SearchText<'a>]; 4],
     /// Texts of user and character that the entry asks for.
-    pub(super) sources: &'t [Source],
+    pub(super) sources: &'t [CharacterText],
     /// All texts joined, for regular expressions.
-    pub(super) whole: &'t Whole,
+    pub(super) joined: &'t JoinedText,
 }
 
-impl Texts<'_, '_> {
-    fn is_read(&self, list: usize, at: usize) -> bool {
-        list != SOURCES || self.sources.iter().any(|source| *source as usize == at)
+impl EntryTexts<'_, '_> {
+    fn is_searched(&self, list: usize, at: usize) -> bool {
+        list != CHARACTER_LIST || self.sources.iter().any(|source| *source as usize == at)
     }
 }
 
-/// Index of the list with texts of user and character, which is in the order of [`Source`].
-const SOURCES: usize = 1;
+/// Index of the list with texts of user and character, which is in the order of [`CharacterText`].
+const CHARACTER_LIST: usize = 1;
 
 /// All texts of an entry joined into one. Each begins with a mark, as in SillyTavern.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
+pub(super) struct JoinedText {
     /// Numbers of messages and of entry texts, and the included character texts; identifies the joined text.
-    made_of: Option<(usize, usize, Vec<Source>)>,
-    text: Read<'static>,
+    identity: Option<(usize, usize, Vec<CharacterText>)>,
+    text: SearchText<'static>,
 }
 
-impl Whole {
+impl JoinedText {
     /// Separates the texts; without its first character, it begins the first one.
     const MARK: &'static str = "\n\u{1}";
 
     /// Joins the texts of `lists`, unless they are already joined.
-    pub(super) fn join(&mut self, lists: &[&[Read<'_>]; 4], sources: &[Source], work: &mut Work<'_>) {
+    pub(super) fn join(
+        &mut self,
+        lists: &[&[SearchText<'_>]; 4],
+        sources: &[CharacterText],
+        work: &mut ScanBudget<'_>,
+    ) {
         let made_of = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
-        if self.made_of == made_of {
+        if self.identity == made_of {
             return;
         }
         let texts = |list: usize| lists[list].iter().enumerate().map(move |(at, read)| (list, at, read));
         let mut all = String::new();
         for (list, at, read) in (0..lists.len()).flat_map(texts) {
-            let source = list == SOURCES;
+            let source = list == CHARACTER_LIST;
             if source && (read.text.is_empty() || !sources.iter().any(|source| *source as usize == at)) {
                 continue;
             }
@@ -126,86 +131,87 @@ impl Whole {
         if all.is_empty() {
             all.push_str(&Self::MARK[1..]);
         }
-        work.reads(all.len() as u64 / FAST);
-        self.text = Read { text: all.into(), lower: String::new() };
-        self.made_of = made_of;
+        work.spend(all.len() as u64 / TEXT_BYTES_PER_UNIT);
+        self.text = SearchText { text: all.into(), lowercase: String::new() };
+        self.identity = made_of;
     }
 }
 
 /// A key that is searched for in growing lists of texts.
 #[derive(Debug)]
-pub(super) struct Sought {
-    key: Key,
-    seen: bool,
+pub(super) struct KeySearch {
+    key: CompiledKey,
+    is_found: bool,
     /// List with the text that contains the key.
     list: Option<usize>,
-    /// Number of texts searched in each list of [`Texts`].
-    read: [usize; 4],
+    /// Number of texts searched in each list of [`EntryTexts`].
+    searched: [usize; 4],
     /// Identity of the joined text that a regular expression has searched.
-    whole: Option<(usize, usize, Vec<Source>)>,
+    searched_joined: Option<(usize, usize, Vec<CharacterText>)>,
 }
 
-impl Sought {
-    fn new(key: Key) -> Sought {
-        Sought { key, seen: false, list: None, read: [0; 4], whole: None }
+impl KeySearch {
+    fn new(key: CompiledKey) -> KeySearch {
+        KeySearch { key, is_found: false, list: None, searched: [0; 4], searched_joined: None }
     }
 
     /// Searches the texts for the key, within the cost limits. The lists must be those of the last call, or
     /// longer. Each text is searched once; a regular expression searches the joined text, again when it has
     /// grown.
-    pub(super) fn occurs(&mut self, texts: &Texts<'_, '_>, work: &mut Work<'_>) -> bool {
+    pub(super) fn occurs(&mut self, texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
         match &self.key {
-            Key::Always => return true,
-            Key::Never => return false,
-            Key::Pattern(..) => {
-                if self.whole.is_some() && self.whole == texts.whole.made_of {
-                    return self.seen;
+            CompiledKey::Always => return true,
+            CompiledKey::Never => return false,
+            CompiledKey::Pattern(..) => {
+                if self.searched_joined.is_some() && self.searched_joined == texts.joined.identity {
+                    return self.is_found;
                 }
-                let cost = self.key.cost(&texts.whole.text);
-                let first = self.whole.is_none();
-                if first || cost <= work.again {
-                    work.again -= if first { 0 } else { cost };
-                    self.whole.clone_from(&texts.whole.made_of);
-                    self.read = texts.lists.map(<[Read<'_>]>::len);
-                    self.seen = work.reads(cost) && self.key.occurs(&texts.whole.text, &mut work.shortened);
-                    return self.seen;
+                let cost = self.key.cost(&texts.joined.text);
+                let first = self.searched_joined.is_none();
+                if first || cost <= work.repeats_left {
+                    work.repeats_left -= if first { 0 } else { cost };
+                    self.searched_joined.clone_from(&texts.joined.identity);
+                    self.searched = texts.lists.map(<[SearchText<'_>]>::len);
+                    self.is_found =
+                        work.spend(cost) && self.key.occurs(&texts.joined.text, &mut work.has_truncated_text);
+                    return self.is_found;
                 }
-                work.apart = true;
+                work.has_split_search = true;
             }
-            Key::Text { .. } => {}
+            CompiledKey::Text { .. } => {}
         }
         for (number, list) in texts.lists.iter().enumerate() {
-            while !self.seen && self.read[number] < list.len() {
-                let (at, read) = (self.read[number], &list[self.read[number]]);
-                if !texts.is_read(number, at) {
-                    self.read[number] += 1;
+            while !self.is_found && self.searched[number] < list.len() {
+                let (at, read) = (self.searched[number], &list[self.searched[number]]);
+                if !texts.is_searched(number, at) {
+                    self.searched[number] += 1;
                     continue;
                 }
-                if !work.reads(self.key.cost(read)) {
+                if !work.spend(self.key.cost(read)) {
                     break;
                 }
-                self.seen = self.key.occurs(read, &mut work.shortened);
-                self.list = self.seen.then_some(number);
-                self.read[number] += 1;
+                self.is_found = self.key.occurs(read, &mut work.has_truncated_text);
+                self.list = self.is_found.then_some(number);
+                self.searched[number] += 1;
             }
         }
-        self.seen
+        self.is_found
     }
 
-    /// Returns the list of [`Texts`] that contains the key; `None` for a search in the joined text.
+    /// Returns the list of [`EntryTexts`] that contains the key; `None` for a search in the joined text.
     pub(super) fn list(&self) -> Option<usize> {
         self.list
     }
 
     /// Returns true if the key searches the joined text.
     pub(super) fn is_pattern(&self) -> bool {
-        matches!(self.key, Key::Pattern(..))
+        matches!(self.key, CompiledKey::Pattern(..))
     }
 }
 
 /// A compiled key.
 #[derive(Debug)]
-enum Key {
+enum CompiledKey {
     /// A text, in lower case if letter case is ignored.
     Text { text: String, case: bool, whole: bool },
     /// A regular expression with the size it is charged as.
@@ -218,27 +224,27 @@ enum Key {
 
 /// A text with its lower-case form.
 #[derive(Debug, Default)]
-pub(super) struct Read<'a> {
+pub(super) struct SearchText<'a> {
     text: Cow<'a, str>,
-    lower: String,
+    lowercase: String,
 }
 
-impl<'a> Read<'a> {
-    pub(super) fn new(text: impl Into<Cow<'a, str>>) -> Read<'a> {
+impl<'a> SearchText<'a> {
+    pub(super) fn new(text: impl Into<Cow<'a, str>>) -> SearchText<'a> {
         let text = text.into();
-        Read { lower: text.to_lowercase(), text }
+        SearchText { lowercase: text.to_lowercase(), text }
     }
 }
 
 /// Compiles the keys in `list` as `entry` and the settings require and adds problems to `warnings`. An
 /// invalid key never occurs.
-pub(super) fn keys(
-    entry: &Entry,
+pub(super) fn compile_keys(
+    entry: &LoreEntry,
     list: &[String],
     settings: &ScanSettings,
-    work: &mut Work<'_>,
+    work: &mut ScanBudget<'_>,
     warnings: &mut Vec<String>,
-) -> Vec<Sought> {
+) -> Vec<KeySearch> {
     let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
     let whole = entry.whole_words.unwrap_or(settings.whole_words);
     let mut warn = |key: &str, what: &str| {
@@ -246,56 +252,56 @@ pub(super) fn keys(
     };
     let mut read = |key: &String| {
         if key.is_empty() {
-            return Key::Never;
+            return CompiledKey::Never;
         }
         let key = key.trim();
         if key.is_empty() {
             warn(key, "is blank, and found in every text");
-            return Key::Always;
+            return CompiledKey::Always;
         }
         let text = || {
             // A key of several words is searched without word boundaries.
             let whole = whole && !key.contains(char::is_whitespace);
-            Key::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, whole }
+            CompiledKey::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, whole }
         };
-        let (pattern, flags) = match written(key) {
+        let (pattern, flags) = match split_pattern(key) {
             Some(written) => written,
             None if entry.regex => (key, if case { "" } else { "i" }),
             None => return text(),
         };
-        match compile(pattern, flags, work) {
+        match compile_pattern(pattern, flags, work) {
             Ok(pattern) => pattern,
-            Err(Failure::Invalid(why)) if !entry.regex => {
+            Err(CompileError::Invalid(why)) if !entry.regex => {
                 warn(key, &format!("is no regular expression and is looked for as it is written: {why}"));
                 text()
             }
-            Err(Failure::Invalid(why)) => {
+            Err(CompileError::Invalid(why)) => {
                 warn(key, &format!("is left out: it is no regular expression: {why}"));
-                Key::Never
+                CompiledKey::Never
             }
-            Err(Failure::Other(why)) => {
+            Err(CompileError::Other(why)) => {
                 warn(key, &format!("is left out: {why}"));
-                Key::Never
+                CompiledKey::Never
             }
         }
     };
-    list.iter().map(|key| Sought::new(read(key))).collect()
+    list.iter().map(|key| KeySearch::new(read(key))).collect()
 }
 
 /// Returns warnings about the keys of entries. `tried` limits the bytes that compilation attempts may use.
-pub(crate) fn odd_keys(entries: &[Entry], tried: usize) -> Vec<String> {
+pub(crate) fn key_warnings(entries: &[LoreEntry], attempts_left: usize) -> Vec<String> {
     let settings = ScanSettings::default();
-    let (mut warnings, mut work) = (Vec::new(), Work { tried, ..Work::new(&|_| true) });
+    let (mut warnings, mut work) = (Vec::new(), ScanBudget { attempts_left, ..ScanBudget::new(&|_| true) });
     for entry in entries.iter().filter(|entry| entry.enabled) {
         for list in [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys] {
-            keys(entry, list, &settings, &mut work, &mut warnings);
+            compile_keys(entry, list, &settings, &mut work, &mut warnings);
         }
     }
     warnings
 }
 
 /// Splits `/pattern/flags`; a slash in the pattern must be escaped.
-fn written(key: &str) -> Option<(&str, &str)> {
+fn split_pattern(key: &str) -> Option<(&str, &str)> {
     let (pattern, flags) = key.strip_prefix('/')?.rsplit_once('/')?;
     let known = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
     let bare = pattern.starts_with('/')
@@ -304,49 +310,56 @@ fn written(key: &str) -> Option<(&str, &str)> {
 }
 
 /// Reason why a regular expression cannot be compiled.
-enum Failure {
+enum CompileError {
     /// The pattern is not a valid regular expression.
     Invalid(&'static str),
     /// Any other reason.
     Other(String),
 }
 
-fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Failure> {
-    if pattern.len() > PATTERN {
-        return Err(Failure::Other(format!("a regular expression has at most {PATTERN} bytes")));
+fn compile_pattern(
+    pattern: &str,
+    flags: &str,
+    work: &mut ScanBudget<'_>,
+) -> Result<CompiledKey, CompileError> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(CompileError::Other(format!(
+            "a regular expression has at most {MAX_PATTERN_BYTES} bytes"
+        )));
     }
-    let beyond = |what: &str| Failure::Other(format!("it is no regular expression of linear time ({what})"));
-    let pattern = match translate(pattern, flags) {
+    let beyond =
+        |what: &str| CompileError::Other(format!("it is no regular expression of linear time ({what})"));
+    let pattern = match translate_pattern(pattern, flags) {
         Ok(pattern) => pattern,
-        Err(Fault::Invalid(why)) => return Err(Failure::Invalid(why)),
-        Err(Fault::Beyond(what)) => return Err(beyond(what)),
+        Err(PatternError::Invalid(why)) => return Err(CompileError::Invalid(why)),
+        Err(PatternError::Unsupported(what)) => return Err(beyond(what)),
     };
-    for &size in SIZES {
-        let takes = size.max(CACHE) * 2;
-        if takes > work.compiled {
-            return Err(Failure::Other(
+    for &size in COMPILED_SIZES {
+        let takes = size.max(MIN_CACHE_BYTES) * 2;
+        if takes > work.compiled_left {
+            return Err(CompileError::Other(
                 "the regular expressions of the book are too large together".to_owned(),
             ));
         }
-        let Some(left) = work.tried.checked_sub(size + READING * pattern.len()) else {
-            work.tried = 0;
-            return Err(Failure::Other(
+        let Some(left) = work.attempts_left.checked_sub(size + COMPILE_BYTES_PER_BYTE * pattern.len()) else {
+            work.attempts_left = 0;
+            return Err(CompileError::Other(
                 "the regular expressions before it have taken the time that those of a book may take"
                     .to_owned(),
             ));
         };
-        work.tried = left;
+        work.attempts_left = left;
         let regex = RegexBuilder::new(&pattern)
             .case_insensitive(flags.contains('i'))
             .multi_line(flags.contains('m'))
             .size_limit(size)
-            .dfa_size_limit(size.max(CACHE))
+            .dfa_size_limit(size.max(MIN_CACHE_BYTES))
             .nest_limit(64)
             .build();
         match regex {
             Ok(regex) => {
-                work.compiled -= takes;
-                return Ok(Key::Pattern(Box::new(regex), size));
+                work.compiled_left -= takes;
+                return Ok(CompiledKey::Pattern(Box::new(regex), size));
             }
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(error) => {
@@ -355,43 +368,45 @@ fn compile(pattern: &str, flags: &str, work: &mut Work<'_>) -> Result<Key, Failu
             }
         }
     }
-    Err(Failure::Other("the regular expression is too large".to_owned()))
+    Err(CompileError::Other("the regular expression is too large".to_owned()))
 }
 
-impl Key {
+impl CompiledKey {
     /// Returns the cost of a search, in bytes.
-    fn cost(&self, read: &Read<'_>) -> u64 {
+    fn cost(&self, read: &SearchText<'_>) -> u64 {
         let bytes = read.text.len() as u64;
         match self {
-            Key::Text { .. } | Key::Always | Key::Never => bytes / FAST,
-            Key::Pattern(_, size) => bytes.saturating_mul((size / SIZES[0]) as u64),
+            CompiledKey::Text { .. } | CompiledKey::Always | CompiledKey::Never => {
+                bytes / TEXT_BYTES_PER_UNIT
+            }
+            CompiledKey::Pattern(_, size) => bytes.saturating_mul((size / COMPILED_SIZES[0]) as u64),
         }
     }
 
-    fn occurs(&self, read: &Read<'_>, shortened: &mut bool) -> bool {
+    fn occurs(&self, read: &SearchText<'_>, shortened: &mut bool) -> bool {
         match self {
-            Key::Pattern(regex, size) => {
-                let most = read.text.floor_char_boundary(PRODUCT / size);
+            CompiledKey::Pattern(regex, size) => {
+                let most = read.text.floor_char_boundary(MAX_SEARCH_PRODUCT / size);
                 *shortened |= most < read.text.len();
                 regex.is_match(&read.text[..most])
             }
-            Key::Text { text, case, whole } => {
-                let hay = if *case { &*read.text } else { &read.lower };
+            CompiledKey::Text { text, case, whole } => {
+                let hay = if *case { &*read.text } else { &read.lowercase };
                 if *whole {
-                    memmem::find_iter(hay.as_bytes(), text).any(|at| is_word(hay, at, text))
+                    memmem::find_iter(hay.as_bytes(), text).any(|at| is_whole_word(hay, at, text))
                 } else {
                     memmem::find(hay.as_bytes(), text.as_bytes()).is_some()
                 }
             }
-            Key::Always => true,
-            Key::Never => false,
+            CompiledKey::Always => true,
+            CompiledKey::Never => false,
         }
     }
 }
 
 /// Returns true if `word` at `at` is not adjacent to an ASCII letter, a digit or `_`, SillyTavern's rule for
 /// whole words.
-fn is_word(hay: &str, at: usize, word: &str) -> bool {
+fn is_whole_word(hay: &str, at: usize, word: &str) -> bool {
     let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let (before, after) = (&hay.as_bytes()[..at], &hay.as_bytes()[at + word.len()..]);
     !inner(before.last()) && !inner(after.first())

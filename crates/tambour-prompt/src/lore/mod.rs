@@ -1,7 +1,7 @@
 //! World info: entries of lorebooks and the choice of those that go into a prompt
 //! (`docs/from-sillytavern.md`).
 //!
-//! [`activate`] is a pure function of entries, messages, settings, timed effects of earlier turns and a token
+//! [`activation`] is a pure function of entries, messages, settings, timed effects of earlier turns and a token
 //! counter. It returns the active entries, their places and the dropped entries.
 //!
 //! ```
@@ -13,18 +13,18 @@
 //! assert_eq!(found.slots.lore_before, [0]);
 //! ```
 
-mod activate;
+mod activation;
 mod entry;
 mod group;
 mod key;
 mod pattern;
 mod settings;
 mod slots;
-mod timed;
+mod timed_effects;
 
-pub use activate::{Activation, Drop, Dropped, KeyText, Wake, activate};
-pub use entry::{Entry, Filter, Logic, Position, Role, Source};
-pub(crate) use key::odd_keys;
-pub use settings::{Line, Scan, ScanSettings};
-pub use slots::{AtDepth, Slots};
-pub use timed::{Span, Timed, Times};
+pub use activation::{ActivationCause, DropReason, DroppedLore, KeyTextKind, LoreActivation, activate};
+pub use entry::{CharacterFilter, CharacterText, EntryPosition, LoreEntry, MessageRole, SecondaryLogic};
+pub(crate) use key::key_warnings;
+pub use settings::{ChatLine, LoreScan, ScanSettings};
+pub use slots::{DepthSlot, LoreSlots};
+pub use timed_effects::{EffectPeriod, EntryEffects, TimedEffects};

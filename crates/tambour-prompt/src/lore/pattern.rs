@@ -6,14 +6,14 @@ use std::str::Chars;
 
 /// Reason why a pattern cannot be translated.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum PatternError {
     /// The pattern is invalid in JavaScript too.
     Invalid(&'static str),
     /// The pattern is valid in JavaScript but cannot run in linear time.
-    Beyond(&'static str),
+    Unsupported(&'static str),
 }
 
-type Done<T> = Result<T, Fault>;
+type PatternResult<T> = Result<T, PatternError>;
 
 /// JavaScript's classes cover ASCII only.
 const DIGITS: &str = "0-9";
@@ -21,12 +21,12 @@ const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = "\\s\\x{feff}";
 
 /// Translates a pattern to the syntax of the `regex` crate. `flags` are those after the closing slash.
-pub(super) fn translate(pattern: &str, flags: &str) -> Done<String> {
-    let mut translator = Translator {
+pub(super) fn translate_pattern(pattern: &str, flags: &str) -> PatternResult<String> {
+    let mut translator = PatternTranslator {
         rest: pattern.chars().peekable(),
         out: String::with_capacity(pattern.len() + pattern.len() / 2),
         unicode: flags.contains('u'),
-        dot: if flags.contains('s') { "(?s:.)" } else { "[^\\n\\r\\x{2028}\\x{2029}]" },
+        dot_class: if flags.contains('s') { "(?s:.)" } else { "[^\\n\\r\\x{2028}\\x{2029}]" },
     };
     translator.run()?;
     let out = translator.out;
@@ -34,40 +34,41 @@ pub(super) fn translate(pattern: &str, flags: &str) -> Done<String> {
     Ok(if flags.contains('y') { format!("\\A(?:{out})") } else { out })
 }
 
-struct Translator<'p> {
+struct PatternTranslator<'p> {
     rest: Peekable<Chars<'p>>,
     out: String,
     unicode: bool,
-    dot: &'static str,
+    dot_class: &'static str,
 }
 
 /// An element of a character class.
-enum Atom {
+enum ClassAtom {
     Char(char),
     /// A set, written as inside brackets.
     Set(String),
 }
 
-impl Translator<'_> {
-    fn run(&mut self) -> Done<()> {
+impl PatternTranslator<'_> {
+    fn run(&mut self) -> PatternResult<()> {
         let mut depth = 0_usize;
         // True if the previous element can be repeated.
         let mut atom = false;
         while let Some(c) = self.rest.next() {
             match c {
-                '\\' => atom = self.escape()?,
+                '\\' => atom = self.read_escape()?,
                 '[' => {
-                    self.class()?;
+                    self.read_class()?;
                     atom = true;
                 }
                 '(' => {
-                    self.group()?;
+                    self.read_group()?;
                     depth += 1;
                     atom = false;
                 }
                 ')' => {
-                    depth =
-                        depth.checked_sub(1).ok_or(Fault::Invalid("a bracket closes that is not open"))?;
+                    depth = depth
+                        .checked_sub(1)
+                        .ok_or(PatternError::Invalid("a bracket closes that is not open"))?;
                     self.out.push(')');
                     atom = true;
                 }
@@ -76,34 +77,36 @@ impl Translator<'_> {
                     atom = false;
                 }
                 '.' => {
-                    self.out.push_str(self.dot);
+                    self.out.push_str(self.dot_class);
                     atom = true;
                 }
                 '*' | '+' | '?' => {
-                    self.repeat(&c.to_string(), atom)?;
+                    self.push_repeat(&c.to_string(), atom)?;
                     atom = false;
                 }
-                '{' => atom = self.braces(atom)?,
-                '}' | ']' if self.unicode => return Err(Fault::Invalid("a bracket closes that is not open")),
+                '{' => atom = self.read_braces(atom)?,
+                '}' | ']' if self.unicode => {
+                    return Err(PatternError::Invalid("a bracket closes that is not open"));
+                }
                 c => {
-                    self.literal(c);
+                    self.push_literal(c);
                     atom = true;
                 }
             }
         }
-        if depth == 0 { Ok(()) } else { Err(Fault::Invalid("a bracket is not closed")) }
+        if depth == 0 { Ok(()) } else { Err(PatternError::Invalid("a bracket is not closed")) }
     }
 
-    fn literal(&mut self, c: char) {
+    fn push_literal(&mut self, c: char) {
         if "\\.+*?()|[]{}^$#&-~".contains(c) {
             self.out.push('\\');
         }
         self.out.push(c);
     }
 
-    fn repeat(&mut self, sign: &str, atom: bool) -> Done<()> {
+    fn push_repeat(&mut self, sign: &str, atom: bool) -> PatternResult<()> {
         if !atom {
-            return Err(Fault::Invalid("there is nothing to repeat"));
+            return Err(PatternError::Invalid("there is nothing to repeat"));
         }
         self.out.push_str(sign);
         if self.rest.next_if_eq(&'?').is_some() {
@@ -113,7 +116,7 @@ impl Translator<'_> {
     }
 
     /// Reads a repetition count, or a literal brace; returns whether the result can be repeated.
-    fn braces(&mut self, atom: bool) -> Done<bool> {
+    fn read_braces(&mut self, atom: bool) -> PatternResult<bool> {
         let mut ahead = self.rest.clone();
         let inside: String = ahead.by_ref().take(24).take_while(|c| *c != '}').collect();
         let closed = self.rest.clone().nth(inside.chars().count()) == Some('}');
@@ -121,64 +124,66 @@ impl Translator<'_> {
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !closed || !number(least) || !(number(most) || most.is_empty()) {
             if self.unicode {
-                return Err(Fault::Invalid("a brace is no number of repetitions"));
+                return Err(PatternError::Invalid("a brace is no number of repetitions"));
             }
-            self.literal('{');
+            self.push_literal('{');
             return Ok(true);
         }
         let value = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
         if !most.is_empty() && value(least) > value(most) {
-            return Err(Fault::Invalid("a number of repetitions is the wrong way round"));
+            return Err(PatternError::Invalid("a number of repetitions is the wrong way round"));
         }
         (0..=inside.chars().count()).for_each(|_| {
             self.rest.next();
         });
-        self.repeat(&format!("{{{inside}}}"), atom)?;
+        self.push_repeat(&format!("{{{inside}}}"), atom)?;
         Ok(false)
     }
 
     /// Reads the beginning of a group, after its opening parenthesis.
-    fn group(&mut self) -> Done<()> {
+    fn read_group(&mut self) -> PatternResult<()> {
         self.out.push('(');
         if self.rest.next_if_eq(&'?').is_none() {
             return Ok(());
         }
         match self.rest.next() {
             Some(':') => self.out.push_str("?:"),
-            Some('=' | '!') => return Err(Fault::Beyond("it looks ahead")),
+            Some('=' | '!') => return Err(PatternError::Unsupported("it looks ahead")),
             Some('<') => match self.rest.peek() {
-                Some('=' | '!') => return Err(Fault::Beyond("it looks behind")),
+                Some('=' | '!') => return Err(PatternError::Unsupported("it looks behind")),
                 _ => {
                     // The name matters only to back references, which are not supported.
                     let name: String = self.rest.by_ref().take_while(|c| *c != '>').collect();
                     if !name.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$') {
-                        return Err(Fault::Invalid("a group has no name"));
+                        return Err(PatternError::Invalid("a group has no name"));
                     }
                 }
             },
-            _ => return Err(Fault::Invalid("a group begins in a way that is not known")),
+            _ => return Err(PatternError::Invalid("a group begins in a way that is not known")),
         }
         Ok(())
     }
 
     /// Reads an escape after its backslash; returns whether it can be repeated.
-    fn escape(&mut self) -> Done<bool> {
-        let Some(&c) = self.rest.peek() else { return Err(Fault::Invalid("it ends with a backslash")) };
+    fn read_escape(&mut self) -> PatternResult<bool> {
+        let Some(&c) = self.rest.peek() else {
+            return Err(PatternError::Invalid("it ends with a backslash"));
+        };
         match c {
             'b' | 'B' => {
                 self.rest.next();
                 self.out.push_str(if c == 'b' { "(?-u:\\b)" } else { "(?-u:\\B)" });
                 return Ok(false);
             }
-            '1'..='9' => return Err(Fault::Beyond("it refers back to a group")),
+            '1'..='9' => return Err(PatternError::Unsupported("it refers back to a group")),
             'k' if self.rest.clone().nth(1) == Some('<') => {
-                return Err(Fault::Beyond("it refers back to a group"));
+                return Err(PatternError::Unsupported("it refers back to a group"));
             }
             _ => {}
         }
-        match self.escaped()? {
-            Atom::Char(c) => self.literal(c),
-            Atom::Set(set) => {
+        match self.read_escaped()? {
+            ClassAtom::Char(c) => self.push_literal(c),
+            ClassAtom::Set(set) => {
                 self.out.push('[');
                 self.out.push_str(&set);
                 self.out.push(']');
@@ -188,62 +193,64 @@ impl Translator<'_> {
     }
 
     /// Reads the characters that an escape stands for, inside or outside of a class.
-    fn escaped(&mut self) -> Done<Atom> {
-        let Some(c) = self.rest.next() else { return Err(Fault::Invalid("it ends with a backslash")) };
-        let not = |set: &str| Atom::Set(format!("[^{set}]"));
+    fn read_escaped(&mut self) -> PatternResult<ClassAtom> {
+        let Some(c) = self.rest.next() else { return Err(PatternError::Invalid("it ends with a backslash")) };
+        let not = |set: &str| ClassAtom::Set(format!("[^{set}]"));
         Ok(match c {
-            'd' => Atom::Set(DIGITS.to_owned()),
+            'd' => ClassAtom::Set(DIGITS.to_owned()),
             'D' => not(DIGITS),
-            'w' => Atom::Set(WORD.to_owned()),
+            'w' => ClassAtom::Set(WORD.to_owned()),
             'W' => not(WORD),
-            's' => Atom::Set(SPACE.to_owned()),
+            's' => ClassAtom::Set(SPACE.to_owned()),
             'S' => not(SPACE),
-            'n' => Atom::Char('\n'),
-            'r' => Atom::Char('\r'),
-            't' => Atom::Char('\t'),
-            'f' => Atom::Char('\x0c'),
-            'v' => Atom::Char('\x0b'),
-            '0' => Atom::Char('\0'),
+            'n' => ClassAtom::Char('\n'),
+            'r' => ClassAtom::Char('\r'),
+            't' => ClassAtom::Char('\t'),
+            'f' => ClassAtom::Char('\x0c'),
+            'v' => ClassAtom::Char('\x0b'),
+            '0' => ClassAtom::Char('\0'),
             'c' => match self.rest.next_if(char::is_ascii_alphabetic) {
-                Some(letter) => Atom::Char(char::from(letter as u8 % 32)),
-                None => Atom::Char('c'),
+                Some(letter) => ClassAtom::Char(char::from(letter as u8 % 32)),
+                None => ClassAtom::Char('c'),
             },
-            'x' => Atom::Char(self.hex(2).and_then(char::from_u32).unwrap_or('x')),
-            'u' => self.unicode_escape()?,
+            'x' => ClassAtom::Char(self.read_hex(2).and_then(char::from_u32).unwrap_or('x')),
+            'u' => self.read_unicode_escape()?,
             'p' | 'P' if self.unicode && self.rest.peek() == Some(&'{') => {
                 let name: String = self.rest.by_ref().skip(1).take_while(|c| *c != '}').collect();
-                Atom::Set(format!("\\{c}{{{name}}}"))
+                ClassAtom::Set(format!("\\{c}{{{name}}}"))
             }
-            c => Atom::Char(c),
+            c => ClassAtom::Char(c),
         })
     }
 
-    fn unicode_escape(&mut self) -> Done<Atom> {
+    fn read_unicode_escape(&mut self) -> PatternResult<ClassAtom> {
         if self.unicode && self.rest.next_if_eq(&'{').is_some() {
             let digits: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
             let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-            return code.map(Atom::Char).ok_or(Fault::Invalid("a character has no such number"));
+            return code.map(ClassAtom::Char).ok_or(PatternError::Invalid("a character has no such number"));
         }
-        let Some(first) = self.hex(4) else { return Ok(Atom::Char('u')) };
+        let Some(first) = self.read_hex(4) else { return Ok(ClassAtom::Char('u')) };
         if let Some(c) = char::from_u32(first) {
-            return Ok(Atom::Char(c));
+            return Ok(ClassAtom::Char(c));
         }
         // A surrogate pair encodes one character.
         let mut ahead = self.rest.clone();
         if ahead.next() == Some('\\') && ahead.next() == Some('u') {
             let before = std::mem::replace(&mut self.rest, ahead);
-            let second = self.hex(4).filter(|second| (0xdc00..0xe000).contains(second));
+            let second = self.read_hex(4).filter(|second| (0xdc00..0xe000).contains(second));
             if let Some(second) = second.filter(|_| first < 0xdc00) {
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                return char::from_u32(code).map(Atom::Char).ok_or(Fault::Beyond("it has half a character"));
+                return char::from_u32(code)
+                    .map(ClassAtom::Char)
+                    .ok_or(PatternError::Unsupported("it has half a character"));
             }
             self.rest = before;
         }
-        Err(Fault::Beyond("it has half a character"))
+        Err(PatternError::Unsupported("it has half a character"))
     }
 
     /// Reads a number of exactly `digits` hexadecimal digits, or nothing.
-    fn hex(&mut self, digits: usize) -> Option<u32> {
+    fn read_hex(&mut self, digits: usize) -> Option<u32> {
         let text: String = self.rest.clone().take(digits).collect();
         let whole = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = whole.then(|| u32::from_str_radix(&text, 16).ok())??;
@@ -254,29 +261,29 @@ impl Translator<'_> {
     }
 
     /// Reads a character class after its opening bracket.
-    fn class(&mut self) -> Done<()> {
+    fn read_class(&mut self) -> PatternResult<()> {
         let negated = self.rest.next_if_eq(&'^').is_some();
         let mut set = String::new();
-        while let Some(first) = self.atom()? {
+        while let Some(first) = self.read_atom()? {
             let range = self.rest.peek() == Some(&'-') && self.rest.clone().nth(1).is_some_and(|c| c != ']');
             let low = match (first, range) {
-                (Atom::Char(low), true) => low,
-                (Atom::Char(c), false) => {
-                    set += &point(c);
+                (ClassAtom::Char(low), true) => low,
+                (ClassAtom::Char(c), false) => {
+                    set += &code_point(c);
                     continue;
                 }
-                (Atom::Set(part), _) => {
+                (ClassAtom::Set(part), _) => {
                     set += &part;
                     continue;
                 }
             };
             self.rest.next();
-            match self.atom()? {
-                Some(Atom::Char(high)) if low > high => {
-                    return Err(Fault::Invalid("a range of characters is the wrong way round"));
+            match self.read_atom()? {
+                Some(ClassAtom::Char(high)) if low > high => {
+                    return Err(PatternError::Invalid("a range of characters is the wrong way round"));
                 }
-                Some(Atom::Char(high)) => set += &format!("{}-{}", point(low), point(high)),
-                Some(Atom::Set(part)) => set += &format!("{}{}{part}", point(low), point('-')),
+                Some(ClassAtom::Char(high)) => set += &format!("{}-{}", code_point(low), code_point(high)),
+                Some(ClassAtom::Set(part)) => set += &format!("{}{}{part}", code_point(low), code_point('-')),
                 None => break,
             }
         }
@@ -290,36 +297,37 @@ impl Translator<'_> {
     }
 
     /// Reads the next element of a class; `None` at its end.
-    fn atom(&mut self) -> Done<Option<Atom>> {
+    fn read_atom(&mut self) -> PatternResult<Option<ClassAtom>> {
         match self.rest.next() {
-            None => Err(Fault::Invalid("a bracket is not closed")),
+            None => Err(PatternError::Invalid("a bracket is not closed")),
             Some(']') => Ok(None),
-            Some('\\') if self.rest.next_if_eq(&'b').is_some() => Ok(Some(Atom::Char('\x08'))),
-            Some('\\') => self.escaped().map(Some),
-            Some(c) => Ok(Some(Atom::Char(c))),
+            Some('\\') if self.rest.next_if_eq(&'b').is_some() => Ok(Some(ClassAtom::Char('\x08'))),
+            Some('\\') => self.read_escaped().map(Some),
+            Some(c) => Ok(Some(ClassAtom::Char(c))),
         }
     }
 }
 
 /// Returns a class element for a character.
-fn point(c: char) -> String {
+fn code_point(c: char) -> String {
     format!("\\x{{{:x}}}", u32::from(c))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, translate};
+    use super::{PatternError, translate_pattern};
 
     /// Returns true if the pattern matches the text.
-    fn found(pattern: &str, flags: &str, text: &str) -> bool {
-        let translated = translate(pattern, flags).unwrap_or_else(|fault| panic!("{pattern}: {fault:?}"));
+    fn is_match(pattern: &str, flags: &str, text: &str) -> bool {
+        let translated =
+            translate_pattern(pattern, flags).unwrap_or_else(|fault| panic!("{pattern}: {fault:?}"));
         let mut builder = regex::RegexBuilder::new(&translated);
         let builder = builder.case_insensitive(flags.contains('i')).multi_line(flags.contains('m'));
         builder.build().unwrap_or_else(|error| panic!("{pattern}: {error}")).is_match(text)
     }
 
     #[test]
-    fn they_find_what_they_find_in_javascript() {
+    fn patterns_match_as_in_javascript() {
         for (pattern, flags, text, is) in [
             ("dra+gon", "i", "a DRAAGON", true),
             ("\\bcat\\b", "", "a cat.", true),
@@ -351,17 +359,17 @@ mod tests {
             ("a#b c", "", "a#b c", true),
             ("\\Bat", "", "cat", true),
         ] {
-            assert_eq!(found(pattern, flags, text), is, "/{pattern}/{flags} in {text:?}");
+            assert_eq!(is_match(pattern, flags, text), is, "/{pattern}/{flags} in {text:?}");
         }
     }
 
     #[test]
-    fn what_is_none_is_told_from_what_is_beyond() {
+    fn invalid_differs_from_unsupported() {
         for pattern in ["c++", "(a", "a)", "[a", "*a", "a\\", "[z-a]", "a{3,2}", "(?a)", "a**"] {
-            assert!(matches!(translate(pattern, ""), Err(Fault::Invalid(_))), "{pattern}");
+            assert!(matches!(translate_pattern(pattern, ""), Err(PatternError::Invalid(_))), "{pattern}");
         }
         for pattern in ["(?<=a)b", "a(?!b)", "(a)\\1", "(?<n>a)\\k<n>", "\\ud83d"] {
-            assert!(matches!(translate(pattern, ""), Err(Fault::Beyond(_))), "{pattern}");
+            assert!(matches!(translate_pattern(pattern, ""), Err(PatternError::Unsupported(_))), "{pattern}");
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::Source;
-use super::timed::Timed;
+use super::entry::CharacterText;
+use super::timed_effects::TimedEffects;
 
 /// A message of the chat, as a scan reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Line {
+pub struct ChatLine {
     /// One of `user`, `assistant` and `system`.
     pub role: String,
     /// Name of the speaker.
@@ -76,40 +76,40 @@ impl Default for ScanSettings {
 }
 
 /// Input of a scan: the chat, the settings and the timed effects of earlier turns.
-pub struct Scan<'a> {
+pub struct LoreScan<'a> {
     /// Messages, the oldest first.
-    pub lines: &'a [Line],
+    pub lines: &'a [ChatLine],
     /// Additional texts that are searched at any depth.
-    pub also: &'a [&'a str],
-    /// Texts of the user and the character, for entries whose [`Entry::sources`] name them.
+    pub extra_texts: &'a [&'a str],
+    /// Texts of the user and the character, for entries whose [`Entry::read_sources`] name them.
     ///
-    /// [`Entry::sources`]: super::Entry::sources
-    pub sources: &'a [(Source, String)],
+    /// [`Entry::read_sources`]: super::Entry::sources
+    pub sources: &'a [(CharacterText, String)],
     /// Settings of the scan.
     pub settings: ScanSettings,
     /// Timed effects of earlier turns.
-    pub timed: Timed,
+    pub timed_effects: TimedEffects,
     /// Counts the tokens of a text.
-    pub count: &'a dyn Fn(&str) -> usize,
-    /// Charges for bytes that keys search; returns false when the limit is reached ([`Activation::cut`]).
+    pub count_tokens: &'a dyn Fn(&str) -> usize,
+    /// Charges for bytes that keys search; returns false when the limit is reached ([`LoreActivation::cut`]).
     ///
-    /// [`Activation::cut`]: super::Activation::cut
-    pub read: &'a dyn Fn(u64) -> bool,
+    /// [`LoreActivation::cut`]: super::Activation::cut
+    pub charge: &'a dyn Fn(u64) -> bool,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> LoreScan<'a> {
     /// Creates a scan of these messages with default settings, without timed effects, and with
-    /// [estimated](super::super::tokens::estimate) tokens.
+    /// [estimated](super::super::tokens::estimate_tokens) tokens.
     #[must_use]
-    pub fn new(lines: &'a [Line]) -> Scan<'a> {
-        Scan {
+    pub fn new(lines: &'a [ChatLine]) -> LoreScan<'a> {
+        LoreScan {
             lines,
-            also: &[],
+            extra_texts: &[],
             sources: &[],
             settings: ScanSettings::default(),
-            timed: Timed::default(),
-            count: &super::super::tokens::estimate,
-            read: &|_| true,
+            timed_effects: TimedEffects::default(),
+            count_tokens: &super::super::tokens::estimate_tokens,
+            charge: &|_| true,
         }
     }
 }

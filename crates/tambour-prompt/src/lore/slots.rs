@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::entry::{Entry, Position, Role};
+use super::entry::{EntryPosition, LoreEntry, MessageRole};
 
 /// Indexes of active entries by place. Each list is sorted by `order`, then by position in the book; outlets
 /// are sorted from the highest `order` down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Slots {
+pub struct LoreSlots {
     /// Before the character.
     pub lore_before: Vec<usize>,
     /// After the character.
@@ -29,41 +29,41 @@ pub struct Slots {
     /// Entries by the name of their outlet, case-sensitive.
     pub outlets: BTreeMap<String, Vec<usize>>,
     /// Entries among the messages, sorted by `from_start`, depth and role.
-    pub depth: Vec<AtDepth>,
+    pub depth: Vec<DepthSlot>,
 }
 
 /// Entries of one place among the messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AtDepth {
+pub struct DepthSlot {
     /// Number of messages between the place and the end of the chat, or its beginning if `from_start` is set.
     pub depth: u32,
     /// Counts `depth` from the beginning of the chat.
     pub from_start: bool,
     /// Role of the message that the entries become.
-    pub role: Role,
+    pub role: MessageRole,
     /// Indexes of the entries.
     pub entries: Vec<usize>,
 }
 
-impl Slots {
+impl LoreSlots {
     /// Sorts the active entries of a book into their places.
-    pub(super) fn fill(book: &[Entry], active: &[usize]) -> Slots {
+    pub(super) fn from_active(book: &[LoreEntry], active: &[usize]) -> LoreSlots {
         let mut active = active.to_vec();
         active.sort_by_key(|&at| (book[at].order, at));
-        let mut slots = Slots::default();
+        let mut slots = LoreSlots::default();
         for at in active {
             let entry = &book[at];
             match entry.position {
-                Position::BeforeChar => slots.lore_before.push(at),
-                Position::AfterChar => slots.lore_after.push(at),
-                Position::NoteTop => slots.note_top.push(at),
-                Position::NoteBottom => slots.note_bottom.push(at),
-                Position::ExamplesBefore => slots.examples_before.push(at),
-                Position::ExamplesAfter => slots.examples_after.push(at),
-                Position::Personality => slots.personality.push(at),
-                Position::Scenario => slots.scenario.push(at),
-                Position::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(at),
-                Position::AtDepth => slots.at_depth(entry, at),
+                EntryPosition::BeforeChar => slots.lore_before.push(at),
+                EntryPosition::AfterChar => slots.lore_after.push(at),
+                EntryPosition::NoteTop => slots.note_top.push(at),
+                EntryPosition::NoteBottom => slots.note_bottom.push(at),
+                EntryPosition::ExamplesBefore => slots.examples_before.push(at),
+                EntryPosition::ExamplesAfter => slots.examples_after.push(at),
+                EntryPosition::Personality => slots.personality.push(at),
+                EntryPosition::Scenario => slots.scenario.push(at),
+                EntryPosition::Outlet => slots.outlets.entry(entry.outlet.clone()).or_default().push(at),
+                EntryPosition::AtDepth => slots.push_at_depth(entry, at),
             }
         }
         for outlet in slots.outlets.values_mut() {
@@ -73,13 +73,13 @@ impl Slots {
         slots
     }
 
-    fn at_depth(&mut self, entry: &Entry, at: usize) {
+    fn push_at_depth(&mut self, entry: &LoreEntry, at: usize) {
         let key = (entry.from_start, entry.depth, entry.role);
         match self.depth.iter_mut().find(|place| (place.from_start, place.depth, place.role) == key) {
             Some(place) => place.entries.push(at),
             None => {
                 let (from_start, depth, role) = key;
-                self.depth.push(AtDepth { depth, from_start, role, entries: vec![at] });
+                self.depth.push(DepthSlot { depth, from_start, role, entries: vec![at] });
             }
         }
     }

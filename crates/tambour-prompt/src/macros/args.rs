@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::node::{Macro, Node, shorten, split, trim};
-use super::table::Target;
+use super::node::{KnownMacro, MacroNode, shorten, split_nodes, trim_nodes};
+use super::table::MacroTarget;
 
 /// Splits a condition into its two branches.
-pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<Node<'s>>>) {
+pub(super) fn split_branches<'s>(
+    one: &mut KnownMacro<'s>,
+) -> (Vec<MacroNode<'s>>, Option<Vec<MacroNode<'s>>>) {
     let body = one.body.take().or_else(|| (one.args.len() > 1).then(|| one.args.pop().unwrap_or_default()));
     let mut then = body.unwrap_or_default();
-    let is_else = |node: &Node<'_>| matches!(node, Node::Macro(one) if one.rule.target == Target::Else);
+    let is_else =
+        |node: &MacroNode<'_>| matches!(node, MacroNode::Macro(one) if one.rule.target == MacroTarget::Else);
     let otherwise = then.iter().position(is_else).map(|at| {
         let behind = then.split_off(at);
         behind.into_iter().filter(|node| !is_else(node)).collect()
@@ -18,30 +21,32 @@ pub(super) fn branches<'s>(one: &mut Macro<'s>) -> (Vec<Node<'s>>, Option<Vec<No
 }
 
 /// Removes the white space around nodes, and the indentation of their first line from all lines.
-pub(super) fn dedent(nodes: &mut Vec<Node<'_>>) {
+pub(super) fn dedent(nodes: &mut Vec<MacroNode<'_>>) {
     unindent(nodes);
-    edges(nodes);
+    trim_edges(nodes);
 }
 
 /// Trims white space at both ends, past macros that print nothing and including macros that print only white
 /// space.
-fn edges(nodes: &mut Vec<Node<'_>>) {
+fn trim_edges(nodes: &mut Vec<MacroNode<'_>>) {
     let mut gone = vec![false; nodes.len()];
     for forwards in [true, false] {
         for step in 0..nodes.len() {
             let at = if forwards { step } else { nodes.len() - 1 - step };
             match &mut nodes[at] {
-                Node::Text(text) => {
+                MacroNode::Text(text) => {
                     shorten(text, if forwards { str::trim_start } else { str::trim_end });
                     gone[at] = text.is_empty();
                     if !text.is_empty() {
                         break;
                     }
                 }
-                Node::Macro(one) if matches!(one.rule.target, Target::Newline | Target::Space) => {
+                MacroNode::Macro(one)
+                    if matches!(one.rule.target, MacroTarget::Newline | MacroTarget::Space) =>
+                {
                     gone[at] = true;
                 }
-                Node::Macro(one) if prints_nothing(one.rule.target) => {}
+                MacroNode::Macro(one) if is_silent(one.rule.target) => {}
                 _ => break,
             }
         }
@@ -50,10 +55,14 @@ fn edges(nodes: &mut Vec<Node<'_>>) {
     nodes.retain(|_| !gone.next().unwrap_or(false));
 }
 
-fn prints_nothing(target: Target) -> bool {
+fn is_silent(target: MacroTarget) -> bool {
     match target {
-        Target::Set | Target::SetGlobal | Target::Comment | Target::Noop | Target::Banned => true,
-        Target::Call(name) => {
+        MacroTarget::Set
+        | MacroTarget::SetGlobal
+        | MacroTarget::Comment
+        | MacroTarget::Noop
+        | MacroTarget::Banned => true,
+        MacroTarget::Call(name) => {
             name.starts_with("st_add") || name.starts_with("st_delete") || name.starts_with("st_set")
         }
         _ => false,
@@ -61,19 +70,19 @@ fn prints_nothing(target: Target) -> bool {
 }
 
 /// Removes the white space around nodes, and the indentation of their first line from all lines.
-fn unindent(nodes: &mut Vec<Node<'_>>) {
-    let Some(Node::Text(first)) = nodes.first() else {
-        return trim(nodes);
+fn unindent(nodes: &mut Vec<MacroNode<'_>>) {
+    let Some(MacroNode::Text(first)) = nodes.first() else {
+        return trim_nodes(nodes);
     };
     let blank = first.len() - first.trim_start().len();
     let start = first[..blank].rfind('\n').map_or(0, |at| at + 1);
     let indent = first[start..blank].to_owned();
-    trim(nodes);
+    trim_nodes(nodes);
     if indent.is_empty() {
         return;
     }
     for node in nodes {
-        let Node::Text(text) = node else { continue };
+        let MacroNode::Text(text) = node else { continue };
         if !text.contains('\n') {
             continue;
         }
@@ -89,31 +98,33 @@ fn unindent(nodes: &mut Vec<Node<'_>>) {
 }
 
 /// Returns true if the arguments of a choice are separated by `::`.
-pub(super) fn divided(args: &[Vec<Node<'_>>]) -> bool {
-    args.iter().flatten().any(|node| matches!(node, Node::Text(text) if text.contains("::")))
+pub(super) fn has_double_colon(args: &[Vec<MacroNode<'_>>]) -> bool {
+    args.iter().flatten().any(|node| matches!(node, MacroNode::Text(text) if text.contains("::")))
         || args.len() > 1
 }
 
 /// Returns the items of a choice, trimmed.
-pub(super) fn choices(mut args: Vec<Vec<Node<'_>>>, comma: bool) -> Vec<Vec<Node<'_>>> {
+pub(super) fn split_choices(mut args: Vec<Vec<MacroNode<'_>>>, comma: bool) -> Vec<Vec<MacroNode<'_>>> {
     if args.len() == 1 {
         let one = args.pop().unwrap_or_default();
-        args = if comma { by_commas(one) } else { split(one, "::") };
+        args = if comma { split_at_commas(one) } else { split_nodes(one, "::") };
     }
-    args.iter_mut().for_each(trim);
+    args.iter_mut().for_each(trim_nodes);
     args
 }
 
 /// Splits at commas; `\,` is a literal comma.
-pub(super) fn by_commas(nodes: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
+pub(super) fn split_at_commas(nodes: Vec<MacroNode<'_>>) -> Vec<Vec<MacroNode<'_>>> {
     const COMMA: &str = "\u{1}";
     let hidden = nodes.into_iter().map(|node| match node {
-        Node::Text(text) if text.contains("\\,") => Node::Text(Cow::Owned(text.replace("\\,", COMMA))),
+        MacroNode::Text(text) if text.contains("\\,") => {
+            MacroNode::Text(Cow::Owned(text.replace("\\,", COMMA)))
+        }
         node => node,
     });
-    let mut items = split(hidden.collect(), ",");
+    let mut items = split_nodes(hidden.collect(), ",");
     for node in items.iter_mut().flatten() {
-        if let Node::Text(Cow::Owned(text)) = node {
+        if let MacroNode::Text(Cow::Owned(text)) = node {
             *text = text.replace(COMMA, ",");
         }
     }
@@ -121,7 +132,7 @@ pub(super) fn by_commas(nodes: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
 }
 
 /// Returns the hour offset in `UTC+2`.
-pub(super) fn offset(text: &str) -> Option<i32> {
+pub(super) fn parse_utc_offset(text: &str) -> Option<i32> {
     let behind = text.get(..3).filter(|utc| utc.eq_ignore_ascii_case("utc")).map(|_| &text[3..])?;
     let sign = behind.starts_with(['+', '-']);
     let digits = &behind[usize::from(sign)..];
@@ -130,9 +141,9 @@ pub(super) fn offset(text: &str) -> Option<i32> {
 }
 
 /// Removes the quotes around a word.
-pub(super) fn unquote(nodes: &mut [Node<'_>]) {
+pub(super) fn unquote(nodes: &mut [MacroNode<'_>]) {
     let last = nodes.len();
-    if let Some(Node::Text(text)) = nodes.first_mut()
+    if let Some(MacroNode::Text(text)) = nodes.first_mut()
         && text.starts_with('"')
     {
         let whole = last == 1 && text.len() > 1 && text.ends_with('"');
@@ -141,15 +152,15 @@ pub(super) fn unquote(nodes: &mut [Node<'_>]) {
             return;
         }
     }
-    if let Some(Node::Text(text)) = nodes.last_mut().filter(|_| last > 1) {
+    if let Some(MacroNode::Text(text)) = nodes.last_mut().filter(|_| last > 1) {
         shorten(text, |text| text.strip_suffix('"').unwrap_or(text));
     }
 }
 
 /// Decodes HTML entities in the path of a variable.
-pub(super) fn decoded(mut nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
+pub(super) fn decode_entities(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     for node in &mut nodes {
-        if let Node::Text(text) = node
+        if let MacroNode::Text(text) = node
             && text.contains('&')
         {
             let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
@@ -168,7 +179,7 @@ pub(super) fn ends_raw(text: &str) -> bool {
 }
 
 /// Returns a text as a Jinja string literal.
-pub(super) fn quoted(text: &str, quote: char) -> String {
+pub(super) fn quote_literal(text: &str, quote: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
     for c in text.chars() {

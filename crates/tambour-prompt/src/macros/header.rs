@@ -2,43 +2,43 @@
 
 use std::borrow::Cow;
 
-use super::node::{Form, Macro, Node, split, trim};
+use super::node::{ArgumentSeparator, KnownMacro, MacroNode, split_nodes, trim_nodes};
 use super::table;
 
 /// The beginning of a macro: flags, name and the text after it.
-pub(super) struct Header<'t> {
-    closes: bool,
-    keep: bool,
+pub(super) struct MacroHeader<'t> {
+    is_closing: bool,
+    keeps_white_space: bool,
     name: &'t str,
     rest: &'t str,
 }
 
-impl<'t> Header<'t> {
-    pub(super) fn read(text: &'t str) -> Header<'t> {
+impl<'t> MacroHeader<'t> {
+    pub(super) fn read(text: &'t str) -> MacroHeader<'t> {
         let mut rest = text.trim_start();
-        let (mut closes, mut keep) = (false, false);
+        let (mut is_closing, mut keeps_white_space) = (false, false);
         let comment = |rest: &str| rest.starts_with("//");
         while !comment(rest) {
             let Some(flag) = rest.chars().next().filter(|c| matches!(c, '/' | '#' | '!' | '?' | '~' | '>'))
             else {
                 break;
             };
-            closes |= flag == '/';
-            keep |= flag == '#';
+            is_closing |= flag == '/';
+            keeps_white_space |= flag == '#';
             rest = rest[1..].trim_start();
         }
         let length = if comment(rest) {
             2
         } else if rest.starts_with(['.', '$']) {
             1
-        } else if rest.get(..8).is_some_and(|name| table::utc(name, &rest[8..]).is_some()) {
+        } else if rest.get(..8).is_some_and(|name| table::parse_time_utc(name, &rest[8..]).is_some()) {
             // In `time_UTC-5`, the sign is not part of the name.
             8
         } else {
-            table::name_length(rest)
+            table::name_len(rest)
         };
         let (name, behind) = rest.split_at(length);
-        Header { closes, keep, name, rest: behind }
+        MacroHeader { is_closing, keeps_white_space, name, rest: behind }
     }
 
     /// Returns true if the beginning identifies a known macro rather than a Jinja expression.
@@ -48,94 +48,105 @@ impl<'t> Header<'t> {
         let follows = |text: &str| text.is_empty() || text.starts_with("}}") || text.starts_with(':');
         let behind = self.rest.trim_start();
         let spaced = behind.len() < self.rest.len();
-        let known = match table::find(self.name) {
+        let known = match table::find_rule(self.name) {
             // A filter or an operator after the name makes it an expression.
             Some(rule) => {
-                follows(behind) || spaced && rule.most > 0 && !behind.starts_with(['|', '~', '=', '+', '*'])
+                follows(behind)
+                    || spaced && rule.max_args > 0 && !behind.starts_with(['|', '~', '=', '+', '*'])
             }
-            None => table::utc(self.name, self.rest).is_some() || self.closes,
+            None => table::parse_time_utc(self.name, self.rest).is_some() || self.is_closing,
         };
         short || self.name == "//" || known
     }
 }
 
 /// Builds a macro from the nodes between its braces.
-pub(super) fn read_macro<'s>(mut nodes: Vec<Node<'s>>, written: &'s str, at: usize) -> Node<'s> {
+pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, written: &'s str, at: usize) -> MacroNode<'s> {
     let first = match nodes.first() {
-        Some(Node::Text(Cow::Borrowed(text))) => *text,
-        _ => return Node::Unknown { name: Cow::Borrowed(""), at, inside: nodes },
+        Some(MacroNode::Text(Cow::Borrowed(text))) => *text,
+        _ => return MacroNode::Unknown { name: Cow::Borrowed(""), at, inside: nodes },
     };
-    let header = Header::read(first);
-    let unknown = |nodes| Node::Unknown { name: Cow::Owned(header.name.to_owned()), at, inside: nodes };
-    if let Some(offset) = table::utc(header.name, header.rest).filter(|_| nodes.len() == 1) {
-        let args = vec![vec![Node::Text(Cow::Owned(format!("UTC{offset}")))]];
-        let Some(rule) = table::find("time") else { return unknown(nodes) };
+    let header = MacroHeader::read(first);
+    let unknown = |nodes| MacroNode::Unknown { name: Cow::Owned(header.name.to_owned()), at, inside: nodes };
+    if let Some(offset) = table::parse_time_utc(header.name, header.rest).filter(|_| nodes.len() == 1) {
+        let args = vec![vec![MacroNode::Text(Cow::Owned(format!("UTC{offset}")))]];
+        let Some(rule) = table::find_rule("time") else { return unknown(nodes) };
         let name = Cow::Borrowed(header.name);
-        return Node::from(Macro {
+        return MacroNode::from(KnownMacro {
             rule,
             name,
-            keep: false,
-            form: Form::Double,
+            keeps_white_space: false,
+            form: ArgumentSeparator::Double,
             args,
             body: None,
             written,
-            at,
-            closes: false,
+            offset: at,
+            is_closing: false,
         });
     }
     let name = header.name;
-    let Some(rule) = table::find(name) else {
+    let Some(rule) = table::find_rule(name) else {
         let alone =
-            nodes.len() == 1 && !header.closes && header.rest.trim().is_empty() && table::is_name(name);
-        return if alone { Node::Bare { name, written } } else { unknown(nodes) };
+            nodes.len() == 1 && !header.is_closing && header.rest.trim().is_empty() && table::is_name(name);
+        return if alone { MacroNode::BareName { name, written } } else { unknown(nodes) };
     };
     // SillyTavern's lexer takes two slashes as the name, so a third one closes.
-    let closes = header.closes || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
-    let blank = nodes.len() == 1 && (closes || header.rest.trim().is_empty());
+    let is_closing = header.is_closing || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
+    let blank = nodes.len() == 1 && (is_closing || header.rest.trim().is_empty());
     let (rest, form) = match header.rest {
-        _ if name == "//" && blank => ("", Form::None),
-        rest if rule.raw => (rest, Form::Single),
+        _ if name == "//" && blank => ("", ArgumentSeparator::None),
+        rest if rule.is_raw => (rest, ArgumentSeparator::Single),
         rest => {
             let trimmed = rest.trim_start();
             match (trimmed.strip_prefix("::"), trimmed.strip_prefix(':')) {
-                (Some(rest), _) => (rest, Form::Double),
-                (None, Some(rest)) => (rest, Form::Single),
-                _ if trimmed.is_empty() && nodes.len() == 1 => ("", Form::None),
+                (Some(rest), _) => (rest, ArgumentSeparator::Double),
+                (None, Some(rest)) => (rest, ArgumentSeparator::Single),
+                _ if trimmed.is_empty() && nodes.len() == 1 => ("", ArgumentSeparator::None),
                 // Letters directly after the name would be part of it; a blank or a quote separates.
                 _ if trimmed.len() < rest.len() || rest.is_empty() || rest.starts_with(['"', '\'']) => {
-                    (trimmed, Form::Single)
+                    (trimmed, ArgumentSeparator::Single)
                 }
                 _ => return unknown(nodes),
             }
         }
     };
     let count = match form {
-        Form::None => 0,
-        Form::Single => 1,
-        Form::Double => {
+        ArgumentSeparator::None => 0,
+        ArgumentSeparator::Single => 1,
+        ArgumentSeparator::Double => {
             let texts = nodes.iter().skip(1).map(|node| match node {
-                Node::Text(text) => text.matches("::").count(),
+                MacroNode::Text(text) => text.matches("::").count(),
                 _ => 0,
             });
             1 + rest.matches("::").count() + texts.sum::<usize>()
         }
     };
-    let fits = closes && count == 0
-        || !closes && (rule.least..=rule.most).contains(&count)
-        || !closes && rule.scoped && count + 1 == rule.least;
+    let fits = is_closing && count == 0
+        || !is_closing && (rule.min_args..=rule.max_args).contains(&count)
+        || !is_closing && rule.is_scopable && count + 1 == rule.min_args;
     if !fits {
         return unknown(nodes);
     }
-    let keep = header.keep;
+    let keeps_white_space = header.keeps_white_space;
     let name = Cow::Borrowed(name);
-    nodes[0] = Node::Text(Cow::Borrowed(rest));
+    nodes[0] = MacroNode::Text(Cow::Borrowed(rest));
     let mut args = match form {
-        Form::None => Vec::new(),
-        Form::Single => vec![nodes],
-        Form::Double => split(nodes, "::"),
+        ArgumentSeparator::None => Vec::new(),
+        ArgumentSeparator::Single => vec![nodes],
+        ArgumentSeparator::Double => split_nodes(nodes, "::"),
     };
-    if !rule.raw {
-        args.iter_mut().for_each(trim);
+    if !rule.is_raw {
+        args.iter_mut().for_each(trim_nodes);
     }
-    Node::from(Macro { rule, name, keep, form, args, body: None, written, at, closes })
+    MacroNode::from(KnownMacro {
+        rule,
+        name,
+        keeps_white_space,
+        form,
+        args,
+        body: None,
+        written,
+        offset: at,
+        is_closing,
+    })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Finds the legacy markers of a text. Those with a matching closing tag are markup and left out (M-011).
 /// Maps the offset of each marker to its end and the name of the macro.
-pub(super) fn markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
+pub(super) fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)> {
     const NAMES: &[(&str, &str)] = &[
         ("user", "user"),
         ("bot", "char"),

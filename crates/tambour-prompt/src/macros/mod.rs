@@ -22,31 +22,31 @@ mod header;
 mod markers;
 mod node;
 mod parse;
-mod scoped;
 mod table;
+mod tag_pairs;
 mod write;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::jinja::{compiles, syntax_fault};
+use crate::jinja::{find_syntax_error, is_valid_template};
 use tambour::finding::clip;
 use tambour::span::Place;
 
 /// Most warnings kept for one text.
-const WARNINGS: usize = 1_000;
+const MAX_WARNINGS: usize = 1_000;
 
 /// A text with its macros translated to Jinja.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Migrated {
+pub struct MigratedText {
     /// The Jinja template.
     pub text: String,
     /// Warnings, in the order of the text.
     pub warnings: Vec<MacroWarning>,
     /// Counts of translated macros (F-032).
-    pub report: Report,
+    pub report: MigrationCounts,
 }
 
 /// A problem with a macro.
@@ -68,7 +68,7 @@ pub struct MacroWarning {
 /// Counts of a migration (F-032).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct MigrationCounts {
     /// Number of macros translated to Jinja.
     pub translated: usize,
     /// Number of macros left as text.
@@ -77,9 +77,9 @@ pub struct Report {
     pub rules: BTreeMap<&'static str, usize>,
 }
 
-impl Report {
+impl MigrationCounts {
     /// Adds the counts of another text.
-    pub fn add(&mut self, other: &Report) {
+    pub fn add(&mut self, other: &MigrationCounts) {
         self.translated += other.translated;
         self.left += other.left;
         for (row, count) in &other.rules {
@@ -91,27 +91,27 @@ impl Report {
 /// Translates the macros of a text. Never fails, runs in linear time, and is idempotent (F-031). A text with
 /// more than 50,000 macros and escapes is left unchanged and gets the warning `macro_limit`.
 #[must_use]
-pub fn migrate(source: &str) -> Migrated {
+pub fn migrate(source: &str) -> MigratedText {
     let parsed = parse::parse(source, true);
     let foreign = parsed.has_jinja();
     let (text, warnings, report) = write::write(source, parsed);
     // Braces that look like Jinja but do not compile are treated as text.
-    let (text, warnings, report) = match foreign.then(|| syntax_fault(&text)).flatten() {
+    let (text, warnings, report) = match foreign.then(|| find_syntax_error(&text)).flatten() {
         Some(why) => {
             let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
-            warnings.insert(0, no_jinja(source, &why));
+            warnings.insert(0, invalid_jinja_warning(source, &why));
             (text, warnings, report)
         }
         None => (text, warnings, report),
     };
-    let text = settled(source, text);
-    Migrated { text, warnings, report }
+    let text = migrate_until_stable(source, text);
+    MigratedText { text, warnings, report }
 }
 
 /// Warns about a text that looks like Jinja but does not compile, such as one with an unclosed block.
-fn no_jinja(source: &str, why: &str) -> MacroWarning {
+fn invalid_jinja_warning(source: &str, why: &str) -> MacroWarning {
     let start = ["{%", "{{"].iter().find_map(|mark| source.find(mark)).unwrap_or_default();
-    let place = Place::START.after(&source[..start]);
+    let place = Place::START.end_of(&source[..start]);
     let name = clip(source[start..].lines().next().unwrap_or_default(), 60).into_owned();
     let message = format!("what looks like Jinja is none, and all of it stays as text: {}", clip(why, 120));
     MacroWarning { code: "jinja_invalid", name, line: place.line, column: place.column, message }
@@ -119,11 +119,11 @@ fn no_jinja(source: &str, why: &str) -> MacroWarning {
 
 /// Migrates again for markers whose closing tag was inside something that the first pass removed, such as a
 /// comment.
-fn settled(source: &str, mut text: String) -> String {
+fn migrate_until_stable(source: &str, mut text: String) -> String {
     if source.contains("</") && text != source {
         for _ in 0..2 {
             let (again, ..) = write::write(&text, parse::parse(&text, true));
-            if again == text || !compiles(&again) {
+            if again == text || !is_valid_template(&again) {
                 break;
             }
             text = again;
@@ -135,14 +135,14 @@ fn settled(source: &str, mut text: String) -> String {
 /// Like [`migrate`], for a text of another program: nothing in it is Jinja, so text that looks like Jinja
 /// prints as it was written.
 #[must_use]
-pub fn migrate_foreign(source: &str) -> Migrated {
+pub fn migrate_foreign(source: &str) -> MigratedText {
     let (text, warnings, report) = write::write(source, parse::parse(source, false));
-    Migrated { text, warnings, report }
+    MigratedText { text, warnings, report }
 }
 
 /// Returns true if a text may contain macros or Jinja. Any other text is its own migration.
 #[must_use]
-pub fn may_hold(source: &str) -> bool {
+pub fn may_contain_macros(source: &str) -> bool {
     let bytes = source.as_bytes();
     memchr::memchr3_iter(b'{', b'\\', b'<', bytes).any(|at| match (bytes[at], bytes.get(at + 1)) {
         (b'{', Some(b'{' | b'%' | b'#')) | (b'\\', Some(b'{' | b'}')) => true,

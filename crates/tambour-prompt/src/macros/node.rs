@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::table::Rule;
+use super::table::MacroRule;
 
 /// A node of a parsed text.
 #[derive(Clone, Debug)]
-pub(super) enum Node<'s> {
+pub(super) enum MacroNode<'s> {
     /// Literal text.
     Text(Cow<'s, str>),
     /// `{{ … }}` of Jinja: the whole tag and the expression in it.
@@ -14,42 +14,42 @@ pub(super) enum Node<'s> {
     /// A statement, a comment or a raw block of Jinja.
     Verbatim(&'s str),
     /// Text that is not parsed further.
-    Rest(&'s str),
+    Unparsed(&'s str),
     /// A single name in braces: the name, and the tag as written.
-    Bare { name: &'s str, written: &'s str },
+    BareName { name: &'s str, written: &'s str },
     /// A known macro; boxed to keep the enum small.
-    Macro(Box<Macro<'s>>),
+    Macro(Box<KnownMacro<'s>>),
     /// An unknown macro: its braces are text, its content is parsed.
-    Unknown { name: Cow<'s, str>, at: usize, inside: Vec<Node<'s>> },
+    Unknown { name: Cow<'s, str>, at: usize, inside: Vec<MacroNode<'s>> },
 }
 
 /// A macro listed in the table.
 #[derive(Clone, Debug)]
-pub(super) struct Macro<'s> {
-    pub(super) rule: &'static Rule,
+pub(super) struct KnownMacro<'s> {
+    pub(super) rule: &'static MacroRule,
     pub(super) name: Cow<'s, str>,
     /// True for `{{#name}}`, which preserves white space.
-    pub(super) keep: bool,
-    pub(super) form: Form,
-    pub(super) args: Vec<Vec<Node<'s>>>,
+    pub(super) keeps_white_space: bool,
+    pub(super) form: ArgumentSeparator,
+    pub(super) args: Vec<Vec<MacroNode<'s>>>,
     /// Content up to the closing tag.
-    pub(super) body: Option<Vec<Node<'s>>>,
+    pub(super) body: Option<Vec<MacroNode<'s>>>,
     /// The macro as written; for a scoped one, its opening tag.
     pub(super) written: &'s str,
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// True for `{{/name}}`.
-    pub(super) closes: bool,
+    pub(super) is_closing: bool,
 }
 
-impl<'s> From<Macro<'s>> for Node<'s> {
-    fn from(one: Macro<'s>) -> Node<'s> {
-        Node::Macro(Box::new(one))
+impl<'s> From<KnownMacro<'s>> for MacroNode<'s> {
+    fn from(one: KnownMacro<'s>) -> MacroNode<'s> {
+        MacroNode::Macro(Box::new(one))
     }
 }
 
 /// Separator between the name of a macro and its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ArgumentSeparator {
     /// No arguments.
     None,
     /// `::`, for any number of arguments.
@@ -59,20 +59,20 @@ pub(super) enum Form {
 }
 
 /// Returns true if the nodes contain Jinja from the source text.
-pub(super) fn holds_jinja(nodes: &[Node<'_>]) -> bool {
+pub(super) fn has_jinja(nodes: &[MacroNode<'_>]) -> bool {
     nodes.iter().any(|node| match node {
-        Node::Jinja(..) | Node::Verbatim(_) => true,
-        Node::Macro(one) => one.args.iter().chain(&one.body).any(|nodes| holds_jinja(nodes)),
-        Node::Unknown { inside, .. } => holds_jinja(inside),
+        MacroNode::Jinja(..) | MacroNode::Verbatim(_) => true,
+        MacroNode::Macro(one) => one.args.iter().chain(&one.body).any(|nodes| has_jinja(nodes)),
+        MacroNode::Unknown { inside, .. } => has_jinja(inside),
         _ => false,
     })
 }
 
 /// Splits nodes at each `separator` in their texts.
-pub(super) fn split<'s>(nodes: Vec<Node<'s>>, separator: &str) -> Vec<Vec<Node<'s>>> {
+pub(super) fn split_nodes<'s>(nodes: Vec<MacroNode<'s>>, separator: &str) -> Vec<Vec<MacroNode<'s>>> {
     let mut parts = vec![Vec::new()];
     for node in nodes {
-        let Node::Text(text) = node else {
+        let MacroNode::Text(text) = node else {
             parts.last_mut().expect("there is always one").push(node);
             continue;
         };
@@ -85,7 +85,7 @@ pub(super) fn split<'s>(nodes: Vec<Node<'s>>, separator: &str) -> Vec<Vec<Node<'
                 parts.push(Vec::new());
             }
             if !piece.is_empty() {
-                parts.last_mut().expect("there is always one").push(Node::Text(piece));
+                parts.last_mut().expect("there is always one").push(MacroNode::Text(piece));
             }
         }
     }
@@ -93,15 +93,15 @@ pub(super) fn split<'s>(nodes: Vec<Node<'s>>, separator: &str) -> Vec<Vec<Node<'
 }
 
 /// Trims white space at both ends of a node list.
-pub(super) fn trim(nodes: &mut Vec<Node<'_>>) {
-    while let Some(Node::Text(text)) = nodes.first_mut() {
+pub(super) fn trim_nodes(nodes: &mut Vec<MacroNode<'_>>) {
+    while let Some(MacroNode::Text(text)) = nodes.first_mut() {
         shorten(text, |text| text.trim_start());
         if !text.is_empty() {
             break;
         }
         nodes.remove(0);
     }
-    while let Some(Node::Text(text)) = nodes.last_mut() {
+    while let Some(MacroNode::Text(text)) = nodes.last_mut() {
         shorten(text, |text| text.trim_end());
         if !text.is_empty() {
             break;
@@ -114,7 +114,7 @@ pub(super) fn trim(nodes: &mut Vec<Node<'_>>) {
 pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) {
     match text {
         Cow::Borrowed(whole) => {
-            let (start, kept) = within(whole, part(whole));
+            let (start, kept) = range_within(whole, part(whole));
             *text = Cow::Borrowed(&whole[start..start + kept]);
         }
         Cow::Owned(whole) => *whole = part(whole).to_owned(),
@@ -122,7 +122,7 @@ pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) 
 }
 
 /// Returns offset and length of a part of a text.
-fn within(whole: &str, part: &str) -> (usize, usize) {
+fn range_within(whole: &str, part: &str) -> (usize, usize) {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     if part.is_empty() { (0, 0) } else { (start, part.len()) }
 }

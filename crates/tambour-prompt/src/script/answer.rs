@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, Problems, close};
-use super::node::{Kind, Node};
+use super::fields::{FieldReader, ProblemList, find_similar};
+use super::node::{NodeValue, SpannedNode};
 use super::rules;
 use tambour::finding::clip;
 use tambour::texts::bilingual;
@@ -40,7 +40,7 @@ pub enum AnswerKind {
 }
 
 /// Types of answers by name.
-const KINDS: [(&str, AnswerKind); 5] = [
+const ANSWER_KINDS: [(&str, AnswerKind); 5] = [
     ("text", AnswerKind::Text),
     ("number", AnswerKind::Number),
     ("boolean", AnswerKind::Boolean),
@@ -49,20 +49,20 @@ const KINDS: [(&str, AnswerKind); 5] = [
 ];
 
 /// Most options of a choice.
-const MOST: usize = 200;
+const MAX_OPTIONS: usize = 200;
 
 impl AnswerKind {
     /// Returns the public name, such as `number`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("text", |(name, _)| name)
+        ANSWER_KINDS.iter().find(|(_, kind)| *kind == self).map_or("text", |(name, _)| name)
     }
 }
 
 /// Parses a date in the form `2026-03-14` or another usual one; returns it in that form, or `None` if it is
 /// not a date.
 #[must_use]
-pub fn date(text: &str) -> Option<String> {
+pub fn parse_date(text: &str) -> Option<String> {
     let narrow = |c: char| match c {
         '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
@@ -89,14 +89,14 @@ pub fn date(text: &str) -> Option<String> {
 }
 
 /// Reads `answer` of an action.
-pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
-    let Some(field) = fields.take(&["answer"]).filter(|field| !field.node().is_null()) else {
+pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
+    let Some(field) = fields.take_field(&["answer"]).filter(|field| !field.node().is_null()) else {
         return AnswerForm::default();
     };
-    if let Kind::Text(name) = &field.node().kind {
+    if let NodeValue::Text(name) = &field.node().kind {
         // `answer: number` is the short form.
-        let kind = kind(name).unwrap_or_else(|| {
-            fields.fault(field, rules::FIELD_TYPE, "S-011", unknown(name, problems), problems);
+        let kind = find_kind(name).unwrap_or_else(|| {
+            fields.report(field, rules::FIELD_TYPE, "S-011", describe_unknown(name, problems), problems);
             AnswerKind::Text
         });
         if kind == AnswerKind::Choice {
@@ -105,27 +105,27 @@ pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> AnswerFo
                 "`choice` 要列出选项：`answer: {{type: choice, options: [...]}}`",
                 "a `choice` has options: `answer: {{type: choice, options: [...]}}`",
             );
-            fields.fault(field, rules::FIELD_MISSING, "S-011", message, problems);
+            fields.report(field, rules::FIELD_MISSING, "S-011", message, problems);
         }
         return AnswerForm { kind, ..AnswerForm::default() };
     }
-    let path = fields.path_of(field);
+    let path = fields.field_path(field);
     let noun = ("`answer` ", "`answer`");
-    let Some(mut own) = Fields::of(field.node(), path, (noun, "S-011"), problems) else {
+    let Some(mut own) = FieldReader::new(field.node(), path, (noun, "S-011"), problems) else {
         return AnswerForm::default();
     };
-    let form = form(&mut own, problems);
-    own.rest(problems);
+    let form = read_form(&mut own, problems);
+    own.report_remaining(problems);
     form
 }
 
-fn kind(name: &str) -> Option<AnswerKind> {
-    KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+fn find_kind(name: &str) -> Option<AnswerKind> {
+    ANSWER_KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
 }
 
-fn unknown(name: &str, problems: &Problems) -> String {
-    let names = KINDS.map(|(name, _)| name);
-    let near = close(name, &names)
+fn describe_unknown(name: &str, problems: &ProblemList) -> String {
+    let names = ANSWER_KINDS.map(|(name, _)| name);
+    let near = find_similar(name, &names)
         .map(|near| bilingual!(problems.language, "；是不是 `{}`？", "; did you mean `{}`?", near));
     let message = bilingual!(
         problems.language,
@@ -137,29 +137,29 @@ fn unknown(name: &str, problems: &Problems) -> String {
     message + &near.unwrap_or_default()
 }
 
-fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
-    let options = options(own, problems);
-    let kind = match own.take(&["type"]) {
+fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
+    let options = read_options(own, problems);
+    let kind = match own.take_field(&["type"]) {
         None if options.is_empty() => AnswerKind::Text,
         None => AnswerKind::Choice,
         Some(field) => match &field.node().kind {
-            Kind::Text(name) => kind(name).unwrap_or_else(|| {
-                own.fault(field, rules::FIELD_TYPE, "S-011", unknown(name, problems), problems);
+            NodeValue::Text(name) => find_kind(name).unwrap_or_else(|| {
+                own.report(field, rules::FIELD_TYPE, "S-011", describe_unknown(name, problems), problems);
                 AnswerKind::Text
             }),
             _ => {
-                own.fault(
+                own.report(
                     field,
                     rules::FIELD_TYPE,
                     "S-011",
-                    super::fields::no_text(field, problems),
+                    super::fields::not_text_message(field, problems),
                     problems,
                 );
                 AnswerKind::Text
             }
         },
     };
-    let no_use = |name: &str, problems: &Problems| {
+    let no_use = |name: &str, problems: &ProblemList| {
         bilingual!(
             problems.language,
             "类型 `{}` 的回答没有 `{}`",
@@ -172,20 +172,20 @@ fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
         (true, true) => {
             let message =
                 bilingual!(problems.language, "`choice` 没有 `options`", "a `choice` has no `options`");
-            own.missing("options", rules::FIELD_MISSING, "S-011", message, problems);
+            own.report_missing("options", rules::FIELD_MISSING, "S-011", message, problems);
         }
         (false, false) => {
             let message = no_use("options", problems);
-            own.missing("options", rules::FIELD_TYPE, "S-011", message, problems);
+            own.report_missing("options", rules::FIELD_TYPE, "S-011", message, problems);
         }
         _ => {}
     }
     let [min, max] = ["min", "max"].map(|name| {
-        let field = own.take(&[name]).filter(|field| !field.node().is_null())?;
-        let (what, node) = (problems.what(field.node()), field.node());
+        let field = own.take_field(&[name]).filter(|field| !field.node().is_null())?;
+        let (what, node) = (problems.describe(field.node()), field.node());
         let (bound, message) = match kind {
             AnswerKind::Number => (
-                matches!(node.kind, Kind::Number(_)).then(|| node.value()),
+                matches!(node.kind, NodeValue::Number(_)).then(|| node.to_value()),
                 bilingual!(
                     problems.language,
                     "`{}` 应是数字，不是{}",
@@ -195,7 +195,7 @@ fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
                 ),
             ),
             AnswerKind::Date => (
-                day(node),
+                read_date(node),
                 bilingual!(
                     problems.language,
                     "`{}` 应是形如 2026-03-14 的日期，不是{}",
@@ -207,7 +207,7 @@ fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
             _ => (None, no_use(name, problems)),
         };
         if bound.is_none() {
-            own.fault(field, rules::FIELD_TYPE, "S-011", message, problems);
+            own.report(field, rules::FIELD_TYPE, "S-011", message, problems);
         }
         bound
     });
@@ -222,34 +222,34 @@ fn form(own: &mut Fields<'_>, problems: &mut Problems) -> AnswerForm {
             "`min` 大于 `max`，没有回答能符合",
             "`min` is above `max`, so no answer fits"
         );
-        own.missing("min", rules::FIELD_RANGE, "S-011", message, problems);
+        own.report_missing("min", rules::FIELD_RANGE, "S-011", message, problems);
     }
     AnswerForm { kind, options, min, max }
 }
 
-fn day(node: &Node) -> Option<Value> {
+fn read_date(node: &SpannedNode) -> Option<Value> {
     match &node.kind {
-        Kind::Text(text) => date(text).map(Value::String),
+        NodeValue::Text(text) => parse_date(text).map(Value::String),
         _ => None,
     }
 }
 
 /// Reads the options of a choice: texts and numbers.
-fn options(own: &mut Fields<'_>, problems: &mut Problems) -> Vec<Value> {
-    let Some((path, items)) = own.list(None, &["options"], "S-011", problems) else { return Vec::new() };
+fn read_options(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<Value> {
+    let Some((path, items)) = own.take_list(None, &["options"], "S-011", problems) else { return Vec::new() };
     let mut options = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let value = match &item.kind {
-            Kind::Text(text) if !text.trim().is_empty() => Value::from(text.trim()),
-            Kind::Number(number) => Value::Number(number.clone()),
+            NodeValue::Text(text) if !text.trim().is_empty() => Value::from(text.trim()),
+            NodeValue::Number(number) => Value::Number(number.clone()),
             // The words true and false need no quotes.
-            Kind::Bool(flag) => Value::from(flag.to_string()),
+            NodeValue::Bool(flag) => Value::from(flag.to_string()),
             _ => {
                 let message = bilingual!(
                     problems.language,
                     "选项应是文本或数字，不是{}",
                     "an option is a text or a number, not {}",
-                    problems.what(item)
+                    problems.describe(item)
                 );
                 problems.add(format!("{path}[{index}]"), item.spot, rules::FIELD_TYPE, "S-011", message);
                 continue;
@@ -262,11 +262,11 @@ fn options(own: &mut Fields<'_>, problems: &mut Problems) -> Vec<Value> {
             options.push(value);
         }
     }
-    if options.len() > MOST {
+    if options.len() > MAX_OPTIONS {
         let message =
-            bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MOST);
-        own.missing("options", rules::FIELD_RANGE, "S-011", message, problems);
-        options.truncate(MOST);
+            bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MAX_OPTIONS);
+        own.report_missing("options", rules::FIELD_RANGE, "S-011", message, problems);
+        options.truncate(MAX_OPTIONS);
     }
     options
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 use yaml_edit::{Document, Mapping, Sequence, YamlNode};
 
-use super::node::parse;
+use super::node::parse_yaml;
 use tambour::error::{Error, Result};
 use tambour::limits::Limits;
 use tambour::texts::Language;
@@ -27,25 +27,25 @@ use tambour::texts::Language;
 /// # Ok::<(), tambour::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Editor {
+pub struct ScriptEditor {
     text: String,
     value: Value,
     limits: Limits,
 }
 
 /// Step of a field's path.
-enum Step<'a> {
+enum FieldStep<'a> {
     Key(&'a str),
     Index(usize),
 }
 
-impl Editor {
+impl ScriptEditor {
     /// Creates an editor of a text.
     ///
     /// # Errors
     /// The text is not valid YAML for a script.
-    pub fn new(text: &str, limits: &Limits) -> Result<Editor> {
-        Ok(Editor { text: text.to_owned(), value: read(text, limits)?, limits: limits.clone() })
+    pub fn new(text: &str, limits: &Limits) -> Result<ScriptEditor> {
+        Ok(ScriptEditor { text: text.to_owned(), value: parse_value(text, limits)?, limits: limits.clone() })
     }
 
     /// Returns the current text.
@@ -60,7 +60,7 @@ impl Editor {
     /// # Errors
     /// There is no such place, or the change cannot be written; the text is then unchanged.
     pub fn set(&mut self, path: &str, value: &Value) -> Result<()> {
-        self.change(path, Some(value))
+        self.change_field(path, Some(value))
     }
 
     /// Removes a field. A missing field is not an error.
@@ -68,19 +68,19 @@ impl Editor {
     /// # Errors
     /// There is no such place, or the change cannot be written; the text is then unchanged.
     pub fn remove(&mut self, path: &str) -> Result<()> {
-        self.change(path, None)
+        self.change_field(path, None)
     }
 
-    fn change(&mut self, path: &str, value: Option<&Value>) -> Result<()> {
-        let steps = steps(path)?;
-        let Some((Step::Key(field), parents)) = steps.split_last() else {
+    fn change_field(&mut self, path: &str, value: Option<&Value>) -> Result<()> {
+        let steps = parse_path(path)?;
+        let Some((FieldStep::Key(field), parents)) = steps.split_last() else {
             return Err(Error::invalid(format!("`{path}` names no field")));
         };
         let missing = || Error::invalid(format!("there is no `{path}` in the script"));
         let mut wanted = self.value.clone();
         let target = parents.iter().try_fold(&mut wanted, |value, step| match step {
-            Step::Key(key) => value.get_mut(*key),
-            Step::Index(index) => value.get_mut(*index),
+            FieldStep::Key(key) => value.get_mut(*key),
+            FieldStep::Index(index) => value.get_mut(*index),
         });
         let fields = target.and_then(Value::as_object_mut).ok_or_else(missing)?;
         match value {
@@ -90,14 +90,14 @@ impl Editor {
         }
         let refused = |why: &str| Error::invalid(format!("`{path}` cannot be changed here: {why}"));
         let document = Document::from_str(&self.text).map_err(|error| refused(&error.to_string()))?;
-        let mapping = mapping(&document, parents).ok_or_else(missing)?;
+        let mapping = find_mapping(&document, parents).ok_or_else(missing)?;
         match value {
-            Some(value) => put(&mapping, field, value),
+            Some(value) => set_field(&mapping, field, value),
             None => drop(mapping.remove(*field)),
         }
         let text = document.to_string();
         // The written text must have the requested value.
-        match read(&text, &self.limits) {
+        match parse_value(&text, &self.limits) {
             Ok(read) if read == wanted => {}
             _ => return Err(refused("the text around it is in a form that cannot be kept")),
         }
@@ -109,20 +109,20 @@ impl Editor {
 /// Makes several changes: `value` sets a field, `None` removes it. Either all changes are made or none.
 ///
 /// # Errors
-/// As for [`Editor::new`], [`Editor::set`] and [`Editor::remove`].
-pub fn edit(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
-    let mut editor = Editor::new(text, limits)?;
-    changes.iter().try_for_each(|(path, value)| editor.change(path, value.as_ref()))?;
+/// As for [`ScriptEditor::new_id`], [`ScriptEditor::set`] and [`ScriptEditor::remove`].
+pub fn edit_script(text: &str, changes: &[(&str, Option<Value>)], limits: &Limits) -> Result<String> {
+    let mut editor = ScriptEditor::new(text, limits)?;
+    changes.iter().try_for_each(|(path, value)| editor.change_field(path, value.as_ref()))?;
     Ok(editor.text)
 }
 
-fn read(text: &str, limits: &Limits) -> Result<Value> {
-    parse(text, limits, Language::En)
-        .map(|node| node.value())
+fn parse_value(text: &str, limits: &Limits) -> Result<Value> {
+    parse_yaml(text, limits, Language::En)
+        .map(|node| node.to_value())
         .map_err(|problem| Error::invalid(problem.report.message))
 }
 
-fn steps(path: &str) -> Result<Vec<Step<'_>>> {
+fn parse_path(path: &str) -> Result<Vec<FieldStep<'_>>> {
     let wrong = || Error::invalid(format!("`{path}` is no path of a field"));
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -130,30 +130,30 @@ fn steps(path: &str) -> Result<Vec<Step<'_>>> {
         if key.is_empty() {
             return Err(wrong());
         }
-        steps.push(Step::Key(key));
+        steps.push(FieldStep::Key(key));
         for index in indexes.split_terminator(']') {
             let index = index.strip_prefix('[').and_then(|index| index.parse().ok()).ok_or_else(wrong)?;
-            steps.push(Step::Index(index));
+            steps.push(FieldStep::Index(index));
         }
     }
     Ok(steps)
 }
 
 /// Returns the mapping at a path of the document.
-fn mapping(document: &Document, path: &[Step<'_>]) -> Option<Mapping> {
+fn find_mapping(document: &Document, path: &[FieldStep<'_>]) -> Option<Mapping> {
     let root = document.as_mapping()?;
-    let Some((Step::Key(first), rest)) = path.split_first() else { return Some(root) };
+    let Some((FieldStep::Key(first), rest)) = path.split_first() else { return Some(root) };
     let start = root.get(*first)?;
     let found = rest.iter().try_fold(start, |node, step| match (step, &node) {
-        (Step::Key(key), YamlNode::Mapping(mapping)) => mapping.get(*key),
-        (Step::Index(index), YamlNode::Sequence(list)) => list.get(*index),
+        (FieldStep::Key(key), YamlNode::Mapping(mapping)) => mapping.get(*key),
+        (FieldStep::Index(index), YamlNode::Sequence(list)) => list.get(*index),
         _ => None,
     })?;
     found.as_mapping().cloned()
 }
 
 /// Sets a field of a mapping.
-fn put(mapping: &Mapping, field: &str, value: &Value) {
+fn set_field(mapping: &Mapping, field: &str, value: &Value) {
     match value {
         Value::Null => mapping.set(field, None::<bool>),
         Value::Bool(flag) => mapping.set(field, *flag),
@@ -163,12 +163,12 @@ fn put(mapping: &Mapping, field: &str, value: &Value) {
             (_, _, number) => mapping.set(field, number.unwrap_or_default()),
         },
         Value::String(text) => mapping.set(field, text.as_str()),
-        Value::Array(items) => mapping.set(field, list(items)),
-        Value::Object(fields) => mapping.set(field, object(fields)),
+        Value::Array(items) => mapping.set(field, to_sequence(items)),
+        Value::Object(fields) => mapping.set(field, to_mapping(fields)),
     }
 }
 
-fn list(items: &[Value]) -> Sequence {
+fn to_sequence(items: &[Value]) -> Sequence {
     let list = Sequence::new();
     for item in items {
         match item {
@@ -179,17 +179,17 @@ fn list(items: &[Value]) -> Sequence {
                 (_, number) => list.push(number.unwrap_or_default()),
             },
             Value::String(text) => list.push(text.as_str()),
-            Value::Array(items) => list.push(self::list(items)),
-            Value::Object(fields) => list.push(object(fields)),
+            Value::Array(items) => list.push(self::to_sequence(items)),
+            Value::Object(fields) => list.push(to_mapping(fields)),
         }
     }
     list
 }
 
-fn object(fields: &Map<String, Value>) -> Mapping {
+fn to_mapping(fields: &Map<String, Value>) -> Mapping {
     let mapping = Mapping::new();
     for (name, value) in fields {
-        put(&mapping, name, value);
+        set_field(&mapping, name, value);
     }
     mapping
 }

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::model::Spot;
-use super::node::{Entry, Kind, Node, object};
-use super::problem::Problem;
+use super::model::SourceSpot;
+use super::node::{NodeField, NodeValue, SpannedNode, to_object};
+use super::problem::ScriptProblem;
 use super::rules;
-use tambour::finding::{Report, Rule, clip};
+use tambour::finding::{FindingReport, Rule, clip};
 use tambour::texts::{Language, bilingual};
 
 /// List of problems, with its limit and language.
-pub(super) struct Problems {
-    pub(super) list: Vec<Problem>,
+pub(super) struct ProblemList {
+    pub(super) problems: Vec<ScriptProblem>,
     /// Number of problems that may still be added.
-    pub(super) room: usize,
+    pub(super) remaining: usize,
     /// Language of the messages.
     pub(super) language: Language,
 }
@@ -21,7 +21,7 @@ pub(super) struct Problems {
 /// Name of a part of a script, in Chinese and in English.
 pub(super) type Noun = (&'static str, &'static str);
 
-impl Problems {
+impl ProblemList {
     /// Returns the name of a part in the language of the problems.
     pub(super) fn noun(&self, (zh, en): Noun) -> &'static str {
         match self.language {
@@ -31,43 +31,47 @@ impl Problems {
     }
 
     /// Describes a value in that language.
-    pub(super) fn what(&self, node: &Node) -> String {
-        node.what(self.language)
+    pub(super) fn describe(&self, node: &SpannedNode) -> String {
+        node.describe(self.language)
     }
 
     pub(super) fn add(
         &mut self,
         path: String,
-        spot: Spot,
+        spot: SourceSpot,
         rule: &'static Rule,
         row: &'static str,
         message: String,
     ) {
-        if self.room > 0 {
-            self.room -= 1;
-            let report = Report::new(rule, spot.place, spot.end, message).row(row);
-            self.list.push(Problem::new(path, report));
+        if self.remaining > 0 {
+            self.remaining -= 1;
+            let report = FindingReport::new(rule, spot.place, spot.end, message).with_row(row);
+            self.problems.push(ScriptProblem::new(path, report));
         }
     }
 }
 
 /// A field that was taken.
 #[derive(Clone, Copy)]
-pub(super) struct Field<'a> {
-    pub(super) entry: &'a Entry,
+pub(super) struct TakenField<'a> {
+    pub(super) entry: &'a NodeField,
     /// Set if the field is in `config`.
-    nested: bool,
+    is_in_config: bool,
 }
 
-impl<'a> Field<'a> {
-    pub(super) fn node(self) -> &'a Node {
+impl<'a> TakenField<'a> {
+    pub(super) fn node(self) -> &'a SpannedNode {
         &self.entry.value
     }
 }
 
 /// Reports a text that is entirely in curly quotes, as if they were YAML quotes.
-pub(super) fn curly(fields: &Fields<'_>, field: Field<'_>, problems: &mut Problems) {
-    let Kind::Text(text) = &field.node().kind else { return };
+pub(super) fn report_curly_quotes(
+    fields: &FieldReader<'_>,
+    field: TakenField<'_>,
+    problems: &mut ProblemList,
+) {
+    let NodeValue::Text(text) = &field.node().kind else { return };
     let is_curly = |c: char| matches!(c, '“' | '”' | '‘' | '’');
     let inside = [('“', '”'), ('‘', '’')]
         .iter()
@@ -79,22 +83,22 @@ pub(super) fn curly(fields: &Fields<'_>, field: Field<'_>, problems: &mut Proble
             "the curly quotes around `{}` are part of its text; those of YAML are straight, or there are none",
             clip(&field.entry.key, 80)
         );
-        fields.fault(field, rules::QUOTES_CURLY, "S-001", message, problems);
+        fields.report(field, rules::QUOTES_CURLY, "S-001", message, problems);
     }
 }
 
 /// Describes a missing field of a part.
-fn lacks(what: Noun, name: &str, problems: &Problems) -> String {
+fn missing_message(what: Noun, name: &str, problems: &ProblemList) -> String {
     bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(what), name)
 }
 
 /// Describes a field that should be a text.
-pub(super) fn no_text(field: Field<'_>, problems: &Problems) -> String {
-    let (key, what) = (clip(&field.entry.key, 80), problems.what(field.node()));
+pub(super) fn not_text_message(field: TakenField<'_>, problems: &ProblemList) -> String {
+    let (key, what) = (clip(&field.entry.key, 80), problems.describe(field.node()));
     let message = bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, what);
     match &field.node().kind {
         // YAML reads an unquoted `{name}` as a map.
-        Kind::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
+        NodeValue::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
             let name = clip(&entries[0].key, 80);
             let quoted = bilingual!(
                 problems.language,
@@ -109,18 +113,18 @@ pub(super) fn no_text(field: Field<'_>, problems: &Problems) -> String {
 }
 
 /// Reader of the fields of one mapping.
-pub(super) struct Fields<'a> {
+pub(super) struct FieldReader<'a> {
     /// Path of the mapping.
     pub(super) path: String,
     /// Place of the mapping.
-    pub(super) spot: Spot,
-    fields: Vec<(Field<'a>, bool)>,
+    pub(super) spot: SourceSpot,
+    fields: Vec<(TakenField<'a>, bool)>,
     /// Known names, whether taken or not.
-    known: Vec<&'static str>,
+    known_names: Vec<&'static str>,
 }
 
 /// Names of the flat layout that have no effect and are not faults (S-013).
-const CARRIED: [&str; 16] = [
+const IGNORED_NAMES: [&str; 16] = [
     "metadata",
     "description",
     "version",
@@ -139,54 +143,54 @@ const CARRIED: [&str; 16] = [
     "extraction_prompt",
 ];
 
-impl<'a> Fields<'a> {
+impl<'a> FieldReader<'a> {
     /// Creates a reader of a mapping; reports a value that is not one.
-    pub(super) fn of(
-        node: &'a Node,
+    pub(super) fn new(
+        node: &'a SpannedNode,
         path: String,
         (what, row): (Noun, &'static str),
-        problems: &mut Problems,
-    ) -> Option<Fields<'a>> {
-        let Kind::Map(entries) = &node.kind else {
+        problems: &mut ProblemList,
+    ) -> Option<FieldReader<'a>> {
+        let NodeValue::Map(entries) = &node.kind else {
             let message = bilingual!(
                 problems.language,
                 "{}应是由字段组成的映射，不是{}",
                 "{} is a map of fields, not {}",
                 problems.noun(what),
-                problems.what(node)
+                problems.describe(node)
             );
             problems.add(path, node.spot, rules::FIELD_TYPE, row, message);
             return None;
         };
-        let fields = entries.iter().map(|entry| (Field { entry, nested: false }, false)).collect();
-        Some(Fields { path, spot: node.spot, fields, known: Vec::new() })
+        let fields = entries.iter().map(|entry| (TakenField { entry, is_in_config: false }, false)).collect();
+        Some(FieldReader { path, spot: node.spot, fields, known_names: Vec::new() })
     }
 
     /// Adds the fields of `config`, after those beside it (S-013).
-    pub(super) fn with_config(mut self, problems: &mut Problems) -> Fields<'a> {
-        let Some(config) = self.take(&["config"]) else { return self };
+    pub(super) fn with_config(mut self, problems: &mut ProblemList) -> FieldReader<'a> {
+        let Some(config) = self.take_field(&["config"]) else { return self };
         match &config.node().kind {
-            Kind::Map(entries) => {
-                let nested = entries.iter().map(|entry| (Field { entry, nested: true }, false));
+            NodeValue::Map(entries) => {
+                let nested = entries.iter().map(|entry| (TakenField { entry, is_in_config: true }, false));
                 self.fields.extend(nested);
             }
-            Kind::Null => {}
+            NodeValue::Null => {}
             _ => {
                 let message = bilingual!(
                     problems.language,
                     "`config` 应是由字段组成的映射，不是{}",
                     "`config` is a map of fields, not {}",
-                    problems.what(config.node())
+                    problems.describe(config.node())
                 );
-                self.fault(config, rules::FIELD_TYPE, "S-011", message, problems);
+                self.report(config, rules::FIELD_TYPE, "S-011", message, problems);
             }
         }
         self
     }
 
     /// Takes the first of these names that is present. All of them count as known.
-    pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Field<'a>> {
-        self.known.extend(names);
+    pub(super) fn take_field(&mut self, names: &[&'static str]) -> Option<TakenField<'a>> {
+        self.known_names.extend(names);
         names.iter().find_map(|name| {
             let (field, taken) =
                 self.fields.iter_mut().find(|(field, taken)| field.entry.key == *name && !taken)?;
@@ -196,47 +200,50 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the places of all values by field name.
-    pub(super) fn spots(&self) -> Vec<(String, Spot)> {
+    pub(super) fn value_spots(&self) -> Vec<(String, SourceSpot)> {
         self.fields.iter().map(|(field, _)| (field.entry.key.clone(), field.node().spot)).collect()
     }
 
     /// Returns the path of a field.
-    pub(super) fn path_of(&self, field: Field<'_>) -> String {
-        let config = if field.nested { "config." } else { "" };
-        join(&self.path, &format!("{config}{}", clip(&field.entry.key, 80)))
+    pub(super) fn field_path(&self, field: TakenField<'_>) -> String {
+        let config = if field.is_in_config { "config." } else { "" };
+        join_path(&self.path, &format!("{config}{}", clip(&field.entry.key, 80)))
     }
 
     /// Reports a fault of a field.
-    pub(super) fn fault(
+    pub(super) fn report(
         &self,
-        field: Field<'_>,
+        field: TakenField<'_>,
         rule: &'static Rule,
         row: &'static str,
         message: String,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
     ) {
-        problems.add(self.path_of(field), field.node().spot, rule, row, message);
+        problems.add(self.field_path(field), field.node().spot, rule, row, message);
     }
 
     /// Reports a missing field.
-    pub(super) fn missing(
+    pub(super) fn report_missing(
         &self,
         name: &str,
         rule: &'static Rule,
         row: &'static str,
         message: String,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
     ) {
-        problems.add(join(&self.path, name), self.spot, rule, row, message);
+        problems.add(join_path(&self.path, name), self.spot, rule, row, message);
     }
 
     /// Suggests a field with a name similar to one of these missing names, to be appended to a message; the
     /// field is not reported again. Empty if there is none.
-    pub(super) fn meant(&mut self, names: &[&'static str], problems: &Problems) -> String {
-        let known = &self.known;
+    pub(super) fn suggest_similar(&mut self, names: &[&'static str], problems: &ProblemList) -> String {
+        let known = &self.known_names;
         let meant = self.fields.iter_mut().find(|(field, taken)| {
             let key = field.entry.key.as_str();
-            !taken && !CARRIED.contains(&key) && !known.contains(&key) && close(key, names).is_some()
+            !taken
+                && !IGNORED_NAMES.contains(&key)
+                && !known.contains(&key)
+                && find_similar(key, names).is_some()
         });
         let Some((field, taken)) = meant else { return String::new() };
         *taken = true;
@@ -245,91 +252,91 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a required, non-blank text under one of these names.
-    pub(super) fn name(
+    pub(super) fn take_name(
         &mut self,
         what: Noun,
         names: &[&'static str],
         row: &'static str,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
     ) -> Option<String> {
-        let Some(field) = self.take(names) else {
-            let message = lacks(what, names[0], problems) + &self.meant(names, problems);
-            self.missing(names[0], rules::FIELD_MISSING, row, message, problems);
+        let Some(field) = self.take_field(names) else {
+            let message = missing_message(what, names[0], problems) + &self.suggest_similar(names, problems);
+            self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
             return None;
         };
-        curly(self, field, problems);
+        report_curly_quotes(self, field, problems);
         let text = match &field.node().kind {
-            Kind::Text(text) => text.clone(),
+            NodeValue::Text(text) => text.clone(),
             // Names such as 1 or true need no quotes.
-            Kind::Number(number) => number.to_string(),
-            Kind::Bool(flag) => flag.to_string(),
+            NodeValue::Number(number) => number.to_string(),
+            NodeValue::Bool(flag) => flag.to_string(),
             _ => {
-                let message = no_text(field, problems);
-                self.fault(field, rules::FIELD_TYPE, row, message, problems);
+                let message = not_text_message(field, problems);
+                self.report(field, rules::FIELD_TYPE, row, message, problems);
                 return None;
             }
         };
         if text.trim().is_empty() {
             let message =
                 bilingual!(problems.language, "`{}` 是空的", "`{}` is empty", clip(&field.entry.key, 80));
-            self.fault(field, rules::FIELD_MISSING, row, message, problems);
+            self.report(field, rules::FIELD_MISSING, row, message, problems);
             return None;
         }
         Some(text)
     }
 
     /// Takes an optional text.
-    pub(super) fn text(
+    pub(super) fn take_text(
         &mut self,
         names: &[&'static str],
         row: &'static str,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
     ) -> Option<String> {
-        let field = self.take(names).filter(|field| !field.node().is_null())?;
+        let field = self.take_field(names).filter(|field| !field.node().is_null())?;
         if field.entry.key != "condition" {
             // Faults of a condition are reported with it.
-            curly(self, field, problems);
+            report_curly_quotes(self, field, problems);
         }
         match &field.node().kind {
-            Kind::Text(text) => Some(text.clone()),
+            NodeValue::Text(text) => Some(text.clone()),
             _ => {
-                let message = no_text(field, problems);
-                self.fault(field, rules::FIELD_TYPE, row, message, problems);
+                let message = not_text_message(field, problems);
+                self.report(field, rules::FIELD_TYPE, row, message, problems);
                 None
             }
         }
     }
 
     /// Takes `true` or `false`, or returns the default.
-    pub(super) fn flag(
+    pub(super) fn take_flag(
         &mut self,
         name: &'static str,
         default: bool,
         row: &'static str,
-        problems: &mut Problems,
+        problems: &mut ProblemList,
     ) -> bool {
-        let Some(field) = self.take(&[name]) else { return default };
+        let Some(field) = self.take_field(&[name]) else { return default };
         match field.node().kind {
-            Kind::Bool(flag) => flag,
+            NodeValue::Bool(flag) => flag,
             _ => {
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应是 true 或 false，不是{}",
                     "`{}` is true or false, not {}",
                     name,
-                    problems.what(field.node())
+                    problems.describe(field.node())
                 );
-                self.fault(field, rules::FIELD_TYPE, row, message, problems);
+                self.report(field, rules::FIELD_TYPE, row, message, problems);
                 default
             }
         }
     }
 
     /// Takes the rounds of an action, from 1 to 20 (S-006).
-    pub(super) fn rounds(&mut self, default: u32, problems: &mut Problems) -> u32 {
-        let Some(field) = self.take(&["max_rounds"]) else { return default };
+    pub(super) fn take_rounds(&mut self, default: u32, problems: &mut ProblemList) -> u32 {
+        let Some(field) = self.take_field(&["max_rounds"]) else { return default };
         let given = match &field.node().kind {
-            Kind::Number(number) => number.as_u64().or_else(|| number.as_i64().map(|_| 0)),
+            NodeValue::Number(number) => number.as_u64().or_else(|| number.as_i64().map(|_| 0)),
             _ => None,
         };
         match given {
@@ -339,9 +346,9 @@ impl<'a> Fields<'a> {
                     problems.language,
                     "`max_rounds` 应在 1 到 20 之间，不是{}",
                     "`max_rounds` is from 1 to 20, not {}",
-                    problems.what(field.node())
+                    problems.describe(field.node())
                 );
-                self.fault(field, rules::FIELD_RANGE, "S-006", message, problems);
+                self.report(field, rules::FIELD_RANGE, "S-006", message, problems);
                 default
             }
             None => {
@@ -349,9 +356,9 @@ impl<'a> Fields<'a> {
                     problems.language,
                     "`max_rounds` 应是整数，不是{}",
                     "`max_rounds` is a whole number, not {}",
-                    problems.what(field.node())
+                    problems.describe(field.node())
                 );
-                self.fault(field, rules::FIELD_TYPE, "S-006", message, problems);
+                self.report(field, rules::FIELD_TYPE, "S-006", message, problems);
                 default
             }
         }
@@ -359,51 +366,52 @@ impl<'a> Fields<'a> {
 
     /// Takes the items of a list under one of these names; `None` if it is absent and optional, or not a
     /// list.
-    pub(super) fn list(
+    pub(super) fn take_list(
         &mut self,
         what: Option<Noun>,
         names: &[&'static str],
         row: &'static str,
-        problems: &mut Problems,
-    ) -> Option<(String, &'a [Node])> {
-        let Some(field) = self.take(names) else {
+        problems: &mut ProblemList,
+    ) -> Option<(String, &'a [SpannedNode])> {
+        let Some(field) = self.take_field(names) else {
             if let Some(what) = what {
-                let message = lacks(what, names[0], problems) + &self.meant(names, problems);
-                self.missing(names[0], rules::FIELD_MISSING, row, message, problems);
+                let message =
+                    missing_message(what, names[0], problems) + &self.suggest_similar(names, problems);
+                self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
             }
             return None;
         };
         match &field.node().kind {
-            Kind::List(items) => Some((self.path_of(field), items)),
-            Kind::Null if what.is_none() => None,
+            NodeValue::List(items) => Some((self.field_path(field), items)),
+            NodeValue::Null if what.is_none() => None,
             _ => {
                 let message = bilingual!(
                     problems.language,
                     "`{}` 应是列表，不是{}",
                     "`{}` is a list, not {}",
                     clip(&field.entry.key, 80),
-                    problems.what(field.node())
+                    problems.describe(field.node())
                 );
-                self.fault(field, rules::FIELD_TYPE, row, message, problems);
+                self.report(field, rules::FIELD_TYPE, row, message, problems);
                 None
             }
         }
     }
 
     /// Returns the fields that were not taken, without reporting them.
-    pub(super) fn kept(self) -> Map<String, Value> {
+    pub(super) fn into_remaining(self) -> Map<String, Value> {
         let left = self.fields.iter().filter(|(_, taken)| !taken);
-        object(left.map(|(field, _)| field.entry))
+        to_object(left.map(|(field, _)| field.entry))
     }
 
     /// Returns the fields that were not taken, and reports each with the name it may stand for (S-012).
-    pub(super) fn rest(self, problems: &mut Problems) -> Map<String, Value> {
+    pub(super) fn report_remaining(self, problems: &mut ProblemList) -> Map<String, Value> {
         for (field, taken) in &self.fields {
             let key = field.entry.key.as_str();
-            if *taken || CARRIED.contains(&key) || self.known.contains(&key) {
+            if *taken || IGNORED_NAMES.contains(&key) || self.known_names.contains(&key) {
                 continue;
             }
-            let message = match close(key, &self.known) {
+            let message = match find_similar(key, &self.known_names) {
                 Some(name) => bilingual!(
                     problems.language,
                     "没有字段 `{}`；是不是 `{}`？",
@@ -419,14 +427,14 @@ impl<'a> Fields<'a> {
                 ),
             };
             let spot = field.entry.spot;
-            problems.add(self.path_of(*field), spot, rules::FIELD_UNKNOWN, "S-012", message);
+            problems.add(self.field_path(*field), spot, rules::FIELD_UNKNOWN, "S-012", message);
         }
-        self.kept()
+        self.into_remaining()
     }
 }
 
 /// Returns the name that a word resembles, if any.
-pub(super) fn close<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+pub(super) fn find_similar<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     if word.len() > 80 {
         return None;
     }
@@ -435,6 +443,6 @@ pub(super) fn close<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
     (likeness(best) <= (best.chars().count() / 3).max(1)).then_some(best)
 }
 
-pub(super) fn join(path: &str, name: &str) -> String {
+pub(super) fn join_path(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

@@ -23,13 +23,12 @@
 //! assert!(loaded.problems[0].report.message.contains("`max_rounds`"));
 //! ```
 //!
-//! [`Editor`] changes fields in the text of a script and preserves everything else.
+//! [`ScriptEditor`] changes fields in the text of a script and preserves everything else.
 //!
 //! Not here: templates, against which `dialogue` checks a script, and running anything.
 
 mod action;
 mod answer;
-mod complaint;
 mod edit;
 mod fields;
 mod load;
@@ -37,12 +36,13 @@ mod model;
 mod node;
 mod problem;
 pub(crate) mod rules;
+mod yaml_error;
 
-pub use answer::{AnswerForm, AnswerKind, date};
-pub use edit::{Editor, edit};
-pub use load::{Loaded, load, load_in};
+pub use answer::{AnswerForm, AnswerKind, parse_date};
+pub use edit::{ScriptEditor, edit_script};
+pub use load::{LoadedScript, load, load_in};
 pub use model::{
-    Action, ActionKind, Ask, ClientAction, ClientKind, Declared, Phase, Say, Script, Session, Spot, Step,
-    Think,
+    AskAction, ClientAction, ClientActionKind, SayAction, Script, ScriptAction, ScriptActionKind,
+    ScriptPhase, ScriptSession, ScriptStep, SourceSpot, ThinkAction, VariableDeclaration,
 };
-pub use problem::Problem;
+pub use problem::ScriptProblem;

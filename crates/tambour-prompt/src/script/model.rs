@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answer::AnswerForm;
-use tambour::exit::Criteria;
+use tambour::exit::ExitCriteria;
 use tambour::span::{Place, Span};
 
 /// A script: its sessions in order.
@@ -14,79 +14,79 @@ use tambour::span::{Place, Span};
 #[non_exhaustive]
 pub struct Script {
     /// Sessions; each dialogue runs one of them.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<ScriptSession>,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
 }
 
 /// Session: the part of a script that a dialogue runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Session {
+pub struct ScriptSession {
     /// Name of the session.
     pub session: String,
     /// Variables of the entire session.
-    pub declare: Vec<Declared>,
+    pub declare: Vec<VariableDeclaration>,
     /// Phases in order.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<ScriptPhase>,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
     /// Place in the text.
-    pub spot: Spot,
+    pub spot: SourceSpot,
 }
 
 /// Declaration of a variable with its initial value (S-002).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Declared {
+pub struct VariableDeclaration {
     /// Name of the variable, in any writing system.
     pub var: String,
     /// Value when the declaring part begins.
     pub value: Value,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
     /// Place in the text.
-    pub spot: Spot,
+    pub spot: SourceSpot,
 }
 
 /// A phase of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Phase {
+pub struct ScriptPhase {
     /// Name of the phase.
     pub phase: String,
     /// Variables that exist during the phase.
-    pub declare: Vec<Declared>,
+    pub declare: Vec<VariableDeclaration>,
     /// Steps in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
     /// Place in the text.
-    pub spot: Spot,
+    pub spot: SourceSpot,
 }
 
 /// A step of a phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Step {
+pub struct ScriptStep {
     /// Topic of the step.
     pub topic: String,
     /// Variables that exist during the step.
-    pub declare: Vec<Declared>,
+    pub declare: Vec<VariableDeclaration>,
     /// Actions in order.
-    pub actions: Vec<Action>,
+    pub actions: Vec<ScriptAction>,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
     /// Place in the text.
-    pub spot: Spot,
+    pub spot: SourceSpot,
 }
 
 /// An action of a step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Action {
+pub struct ScriptAction {
     /// Type of the action with its fields.
-    pub kind: ActionKind,
+    pub kind: ScriptActionKind,
     /// Id given by the author.
     pub action_id: Option<String>,
     /// Expression over variables; the action is skipped if it is false.
@@ -94,25 +94,25 @@ pub struct Action {
     /// Template of the prompt, if not the default of the type.
     pub template: Option<String>,
     /// Unknown fields.
-    pub more: Map<String, Value>,
+    pub unknown_fields: Map<String, Value>,
     /// Path of the action, such as `sessions[0].phases[0].steps[0].actions[0]`.
     pub path: String,
     /// Place in the text.
-    pub spot: Spot,
+    pub spot: SourceSpot,
     /// Places of the field values, by the field names in the text.
-    pub spots: Vec<(String, Spot)>,
+    pub spots: Vec<(String, SourceSpot)>,
 }
 
 /// Type of an action with its fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum ActionKind {
+pub enum ScriptActionKind {
     /// `ai_say`: explains a subject in rounds.
-    Say(Say),
+    Say(SayAction),
     /// `ai_ask`: asks until the answer is known.
-    Ask(Ask),
+    Ask(AskAction),
     /// `ai_think`: the model fills variables; nothing is shown.
-    Think(Think),
+    Think(ThinkAction),
     /// `use_skill`, `show_form`, `show_pic`: the client carries it out and answers.
     Client(ClientAction),
 }
@@ -120,7 +120,7 @@ pub enum ActionKind {
 /// Fields of `ai_say`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Say {
+pub struct SayAction {
     /// Content to be explained (S-004); may contain variables.
     pub content: String,
     /// Set if the user must have replied once before the action ends (S-005, S-081).
@@ -128,13 +128,13 @@ pub struct Say {
     /// Last round; the action ends after it in any case (S-006).
     pub max_rounds: u32,
     /// Criteria for ending earlier (S-007).
-    pub exit_criteria: Criteria,
+    pub exit_criteria: ExitCriteria,
 }
 
 /// Fields of `ai_ask`. Without its question the action loads, and fails when it is reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Ask {
+pub struct AskAction {
     /// Question to the user; may contain variables.
     pub question: Option<String>,
     /// Required form of the answer.
@@ -150,7 +150,7 @@ pub struct Ask {
 /// Fields of `ai_think`. Without its prompt the action loads, and fails when it is reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Think {
+pub struct ThinkAction {
     /// Prompt for the model; may contain variables.
     pub prompt: Option<String>,
     /// Variables to fill, each with a description for the model.
@@ -162,7 +162,7 @@ pub struct Think {
 #[non_exhaustive]
 pub struct ClientAction {
     /// Kind of the action.
-    pub kind: ClientKind,
+    pub kind: ClientActionKind,
     /// Variable for the client's answer.
     pub variable: Option<String>,
     /// All other fields, passed to the client; their texts may contain variables.
@@ -173,7 +173,7 @@ pub struct ClientAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ClientKind {
+pub enum ClientActionKind {
     /// `use_skill`.
     Skill,
     /// `show_form`.
@@ -185,18 +185,18 @@ pub enum ClientKind {
 /// Place in the YAML text. It does not affect the meaning, so all spots compare equal.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct Spot {
+pub struct SourceSpot {
     /// Place of the first character.
     pub place: Place,
     /// Byte offset after the first token.
     pub end: usize,
 }
 
-impl Action {
+impl ScriptAction {
     /// Returns the place of a field's value under the first of these names that is present, else that of the
     /// action.
     #[must_use]
-    pub fn spot_of(&self, names: &[&str]) -> Spot {
+    pub fn spot_of(&self, names: &[&str]) -> SourceSpot {
         let of = |name: &&str| self.spots.iter().find(|(known, _)| known == name);
         names.iter().find_map(of).map_or(self.spot, |(_, spot)| *spot)
     }
@@ -205,22 +205,22 @@ impl Action {
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match &self.kind {
-            ActionKind::Say(_) => "ai_say",
-            ActionKind::Ask(_) => "ai_ask",
-            ActionKind::Think(_) => "ai_think",
-            ActionKind::Client(client) => client.kind.type_name(),
+            ScriptActionKind::Say(_) => "ai_say",
+            ScriptActionKind::Ask(_) => "ai_ask",
+            ScriptActionKind::Think(_) => "ai_think",
+            ScriptActionKind::Client(client) => client.kind.type_name(),
         }
     }
 }
 
-impl ClientKind {
+impl ClientActionKind {
     /// Returns the public type, such as `show_form`.
     #[must_use]
     pub fn type_name(self) -> &'static str {
         match self {
-            ClientKind::Skill => "use_skill",
-            ClientKind::Form => "show_form",
-            ClientKind::Picture => "show_pic",
+            ClientActionKind::Skill => "use_skill",
+            ClientActionKind::Form => "show_form",
+            ClientActionKind::Picture => "show_pic",
         }
     }
 }
@@ -228,25 +228,25 @@ impl ClientKind {
 impl Script {
     /// Returns the session of that name, or the first one, with its index.
     #[must_use]
-    pub fn session(&self, name: Option<&str>) -> Option<(usize, &Session)> {
-        let wanted = |(_, session): &(usize, &Session)| name.is_none_or(|name| session.session == name);
+    pub fn find_session(&self, name: Option<&str>) -> Option<(usize, &ScriptSession)> {
+        let wanted = |(_, session): &(usize, &ScriptSession)| name.is_none_or(|name| session.session == name);
         self.sessions.iter().enumerate().find(wanted)
     }
 
     /// Returns all actions in order.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
-        self.sessions.iter().flat_map(Session::actions)
+    pub fn actions(&self) -> impl Iterator<Item = &ScriptAction> {
+        self.sessions.iter().flat_map(ScriptSession::actions)
     }
 }
 
-impl Session {
+impl ScriptSession {
     /// Returns all actions in order.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+    pub fn actions(&self) -> impl Iterator<Item = &ScriptAction> {
         self.phases.iter().flat_map(|phase| &phase.steps).flat_map(|step| &step.actions)
     }
 }
 
-impl Spot {
+impl SourceSpot {
     /// Returns the byte range.
     #[must_use]
     pub fn span(&self) -> Span {
@@ -254,14 +254,14 @@ impl Spot {
     }
 }
 
-impl PartialEq for Spot {
-    fn eq(&self, _: &Spot) -> bool {
+impl PartialEq for SourceSpot {
+    fn eq(&self, _: &SourceSpot) -> bool {
         true
     }
 }
 
-impl Eq for Spot {}
+impl Eq for SourceSpot {}
 
-impl Hash for Spot {
+impl Hash for SourceSpot {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }

@@ -4,18 +4,18 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::super::name::{self, META, TAGS};
+use super::super::name::{self, META_TAGS, TOP_LEVEL_TAGS};
 
 /// Tag names that are escaped in bodies.
 #[derive(Clone, Debug)]
-pub struct Boundaries(HashSet<String>);
+pub struct BoundaryTags(HashSet<String>);
 
-impl Boundaries {
+impl BoundaryTags {
     /// Creates the set from the tags of every prompt and those of the blocks of this one.
     #[must_use]
-    pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> Boundaries {
-        let own = tags.into_iter().chain(TAGS).chain(META);
-        Boundaries(own.map(str::to_lowercase).collect())
+    pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> BoundaryTags {
+        let own = tags.into_iter().chain(TOP_LEVEL_TAGS).chain(META_TAGS);
+        BoundaryTags(own.map(str::to_lowercase).collect())
     }
 
     /// Escapes the `<` of these tags in `body`. An escaped tag is escaped again, so that unescaping restores
@@ -25,7 +25,7 @@ impl Boundaries {
         let mut out = String::new();
         let mut kept = 0;
         for (at, _) in body.match_indices(['<', '&']) {
-            let (entity, mark) = mark(&body[at..]);
+            let (entity, mark) = read_mark(&body[at..]);
             if mark.is_some_and(|behind| self.is_tag(behind)) {
                 out += &body[kept..at];
                 out += if entity { "&amp;" } else { "&lt;" };
@@ -35,13 +35,13 @@ impl Boundaries {
         if kept == 0 { Cow::Borrowed(body) } else { Cow::Owned(out + &body[kept..]) }
     }
 
-    /// Reverses [`Boundaries::escape`].
+    /// Reverses [`BoundaryTags::escape`].
     #[must_use]
     pub fn unescape<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
         let mut kept = 0;
         for (at, _) in text.match_indices('&') {
-            if at < kept || !mark(&text[at..]).1.is_some_and(|behind| self.is_tag(behind)) {
+            if at < kept || !read_mark(&text[at..]).1.is_some_and(|behind| self.is_tag(behind)) {
                 continue;
             }
             out += &text[kept..at];
@@ -56,13 +56,13 @@ impl Boundaries {
     /// Returns true if a text after `<` begins with one of the names, optionally after `/`.
     fn is_tag(&self, behind: &str) -> bool {
         let closes = behind.strip_prefix('/').map(str::trim_start);
-        name::first(closes.unwrap_or(behind)).is_some_and(|name| self.0.contains(&name.to_lowercase()))
+        name::leading_name(closes.unwrap_or(behind)).is_some_and(|name| self.0.contains(&name.to_lowercase()))
     }
 }
 
 /// Returns the text after the `<` at the beginning of a text, and whether it is an entity: `&lt;`,
 /// `&amp;lt;`, …
-fn mark(text: &str) -> (bool, Option<&str>) {
+fn read_mark(text: &str) -> (bool, Option<&str>) {
     if let Some(behind) = text.strip_prefix('<') {
         return (false, Some(behind));
     }
@@ -75,7 +75,7 @@ fn mark(text: &str) -> (bool, Option<&str>) {
 
 /// Escapes an attribute value for double quotes.
 #[must_use]
-pub fn attribute(value: &str) -> String {
+pub fn escape_attribute(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for c in value.chars() {
         match c {

@@ -3,22 +3,22 @@
 use serde_json::{Map, Value};
 
 use tambour::error::{Error, Result};
-use tambour::protocol::{Registry, Warning};
-use tambour::structure::{Expected, is_same};
+use tambour::protocol::{ProtocolRegistry, ProtocolWarning};
+use tambour::structure::{ExpectedStructure, is_same_element};
 
-use super::file::nothing;
-use super::{Body, Skein};
+use super::file::empty_structure;
+use super::{BlockBody, Skein};
 
 /// Key of the adjustments in a file, and in the data of a `system_instruction`.
-pub(super) const KEY: &str = "expected_structure";
+pub(super) const STRUCTURE_KEY: &str = "expected_structure";
 
 impl Skein {
     /// Returns the manual adjustments: those of the file, else those in the data of a `system_instruction`.
-    pub(super) fn adjusted(&self) -> Option<&Value> {
+    pub(super) fn structure_adjustments(&self) -> Option<&Value> {
         let inner = || {
             self.blocks.iter().filter(|block| block.tag == "system_instruction").find_map(
                 |block| match &block.body {
-                    Body::Data(Value::Object(data)) => data.get(KEY),
+                    BlockBody::Data(Value::Object(data)) => data.get(STRUCTURE_KEY),
                     _ => None,
                 },
             )
@@ -31,40 +31,45 @@ impl Skein {
     ///
     /// # Errors
     /// The adjustments are inconsistent, such as a tag that must follow itself.
-    pub fn expected(&self, registry: &Registry) -> Result<(Option<Expected>, Vec<Warning>)> {
+    pub fn expected_structure(
+        &self,
+        registry: &ProtocolRegistry,
+    ) -> Result<(Option<ExpectedStructure>, Vec<ProtocolWarning>)> {
         let protocols = self.protocols();
-        let (generated, warnings) = registry.expected(protocols.iter().map(String::as_str));
-        let Some(adjusted) = self.adjusted() else {
+        let (generated, warnings) = registry.expected_structure(protocols.iter().map(String::as_str));
+        let Some(adjusted) = self.structure_adjustments() else {
             return Ok(((!protocols.is_empty()).then_some(generated), warnings));
         };
-        let base = if protocols.is_empty() { nothing() } else { generated.to_json() };
-        let expected = Expected::from_json(&merged(&base, adjusted))
-            .map_err(|error| Error::invalid(format!("`{KEY}`: {error}")))?;
+        let base = if protocols.is_empty() { empty_structure() } else { generated.to_json() };
+        let expected = ExpectedStructure::from_json(&merge_structures(&base, adjusted))
+            .map_err(|error| Error::invalid(format!("`{STRUCTURE_KEY}`: {error}")))?;
         Ok((Some(expected), warnings))
     }
 }
 
 /// Completes adjustments to a structure of their own: tags named only in dependencies become optional, since
 /// a protocol may add them.
-pub(super) fn open(adjusted: &Value) -> Value {
+pub(super) fn complete_adjustments(adjusted: &Value) -> Value {
     let mut all = adjusted.clone();
     let Some(fields) = all.as_object_mut() else { return all };
     let listed: Vec<String> = ["mandatory", "optional"]
         .iter()
         .filter_map(|key| fields.get(*key)?.as_array())
         .flatten()
-        .filter_map(name)
+        .filter_map(item_name)
         .map(str::to_owned)
         .collect();
     let mut more = Vec::new();
     if let Some(Value::Object(dependency)) = fields.get("dependency") {
         for (tag, first) in dependency {
             let firsts = match first {
-                Value::Array(list) => list.iter().filter_map(name).collect(),
-                one => name(one).into_iter().collect::<Vec<_>>(),
+                Value::Array(list) => list.iter().filter_map(item_name).collect(),
+                one => item_name(one).into_iter().collect::<Vec<_>>(),
             };
             for tag in firsts.into_iter().chain([tag.as_str()]) {
-                if !listed.iter().any(|known| is_same(known, tag)) && !more.contains(&Value::from(tag)) {
+                if !listed.iter().any(|known| is_same_element(known, tag))
+                    && !more.contains(&Value::from(tag))
+                {
                     more.push(tag.into());
                 }
             }
@@ -79,20 +84,22 @@ pub(super) fn open(adjusted: &Value) -> Value {
 }
 
 /// Merges `adjusted` into `base`: its tags override, and its dependencies replace those of the same tag.
-fn merged(base: &Value, adjusted: &Value) -> Value {
+fn merge_structures(base: &Value, adjusted: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let told = |tag: &str| {
         ["mandatory", "optional"].iter().any(|key| {
-            items(adjusted, key).iter().any(|item| name(item).is_some_and(|own| is_same(own, tag)))
+            items(adjusted, key)
+                .iter()
+                .any(|item| item_name(item).is_some_and(|own| is_same_element(own, tag)))
         })
     };
     let known = |tag: &str| -> Option<Value> {
         let all = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));
-        all.into_iter().find(|item| name(item) == Some(tag))
+        all.into_iter().find(|item| item_name(item) == Some(tag))
     };
     let list = |key: &str| -> Value {
-        let kept = items(base, key).into_iter().filter(|item| name(item).is_none_or(|tag| !told(tag)));
+        let kept = items(base, key).into_iter().filter(|item| item_name(item).is_none_or(|tag| !told(tag)));
         let own = items(adjusted, key).into_iter().map(|item| match &item {
             // A tag given only by name keeps its properties from the protocol.
             Value::String(tag) => known(tag).unwrap_or(item),
@@ -114,6 +121,6 @@ fn merged(base: &Value, adjusted: &Value) -> Value {
     out.into()
 }
 
-fn name(item: &Value) -> Option<&str> {
+fn item_name(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| item.get("name").and_then(Value::as_str))
 }

@@ -3,18 +3,20 @@
 use serde_json::{Map, Value, json};
 
 use tambour::error::{Error, Result};
-use tambour::structure::Expected;
+use tambour::structure::ExpectedStructure;
 use tambour::yaml::{self, YamlLimits};
 
-use super::super::lore::{Entry, Role, ScanSettings};
+use super::super::lore::{LoreEntry, MessageRole, ScanSettings};
 use super::super::name;
-use super::{Block, Body, Format, Priority, Skein, Slot};
+use super::{BlockBody, BlockFormat, BlockPriority, Skein, SkeinBlock, SkeinSlot};
 
 /// Keys of the file.
-const KEYS: [&str; 6] = ["blocks", "use_protocol", "max_context", "expected_structure", "metadata", "scan"];
+const FILE_KEYS: [&str; 6] =
+    ["blocks", "use_protocol", "max_context", "expected_structure", "metadata", "scan"];
 
 /// Keys of a block.
-const BLOCK: [&str; 9] = ["tag", "role", "priority", "format", "attributes", "data", "text", "slot", "lore"];
+const BLOCK_KEYS: [&str; 9] =
+    ["tag", "role", "priority", "format", "attributes", "data", "text", "slot", "lore"];
 
 impl Skein {
     /// Reads a prompt from YAML. `what` names the source in errors.
@@ -38,13 +40,13 @@ impl Skein {
         let Value::Object(fields) = value else {
             return Err(Error::invalid("a prompt is a mapping with `blocks`"));
         };
-        known(fields, "a prompt", &KEYS)?;
+        check_keys(fields, "a prompt", &FILE_KEYS)?;
         let blocks = match fields.get("blocks") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(blocks)) => blocks
                 .iter()
                 .enumerate()
-                .map(|(at, block)| self::block(at + 1, block))
+                .map(|(at, block)| self::read_block(at + 1, block))
                 .collect::<Result<Vec<_>>>()?,
             Some(_) => return Err(Error::invalid("`blocks` is a list of blocks")),
         };
@@ -88,8 +90,8 @@ impl Skein {
             metadata,
             scan,
         };
-        if let Some(structure) = skein.adjusted() {
-            Expected::from_json(&super::expected::open(structure))
+        if let Some(structure) = skein.structure_adjustments() {
+            ExpectedStructure::from_json(&super::expected::complete_adjustments(structure))
                 .map_err(|error| Error::invalid(format!("`expected_structure`: {error}")))?;
         }
         Ok(skein)
@@ -115,17 +117,17 @@ impl Skein {
             out.insert("expected_structure".into(), structure.clone());
         }
         if let Some(scan) = &self.scan {
-            out.insert("scan".into(), beside(scan, &ScanSettings::default()));
+            out.insert("scan".into(), non_default_fields(scan, &ScanSettings::default()));
         }
         if !self.metadata.is_empty() {
             out.insert("metadata".into(), self.metadata.clone().into());
         }
-        out.insert("blocks".into(), self.blocks.iter().map(Block::to_value).collect());
+        out.insert("blocks".into(), self.blocks.iter().map(SkeinBlock::to_value).collect());
         out.into()
     }
 }
 
-impl Block {
+impl SkeinBlock {
     fn to_value(&self) -> Value {
         let mut out = Map::new();
         if !self.tag.is_empty() {
@@ -145,19 +147,19 @@ impl Block {
             out.insert("attributes".into(), Value::Object(attributes.collect()));
         }
         if let Some(lore) = &self.lore {
-            out.insert("lore".into(), beside(lore, &Entry::default()));
+            out.insert("lore".into(), non_default_fields(lore, &LoreEntry::default()));
         }
         match &self.body {
-            Body::Data(value) => out.insert("data".into(), value.clone()),
-            Body::Text(text) => out.insert("text".into(), text.clone().into()),
-            Body::Slot(slot) => out.insert("slot".into(), slot.name().into()),
+            BlockBody::Data(value) => out.insert("data".into(), value.clone()),
+            BlockBody::Text(text) => out.insert("text".into(), text.clone().into()),
+            BlockBody::Slot(slot) => out.insert("slot".into(), slot.name().into()),
         };
         out.into()
     }
 }
 
 /// Returns the fields of `value` that differ from `usual`.
-fn beside<T: serde::Serialize>(value: &T, usual: &T) -> Value {
+fn non_default_fields<T: serde::Serialize>(value: &T, usual: &T) -> Value {
     let data = |value: &T| serde_json::to_value(value).unwrap_or_default();
     match (data(value), data(usual)) {
         (Value::Object(value), Value::Object(usual)) => value
@@ -169,19 +171,19 @@ fn beside<T: serde::Serialize>(value: &T, usual: &T) -> Value {
     }
 }
 
-fn known(fields: &Map<String, Value>, what: &str, keys: &[&str]) -> Result<()> {
+fn check_keys(fields: &Map<String, Value>, what: &str, keys: &[&str]) -> Result<()> {
     match fields.keys().find(|key| !keys.contains(&key.as_str())) {
         Some(key) => Err(Error::unknown(&format!("key of {what}"), key, keys.iter().copied())),
         None => Ok(()),
     }
 }
 
-fn block(number: usize, value: &Value) -> Result<Block> {
+fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let Value::Object(fields) = value else {
         return Err(Error::invalid(format!("block {number} is a mapping with `tag`")));
     };
     let what = format!("block {number}");
-    known(fields, &what, &BLOCK)?;
+    check_keys(fields, &what, &BLOCK_KEYS)?;
     let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
     let text = |key: &str| match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -190,14 +192,14 @@ fn block(number: usize, value: &Value) -> Result<Block> {
     };
     let slot = match text("slot")? {
         None => None,
-        Some(slot) => Some(Slot::from_name(slot).ok_or_else(|| {
-            let known: Vec<_> = Slot::named().map(|(name, _)| name).into();
+        Some(slot) => Some(SkeinSlot::from_name(slot).ok_or_else(|| {
+            let known: Vec<_> = SkeinSlot::fixed().map(|(name, _)| name).into();
             wrong(format!("unknown slot `{slot}`; known: {}, outlet:NAME", known.join(", ")))
         })?),
     };
     let tag = match (text("tag")?, &slot) {
         (Some(tag), _) => tag,
-        (None, Some(Slot::History)) => "conversation_history",
+        (None, Some(SkeinSlot::History)) => "conversation_history",
         (None, Some(_)) => "",
         (None, None) => return Err(wrong("`tag` is missing".to_owned())),
     };
@@ -208,16 +210,16 @@ fn block(number: usize, value: &Value) -> Result<Block> {
     }
     let what = format!("block {number} (`{tag}`)");
     let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
-    let meta = Meta::of(tag, fields).map_err(wrong)?;
+    let meta = MetaTag::read(tag, fields).map_err(wrong)?;
     let keyed = |key: &str| match (text(key)?, meta.value(key)) {
         (Some(text), Some(value)) if text != value => {
             Err(wrong(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
         }
         (text, value) => Ok(text.or(value)),
     };
-    let role = one_of(&Role::NAMES, "role", keyed("role")?).map_err(wrong)?;
-    let priority = one_of(&Priority::NAMES, "priority", keyed("priority")?).map_err(wrong)?;
-    let format = one_of(&Format::NAMES, "format", keyed("format")?).map_err(wrong)?;
+    let role = parse_name(&MessageRole::NAMES, "role", keyed("role")?).map_err(wrong)?;
+    let priority = parse_name(&BlockPriority::NAMES, "priority", keyed("priority")?).map_err(wrong)?;
+    let format = parse_name(&BlockFormat::NAMES, "format", keyed("format")?).map_err(wrong)?;
     let tag = meta.tag;
     let attributes = match fields.get("attributes") {
         None | Some(Value::Null) => Vec::new(),
@@ -234,46 +236,46 @@ fn block(number: usize, value: &Value) -> Result<Block> {
         Some(_) => return Err(wrong("`attributes` is a mapping".to_owned())),
     };
     let body = match (fields.get("data"), text("text")?, slot) {
-        (None, None, Some(slot)) => Body::Slot(slot),
-        (None, Some(text), None) => Body::Text(text.to_owned()),
-        (Some(data), None, None) => Body::Data(data.clone()),
-        (None, None, None) if tag == "conversation_history" => Body::Slot(Slot::History),
+        (None, None, Some(slot)) => BlockBody::Slot(slot),
+        (None, Some(text), None) => BlockBody::Text(text.to_owned()),
+        (Some(data), None, None) => BlockBody::Data(data.clone()),
+        (None, None, None) if tag == "conversation_history" => BlockBody::Slot(SkeinSlot::History),
         (None, None, None) => return Err(wrong("`data`, `text` or `slot` is missing".to_owned())),
         _ => return Err(wrong("it has more than one of `data`, `text` and `slot`".to_owned())),
     };
-    if tag == "use_protocol" && !matches!(body, Body::Text(_)) {
+    if tag == "use_protocol" && !matches!(body, BlockBody::Text(_)) {
         return Err(wrong("`text` is the name of a protocol".to_owned()));
     }
-    let said = format.is_some() && matches!(body, Body::Data(_));
-    if tag == "block" && !said && !matches!(body, Body::Text(_)) {
+    let said = format.is_some() && matches!(body, BlockBody::Data(_));
+    if tag == "block" && !said && !matches!(body, BlockBody::Text(_)) {
         return Err(wrong("a `block` has `text`".to_owned()));
     }
     let lore = match fields.get("lore").filter(|lore| !lore.is_null()) {
         None => None,
         Some(lore) => Some(
-            serde_json::from_value::<Entry>(lore.clone())
+            serde_json::from_value::<LoreEntry>(lore.clone())
                 .map_err(|error| wrong(format!("`lore`: {error}")))?,
         ),
     };
-    Ok(Block { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
+    Ok(SkeinBlock { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
 }
 
 /// A tag that describes its content (F-003); a file may use a key instead.
-struct Meta<'a> {
+struct MetaTag<'a> {
     /// Tag of the block.
     tag: &'a str,
     /// Described key with its value.
-    said: Option<(&'static str, &'a str)>,
+    property: Option<(&'static str, &'a str)>,
 }
 
 /// Descriptive tags with their only attribute and the equivalent key.
-const METAS: [(&str, &str, &str); 3] =
+const META_TAGS: [(&str, &str, &str); 3] =
     [("block", "role", "role"), ("format", "type", "format"), ("priority", "level", "priority")];
 
-impl<'a> Meta<'a> {
-    fn of(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<Meta<'a>, String> {
-        let Some((_, attribute, key)) = METAS.iter().find(|(name, ..)| *name == tag) else {
-            return Ok(Meta { tag, said: None });
+impl<'a> MetaTag<'a> {
+    fn read(tag: &'a str, fields: &'a Map<String, Value>) -> std::result::Result<MetaTag<'a>, String> {
+        let Some((_, attribute, key)) = META_TAGS.iter().find(|(name, ..)| *name == tag) else {
+            return Ok(MetaTag { tag, property: None });
         };
         let given = match fields.get("attributes") {
             Some(Value::Object(given)) => Some(given),
@@ -282,21 +284,21 @@ impl<'a> Meta<'a> {
         if let Some(other) = given.into_iter().flat_map(Map::keys).find(|name| name != attribute) {
             return Err(format!("`{tag}` has no attribute `{other}`, only `{attribute}`"));
         }
-        let said = match given.and_then(|given| given.get(*attribute)) {
+        let property = match given.and_then(|given| given.get(*attribute)) {
             Some(Value::String(value)) => Some((*key, value.as_str())),
             Some(_) => return Err(format!("the attribute `{attribute}` is a text")),
             None if tag == "block" => None,
             None => return Err(format!("`{tag}` is no tag of a block without its attribute `{attribute}`")),
         };
-        Ok(Meta { tag: "block", said })
+        Ok(MetaTag { tag: "block", property })
     }
 
     fn value(&self, key: &str) -> Option<&'a str> {
-        self.said.filter(|(name, _)| *name == key).map(|(_, value)| value)
+        self.property.filter(|(name, _)| *name == key).map(|(_, value)| value)
     }
 }
 
-fn one_of<T: Copy>(
+fn parse_name<T: Copy>(
     names: &[(&str, T)],
     key: &str,
     text: Option<&str>,
@@ -312,6 +314,6 @@ fn one_of<T: Copy>(
 }
 
 /// Returns an empty structure, which adjusts nothing.
-pub(super) fn nothing() -> Value {
+pub(super) fn empty_structure() -> Value {
     json!({"mandatory": [], "optional": [], "dependency": {}})
 }

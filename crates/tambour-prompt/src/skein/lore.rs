@@ -4,24 +4,27 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::super::lore::{Activation, Entry, Line, Position, Scan, ScanSettings, Source, Timed, activate};
-use super::{Body, Skein, Slot};
+use super::super::lore::{
+    CharacterText, ChatLine, EntryPosition, LoreActivation, LoreEntry, LoreScan, ScanSettings, TimedEffects,
+    activate,
+};
+use super::{BlockBody, Skein, SkeinSlot};
 use tambour::error::{Error, Result};
 
 /// Active world info of a prompt.
-pub(super) struct Active {
+pub(super) struct ActiveLore {
     /// Result of the scan; its indexes are those of `blocks`.
-    pub(super) found: Activation,
+    pub(super) activation: LoreActivation,
     /// Block index of each entry.
     pub(super) blocks: Vec<usize>,
 }
 
 /// Returns the messages of a context in the form that a scan reads.
-pub(super) fn lines(context: &Map<String, Value>) -> Vec<Line> {
+pub(super) fn chat_lines(context: &Map<String, Value>) -> Vec<ChatLine> {
     let messages = context.get("history").and_then(Value::as_array);
     let text =
         |message: &Value, key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = |key: &str| named(context.get(key));
+    let name = |key: &str| person_name(context.get(key));
     messages
         .into_iter()
         .flatten()
@@ -35,66 +38,66 @@ pub(super) fn lines(context: &Map<String, Value>) -> Vec<Line> {
                 "assistant" => name("char"),
                 _ => own,
             };
-            Line { role, name, content }
+            ChatLine { role, name, content }
         })
         .collect()
 }
 
 /// Returns the name of a person in a context, who may be a text or an object.
-pub(super) fn named(person: Option<&Value>) -> String {
+pub(super) fn person_name(person: Option<&Value>) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     person.and_then(|person| text(person).or_else(|| text(person.get("name")?))).unwrap_or_default()
 }
 
 /// Unique ids of entries. Two books may use the same id, but timed effects belong to one entry.
 #[derive(Default)]
-struct Ids {
+struct UniqueIds {
     /// Occurrences of each id.
-    known: HashMap<String, usize>,
+    counts: HashMap<String, usize>,
 }
 
-impl Ids {
+impl UniqueIds {
     /// Returns the id, with a number appended if it was used before. Deterministic for the same books in the
     /// same order.
-    fn own(&mut self, id: &str) -> String {
+    fn assign(&mut self, id: &str) -> String {
         let mut own = id.to_owned();
-        while self.known.contains_key(&own) {
-            let number = self.known.entry(id.to_owned()).or_default();
+        while self.counts.contains_key(&own) {
+            let number = self.counts.entry(id.to_owned()).or_default();
             *number += 1;
             own = format!("{id} #{number}");
         }
-        self.known.insert(own.clone(), 1);
+        self.counts.insert(own.clone(), 1);
         own
     }
 }
 
 impl Skein {
     /// Finds the world info that is active for these messages and texts of user and character.
-    pub(super) fn active(
+    pub(super) fn activate_lore(
         &self,
         context: &Map<String, Value>,
-        (lines, sources): (&[Line], &[(Source, String)]),
-        timed: &Timed,
-        count: &dyn Fn(&str) -> usize,
-        read: &dyn Fn(u64) -> bool,
-    ) -> Result<Active> {
+        (lines, sources): (&[ChatLine], &[(CharacterText, String)]),
+        timed: &TimedEffects,
+        count_tokens: &dyn Fn(&str) -> usize,
+        charge: &dyn Fn(u64) -> bool,
+    ) -> Result<ActiveLore> {
         let mut blocks = Vec::new();
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut ids = Ids::default();
+        let mut entries: Vec<LoreEntry> = Vec::new();
+        let mut ids = UniqueIds::default();
         for (at, block) in self.blocks.iter().enumerate() {
             let Some(entry) = &block.lore else { continue };
             let id = match &*entry.id {
-                "" => ids.own(&format!("block {}", at + 1)),
-                id => ids.own(id),
+                "" => ids.assign(&format!("block {}", at + 1)),
+                id => ids.assign(id),
             };
             let content = match &block.body {
-                Body::Text(text) => text.clone(),
-                Body::Data(value) => tambour::yaml::print(value),
-                Body::Slot(_) => String::new(),
+                BlockBody::Text(text) => text.clone(),
+                BlockBody::Data(value) => tambour::yaml::print(value),
+                BlockBody::Slot(_) => String::new(),
             };
             // Names are inserted because the text may activate other entries.
-            let content = if content.contains("{{") { with_names(&content, context) } else { content };
-            let mut entry = Entry { id, content, ..entry.clone() };
+            let content = if content.contains("{{") { insert_names(&content, context) } else { content };
+            let mut entry = LoreEntry { id, content, ..entry.clone() };
             for keys in [
                 &mut entry.keys,
                 &mut entry.secondary_keys,
@@ -103,26 +106,29 @@ impl Skein {
             ] {
                 keys.iter_mut()
                     .filter(|key| key.contains("{{"))
-                    .for_each(|key| *key = with_names(key, context));
+                    .for_each(|key| *key = insert_names(key, context));
             }
             entries.push(entry);
             blocks.push(at);
         }
-        let (settings, timed) = (self.settings(context), timed.clone());
-        let found = activate(&entries, &Scan { sources, settings, timed, count, read, ..Scan::new(lines) });
-        if found.cut {
+        let (settings, timed_effects) = (self.scan_settings(context), timed.clone());
+        let activation = activate(
+            &entries,
+            &LoreScan { sources, settings, timed_effects, count_tokens, charge, ..LoreScan::new(lines) },
+        );
+        if activation.is_truncated {
             let message = "looking for the keys of the world info takes too long";
-            return Err(Error::invalid(message).coded("limit_exceeded"));
+            return Err(Error::invalid(message).with_code("limit_exceeded"));
         }
-        Ok(Active { found, blocks })
+        Ok(ActiveLore { activation, blocks })
     }
 
     /// Returns the scan settings, completed with character, generation and seed of the context.
-    fn settings(&self, context: &Map<String, Value>) -> ScanSettings {
+    fn scan_settings(&self, context: &Map<String, Value>) -> ScanSettings {
         let mut settings = self.scan.clone().unwrap_or_default();
         let person = context.get("char");
         if settings.character.is_empty() {
-            settings.character = named(person);
+            settings.character = person_name(person);
         }
         if settings.tags.is_empty() {
             let tags = person.and_then(|person| person.get("tags")).and_then(Value::as_array);
@@ -134,32 +140,32 @@ impl Skein {
         }
         match context.get("seed") {
             Some(Value::Number(seed)) => {
-                settings.seed = seed.as_u64().unwrap_or_else(|| hash(&seed.to_string()))
+                settings.seed = seed.as_u64().unwrap_or_else(|| hash_text(&seed.to_string()))
             }
-            Some(Value::String(seed)) => settings.seed = hash(seed),
+            Some(Value::String(seed)) => settings.seed = hash_text(seed),
             _ => {}
         }
         settings
     }
 
     /// Groups active blocks by their target; blocks without a slot of their own are grouped at the fallback.
-    pub(super) fn placed(&self, active: &Active) -> BTreeMap<Target, Vec<usize>> {
-        let slots = &active.found.slots;
-        let mut placed: BTreeMap<Target, Vec<usize>> = BTreeMap::new();
+    pub(super) fn group_by_target(&self, active: &ActiveLore) -> BTreeMap<LoreTarget, Vec<usize>> {
+        let slots = &active.activation.slots;
+        let mut placed: BTreeMap<LoreTarget, Vec<usize>> = BTreeMap::new();
         let lists = [
-            (Position::BeforeChar, &slots.lore_before),
-            (Position::AfterChar, &slots.lore_after),
-            (Position::NoteTop, &slots.note_top),
-            (Position::NoteBottom, &slots.note_bottom),
-            (Position::ExamplesBefore, &slots.examples_before),
-            (Position::ExamplesAfter, &slots.examples_after),
-            (Position::Personality, &slots.personality),
-            (Position::Scenario, &slots.scenario),
+            (EntryPosition::BeforeChar, &slots.lore_before),
+            (EntryPosition::AfterChar, &slots.lore_after),
+            (EntryPosition::NoteTop, &slots.note_top),
+            (EntryPosition::NoteBottom, &slots.note_bottom),
+            (EntryPosition::ExamplesBefore, &slots.examples_before),
+            (EntryPosition::ExamplesAfter, &slots.examples_after),
+            (EntryPosition::Personality, &slots.personality),
+            (EntryPosition::Scenario, &slots.scenario),
         ];
         for (position, list) in lists {
             for &entry in list {
                 let block = active.blocks[entry];
-                placed.entry(self.target(position, block)).or_default().push(block);
+                placed.entry(self.lore_target(position, block)).or_default().push(block);
             }
         }
         placed
@@ -167,20 +173,20 @@ impl Skein {
 
     /// Returns the target of world info: its slot or variable, else that of the nearest position, else the
     /// place of its block.
-    fn target(&self, position: Position, block: usize) -> Target {
-        for position in [position, nearest(position)] {
-            if self.blocks.iter().any(|block| block.body == Body::Slot(Slot::Lore(position))) {
-                return Target::Slot(name(position));
+    fn lore_target(&self, position: EntryPosition, block: usize) -> LoreTarget {
+        for position in [position, nearest_position(position)] {
+            if self.blocks.iter().any(|block| block.body == BlockBody::Slot(SkeinSlot::Lore(position))) {
+                return LoreTarget::Slot(lore_variable(position));
             }
-            if self.mentions(name(position)) {
-                return Target::Variable(name(position));
+            if self.mentions_variable(lore_variable(position)) {
+                return LoreTarget::Variable(lore_variable(position));
             }
         }
-        Target::Here(block)
+        LoreTarget::Block(block)
     }
 
     /// Returns true if a template contains the name of a variable.
-    pub(super) fn mentions(&self, variable: &str) -> bool {
+    pub(super) fn mentions_variable(&self, variable: &str) -> bool {
         fn any(value: &Value, variable: &str) -> bool {
             match value {
                 Value::String(text) => text.contains(variable),
@@ -190,58 +196,58 @@ impl Skein {
             }
         }
         self.blocks.iter().filter(|block| block.lore.is_none()).any(|block| match &block.body {
-            Body::Text(text) => text.contains(variable),
-            Body::Data(value) => any(value, variable),
-            Body::Slot(_) => false,
+            BlockBody::Text(text) => text.contains(variable),
+            BlockBody::Data(value) => any(value, variable),
+            BlockBody::Slot(_) => false,
         })
     }
 }
 
 /// Place of active world info in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum LoreTarget {
     /// Slot.
     Slot(&'static str),
     /// Variable that a template prints.
     Variable(&'static str),
     /// Place of its own block.
-    Here(usize),
+    Block(usize),
 }
 
 /// Returns the variable that prints the world info of a position (F-020). `anchor_before` and `anchor_after`
 /// surround the author's note.
-pub(super) fn name(position: Position) -> &'static str {
+pub(super) fn lore_variable(position: EntryPosition) -> &'static str {
     match position {
-        Position::BeforeChar => "lore_before",
-        Position::AfterChar => "lore_after",
-        Position::NoteTop => "anchor_before",
-        Position::NoteBottom => "anchor_after",
-        Position::ExamplesBefore => "lore_examples_before",
-        Position::ExamplesAfter => "lore_examples_after",
-        Position::Personality => "lore_personality",
-        Position::Scenario => "lore_scenario",
-        Position::AtDepth | Position::Outlet => "",
+        EntryPosition::BeforeChar => "lore_before",
+        EntryPosition::AfterChar => "lore_after",
+        EntryPosition::NoteTop => "anchor_before",
+        EntryPosition::NoteBottom => "anchor_after",
+        EntryPosition::ExamplesBefore => "lore_examples_before",
+        EntryPosition::ExamplesAfter => "lore_examples_after",
+        EntryPosition::Personality => "lore_personality",
+        EntryPosition::Scenario => "lore_scenario",
+        EntryPosition::AtDepth | EntryPosition::Outlet => "",
     }
 }
 
 /// Returns the fallback for a position that a prompt lacks.
-fn nearest(position: Position) -> Position {
+fn nearest_position(position: EntryPosition) -> EntryPosition {
     match position {
-        Position::BeforeChar => Position::BeforeChar,
-        _ => Position::AfterChar,
+        EntryPosition::BeforeChar => EntryPosition::BeforeChar,
+        _ => EntryPosition::AfterChar,
     }
 }
 
 /// Replaces the macros for the names of user and character in a key or entry text. Other macros are left
 /// unchanged.
-fn with_names(key: &str, context: &Map<String, Value>) -> String {
+fn insert_names(key: &str, context: &Map<String, Value>) -> String {
     let mut out = String::new();
     let mut rest = key;
     while let Some((before, behind)) = rest.split_once("{{") {
         out += before;
         let found = behind.split_once("}}").and_then(|(name, behind)| {
             let name = name.trim().to_ascii_lowercase();
-            matches!(name.as_str(), "user" | "char").then(|| (named(context.get(&name)), behind))
+            matches!(name.as_str(), "user" | "char").then(|| (person_name(context.get(&name)), behind))
         });
         match found {
             Some((name, behind)) => {
@@ -258,7 +264,7 @@ fn with_names(key: &str, context: &Map<String, Value>) -> String {
 }
 
 /// Hashes a text to a seed.
-fn hash(text: &str) -> u64 {
+fn hash_text(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

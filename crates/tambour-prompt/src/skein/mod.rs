@@ -12,7 +12,7 @@
 //! ```
 
 mod assemble;
-mod cut;
+mod budget_cut;
 pub mod escape;
 mod expected;
 mod file;
@@ -23,18 +23,18 @@ mod render;
 
 use serde_json::{Map, Value};
 
-use super::lore::{Entry, Position, Role, ScanSettings};
+use super::lore::{EntryPosition, LoreEntry, MessageRole, ScanSettings};
 
 pub use assemble::{from_book, from_card, from_preset};
-pub use cut::{Cut, What};
-pub use render::{DroppedEntry, Message, Part, RenderOptions, Rendered, WokenEntry};
+pub use budget_cut::{DroppedPart, PartKey};
+pub use render::{ActivatedEntry, CountedPart, DroppedEntry, PromptMessage, RenderOptions, RenderedPrompt};
 
 /// A prompt made of blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Skein {
     /// Blocks, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SkeinBlock>,
     /// Protocols in use, besides those of the blocks.
     pub use_protocol: Vec<String>,
     /// Most tokens of the rendered prompt.
@@ -50,43 +50,43 @@ pub struct Skein {
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Block {
+pub struct SkeinBlock {
     /// Tag; `block` for a part that is only a message.
     pub tag: String,
     /// Role, if the block is a message of its own.
-    pub role: Option<Role>,
+    pub role: Option<MessageRole>,
     /// Priority when the prompt is too long.
-    pub priority: Option<Priority>,
+    pub priority: Option<BlockPriority>,
     /// Declared format of the body.
-    pub format: Option<Format>,
+    pub format: Option<BlockFormat>,
     /// Attributes of the tag; their values are templates.
     pub attributes: Vec<(String, String)>,
     /// Content.
-    pub body: Body,
+    pub body: BlockBody,
     /// World info settings, if the block is an entry: conditions and position, without its text.
-    pub lore: Option<Entry>,
+    pub lore: Option<LoreEntry>,
 }
 
 /// Content of a block.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Body {
+pub enum BlockBody {
     /// Data, printed as YAML. Each text in it is a separate template, so a value cannot add structure.
     Data(Value),
     /// Template of prose.
     Text(String),
     /// Placeholder.
-    Slot(Slot),
+    Slot(SkeinSlot),
 }
 
 /// Placeholder that other content fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Slot {
+pub enum SkeinSlot {
     /// Messages of the history.
     History,
     /// Active world info of a position.
-    Lore(Position),
+    Lore(EntryPosition),
     /// Active world info of an outlet.
     Outlet(String),
     /// Instructions for the protocols, with an example.
@@ -96,7 +96,7 @@ pub enum Slot {
 /// Priority of a block when the prompt is too long (F-006).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Priority {
+pub enum BlockPriority {
     /// Dropped first.
     Low,
     /// Dropped after low priority.
@@ -110,7 +110,7 @@ pub enum Priority {
 
 /// Declared format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum BlockFormat {
     /// YAML.
     Yaml,
     /// JSON.
@@ -121,88 +121,90 @@ pub enum Format {
     Markdown,
 }
 
-impl Priority {
+impl BlockPriority {
     /// All levels by name.
-    pub const NAMES: [(&'static str, Priority); 4] = [
-        ("low", Priority::Low),
-        ("normal", Priority::Normal),
-        ("high", Priority::High),
-        ("critical", Priority::Critical),
+    pub const NAMES: [(&'static str, BlockPriority); 4] = [
+        ("low", BlockPriority::Low),
+        ("normal", BlockPriority::Normal),
+        ("high", BlockPriority::High),
+        ("critical", BlockPriority::Critical),
     ];
 
     fn name(self) -> &'static str {
-        Priority::NAMES.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
+        BlockPriority::NAMES.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
     }
 }
 
-impl Format {
+impl BlockFormat {
     /// All formats by name.
-    pub const NAMES: [(&'static str, Format); 4] = [
-        ("yaml", Format::Yaml),
-        ("json", Format::Json),
-        ("text", Format::Text),
-        ("markdown", Format::Markdown),
+    pub const NAMES: [(&'static str, BlockFormat); 4] = [
+        ("yaml", BlockFormat::Yaml),
+        ("json", BlockFormat::Json),
+        ("text", BlockFormat::Text),
+        ("markdown", BlockFormat::Markdown),
     ];
 
     fn name(self) -> &'static str {
-        Format::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+        BlockFormat::NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 }
 
-impl Role {
+impl MessageRole {
     /// All roles by name.
-    pub const NAMES: [(&'static str, Role); 3] =
-        [("system", Role::System), ("user", Role::User), ("assistant", Role::Assistant)];
+    pub const NAMES: [(&'static str, MessageRole); 3] =
+        [("system", MessageRole::System), ("user", MessageRole::User), ("assistant", MessageRole::Assistant)];
 
     /// Name of the role.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Role::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
+        MessageRole::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
     }
 }
 
-impl Slot {
+impl SkeinSlot {
     /// Returns the slot with a name in the file form: `history`, `lore_before`, `outlet:NAME`, …
-    fn from_name(name: &str) -> Option<Slot> {
+    fn from_name(name: &str) -> Option<SkeinSlot> {
         if let Some(outlet) = name.strip_prefix("outlet:") {
-            return Some(Slot::Outlet(outlet.trim().to_owned()));
+            return Some(SkeinSlot::Outlet(outlet.trim().to_owned()));
         }
-        let slot = Slot::named().into_iter().find(|(known, _)| *known == name);
+        let slot = SkeinSlot::fixed().into_iter().find(|(known, _)| *known == name);
         slot.map(|(_, slot)| slot)
     }
 
     /// Returns the name in the file form.
     fn name(&self) -> String {
         match self {
-            Slot::Outlet(outlet) => format!("outlet:{outlet}"),
-            slot => {
-                Slot::named().iter().find(|(_, known)| known == slot).map_or("", |(name, _)| name).to_owned()
-            }
+            SkeinSlot::Outlet(outlet) => format!("outlet:{outlet}"),
+            slot => SkeinSlot::fixed()
+                .iter()
+                .find(|(_, known)| known == slot)
+                .map_or("", |(name, _)| name)
+                .to_owned(),
         }
     }
 
     /// Slots with fixed names.
-    fn named() -> [(&'static str, Slot); 10] {
+    fn fixed() -> [(&'static str, SkeinSlot); 10] {
         [
-            ("history", Slot::History),
-            ("lore_before", Slot::Lore(Position::BeforeChar)),
-            ("lore_after", Slot::Lore(Position::AfterChar)),
-            ("note_top", Slot::Lore(Position::NoteTop)),
-            ("note_bottom", Slot::Lore(Position::NoteBottom)),
-            ("examples_before", Slot::Lore(Position::ExamplesBefore)),
-            ("examples_after", Slot::Lore(Position::ExamplesAfter)),
-            ("personality", Slot::Lore(Position::Personality)),
-            ("scenario", Slot::Lore(Position::Scenario)),
-            ("protocols", Slot::Protocols),
+            ("history", SkeinSlot::History),
+            ("lore_before", SkeinSlot::Lore(EntryPosition::BeforeChar)),
+            ("lore_after", SkeinSlot::Lore(EntryPosition::AfterChar)),
+            ("note_top", SkeinSlot::Lore(EntryPosition::NoteTop)),
+            ("note_bottom", SkeinSlot::Lore(EntryPosition::NoteBottom)),
+            ("examples_before", SkeinSlot::Lore(EntryPosition::ExamplesBefore)),
+            ("examples_after", SkeinSlot::Lore(EntryPosition::ExamplesAfter)),
+            ("personality", SkeinSlot::Lore(EntryPosition::Personality)),
+            ("scenario", SkeinSlot::Lore(EntryPosition::Scenario)),
+            ("protocols", SkeinSlot::Protocols),
         ]
     }
 }
 
-impl Block {
+impl SkeinBlock {
     /// Creates a block with a tag.
     #[must_use]
-    pub fn new(tag: impl Into<String>, body: Body) -> Block {
-        Block {
+    pub fn new(tag: impl Into<String>, body: BlockBody) -> SkeinBlock {
+        SkeinBlock {
             tag: tag.into(),
             role: None,
             priority: None,
@@ -215,16 +217,16 @@ impl Block {
 
     /// Creates a placeholder.
     #[must_use]
-    pub fn slot(slot: Slot) -> Block {
-        let tag = if slot == Slot::History { "conversation_history" } else { "" };
-        Block::new(tag, Body::Slot(slot))
+    pub fn slot(slot: SkeinSlot) -> SkeinBlock {
+        let tag = if slot == SkeinSlot::History { "conversation_history" } else { "" };
+        SkeinBlock::new(tag, BlockBody::Slot(slot))
     }
 }
 
 impl Skein {
     /// Adds world info and variables of another prompt, such as an imported card or book. Its other blocks
     /// are ignored, because this prompt defines the structure. Existing variables are kept.
-    pub fn take(&mut self, other: &Skein) {
+    pub fn merge_lore(&mut self, other: &Skein) {
         self.blocks.extend(other.blocks.iter().filter(|block| block.lore.is_some()).cloned());
         for (key, value) in &other.metadata {
             self.metadata.entry(key.clone()).or_insert_with(|| value.clone());
@@ -239,7 +241,7 @@ impl Skein {
     pub fn protocols(&self) -> Vec<String> {
         let own = self.blocks.iter().filter(|block| block.tag == "use_protocol").filter_map(|block| {
             match &block.body {
-                Body::Text(id) => Some(id.trim().to_owned()),
+                BlockBody::Text(id) => Some(id.trim().to_owned()),
                 _ => None,
             }
         });

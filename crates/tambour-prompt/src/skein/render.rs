@@ -4,21 +4,21 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use tambour::error::{Error, Result};
-use tambour::protocol::Registry;
-use tambour::structure::Expected;
+use tambour::protocol::ProtocolRegistry;
+use tambour::structure::ExpectedStructure;
 use tambour::texts::Language;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 use tambour::yaml;
 
-use super::super::jinja::{Assembly, Budget, Context, Engine, Mode, Outcome};
-use super::super::lore::{Drop, Source, Timed, Wake};
+use super::super::jinja::{Assembly, AssemblyOutcome, Budget, Engine, PromptContext, UndefinedMode};
+use super::super::lore::{ActivationCause, CharacterText, DropReason, TimedEffects};
 use super::super::{role, tokens};
-use super::cut::{Cut, What, cut};
-use super::escape::Boundaries;
-use super::lore::{Active, lines};
-use super::note::{self, Note};
-use super::pieces::{Maker, Piece};
-use super::{Body, Priority, Skein};
+use super::budget_cut::{DroppedPart, PartKey, cut_to_budget};
+use super::escape::BoundaryTags;
+use super::lore::{ActiveLore, chat_lines};
+use super::note::{self, AuthorNote};
+use super::pieces::{PromptPiece, SkeinRenderer};
+use super::{BlockBody, BlockPriority, Skein};
 
 /// Options for rendering a prompt.
 #[non_exhaustive]
@@ -27,21 +27,21 @@ pub struct RenderOptions<'a> {
     /// templates.
     pub engine: Option<&'a Engine>,
     /// Known protocols; those of the library if `None`.
-    pub registry: Option<&'a Registry>,
+    pub registry: Option<&'a ProtocolRegistry>,
     /// Language of the protocol instructions.
     pub language: Language,
     /// Adds protocol instructions even without a `protocols` slot.
-    pub instructions: bool,
+    pub adds_instructions: bool,
     /// Counts the tokens of a text.
-    pub count: &'a dyn Fn(&str) -> usize,
+    pub count_tokens: &'a dyn Fn(&str) -> usize,
     /// Most tokens of the prompt; overrides the limit of the prompt itself.
     pub max_context: Option<usize>,
     /// Timed effects of world info from earlier turns.
-    pub timed: Timed,
+    pub timed_effects: TimedEffects,
     /// Seed of random choices if the context has no `seed`.
-    pub chance: u64,
+    pub random_seed: u64,
     /// Also counts the tokens of each part.
-    pub itemised: bool,
+    pub counts_parts: bool,
     /// Budget for all templates together, and their stop condition; the engine's limits if `None`.
     pub budget: Option<Budget>,
 }
@@ -52,12 +52,12 @@ impl Default for RenderOptions<'_> {
             engine: None,
             registry: None,
             language: Language::En,
-            instructions: false,
-            count: &tokens::estimate,
+            adds_instructions: false,
+            count_tokens: &tokens::estimate_tokens,
             max_context: None,
-            timed: Timed::default(),
-            chance: 0,
-            itemised: false,
+            timed_effects: TimedEffects::default(),
+            random_seed: 0,
+            counts_parts: false,
             budget: None,
         }
     }
@@ -65,7 +65,7 @@ impl Default for RenderOptions<'_> {
 
 /// A message for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Message {
+pub struct PromptMessage {
     /// Role: `system`, `user`, `assistant`, or a role of the history.
     pub role: String,
     /// Text.
@@ -75,12 +75,12 @@ pub struct Message {
 /// A part of a rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Part {
+pub struct CountedPart {
     /// Identity of the part.
     #[serde(flatten)]
-    pub what: What,
+    pub what: PartKey,
     /// Priority of the part.
-    pub priority: Priority,
+    pub priority: BlockPriority,
     /// Tokens of the part. The counts of all parts do not add up exactly to the tokens of the prompt.
     pub tokens: usize,
     /// True if the part was dropped because the prompt was too long.
@@ -90,14 +90,14 @@ pub struct Part {
 /// An active world info entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct WokenEntry {
+pub struct ActivatedEntry {
     /// Number of its block, from 1.
     pub number: usize,
     /// Title of the entry.
     pub title: String,
     /// Cause of its activation.
     #[serde(flatten)]
-    pub wake: Wake,
+    pub wake: ActivationCause,
 }
 
 /// A world info entry that matched but is not active.
@@ -109,37 +109,37 @@ pub struct DroppedEntry {
     /// Title of the entry.
     pub title: String,
     /// Reason.
-    pub why: Drop,
+    pub why: DropReason,
 }
 
 /// A rendered prompt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Rendered {
+pub struct RenderedPrompt {
     /// Complete prompt as text.
     pub text: String,
     /// Complete prompt as messages; everything outside of role blocks is the system message.
-    pub messages: Vec<Message>,
+    pub messages: Vec<PromptMessage>,
     /// Tokens of the text.
     pub tokens: usize,
     /// Parts that were dropped because the prompt was too long, in order of removal.
-    pub dropped: Vec<Cut>,
+    pub dropped_parts: Vec<DroppedPart>,
     /// True if the prompt is still too long although nothing more can be dropped.
-    pub over: bool,
+    pub is_over_limit: bool,
     /// Expected structure of the reply.
-    pub expected: Option<Expected>,
-    /// Parts in order, if they were counted ([`RenderOptions::itemised`]).
-    pub parts: Vec<Part>,
+    pub expected_structure: Option<ExpectedStructure>,
+    /// Parts in order, if they were counted ([`RenderOptions::counts_parts`]).
+    pub parts: Vec<CountedPart>,
     /// Titles of the active world info, in the order of the blocks.
-    pub lore: Vec<String>,
+    pub lore_titles: Vec<String>,
     /// Active world info with its causes, in the same order.
-    pub lore_woken: Vec<WokenEntry>,
+    pub active_lore: Vec<ActivatedEntry>,
     /// World info that matched but is not active.
-    pub lore_dropped: Vec<DroppedEntry>,
+    pub dropped_lore: Vec<DroppedEntry>,
     /// Timed effects of world info, for the next turn.
-    pub timed: Timed,
+    pub timed_effects: TimedEffects,
     /// Warnings and effects of the templates.
-    pub outcome: Outcome,
+    pub outcome: AssemblyOutcome,
     /// Other warnings.
     pub warnings: Vec<String>,
 }
@@ -151,63 +151,78 @@ impl Skein {
     /// # Errors
     /// The context has another form, or a template does not compile or exceeds a limit; the error names
     /// block, line and column.
-    pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<Rendered> {
+    pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<RenderedPrompt> {
         let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
-        let mut values = self.variables(given);
-        let noticed = role::normalise(&mut values)?;
-        let lines = lines(&values);
-        let own = Engine::new(Mode::Lenient);
+        let mut values = self.template_variables(given);
+        let noticed = role::normalize_roles(&mut values)?;
+        let lines = chat_lines(&values);
+        let own = Engine::new(UndefinedMode::Lenient);
         let engine = options.engine.unwrap_or(&own);
         let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
-        let read = |bytes| budget.read(bytes);
-        let mut first = Outcome::default();
+        let read = |bytes| budget.spend_read(bytes);
+        let mut first = AssemblyOutcome::default();
         if note::has_macros(&values) {
-            let context = Context::new(values.clone())?;
-            let mut assembly = Assembly::within(engine, context, options.chance, budget.clone());
-            first = note::rendered(&mut values, &mut assembly)?;
+            let context = PromptContext::new(values.clone())?;
+            let mut assembly = Assembly::with_budget(engine, context, options.random_seed, budget.clone());
+            first = note::render_macros(&mut values, &mut assembly)?;
         }
-        let sources = self.sources(&values, engine, &budget, options.chance)?;
-        let active = self.active(&values, (&lines, &sources), &options.timed, options.count, &read)?;
-        let note = Note::new(self, &values, &active);
-        self.outlets(&active, &mut values);
+        let sources = self.render_sources(&values, engine, &budget, options.random_seed)?;
+        let active = self.activate_lore(
+            &values,
+            (&lines, &sources),
+            &options.timed_effects,
+            options.count_tokens,
+            &read,
+        )?;
+        let note = AuthorNote::new(self, &values, &active);
+        self.add_outlets(&active, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
-        let (expected, protocol_warnings) = self.expected(&registry)?;
+        let (expected_structure, protocol_warnings) = self.expected_structure(&registry)?;
         let mut unknown = self.protocols();
         unknown.retain(|name| registry.get(name).is_none());
-        if engine.mode() == Mode::Strict
+        if engine.mode() == UndefinedMode::Strict
             && let Some(warning) =
                 protocol_warnings.iter().find(|warning| unknown.contains(&warning.protocol))
         {
             return Err(Error::invalid(warning.message.clone()));
         }
-        let boundaries = Boundaries::new(self.blocks.iter().map(|block| block.tag.as_str()));
-        let before = self.world_info(&mut values, &active, &boundaries, engine, &budget, options.chance)?;
-        let mut assembly = Assembly::within(engine, Context::new(values)?, options.chance, budget);
-        let mut maker = Maker {
-            protocols: told(&self.protocols(), &registry, options.language),
-            instructions: options.instructions,
+        let boundaries = BoundaryTags::new(self.blocks.iter().map(|block| block.tag.as_str()));
+        let before = self.render_lore_variables(
+            &mut values,
+            &active,
+            &boundaries,
+            engine,
+            &budget,
+            options.random_seed,
+        )?;
+        let mut assembly =
+            Assembly::with_budget(engine, PromptContext::new(values)?, options.random_seed, budget);
+        let mut maker = SkeinRenderer {
+            protocol_instructions: protocol_instructions(&self.protocols(), &registry, options.language),
+            adds_instructions: options.adds_instructions,
             lines: &lines,
             note,
-            unknown: &unknown,
-            ..Maker::new(self, &mut assembly, &boundaries, &active)
+            unknown_protocols: &unknown,
+            ..SkeinRenderer::new(self, &mut assembly, &boundaries, &active)
         };
-        maker.run()?;
-        let Maker { mut pieces, mut warnings, .. } = maker;
+        maker.render_pieces()?;
+        let SkeinRenderer { mut pieces, mut warnings, .. } = maker;
         warnings.splice(0..0, noticed);
         let max = options.max_context.or(self.max_context);
-        let dropped = max.map(|max| cut(&mut pieces, max, options.count)).unwrap_or_default();
-        let text = text_in(&pieces, &boundaries);
-        let tokens = (options.count)(&text);
-        let over = max.is_some_and(|max| tokens > max);
-        if over {
+        let dropped_parts =
+            max.map(|max| cut_to_budget(&mut pieces, max, options.count_tokens)).unwrap_or_default();
+        let text = render_escaped(&pieces, &boundaries);
+        let tokens = (options.count_tokens)(&text);
+        let is_over_limit = max.is_some_and(|max| tokens > max);
+        if is_over_limit {
             warnings.push(format!(
                 "the prompt has {} and may have {}; nothing more can be left out",
-                counted(tokens, "token"),
+                format_count(tokens, "token"),
                 max.unwrap_or_default()
             ));
         }
         warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
-        warnings.extend(active.found.warnings.iter().cloned());
+        warnings.extend(active.activation.warnings.iter().cloned());
         let number = |entry: usize| active.blocks[entry] + 1;
         let title = |entry: usize| {
             let block = &self.blocks[active.blocks[entry]];
@@ -215,65 +230,67 @@ impl Skein {
                 block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
             title.unwrap_or_else(|| block.tag.clone())
         };
-        let woken = active.found.active.iter().zip(&active.found.woken);
-        let woken = woken.map(|(&entry, wake)| WokenEntry {
+        let woken = active.activation.active.iter().zip(&active.activation.woken);
+        let woken = woken.map(|(&entry, wake)| ActivatedEntry {
             number: number(entry),
             title: title(entry),
             wake: wake.clone(),
         });
-        let lost = active.found.dropped.iter().map(|dropped| DroppedEntry {
+        let lost = active.activation.dropped.iter().map(|dropped| DroppedEntry {
             number: number(dropped.entry),
             title: title(dropped.entry),
             why: dropped.why,
         });
-        let part = |piece: &Piece| Part {
-            what: piece.what.clone(),
+        let part = |piece: &PromptPiece| CountedPart {
+            what: piece.part.clone(),
             priority: piece.priority,
-            tokens: (options.count)(&text_alone(piece)),
-            dropped: piece.dropped,
+            tokens: (options.count_tokens)(&piece_text(piece)),
+            dropped: piece.is_dropped,
         };
-        Ok(Rendered {
-            parts: if options.itemised { pieces.iter().map(part).collect() } else { Vec::new() },
-            lore_woken: woken.collect(),
-            lore_dropped: lost.collect(),
-            messages: messages(&pieces),
+        Ok(RenderedPrompt {
+            parts: if options.counts_parts { pieces.iter().map(part).collect() } else { Vec::new() },
+            active_lore: woken.collect(),
+            dropped_lore: lost.collect(),
+            messages: role_messages(&pieces),
             text,
             tokens,
-            dropped,
-            over,
-            expected,
-            lore: active.found.active.iter().map(|&entry| title(entry)).collect(),
-            timed: active.found.timed,
-            outcome: joined(first, joined(before, assembly.outcome())),
+            dropped_parts,
+            is_over_limit,
+            expected_structure,
+            lore_titles: active.activation.active.iter().map(|&entry| title(entry)).collect(),
+            timed_effects: active.activation.timed,
+            outcome: merge_outcomes(first, merge_outcomes(before, assembly.outcome())),
             warnings,
         })
     }
 
     /// Renders the texts of user and character that entries search, as they appear in the prompt.
-    fn sources(
+    fn render_sources(
         &self,
         values: &Map<String, Value>,
         engine: &Engine,
         budget: &Budget,
         chance: u64,
-    ) -> Result<Vec<(Source, String)>> {
+    ) -> Result<Vec<(CharacterText, String)>> {
         let entries = || self.blocks.iter().filter_map(|block| block.lore.as_ref());
-        let wanted =
-            Source::ALL.into_iter().filter(|source| entries().any(|entry| entry.sources.contains(source)));
-        let wanted: Vec<Source> = wanted.collect();
+        let wanted = CharacterText::ALL
+            .into_iter()
+            .filter(|source| entries().any(|entry| entry.sources.contains(source)));
+        let wanted: Vec<CharacterText> = wanted.collect();
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
         // Effects and warnings of these renderings are ignored; they occur again where the texts are printed.
-        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
-        let text = |source: Source| {
+        let mut assembly =
+            Assembly::with_budget(engine, PromptContext::new(values.clone())?, chance, budget.clone());
+        let text = |source: CharacterText| {
             let (name, template) = match source {
-                Source::Persona => ("persona", "{{ user.persona }}"),
-                Source::Description => ("description", "{{ char.description }}"),
-                Source::Personality => ("personality", "{{ char.personality }}"),
-                Source::DepthPrompt => ("depth_prompt", "{{ char.depth_prompt }}"),
-                Source::Scenario => ("scenario", "{{ char.scenario }}"),
-                Source::CreatorNotes => ("creator_notes", "{{ char.creator_notes }}"),
+                CharacterText::Persona => ("persona", "{{ user.persona }}"),
+                CharacterText::Description => ("description", "{{ char.description }}"),
+                CharacterText::Personality => ("personality", "{{ char.personality }}"),
+                CharacterText::DepthPrompt => ("depth_prompt", "{{ char.depth_prompt }}"),
+                CharacterText::Scenario => ("scenario", "{{ char.scenario }}"),
+                CharacterText::CreatorNotes => ("creator_notes", "{{ char.creator_notes }}"),
             };
             Ok((source, assembly.render(name, template)?))
         };
@@ -282,21 +299,22 @@ impl Skein {
 
     /// Renders the world info that templates print through variables and adds it to the variables. Later
     /// templates see variables that it sets.
-    fn world_info(
+    fn render_lore_variables(
         &self,
         values: &mut Map<String, Value>,
-        active: &Active,
-        boundaries: &Boundaries,
+        active: &ActiveLore,
+        boundaries: &BoundaryTags,
         engine: &Engine,
         budget: &Budget,
         chance: u64,
-    ) -> Result<Outcome> {
-        let mut assembly = Assembly::within(engine, Context::new(values.clone())?, chance, budget.clone());
-        let mut variables = Maker::new(self, &mut assembly, boundaries, active).variables()?;
+    ) -> Result<AssemblyOutcome> {
+        let mut assembly =
+            Assembly::with_budget(engine, PromptContext::new(values.clone())?, chance, budget.clone());
+        let mut variables = SkeinRenderer::new(self, &mut assembly, boundaries, active).render_variables()?;
         if variables.is_empty() {
-            return Ok(Outcome::default());
+            return Ok(AssemblyOutcome::default());
         }
-        note::around(values, &mut variables);
+        note::add_note_text(values, &mut variables);
         let outcome = assembly.outcome();
         values.extend(variables);
         for (name, value) in &outcome.local {
@@ -310,7 +328,7 @@ impl Skein {
 
     /// Returns the variables for the templates. A person given only by name keeps the fields that the prompt
     /// has for it.
-    fn variables(&self, given: &Map<String, Value>) -> Map<String, Value> {
+    fn template_variables(&self, given: &Map<String, Value>) -> Map<String, Value> {
         let mut values = given.clone();
         for (key, value) in &self.metadata {
             match (values.get(key), value) {
@@ -339,17 +357,17 @@ impl Skein {
 
     /// Adds active world info to outlets of the context, as templates that are rendered when they are
     /// printed.
-    fn outlets(&self, active: &Active, values: &mut Map<String, Value>) {
-        if active.found.slots.outlets.is_empty() {
+    fn add_outlets(&self, active: &ActiveLore, values: &mut Map<String, Value>) {
+        if active.activation.slots.outlets.is_empty() {
             return;
         }
         let outlets = values.entry("outlets").or_insert_with(|| json!({}));
         let Value::Object(outlets) = outlets else { return };
-        for (name, entries) in &active.found.slots.outlets {
+        for (name, entries) in &active.activation.slots.outlets {
             let texts = entries.iter().map(|&entry| match &self.blocks[active.blocks[entry]].body {
-                Body::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
-                Body::Data(value) => yaml::print(value).trim_end().to_owned(),
-                Body::Slot(_) => String::new(),
+                BlockBody::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
+                BlockBody::Data(value) => yaml::print(value).trim_end().to_owned(),
+                BlockBody::Slot(_) => String::new(),
             });
             let mut all: Vec<Value> = match outlets.get(name) {
                 None | Some(Value::Null) => Vec::new(),
@@ -363,7 +381,7 @@ impl Skein {
 }
 
 /// Combines the outcomes of two assemblies, in order.
-fn joined(first: Outcome, mut then: Outcome) -> Outcome {
+fn merge_outcomes(first: AssemblyOutcome, mut then: AssemblyOutcome) -> AssemblyOutcome {
     then.warnings.splice(0..0, first.warnings);
     then.effects.splice(0..0, first.effects);
     then.more_warnings += first.more_warnings;
@@ -374,7 +392,7 @@ fn joined(first: Outcome, mut then: Outcome) -> Outcome {
 }
 
 /// Returns the instructions for protocols: the meaning of each and an example of a reply.
-fn told(protocols: &[String], registry: &Registry, language: Language) -> String {
+fn protocol_instructions(protocols: &[String], registry: &ProtocolRegistry, language: Language) -> String {
     let names = || protocols.iter().map(String::as_str);
     let (head, example) = match language {
         Language::Zh => ("请用以下标签书写回复：", "示例："),
@@ -386,26 +404,26 @@ fn told(protocols: &[String], registry: &Registry, language: Language) -> String
 }
 
 /// Returns the text of the remaining pieces, without escaping boundaries in the history.
-pub(super) fn text_of(pieces: &[Piece]) -> String {
-    text_in(pieces, &Boundaries::new([]))
+pub(super) fn render_text(pieces: &[PromptPiece]) -> String {
+    render_escaped(pieces, &BoundaryTags::new([]))
 }
 
 /// Returns the text that a piece contributes.
-pub(super) fn text_alone(piece: &Piece) -> String {
-    match &piece.line {
-        Some(_) => yaml::print(&vec![said(piece, &Boundaries::new([]))].into()),
-        None => text_of(std::slice::from_ref(piece)) + "\n\n",
+pub(super) fn piece_text(piece: &PromptPiece) -> String {
+    match &piece.speaker {
+        Some(_) => yaml::print(&vec![history_message(piece, &BoundaryTags::new([]))].into()),
+        None => render_text(std::slice::from_ref(piece)) + "\n\n",
     }
 }
 
-fn text_in(pieces: &[Piece], boundaries: &Boundaries) -> String {
+fn render_escaped(pieces: &[PromptPiece], boundaries: &BoundaryTags) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let mut left = pieces.iter().filter(|piece| !piece.dropped).peekable();
+    let mut left = pieces.iter().filter(|piece| !piece.is_dropped).peekable();
     while let Some(piece) = left.next() {
-        if piece.line.is_some() {
-            let mut history = vec![said(piece, boundaries)];
-            while let Some(next) = left.next_if(|next| next.line.is_some()) {
-                history.push(said(next, boundaries));
+        if piece.speaker.is_some() {
+            let mut history = vec![history_message(piece, boundaries)];
+            while let Some(next) = left.next_if(|next| next.speaker.is_some()) {
+                history.push(history_message(next, boundaries));
             }
             let history = yaml::print(&history.into());
             parts.push(format!("<conversation_history>\n{history}</conversation_history>"));
@@ -419,27 +437,27 @@ fn text_in(pieces: &[Piece], boundaries: &Boundaries) -> String {
 }
 
 /// Returns a message of the history as data.
-fn said(piece: &Piece, boundaries: &Boundaries) -> Value {
+fn history_message(piece: &PromptPiece, boundaries: &BoundaryTags) -> Value {
     let mut message = Map::new();
     message.insert("role".into(), piece.role.clone().unwrap_or_default().into());
-    if let Some(name) = piece.line.as_ref().filter(|name| !name.is_empty()) {
+    if let Some(name) = piece.speaker.as_ref().filter(|name| !name.is_empty()) {
         message.insert("name".into(), boundaries.escape(name).into_owned().into());
     }
     message.insert("content".into(), boundaries.escape(&piece.text).into_owned().into());
     message.into()
 }
 
-fn messages(pieces: &[Piece]) -> Vec<Message> {
-    let left = || pieces.iter().filter(|piece| !piece.dropped);
+fn role_messages(pieces: &[PromptPiece]) -> Vec<PromptMessage> {
+    let left = || pieces.iter().filter(|piece| !piece.is_dropped);
     let system: Vec<&str> =
         left().filter(|piece| piece.role.is_none()).map(|piece| piece.text.as_str()).collect();
     let mut messages = Vec::new();
     if !system.is_empty() {
-        messages.push(Message { role: "system".to_owned(), content: system.join("\n\n") });
+        messages.push(PromptMessage { role: "system".to_owned(), content: system.join("\n\n") });
     }
     messages.extend(left().filter_map(|piece| {
         let role = piece.role.clone()?;
-        Some(Message { role, content: piece.text.clone() })
+        Some(PromptMessage { role, content: piece.text.clone() })
     }));
     messages
 }

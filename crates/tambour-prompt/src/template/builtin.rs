@@ -1,12 +1,12 @@
 //! Templates shipped with the library.
 
-use super::Template;
+use super::LayeredTemplate;
 use tambour::texts::Language;
 
 /// A shipped template. A stored template or a file with the same id replaces it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Builtin {
+pub struct ShippedTemplate {
     /// Id, such as `ai-say-mainline-a-introduce-concept`.
     pub id: &'static str,
     /// Path below the template folder.
@@ -17,17 +17,17 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-impl Builtin {
+impl ShippedTemplate {
     /// Parses the template.
     #[must_use]
-    pub fn template(&self) -> Template {
-        Template::parse(self.text)
+    pub fn parse(&self) -> LayeredTemplate {
+        LayeredTemplate::parse(self.text)
     }
 }
 
 macro_rules! builtin {
     ($id:literal, $path:literal, $language:ident) => {
-        Builtin {
+        ShippedTemplate {
             id: $id,
             path: $path,
             language: Language::$language,
@@ -37,7 +37,7 @@ macro_rules! builtin {
 }
 
 /// All shipped templates.
-pub static BUILTIN: &[Builtin] = &[
+pub static SHIPPED_TEMPLATES: &[ShippedTemplate] = &[
     builtin!("ai-say-mainline-a-introduce-concept", "ai-say/mainline-a-introduce-concept.md", Zh),
     builtin!("ai-say-mainline-a-introduce-concept-en", "ai-say/mainline-a-introduce-concept-en.md", En),
     builtin!("ai-ask-default", "ai-ask/default.md", Zh),
@@ -48,16 +48,16 @@ pub static BUILTIN: &[Builtin] = &[
 
 /// Returns the shipped template with this id.
 #[must_use]
-pub fn builtin(id: &str) -> Option<&'static Builtin> {
-    BUILTIN.iter().find(|builtin| builtin.id == id)
+pub fn find_shipped(id: &str) -> Option<&'static ShippedTemplate> {
+    SHIPPED_TEMPLATES.iter().find(|builtin| builtin.id == id)
 }
 
 /// Returns the id to look up first for texts in `language`: that of the translation, if a shipped one exists.
 #[must_use]
-pub fn in_language(id: &str, language: Language) -> String {
+pub fn localized_id(id: &str, language: Language) -> String {
     let translated = format!("{id}-en");
     match language {
-        Language::En if builtin(&translated).is_some() => translated,
+        Language::En if find_shipped(&translated).is_some() => translated,
         _ => id.to_owned(),
     }
 }

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{BUILTIN, Layer, SYSTEM_NAMES, Template};
-use crate::jinja::{self, Engine, Mode, is_context};
+use super::{Layer, LayeredTemplate, SHIPPED_TEMPLATES, SYSTEM_NAMES};
+use crate::jinja::{self, Engine, UndefinedMode, is_context_name};
 use tambour::error::{Error, Location, Result};
 use tambour::yaml;
 
 /// A file to be checked.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct VariableSource {
     name: String,
     text: String,
-    form: Form,
+    form: SourceKind,
 }
 
 #[derive(Clone, Debug)]
-enum Form {
+enum SourceKind {
     /// A template of two layers.
-    Template(Template),
+    Template(LayeredTemplate),
     /// A script, whose `declare` lists define variables and whose actions use them.
     Script(Value),
     /// A Skein, whose texts are Jinja templates and whose `metadata` defines variables.
@@ -31,7 +31,7 @@ enum Form {
 /// A variable in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct VariableUse {
     /// Name of the file.
     pub file: String,
     /// Line, from 1.
@@ -45,47 +45,47 @@ pub struct Listed {
 /// Variables of a set of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Check {
+pub struct VariableReport {
     /// Used variables, each with its first use in a file.
-    pub used: Vec<Listed>,
+    pub used: Vec<VariableUse>,
     /// Used variables without a definition: neither declared nor set by a script, and not a system variable.
-    pub undefined: Vec<Listed>,
+    pub undefined: Vec<VariableUse>,
     /// Variables that a script declares but nothing uses.
-    pub unused: Vec<Listed>,
+    pub unused: Vec<VariableUse>,
 }
 
-impl Source {
+impl VariableSource {
     /// Reads a file: YAML with `sessions` is a script, YAML with `blocks` a Skein, and any other file a
     /// template.
     ///
     /// # Errors
     /// The YAML is invalid, or the file is neither a script nor a Skein.
-    pub fn read(name: &str, text: &str) -> Result<Source> {
+    pub fn read(name: &str, text: &str) -> Result<VariableSource> {
         let (name, text) = (name.to_owned(), text.to_owned());
         let lower = name.to_ascii_lowercase();
         if !lower.ends_with(".yaml") && !lower.ends_with(".yml") {
-            let form = Form::Template(Template::parse(text.clone()));
-            return Ok(Source { name, text, form });
+            let form = SourceKind::Template(LayeredTemplate::parse(text.clone()));
+            return Ok(VariableSource { name, text, form });
         }
         let value = yaml::parse(&name, &text)?;
         let form = match &value {
             // A flat script has a single session (S-013).
             value if value.get("sessions").is_some() || value.get("session").is_some() => {
-                Form::Script(value.clone())
+                SourceKind::Script(value.clone())
             }
-            value if value.get("blocks").is_some() => Form::Skein(value.clone()),
+            value if value.get("blocks").is_some() => SourceKind::Skein(value.clone()),
             _ => {
                 return Err(Error::invalid(format!(
                     "{name}: neither `sessions` of a script nor `blocks` of a Skein"
                 )));
             }
         };
-        Ok(Source { name, text, form })
+        Ok(VariableSource { name, text, form })
     }
 
-    fn listed(&self, offset: usize, variable: String) -> Listed {
-        let place = Location::at(&self.text, offset);
-        Listed { file: self.name.clone(), line: place.line, column: place.column, variable }
+    fn use_at(&self, offset: usize, variable: String) -> VariableUse {
+        let place = Location::from_offset(&self.text, offset);
+        VariableUse { file: self.name.clone(), line: place.line, column: place.column, variable }
     }
 
     /// Returns the offset of the first occurrence of a text.
@@ -98,12 +98,12 @@ impl Source {
 ///
 /// # Errors
 /// A text of a Skein is not a valid template.
-pub fn check(sources: &[Source]) -> Result<Check> {
+pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
     let mut defined: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
-    let mut declared: BTreeMap<String, Listed> = BTreeMap::new();
+    let mut declared: BTreeMap<String, VariableUse> = BTreeMap::new();
     for source in sources {
-        if let Form::Script(value) = &source.form {
-            walk(value, &mut |key, value| {
+        if let SourceKind::Script(value) = &source.form {
+            visit_fields(value, &mut |key, value| {
                 if let ("output", Value::Object(fields)) = (key, value) {
                     defined.extend(fields.keys().cloned());
                 }
@@ -114,18 +114,18 @@ pub fn check(sources: &[Source]) -> Result<Check> {
                 };
                 defined.insert(name.clone());
                 if key == "var" {
-                    let listed = || source.listed(source.find(name), name.clone());
+                    let listed = || source.use_at(source.find(name), name.clone());
                     declared.entry(name.clone()).or_insert_with(listed);
                 }
             });
         }
     }
-    let mut check = Check::default();
+    let mut check = VariableReport::default();
     // Variables that the system itself reads.
     let mut needed: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
     // Actions without a template of their own use the shipped ones.
-    for builtin in BUILTIN {
-        needed.extend(builtin.template().variables(Layer::Script).into_iter().map(str::to_owned));
+    for builtin in SHIPPED_TEMPLATES {
+        needed.extend(builtin.parse().variables(Layer::Script).into_iter().map(str::to_owned));
     }
     for source in sources {
         let mut seen = HashSet::new();
@@ -140,28 +140,28 @@ pub fn check(sources: &[Source]) -> Result<Check> {
             if layer == Layer::Script {
                 needed.insert(name.to_owned());
             }
-            let listed = source.listed(offset.unwrap_or_else(|| source.find(&written)), written);
+            let listed = source.use_at(offset.unwrap_or_else(|| source.find(&written)), written);
             if !known {
                 check.undefined.push(listed.clone());
             }
             check.used.push(listed);
         };
         match &source.form {
-            Form::Template(template) => {
-                template.uses().for_each(|(layer, name, at)| uses(layer, name, Some(at)));
+            SourceKind::Template(template) => {
+                template.variable_uses().for_each(|(layer, name, at)| uses(layer, name, Some(at)));
             }
-            Form::Script(value) => walk(value, &mut |key, value| {
+            SourceKind::Script(value) => visit_fields(value, &mut |key, value| {
                 if let ("condition", Value::String(text)) = (key, value) {
                     // The script check reports invalid expressions.
-                    for name in jinja::variables(text).unwrap_or_default() {
+                    for name in jinja::list_variables(text).unwrap_or_default() {
                         uses(Layer::Script, &name, Some(source.find(text)));
                     }
                 } else if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
-                    let template = Template::parse(text.as_str());
-                    template.uses().for_each(|(layer, name, _)| uses(layer, name, None));
+                    let template = LayeredTemplate::parse(text.as_str());
+                    template.variable_uses().for_each(|(layer, name, _)| uses(layer, name, None));
                 }
             }),
-            Form::Skein(value) => skein(source, value, &mut check)?,
+            SourceKind::Skein(value) => check_skein(source, value, &mut check)?,
         }
     }
     check.unused =
@@ -171,35 +171,35 @@ pub fn check(sources: &[Source]) -> Result<Check> {
 }
 
 /// Lists the variables of a Skein's texts.
-fn skein(source: &Source, value: &Value, check: &mut Check) -> Result<()> {
-    let engine = Engine::new(Mode::Lenient);
+fn check_skein(source: &VariableSource, value: &Value, check: &mut VariableReport) -> Result<()> {
+    let engine = Engine::new(UndefinedMode::Lenient);
     let metadata = value.get("metadata").and_then(Value::as_object);
     let blocks = value.get("blocks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut set: HashSet<String> = HashSet::new();
     let mut seen = HashSet::new();
     for text in blocks.iter().filter_map(|block| block.get("text")?.as_str()) {
-        for name in engine.undeclared(&source.name, text)? {
+        for name in engine.list_undeclared(&source.name, text)? {
             let root = name.split('.').next().unwrap_or_default().to_owned();
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let known = is_context(&root)
+            let known = is_context_name(&root)
                 || set.contains(&root)
                 || metadata.is_some_and(|all| all.contains_key(&root));
-            let listed = source.listed(source.find(&name), format!("{{{{ {name} }}}}"));
+            let listed = source.use_at(source.find(&name), format!("{{{{ {name} }}}}"));
             if !known {
                 check.undefined.push(listed.clone());
             }
             check.used.push(listed);
         }
         // Later blocks can read variables that a block sets.
-        set.extend(engine.sets(&source.name, text)?);
+        set.extend(engine.list_assigned(&source.name, text)?);
     }
     Ok(())
 }
 
 /// Visits each key of a tree with its value; items of a list have the key of the list.
-fn walk(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
+fn visit_fields(value: &Value, visit: &mut impl FnMut(&str, &Value)) {
     let mut open: Vec<(&str, &Value)> = vec![("", value)];
     while let Some((key, value)) = open.pop() {
         visit(key, value);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{BUILTIN, Template, builtin};
+use super::{LayeredTemplate, SHIPPED_TEMPLATES, find_shipped};
 use tambour::error::{Error, Result};
 
 /// Error code for an unknown template id (S-022).
-pub const NOT_FOUND: &str = "template_not_found";
+pub const TEMPLATE_NOT_FOUND: &str = "template_not_found";
 
 /// Returns the id of a template file: its path below the folder, without suffix and with `-` for `/` (S-020).
 ///
@@ -15,7 +15,7 @@ pub const NOT_FOUND: &str = "template_not_found";
 /// assert_eq!(id_of("ai-say/mainline-a-introduce-concept.md"), "ai-say-mainline-a-introduce-concept");
 /// ```
 #[must_use]
-pub fn id_of(path: &str) -> String {
+pub fn template_id(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.trim_start_matches("./").trim_matches('/');
     path.strip_suffix(".md").unwrap_or(path).replace('/', "-")
@@ -23,17 +23,17 @@ pub fn id_of(path: &str) -> String {
 
 /// Template files of a folder, with the shipped templates as fallback.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
+pub struct TemplateFiles {
     by_id: BTreeMap<String, (String, String)>,
 }
 
-impl Files {
+impl TemplateFiles {
     /// Indexes template files, given as pairs of a path below the folder and a text.
     ///
     /// # Errors
     /// Two files have the same id; the message names both.
-    pub fn new(files: impl IntoIterator<Item = (String, String)>) -> Result<Files> {
-        let mut all = Files::default();
+    pub fn new(files: impl IntoIterator<Item = (String, String)>) -> Result<TemplateFiles> {
+        let mut all = TemplateFiles::default();
         for (path, text) in files {
             all.add(path, text)?;
         }
@@ -45,7 +45,7 @@ impl Files {
     /// # Errors
     /// Another file has the same id.
     pub fn add(&mut self, path: String, text: String) -> Result<String> {
-        let id = id_of(&path);
+        let id = template_id(&path);
         if let Some((other, _)) = self.by_id.get(&id).filter(|(other, _)| *other != path) {
             return Err(Error::invalid(format!(
                 "the templates `{other}` and `{path}` have the same id `{id}`; rename one of them"
@@ -58,25 +58,25 @@ impl Files {
     /// Returns the parsed template with this id.
     ///
     /// # Errors
-    /// No template has this id; the error code is [`NOT_FOUND`].
-    pub fn get(&self, id: &str) -> Result<Template> {
-        self.text(id).map(Template::parse)
+    /// No template has this id; the error code is [`TEMPLATE_NOT_FOUND`].
+    pub fn get(&self, id: &str) -> Result<LayeredTemplate> {
+        self.text(id).map(LayeredTemplate::parse)
     }
 
     /// Returns the source of the template with this id, from a file or shipped.
     ///
     /// # Errors
-    /// No template has this id; the error code is [`NOT_FOUND`].
+    /// No template has this id; the error code is [`TEMPLATE_NOT_FOUND`].
     pub fn text(&self, id: &str) -> Result<&str> {
         let file = self.by_id.get(id).map(|(_, text)| text.as_str());
-        let text = file.or_else(|| builtin(id).map(|shipped| shipped.text));
-        text.ok_or_else(|| Error::unknown("template", id, self.ids()).coded(NOT_FOUND))
+        let text = file.or_else(|| find_shipped(id).map(|shipped| shipped.text));
+        text.ok_or_else(|| Error::unknown("template", id, self.ids()).with_code(TEMPLATE_NOT_FOUND))
     }
 
     /// All ids, sorted and without duplicates.
     #[must_use]
     pub fn ids(&self) -> Vec<&str> {
-        let shipped = BUILTIN.iter().map(|builtin| builtin.id);
+        let shipped = SHIPPED_TEMPLATES.iter().map(|builtin| builtin.id);
         let mut ids: Vec<&str> = self.by_id.keys().map(String::as_str).chain(shipped).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -23,10 +23,10 @@ mod files;
 mod round;
 mod scan;
 
-pub use builtin::{BUILTIN, Builtin, builtin, in_language};
-pub use check::{Check, Listed, Source, check};
-pub use files::{Files, NOT_FOUND, id_of};
-pub use round::{Round, SYSTEM_NAMES, script_values, system_values, time};
+pub use builtin::{SHIPPED_TEMPLATES, ShippedTemplate, find_shipped, localized_id};
+pub use check::{VariableReport, VariableSource, VariableUse, check_variables};
+pub use files::{TEMPLATE_NOT_FOUND, TemplateFiles, template_id};
+pub use round::{RoundFacts, SYSTEM_NAMES, format_time, script_values, system_values};
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ use tambour::finding::clip;
 use tambour::span::Place;
 use tambour::texts::Language;
 
-use scan::Piece;
+use scan::TemplatePiece;
 
 /// Values by name.
 pub type Map = serde_json::Map<String, Value>;
@@ -60,15 +60,15 @@ pub enum Layer {
 
 /// A parsed template. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Template {
+pub struct LayeredTemplate {
     source: Arc<str>,
-    pieces: Arc<[Piece]>,
+    pieces: Arc<[TemplatePiece]>,
 }
 
 /// A problem found while a template was filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Warning {
+pub struct FillWarning {
     /// Either `variable_unresolved` (the marker stays in the text, S-038) or `variable_null` (nothing is
     /// inserted, S-041).
     pub code: &'static str,
@@ -84,10 +84,10 @@ pub struct Warning {
     pub message: String,
 }
 
-impl Warning {
+impl FillWarning {
     /// Returns the message in a language.
     #[must_use]
-    pub fn told(&self, language: Language) -> String {
+    pub fn localized_message(&self, language: Language) -> String {
         let marker = match self.layer {
             Layer::Script => format!("{{{}}}", clip(&self.name, 100)),
             Layer::System => format!("{{%{}%}}", clip(&self.name, 100)),
@@ -102,34 +102,34 @@ impl Warning {
 
 /// A filled template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rendered {
+pub struct FilledTemplate {
     /// Filled text.
     pub text: String,
     /// Warnings in the order of the template, one per variable and problem.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<FillWarning>,
 }
 
 /// A template after the script pass, with system variables still open.
 #[derive(Clone, Debug)]
-pub struct Partly<'t> {
+pub struct ScriptFilled<'t> {
     source: &'t str,
-    pieces: Vec<Part<'t>>,
-    warnings: Vec<Warning>,
+    pieces: Vec<FilledPart<'t>>,
+    warnings: Vec<FillWarning>,
 }
 
 #[derive(Clone, Debug)]
-enum Part<'t> {
+enum FilledPart<'t> {
     Text(Cow<'t, str>),
     System { name: &'t str, start: usize, end: usize },
 }
 
-impl Template {
+impl LayeredTemplate {
     /// Parses a template. Never fails; takes linear time.
     #[must_use]
-    pub fn parse(source: impl Into<Arc<str>>) -> Template {
+    pub fn parse(source: impl Into<Arc<str>>) -> LayeredTemplate {
         let source = source.into();
-        let pieces = scan::pieces(&source).into();
-        Template { source, pieces }
+        let pieces = scan::split_template(&source).into();
+        LayeredTemplate { source, pieces }
     }
 
     /// Source text.
@@ -152,101 +152,103 @@ impl Template {
     #[must_use]
     pub fn variables(&self, layer: Layer) -> Vec<&str> {
         let mut seen = HashSet::new();
-        self.uses()
+        self.variable_uses()
             .filter(|(of, name, _)| *of == layer && seen.insert(*name))
             .map(|(_, name, _)| name)
             .collect()
     }
 
     /// Iterates over the uses of variables: layer, name, byte offset of the marker.
-    pub(crate) fn uses(&self) -> impl Iterator<Item = (Layer, &str, usize)> {
+    pub(crate) fn variable_uses(&self) -> impl Iterator<Item = (Layer, &str, usize)> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text { .. } => None,
-            Piece::Variable { layer, name, start, .. } => Some((*layer, &self.source[name.clone()], *start)),
+            TemplatePiece::Text { .. } => None,
+            TemplatePiece::Variable { layer, name, start, .. } => {
+                Some((*layer, &self.source[name.clone()], *start))
+            }
         })
     }
 
     /// Inserts the values of both layers, those of the script first (S-023). Variables without a value stay
     /// as markers, with a warning.
     #[must_use]
-    pub fn render(&self, script: &Map, system: &Map) -> Rendered {
+    pub fn render(&self, script: &Map, system: &Map) -> FilledTemplate {
         self.script_pass(script).system_pass(system)
     }
 
     /// Inserts the values of the script. `{%…%}` is left alone (S-025), also inside these values.
     #[must_use]
-    pub fn script_pass<'t>(&'t self, script: &'t Map) -> Partly<'t> {
-        let mut warnings = Warnings::new(&self.source);
+    pub fn script_pass<'t>(&'t self, script: &'t Map) -> ScriptFilled<'t> {
+        let mut warnings = FillWarnings::new(&self.source);
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text { range, .. } => Part::Text(Cow::Borrowed(&self.source[range.clone()])),
-            Piece::Variable { layer, name, start, end } => {
+            TemplatePiece::Text { range, .. } => FilledPart::Text(Cow::Borrowed(&self.source[range.clone()])),
+            TemplatePiece::Variable { layer, name, start, end } => {
                 let name = &self.source[name.clone()];
                 match layer {
-                    Layer::System => Part::System { name, start: *start, end: *end },
-                    Layer::Script => Part::Text(warnings.value(*layer, name, script, *start..*end)),
+                    Layer::System => FilledPart::System { name, start: *start, end: *end },
+                    Layer::Script => FilledPart::Text(warnings.resolve(*layer, name, script, *start..*end)),
                 }
             }
         });
         let pieces = pieces.collect();
-        Partly { source: &self.source, pieces, warnings: warnings.list }
+        ScriptFilled { source: &self.source, pieces, warnings: warnings.list }
     }
 }
 
-impl Partly<'_> {
+impl ScriptFilled<'_> {
     /// Returns the current text, with the markers of system variables.
     #[must_use]
     pub fn text(&self) -> String {
         let pieces = self.pieces.iter().map(|part| match part {
-            Part::Text(text) => text,
-            Part::System { start, end, .. } => &self.source[*start..*end],
+            FilledPart::Text(text) => text,
+            FilledPart::System { start, end, .. } => &self.source[*start..*end],
         });
         pieces.collect()
     }
 
     /// Inserts the values of the system.
     #[must_use]
-    pub fn system_pass(self, system: &Map) -> Rendered {
-        let mut warnings = Warnings::new(self.source);
+    pub fn system_pass(self, system: &Map) -> FilledTemplate {
+        let mut warnings = FillWarnings::new(self.source);
         let mut text = String::with_capacity(self.source.len());
         for part in &self.pieces {
             match part {
-                Part::Text(piece) => text.push_str(piece),
-                Part::System { name, start, end } => {
-                    text.push_str(&warnings.value(Layer::System, name, system, *start..*end));
+                FilledPart::Text(piece) => text.push_str(piece),
+                FilledPart::System { name, start, end } => {
+                    text.push_str(&warnings.resolve(Layer::System, name, system, *start..*end));
                 }
             }
         }
         let mut all = self.warnings;
         all.append(&mut warnings.list);
         all.sort_by_key(|warning| (warning.line, warning.column));
-        Rendered { text, warnings: all }
+        FilledTemplate { text, warnings: all }
     }
 }
 
 /// Warnings of one pass, one per variable. Variables must come in the order of the template.
-struct Warnings<'t> {
+struct FillWarnings<'t> {
     source: &'t str,
     place: Place,
-    list: Vec<Warning>,
-    seen: HashSet<&'t str>,
+    list: Vec<FillWarning>,
+    warned_names: HashSet<&'t str>,
 }
 
-impl<'t> Warnings<'t> {
-    fn new(source: &'t str) -> Warnings<'t> {
-        Warnings { source, place: Place::START, list: Vec::new(), seen: HashSet::new() }
+impl<'t> FillWarnings<'t> {
+    fn new(source: &'t str) -> FillWarnings<'t> {
+        FillWarnings { source, place: Place::START, list: Vec::new(), warned_names: HashSet::new() }
     }
 
     /// Returns the text inserted for a variable.
-    fn value(&mut self, layer: Layer, name: &'t str, values: &'t Map, at: Range<usize>) -> Cow<'t, str> {
+    fn resolve(&mut self, layer: Layer, name: &'t str, values: &'t Map, at: Range<usize>) -> Cow<'t, str> {
         let value = values.get(name);
         let marker = &self.source[at.clone()];
-        if value.is_none_or(Value::is_null) && self.seen.insert(name) {
+        if value.is_none_or(Value::is_null) && self.warned_names.insert(name) {
             self.place.advance(&self.source[self.place.offset..at.start]);
             let (code, what) = match value {
                 None => ("variable_unresolved", "has no value and stays as it is"),
                 Some(_) => ("variable_null", "is null, so nothing is put in"),
             };
-            self.list.push(Warning {
+            self.list.push(FillWarning {
                 code,
                 layer,
                 name: name.to_owned(),
@@ -255,6 +257,6 @@ impl<'t> Warnings<'t> {
                 message: format!("`{}` {what}", clip(marker, 100)),
             });
         }
-        value.map_or(Cow::Borrowed(marker), print::text)
+        value.map_or(Cow::Borrowed(marker), print::print)
     }
 }

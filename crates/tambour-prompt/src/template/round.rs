@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 
-use super::{Map, Template, Warning};
+use super::{FillWarning, LayeredTemplate, Map};
 use crate::print;
 
 /// Names of the system variables.
@@ -20,7 +20,7 @@ pub const SYSTEM_NAMES: &[&str] = &[
 
 /// Facts about a round that the system knows.
 #[derive(Clone, Debug)]
-pub struct Round<'a> {
+pub struct RoundFacts<'a> {
     /// Current time, in milliseconds since 1970 UTC.
     pub now: i64,
     /// Previous messages as text, or the placeholder for none (S-032).
@@ -36,7 +36,7 @@ pub struct Round<'a> {
 /// Formats a time in milliseconds since 1970 as ISO 8601 in UTC: `2025-01-20T10:30:00.000Z` (S-029). Times
 /// beyond the calendar are clamped.
 #[must_use]
-pub fn time(milliseconds: i64) -> String {
+pub fn format_time(milliseconds: i64) -> String {
     let nearest = if milliseconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.3}", Timestamp::from_millisecond(milliseconds).unwrap_or(nearest))
 }
@@ -44,14 +44,14 @@ pub fn time(milliseconds: i64) -> String {
 /// Returns the system values of a round. `variables` are those of the script: `咨询师名` names the speaker, `用户名`
 /// the listener (S-030, S-031).
 #[must_use]
-pub fn system_values(variables: &Map, round: &Round<'_>) -> Map {
+pub fn system_values(variables: &Map, round: &RoundFacts<'_>) -> Map {
     let named = |variable: &str, default: &str| {
-        let name = variables.get(variable).map(print::text).filter(|name| !name.trim().is_empty());
+        let name = variables.get(variable).map(print::print).filter(|name| !name.trim().is_empty());
         Value::from(name.as_deref().unwrap_or(default))
     };
     let threshold = round.understanding_threshold.clone();
     let values: [(&str, Value); 8] = [
-        ("time", time(round.now).into()),
+        ("time", format_time(round.now).into()),
         ("who", named("咨询师名", "AI咨询师")),
         ("user", named("用户名", "来访者")),
         ("chat_history", round.chat_history.into()),
@@ -67,8 +67,8 @@ pub fn system_values(variables: &Map, round: &Round<'_>) -> Map {
 /// Returns the script values of a round: all `variables` (S-037) and `topic_content`, the action's `content`
 /// with its own variables inserted (S-036). Positions in the warnings refer to `content`.
 #[must_use]
-pub fn script_values(variables: &Map, content: &str, system: &Map) -> (Map, Vec<Warning>) {
-    let rendered = Template::parse(content).render(variables, system);
+pub fn script_values(variables: &Map, content: &str, system: &Map) -> (Map, Vec<FillWarning>) {
+    let rendered = LayeredTemplate::parse(content).render(variables, system);
     let mut values = variables.clone();
     values.insert("topic_content".to_owned(), rendered.text.into());
     (values, rendered.warnings)

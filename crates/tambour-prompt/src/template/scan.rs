@@ -6,14 +6,14 @@ use super::Layer;
 
 /// A part of a template, as byte ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum TemplatePiece {
     Text { range: Range<usize> },
     Variable { layer: Layer, name: Range<usize>, start: usize, end: usize },
 }
 
 /// Splits `source` into parts, in order. Linear: names contain no braces, and a line is searched for `}}`
 /// once.
-pub(super) fn pieces(source: &str) -> Vec<Piece> {
+pub(super) fn split_template(source: &str) -> Vec<TemplatePiece> {
     let mut pieces = Vec::new();
     // Start of the pending text.
     let mut text = 0;
@@ -24,34 +24,34 @@ pub(super) fn pieces(source: &str) -> Vec<Piece> {
         let backslashes = source[at..brace].bytes().rev().take_while(|byte| *byte == b'\\').count();
         if backslashes > 0 {
             // Each pair is one literal backslash; an odd one escapes the brace.
-            push(&mut pieces, text..brace - backslashes + backslashes / 2);
+            push_text(&mut pieces, text..brace - backslashes + backslashes / 2);
             text = brace;
         }
         if backslashes % 2 == 1 {
             at = brace + 1;
         } else if source[brace..].starts_with("{{") {
-            at = reserved(source, brace);
-        } else if let Some((layer, name, end)) = variable(source, brace) {
-            push(&mut pieces, text..brace);
-            pieces.push(Piece::Variable { layer, name, start: brace, end });
+            at = skip_jinja_braces(source, brace);
+        } else if let Some((layer, name, end)) = parse_variable(source, brace) {
+            push_text(&mut pieces, text..brace);
+            pieces.push(TemplatePiece::Variable { layer, name, start: brace, end });
             (text, at) = (end, end);
         } else {
             at = brace + 1;
         }
     }
-    push(&mut pieces, text..source.len());
+    push_text(&mut pieces, text..source.len());
     pieces
 }
 
-fn push(pieces: &mut Vec<Piece>, range: Range<usize>) {
+fn push_text(pieces: &mut Vec<TemplatePiece>, range: Range<usize>) {
     if !range.is_empty() {
-        pieces.push(Piece::Text { range });
+        pieces.push(TemplatePiece::Text { range });
     }
 }
 
 /// Returns the end of Jinja braces that open at `start`: after the `}}` if it follows on the same line before
 /// other braces, else after the opening braces.
-fn reserved(source: &str, start: usize) -> usize {
+fn skip_jinja_braces(source: &str, start: usize) -> usize {
     let braces = source[start..].bytes().take_while(|byte| *byte == b'{').count();
     let inside = start + braces;
     let rest = &source.as_bytes()[inside..];
@@ -63,14 +63,14 @@ fn reserved(source: &str, start: usize) -> usize {
 }
 
 /// Parses the variable whose marker opens at `brace`; returns layer, range of the name and end of the marker.
-fn variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> {
+fn parse_variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> {
     let inside = &source[brace + 1..];
     let (layer, skipped, close) = match inside.strip_prefix('%') {
         Some(_) => (Layer::System, 1, "%}"),
         None => (Layer::Script, 0, "}"),
     };
     let inside = &inside[skipped..];
-    let length = inside.find(|c: char| !is_name(c)).unwrap_or(inside.len());
+    let length = inside.find(|c: char| !is_name_char(c)).unwrap_or(inside.len());
     let named = inside[..length].contains(char::is_alphanumeric);
     let start = brace + 1 + skipped;
     (named && inside[length..].starts_with(close))
@@ -79,6 +79,6 @@ fn variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> 
 
 /// Returns true if a variable name may contain `c` (S-040): letters with their marks, digits, and `_`, `-`,
 /// `.`.
-pub(super) fn is_name(c: char) -> bool {
+pub(super) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.') || unicode_ident::is_xid_continue(c)
 }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour_prompt::lore::{
-    Activation, Entry, Line, Role, Scan, ScanSettings, Slots, Source, Timed, activate,
+    CharacterText, ChatLine, LoreActivation, LoreEntry, LoreScan, LoreSlots, MessageRole, ScanSettings,
+    TimedEffects, activate,
 };
 
 /// Tokens of the table: words.
@@ -11,8 +12,8 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-fn entries(value: &Value) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = serde_json::from_value(value.clone()).expect("entries in normal form");
+fn entries(value: &Value) -> Vec<LoreEntry> {
+    let mut entries: Vec<LoreEntry> = serde_json::from_value(value.clone()).expect("entries in normal form");
     for (at, entry) in entries.iter_mut().enumerate() {
         entry.id = at.to_string();
     }
@@ -20,7 +21,7 @@ fn entries(value: &Value) -> Vec<Entry> {
 }
 
 /// Messages of the user and the character in turn.
-fn lines(value: &Value) -> Vec<Line> {
+fn lines(value: &Value) -> Vec<ChatLine> {
     let messages = value.as_array().expect("a list of messages");
     let line = |(at, message): (usize, &Value)| match message {
         Value::String(text) if at.is_multiple_of(2) => line("user", "User", text),
@@ -30,11 +31,11 @@ fn lines(value: &Value) -> Vec<Line> {
     messages.iter().enumerate().map(line).collect()
 }
 
-fn line(role: &str, name: &str, content: &str) -> Line {
-    Line { role: role.to_owned(), name: name.to_owned(), content: content.to_owned() }
+fn line(role: &str, name: &str, content: &str) -> ChatLine {
+    ChatLine { role: role.to_owned(), name: name.to_owned(), content: content.to_owned() }
 }
 
-fn source(name: &str) -> Source {
+fn source(name: &str) -> CharacterText {
     serde_json::from_value(name.into()).expect("a text of user or character")
 }
 
@@ -45,7 +46,7 @@ fn settings(case: &Value) -> ScanSettings {
 }
 
 /// What of `expect` is not so.
-fn differences(book: &[Entry], found: &Activation, expect: &Value) -> Vec<String> {
+fn differences(book: &[LoreEntry], found: &LoreActivation, expect: &Value) -> Vec<String> {
     let titles =
         |list: &[usize]| Value::from(list.iter().map(|&at| book[at].title.clone()).collect::<Vec<_>>());
     let mut wrong = Vec::new();
@@ -73,7 +74,7 @@ fn differences(book: &[Entry], found: &Activation, expect: &Value) -> Vec<String
         same("warned", &named.into(), &true.into());
     }
     for (slot, should) in expect.get("slots").and_then(Value::as_object).into_iter().flatten() {
-        let Slots { outlets, depth, .. } = &found.slots;
+        let LoreSlots { outlets, depth, .. } = &found.slots;
         let is = match slot.as_str() {
             "lore_before" => titles(&found.slots.lore_before),
             "lore_after" => titles(&found.slots.lore_after),
@@ -95,21 +96,26 @@ pub(crate) fn run(case: &Value) -> Vec<String> {
     let book = entries(&case["entries"]);
     let whole = [json!({ "messages": case["messages"], "expect": case["expect"] })];
     let steps = case.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
-    let mut timed = Timed::default();
+    let mut timed_effects = TimedEffects::default();
     let mut wrong = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let lines = lines(&step["messages"]);
         let texts = case.get("sources").and_then(Value::as_object).into_iter().flatten();
-        let texts: Vec<(Source, String)> =
+        let texts: Vec<(CharacterText, String)> =
             texts.map(|(name, text)| (source(name), text.as_str().unwrap().to_owned())).collect();
-        let scan =
-            Scan { settings: settings(case), sources: &texts, timed, count: &words, ..Scan::new(&lines) };
+        let scan = LoreScan {
+            settings: settings(case),
+            sources: &texts,
+            timed_effects,
+            count_tokens: &words,
+            ..LoreScan::new(&lines)
+        };
         let found = activate(&book, &scan);
         assert_eq!(found, activate(&book, &scan), "the same again");
         wrong.extend(
             differences(&book, &found, &step["expect"]).iter().map(|what| format!("step {number}: {what}")),
         );
-        timed = found.timed;
+        timed_effects = found.timed;
     }
     wrong
 }
@@ -129,12 +135,17 @@ fn the_table_of_activation_holds() {
 
 #[test]
 fn chance_is_fair_and_the_same_for_a_seed() {
-    let book: Vec<Entry> = (0..1000)
-        .map(|at| Entry { id: format!("entry {at}"), constant: true, probability: 30.0, ..Entry::default() })
+    let book: Vec<LoreEntry> = (0..1000)
+        .map(|at| LoreEntry {
+            id: format!("entry {at}"),
+            constant: true,
+            probability: 30.0,
+            ..LoreEntry::default()
+        })
         .collect();
     let lines = [];
     let with = |seed| {
-        let mut scan = Scan::new(&lines);
+        let mut scan = LoreScan::new(&lines);
         scan.settings.seed = seed;
         activate(&book, &scan).active
     };
@@ -148,17 +159,17 @@ fn chance_is_fair_and_the_same_for_a_seed() {
 
 #[test]
 fn weights_of_a_group_are_shares() {
-    let member = |id: &str, weight| Entry {
+    let member = |id: &str, weight| LoreEntry {
         id: id.to_owned(),
         constant: true,
         group: vec!["g".to_owned()],
         group_weight: weight,
-        ..Entry::default()
+        ..LoreEntry::default()
     };
     let book = [member("a", 300.0), member("b", 100.0)];
     let mut first = 0;
     for seed in 0..1000 {
-        let mut scan = Scan::new(&[]);
+        let mut scan = LoreScan::new(&[]);
         scan.settings.seed = seed;
         let active = activate(&book, &scan).active;
         assert_eq!(active.len(), 1);
@@ -170,29 +181,30 @@ fn weights_of_a_group_are_shares() {
 #[test]
 fn a_hostile_book_is_read_in_bounded_time() {
     // A chain in which each entry is found in the text of the one before.
-    let chain: Vec<Entry> = (0..3000)
-        .map(|at| Entry {
+    let chain: Vec<LoreEntry> = (0..3000)
+        .map(|at| LoreEntry {
             id: at.to_string(),
             keys: vec![format!("key {at} ")],
             content: format!("key {} {}", at + 1, "word ".repeat(20)),
-            ..Entry::default()
+            ..LoreEntry::default()
         })
         .collect();
     let lines = [line("user", "", "key 0 ")];
-    let mut scan = Scan::new(&lines);
+    let mut scan = LoreScan::new(&lines);
     scan.settings.recursive = true;
     assert!(activate(&chain, &scan).active.len() >= 1000);
     // Regular expressions that take others for ever.
-    let book = [Entry { keys: vec!["/(a+)+$/".into(), "/(.*)*x{1000}{1000}/".into()], ..Entry::default() }];
+    let book =
+        [LoreEntry { keys: vec!["/(a+)+$/".into(), "/(.*)*x{1000}{1000}/".into()], ..LoreEntry::default() }];
     let lines = [line("user", "", &format!("{}!", "a".repeat(1 << 20)))];
-    let found = activate(&book, &Scan::new(&lines));
+    let found = activate(&book, &LoreScan::new(&lines));
     assert_eq!((found.active.len(), found.warnings.len()), (0, 1), "{:?}", found.warnings);
 }
 
 #[test]
 fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
-    let book = [Entry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..Entry::default() }];
-    let found = activate(&book, &Scan::new(&[line("user", "", "x")]));
+    let book = [LoreEntry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..LoreEntry::default() }];
+    let found = activate(&book, &LoreScan::new(&[line("user", "", "x")]));
     let told = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
     assert_eq!(found.warnings, [told]);
 }
@@ -201,15 +213,16 @@ fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
 fn the_keys_of_a_scan_have_bounds_together() {
     // regular expressions that are large, and texts that are long for them
     let large = |at: usize| format!("/[^{at}]{{1000}}/");
-    let book: Vec<Entry> = (0..200).map(|at| Entry { keys: vec![large(at)], ..Entry::default() }).collect();
+    let book: Vec<LoreEntry> =
+        (0..200).map(|at| LoreEntry { keys: vec![large(at)], ..LoreEntry::default() }).collect();
     let short = [line("user", "", "x")];
     let taken = allocation_counter::measure(|| {
-        let found = activate(&book, &Scan::new(&short));
+        let found = activate(&book, &LoreScan::new(&short));
         assert!(found.warnings.iter().any(|why| why.contains("too large together")), "{:?}", found.warnings);
     });
     assert!(taken.bytes_max < 256 << 20, "{} bytes", taken.bytes_max);
     let long = [line("user", "", &"x".repeat(1 << 20))];
-    let found = activate(&book[..1], &Scan::new(&long));
+    let found = activate(&book[..1], &LoreScan::new(&long));
     assert!(found.warnings.iter().any(|why| why.contains("beginning alone")), "{:?}", found.warnings);
     // Bytes that may be read are asked for, and nothing is read beyond them.
     let (left, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
@@ -217,26 +230,26 @@ fn the_keys_of_a_scan_have_bounds_together() {
         left.set(left.get() - i64::try_from(bytes).unwrap());
         left.get() >= 0
     };
-    let book = keys.map(|key| Entry { keys: vec![key.to_owned()], ..Entry::default() });
-    let found = activate(&book, &Scan { read: &read, ..Scan::new(&long) });
-    assert!(found.cut);
-    assert!(!activate(&book, &Scan::new(&long)).cut);
+    let book = keys.map(|key| LoreEntry { keys: vec![key.to_owned()], ..LoreEntry::default() });
+    let found = activate(&book, &LoreScan { charge: &read, ..LoreScan::new(&long) });
+    assert!(found.is_truncated);
+    assert!(!activate(&book, &LoreScan::new(&long)).is_truncated);
 }
 
 #[test]
 fn what_regular_expressions_read_again_has_a_bound() {
     // each pass finds one entry more, so that all is to be read again a thousand times
-    let chain = |at: usize| Entry {
+    let chain = |at: usize| LoreEntry {
         id: at.to_string(),
         keys: vec![format!("key {at} ")],
         content: format!("key {} {}", at + 1, "word ".repeat(200)),
-        ..Entry::default()
+        ..LoreEntry::default()
     };
-    let mut book: Vec<Entry> = (0..1000).map(chain).collect();
-    book.extend((0..20).map(|at| Entry {
+    let mut book: Vec<LoreEntry> = (0..1000).map(chain).collect();
+    book.extend((0..20).map(|at| LoreEntry {
         id: format!("x{at}"),
         keys: vec![format!("/never {at}/")],
-        ..Entry::default()
+        ..LoreEntry::default()
     }));
     let lines = [line("user", "", &format!("key 0 {}", "text ".repeat(50_000)))];
     let read = std::cell::Cell::new(0_u64);
@@ -244,7 +257,7 @@ fn what_regular_expressions_read_again_has_a_bound() {
         read.set(read.get() + bytes);
         true
     };
-    let mut scan = Scan { read: &count, ..Scan::new(&lines) };
+    let mut scan = LoreScan { charge: &count, ..LoreScan::new(&lines) };
     scan.settings.recursive = true;
     let found = activate(&book, &scan);
     assert_eq!(found.active.len(), 1000);
@@ -254,25 +267,25 @@ fn what_regular_expressions_read_again_has_a_bound() {
 
 #[test]
 fn an_entry_at_a_depth_knows_its_role() {
-    let entry = Entry { constant: true, role: Role::Assistant, ..Entry::default() };
+    let entry = LoreEntry { constant: true, role: MessageRole::Assistant, ..LoreEntry::default() };
     assert_eq!(serde_json::to_value(&entry).unwrap()["role"], "assistant");
 }
 
 proptest! {
     #[test]
     fn no_text_makes_a_scan_panic(keys in prop::collection::vec("\\PC{0,8}", 0..4), text in "\\PC{0,60}", regex: bool, whole: bool) {
-        let own = Entry { keys: keys.clone(), regex, whole_words: Some(whole), ..Entry::default() };
-        let book = [own, Entry { keys: keys.iter().map(|key| format!("/{key}/i")).collect(), ..Entry::default() }];
+        let own = LoreEntry { keys: keys.clone(), regex, whole_words: Some(whole), ..LoreEntry::default() };
+        let book = [own, LoreEntry { keys: keys.iter().map(|key| format!("/{key}/i")).collect(), ..LoreEntry::default() }];
         let lines = [line("user", "U", &text)];
-        let _ = activate(&book, &Scan::new(&lines));
+        let _ = activate(&book, &LoreScan::new(&lines));
     }
 
     #[test]
     fn a_word_of_the_chat_is_found(words in prop::collection::vec("[a-z灰魂é]{1,6}", 1..8), at: prop::sample::Index) {
         let text = words.join(" ");
         let key = words[at.index(words.len())].to_uppercase();
-        let book = [Entry { keys: vec![key], whole_words: Some(true), ..Entry::default() }];
+        let book = [LoreEntry { keys: vec![key], whole_words: Some(true), ..LoreEntry::default() }];
         let lines = [line("user", "", &text)];
-        prop_assert_eq!(activate(&book, &Scan::new(&lines)).active, vec![0]);
+        prop_assert_eq!(activate(&book, &LoreScan::new(&lines)).active, vec![0]);
     }
 }

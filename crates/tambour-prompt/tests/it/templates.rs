@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tambour::texts::Language;
 use tambour_prompt::template::{
-    Files, Layer, Map, NOT_FOUND, Round, SYSTEM_NAMES, Template, builtin, id_of, in_language, script_values,
-    system_values, time,
+    Layer, LayeredTemplate, Map, RoundFacts, SYSTEM_NAMES, TEMPLATE_NOT_FOUND, TemplateFiles, find_shipped,
+    format_time, localized_id, script_values, system_values, template_id,
 };
 
 const DEFAULT: &str = "ai-say-mainline-a-introduce-concept";
@@ -17,12 +17,12 @@ fn map(value: Value) -> Map {
 }
 
 fn fill(template: &str, script: Value, system: Value) -> String {
-    Template::parse(template).render(&map(script), &map(system)).text
+    LayeredTemplate::parse(template).render(&map(script), &map(system)).text
 }
 
 /// Code and name of each warning.
 fn warned(template: &str, script: Value) -> Vec<(&'static str, String)> {
-    let rendered = Template::parse(template).render(&map(script), &Map::new());
+    let rendered = LayeredTemplate::parse(template).render(&map(script), &Map::new());
     rendered.warnings.into_iter().map(|warning| (warning.code, warning.name)).collect()
 }
 
@@ -57,7 +57,7 @@ fn the_worked_example_in_two_passes() {
     let [source, after_script, after_system] = texts_of("### Substitution in two passes")[..3] else {
         panic!("three texts")
     };
-    let template = Template::parse(source);
+    let template = LayeredTemplate::parse(source);
     let script = map(json!({"教育背景": "本科", "咨询师名": "李医生"}));
     let partly = template.script_pass(&script);
     assert_eq!(partly.text(), after_script);
@@ -71,7 +71,7 @@ fn the_layers_do_not_meet() {
     // S-025: a variable of the script with the name of one of the system.
     let both = fill("{%time%} {time}", json!({"time": "script"}), json!({"time": "system"}));
     assert_eq!(both, "system script");
-    let template = Template::parse("{time}{%time%}");
+    let template = LayeredTemplate::parse("{time}{%time%}");
     assert_eq!(template.script_pass(&map(json!({"time": 1}))).text(), "1{%time%}");
     // S-026
     assert_eq!(fill("{a}{a} {%a%}{%a%}", json!({"a": "x"}), json!({"a": "y"})), "xx yy");
@@ -105,7 +105,7 @@ fn values_are_text_whatever_they_hold() {
 
 #[test]
 fn content_is_expanded_once_and_nothing_else_is() {
-    let round = Round {
+    let round = RoundFacts {
         now: 0,
         chat_history: "user: {%understanding_threshold%}",
         understanding_threshold: None,
@@ -118,7 +118,7 @@ fn content_is_expanded_once_and_nothing_else_is() {
     let content = "Hi {称呼} from {%max_rounds%}: {用户名} {topic_content}";
     let (script, warnings) = script_values(&variables, content, &system);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let template = Template::parse("{topic_content}|{%user%}|{%chat_history%}|{年龄}|{称呼}");
+    let template = LayeredTemplate::parse("{topic_content}|{%user%}|{%chat_history%}|{年龄}|{称呼}");
     let rendered = template.render(&script, &system);
     // S-037: 年龄 is none of the names in the sample code.
     assert_eq!(
@@ -130,7 +130,7 @@ fn content_is_expanded_once_and_nothing_else_is() {
 
 #[test]
 fn what_the_system_knows() {
-    let round = Round {
+    let round = RoundFacts {
         now: 1_737_369_000_000,
         chat_history: "h",
         understanding_threshold: None,
@@ -140,8 +140,8 @@ fn what_the_system_knows() {
     let values = system_values(&Map::new(), &round);
     // S-029
     assert_eq!(values["time"], "2025-01-20T10:30:00.000Z");
-    assert_eq!(time(1_737_369_000_007), "2025-01-20T10:30:00.007Z");
-    assert!(time(i64::MIN).ends_with('Z') && time(i64::MAX).ends_with('Z'));
+    assert_eq!(format_time(1_737_369_000_007), "2025-01-20T10:30:00.007Z");
+    assert!(format_time(i64::MIN).ends_with('Z') && format_time(i64::MAX).ends_with('Z'));
     // S-030, S-031
     assert_eq!((&values["who"], &values["user"]), (&json!("AI咨询师"), &json!("来访者")));
     let named = system_values(&map(json!({"咨询师名": "李医生", "用户名": "小明"})), &round);
@@ -150,8 +150,12 @@ fn what_the_system_knows() {
     assert_eq!(values["understanding_threshold"], 80);
     assert_eq!((&values["current_round"], &values["round"]), (&json!(0), &json!(1)));
     assert_eq!(values["max_rounds"], 5);
-    let set =
-        Round { understanding_threshold: Some(0.into()), max_rounds: Some(3), current_round: 2, ..round };
+    let set = RoundFacts {
+        understanding_threshold: Some(0.into()),
+        max_rounds: Some(3),
+        current_round: 2,
+        ..round
+    };
     let values = system_values(&Map::new(), &set);
     assert_eq!(fill("{%understanding_threshold%}", json!({}), values.clone().into()), "0");
     assert_eq!((&values["max_rounds"], &values["round"]), (&json!(3), &json!(3)));
@@ -181,19 +185,19 @@ fn what_is_no_name_is_text() {
         "{",
         "{%",
     ] {
-        let template = Template::parse(text);
+        let template = LayeredTemplate::parse(text);
         assert_eq!(template.variables(Layer::Script), Vec::<&str>::new(), "{text}");
         assert_eq!(template.variables(Layer::System), Vec::<&str>::new(), "{text}");
         let rendered = template.render(&map(json!({"name": 1, "a": 2})), &map(json!({"name": 3})));
         assert_eq!((&*rendered.text, rendered.warnings.len()), (text, 0));
     }
     for name in ["a", "_1", "0", "教育背景", "नमस्ते", "naïve", "a.b-c_d"] {
-        assert_eq!(Template::parse(format!("{{{name}}}")).variables(Layer::Script), [name]);
-        assert_eq!(Template::parse(format!("{{%{name}%}}")).variables(Layer::System), [name]);
+        assert_eq!(LayeredTemplate::parse(format!("{{{name}}}")).variables(Layer::Script), [name]);
+        assert_eq!(LayeredTemplate::parse(format!("{{%{name}%}}")).variables(Layer::System), [name]);
     }
-    let spec = builtin(DEFAULT).expect("it is shipped").template();
+    let spec = find_shipped(DEFAULT).expect("it is shipped").parse();
     let sample = spec.source().split_once("输出格式").expect("the sample of the format").1;
-    assert_eq!(Template::parse(sample).render(&Map::new(), &Map::new()).warnings, []);
+    assert_eq!(LayeredTemplate::parse(sample).render(&Map::new(), &Map::new()).warnings, []);
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn values_have_one_form() {
 #[test]
 fn what_has_no_value_stays_and_is_told() {
     // S-038
-    let template = Template::parse("ä{未定义}\n {%nothing%}{未定义}");
+    let template = LayeredTemplate::parse("ä{未定义}\n {%nothing%}{未定义}");
     let rendered = template.render(&Map::new(), &Map::new());
     assert_eq!(rendered.text, template.source());
     let told: Vec<_> = rendered
@@ -246,13 +250,13 @@ fn what_has_no_value_stays_and_is_told() {
 #[test]
 fn a_template_shows_its_variables_and_its_hash() {
     // S-021, S-039
-    let template = Template::parse("{b}{a}{%t%}{b}{%a%}{%t%}");
+    let template = LayeredTemplate::parse("{b}{a}{%t%}{b}{%a%}{%t%}");
     assert_eq!(template.variables(Layer::Script), ["b", "a"]);
     assert_eq!(template.variables(Layer::System), ["t", "a"]);
     assert_eq!(template.source(), "{b}{a}{%t%}{b}{%a%}{%t%}");
     // S-044: the hash is that of the content.
     assert_eq!(
-        Template::parse("abc").hash(),
+        LayeredTemplate::parse("abc").hash(),
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     );
 }
@@ -260,29 +264,29 @@ fn a_template_shows_its_variables_and_its_hash() {
 #[test]
 fn ids_come_from_paths() {
     // S-020
-    assert_eq!(id_of("ai-say/mainline-a-introduce-concept.md"), DEFAULT);
-    assert_eq!(id_of("./a/b/c.md"), "a-b-c");
-    assert_eq!(id_of("a\\b.md"), "a-b");
+    assert_eq!(template_id("ai-say/mainline-a-introduce-concept.md"), DEFAULT);
+    assert_eq!(template_id("./a/b/c.md"), "a-b-c");
+    assert_eq!(template_id("a\\b.md"), "a-b");
     let file = |path: &str| (path.to_owned(), format!("text of {path}"));
-    let both = Files::new([file("a/b.md"), file("a-b.md")]).expect_err("they have one id");
+    let both = TemplateFiles::new([file("a/b.md"), file("a-b.md")]).expect_err("they have one id");
     let message = both.to_string();
     assert!(["a/b.md", "a-b.md", "`a-b`"].iter().all(|part| message.contains(part)), "{message}");
-    let files =
-        Files::new([file("a/b.md"), file("ai-say/mainline-a-introduce-concept.md")]).expect("two ids");
+    let files = TemplateFiles::new([file("a/b.md"), file("ai-say/mainline-a-introduce-concept.md")])
+        .expect("two ids");
     assert_eq!(files.get("a-b").expect("it is there").source(), "text of a/b.md");
     // S-045: a file of the same id replaces the shipped one.
     let replaced = files.get(DEFAULT).expect("it is there");
     assert_eq!(replaced.source(), "text of ai-say/mainline-a-introduce-concept.md");
     // S-022
     let missing = files.get("nothing").expect_err("there is none");
-    assert_eq!(missing.code(), Some(NOT_FOUND));
+    assert_eq!(missing.code(), Some(TEMPLATE_NOT_FOUND));
     assert!(missing.to_string().contains("`nothing`"), "{missing}");
 }
 
 #[test]
 fn the_default_template_is_that_of_the_texts() {
     // S-045
-    let shipped = Files::default().get(DEFAULT).expect("it is shipped");
+    let shipped = TemplateFiles::default().get(DEFAULT).expect("it is shipped");
     let written = texts_of("### Default prompt template")[0];
     assert_eq!(shipped.source(), format!("{written}\n"));
     assert_eq!(shipped.variables(Layer::Script), ["topic_content", "教育背景", "心理学知识", "学习风格"]);
@@ -293,11 +297,11 @@ fn the_default_template_is_that_of_the_texts() {
 
 #[test]
 fn the_translation_uses_the_same_variables() {
-    let id = in_language(DEFAULT, Language::En);
+    let id = localized_id(DEFAULT, Language::En);
     assert_eq!(id, "ai-say-mainline-a-introduce-concept-en");
-    assert_eq!(in_language(DEFAULT, Language::Zh), DEFAULT);
-    assert_eq!(in_language("own", Language::En), "own");
-    let [zh, en] = [DEFAULT, &id].map(|id| builtin(id).expect("it is shipped").template());
+    assert_eq!(localized_id(DEFAULT, Language::Zh), DEFAULT);
+    assert_eq!(localized_id("own", Language::En), "own");
+    let [zh, en] = [DEFAULT, &id].map(|id| find_shipped(id).expect("it is shipped").parse());
     for layer in [Layer::Script, Layer::System] {
         assert_eq!(zh.variables(layer), en.variables(layer));
     }
@@ -305,8 +309,8 @@ fn the_translation_uses_the_same_variables() {
 
 #[test]
 fn every_shipped_template_has_the_id_of_its_path() {
-    for builtin in tambour_prompt::template::BUILTIN {
-        assert_eq!(id_of(builtin.path), builtin.id);
+    for builtin in tambour_prompt::template::SHIPPED_TEMPLATES {
+        assert_eq!(template_id(builtin.path), builtin.id);
     }
 }
 
@@ -314,11 +318,11 @@ fn every_shipped_template_has_the_id_of_its_path() {
 fn hostile_templates_take_linear_time() {
     for piece in ["{", "{{", "{a", "{%", "\\", "\\{", "{{a\n", "{a}", "{%a%}", "{{{a}"] {
         let many = piece.repeat((1 << 20) / piece.len());
-        let rendered = Template::parse(many).render(&Map::new(), &Map::new());
+        let rendered = LayeredTemplate::parse(many).render(&Map::new(), &Map::new());
         assert!(rendered.warnings.len() <= 2 && !rendered.text.is_empty());
     }
     // As many warnings as there are names, none of which searches the text again.
     let many: String = (0..50_000).map(|at| format!("{{v{at}}}\n")).collect();
-    let rendered = Template::parse(many).render(&Map::new(), &Map::new());
+    let rendered = LayeredTemplate::parse(many).render(&Map::new(), &Map::new());
     assert_eq!(rendered.warnings.last().map(|warning| warning.line), Some(50_000));
 }

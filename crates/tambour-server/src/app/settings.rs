@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tambour::Options;
-use tambour::encode::Protocol;
+use tambour::encode::OutputProtocol;
 use tambour::options::Texts;
 
 use crate::store::{Store, StoreError};
@@ -17,10 +17,10 @@ pub(crate) struct Settings {
 }
 
 /// Predicate that checks the value of a setting.
-type Fits = fn(&Value) -> bool;
+type ValueCheck = fn(&Value) -> bool;
 
 /// Names of the settings with the check of their values.
-pub(crate) const SETTINGS: &[(&str, Fits)] = &[
+pub(crate) const SETTINGS: &[(&str, ValueCheck)] = &[
     // An unknown protocol is accepted and means the legacy one (J-032).
     ("llm_app_settings.app_output_protocol", Value::is_string),
     ("text_language", |value| matches!(value.as_str(), Some("zh" | "en"))),
@@ -30,7 +30,7 @@ pub(crate) const SETTINGS: &[(&str, Fits)] = &[
 ];
 
 /// Name under which the number of changes is stored.
-pub(crate) const VERSION: &str = "version";
+pub(crate) const VERSION_NAME: &str = "version";
 
 fn is_text(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.trim().is_empty() && text.len() <= 2000)
@@ -47,7 +47,7 @@ impl Settings {
     /// Returns the number of changes so far.
     #[must_use]
     pub(crate) fn version(&self) -> u64 {
-        self.values.get(VERSION).and_then(Value::as_u64).unwrap_or(0)
+        self.values.get(VERSION_NAME).and_then(Value::as_u64).unwrap_or(0)
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -56,8 +56,8 @@ impl Settings {
 
     /// Returns the output protocol of requests that name none.
     #[must_use]
-    pub(crate) fn protocol(&self) -> Protocol {
-        Protocol::of_setting(self.text("llm_app_settings.app_output_protocol"))
+    pub(crate) fn protocol(&self) -> OutputProtocol {
+        OutputProtocol::from_setting(self.text("llm_app_settings.app_output_protocol"))
     }
 
     /// Applies language and default texts to `options`.

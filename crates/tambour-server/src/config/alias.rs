@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tambour::schema::{Schema, SchemaLimits};
-use tambour::texts::listed;
+use tambour::texts::list_names;
 
 use super::{Config, ConfigError};
 use crate::app::Settings;
-use crate::reading::{Contract, Own};
+use crate::reading_defaults::{Contract, ReadingDefaults};
 use crate::skeins;
 
 /// Configuration of one alias.
@@ -56,11 +56,11 @@ pub struct AliasConfig {
 }
 
 /// Fields of an alias that select the upstream and its dialect.
-pub(crate) const CHOICE: [&str; 4] = ["upstream", "model", "dialect", "contract"];
+pub(crate) const CHOICE_FIELDS: [&str; 4] = ["upstream", "model", "dialect", "contract"];
 
 impl AliasConfig {
     /// Returns its fields as fields of a message, except those that only the configuration uses.
-    pub(crate) fn fields(&self) -> Map<String, Value> {
+    pub(crate) fn message_fields(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(mut fields)) => {
                 for name in ["skein", "fallback", "weight"] {
@@ -75,7 +75,7 @@ impl AliasConfig {
 
 impl Config {
     /// Returns an alias and its fallbacks in order, depth first, each once.
-    pub(crate) fn chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
+    pub(crate) fn alias_chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
         let (mut chain, mut next) = (Vec::new(), vec![alias]);
         while let Some(name) = next.pop() {
             let Some(given) = self.aliases.get(name).filter(|_| !chain.contains(&name)) else { continue };
@@ -89,12 +89,12 @@ impl Config {
     ///
     /// # Errors
     /// A file cannot be read or is no Skein, or the alias has a `system_prompt` too.
-    pub(crate) fn skeins(&self) -> Result<BTreeMap<String, Value>, ConfigError> {
+    pub(crate) fn load_skeins(&self) -> Result<BTreeMap<String, Value>, ConfigError> {
         let mut skeins = BTreeMap::new();
         for (name, alias) in &self.aliases {
             let Some(path) = &alias.skein else { continue };
             let field = format!("aliases.{name}.skein");
-            let wrong = |what: &str| self.wrong(&field, what);
+            let wrong = |what: &str| self.field_error(&field, what);
             if alias.system_prompt.is_some() {
                 return Err(wrong("stands beside `system_prompt`; an alias has one of them"));
             }
@@ -102,8 +102,8 @@ impl Config {
                 wrong(&format!("names {}, which cannot be read: {error}", path.display()))
             })?;
             let text = Value::from(text);
-            skeins::read(&text).map_err(|error| {
-                let line = error.place().map(|place| format!(", line {}", place.line)).unwrap_or_default();
+            skeins::parse_skein(&text).map_err(|error| {
+                let line = error.location().map(|place| format!(", line {}", place.line)).unwrap_or_default();
                 wrong(&format!("names {}, which is no prompt{line}: {error}", path.display()))
             })?;
             skeins.insert(name.clone(), text);
@@ -120,31 +120,31 @@ impl Config {
             let field = |which: &str| format!("aliases.{name}.{which}");
             if let Some(upstream) = alias.upstream.as_ref().filter(|name| !self.upstreams.contains_key(*name))
             {
-                let known = listed(upstream, self.upstreams.keys().map(String::as_str));
+                let known = list_names(upstream, self.upstreams.keys().map(String::as_str));
                 let what = format!("names `{upstream}`, and there is no such upstream; known: {known}");
-                return Err(self.wrong(&field("upstream"), &what));
+                return Err(self.field_error(&field("upstream"), &what));
             }
             for other in &alias.fallback {
                 if other == name || !self.aliases.contains_key(other) {
                     let known = self.aliases.keys().filter(|one| *one != name).map(String::as_str);
-                    let known = listed(other, known);
+                    let known = list_names(other, known);
                     let what = format!("names `{other}`, and there is no such other alias; known: {known}");
-                    return Err(self.wrong(&field("fallback"), &what));
+                    return Err(self.field_error(&field("fallback"), &what));
                 }
             }
-            if let Some(Err(error)) = alias.dialect.as_deref().map(tambour::dialect::entry) {
-                return Err(self.wrong(&field("dialect"), &format!("cannot be used: {error}")));
+            if let Some(Err(error)) = alias.dialect.as_deref().map(tambour::dialect::find_dialect) {
+                return Err(self.field_error(&field("dialect"), &format!("cannot be used: {error}")));
             }
             if let Some(contract) = &alias.contract {
                 let contract = serde_json::from_value::<Contract>(contract.clone()).map_err(|error| {
-                    self.wrong(&field("contract"), &format!("has `profile` and `options`: {error}"))
+                    self.field_error(&field("contract"), &format!("has `profile` and `options`: {error}"))
                 })?;
                 let unusable =
-                    |error: String| self.wrong(&field("contract"), &format!("cannot be used: {error}"));
-                let options = Own::new(&self.limits, &self.tools, &Settings::default()).with(Some(&contract));
+                    |error: String| self.field_error(&field("contract"), &format!("cannot be used: {error}"));
+                let options = ReadingDefaults::new(&self.limits, &self.tools, &Settings::default()).options_for(Some(&contract));
                 if let Some(schema) = options.map_err(unusable)?.json_schema() {
                     let limits = SchemaLimits::new(self.tools.max_patterns, self.tools.max_pattern_bytes);
-                    Schema::limited(schema.value().clone(), &limits)
+                    Schema::with_limits(schema.value().clone(), &limits)
                         .map_err(|unfit| unusable(format!("json_value.schema: {unfit}")))?;
                 }
             }

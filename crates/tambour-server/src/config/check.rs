@@ -1,20 +1,20 @@
 //! Checks of the configuration when the server starts.
 
 use std::path::Path;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
 use reqwest::Url;
 
-use super::{Config, ConfigError, UPSTREAM_KEY, UpstreamConfig, without_secrets};
-use crate::upstream::Kind;
+use super::{Config, ConfigError, UPSTREAM_KEY, UpstreamConfig, mask_url};
+use crate::upstream::ServiceKind;
 
 /// Minimum length of an API key in characters.
-const KEY: usize = 16;
+const MIN_KEY_CHARS: usize = 16;
 
 impl Config {
     /// Builds an error about a field, with the origin of its value.
-    pub(crate) fn wrong(&self, field: &str, what: &str) -> ConfigError {
-        match self.origins.of(field) {
+    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
+        match self.origins.origin_of(field) {
             Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
             None => ConfigError(format!("`{field}` {what}")),
         }
@@ -27,12 +27,12 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();
-            if length < KEY || key.trim() != key {
+            if length < MIN_KEY_CHARS || key.trim() != key {
                 let what = format!(
-                    "has {}; it takes at least {KEY} without blanks around them. `openssl rand -hex 24` makes one",
-                    counted(length, "character")
+                    "has {}; it takes at least {MIN_KEY_CHARS} without blanks around them. `openssl rand -hex 24` makes one",
+                    format_count(length, "character")
                 );
-                return Err(self.wrong("api_key", &what));
+                return Err(self.field_error("api_key", &what));
             }
         }
         self.check_prices()?;
@@ -44,7 +44,7 @@ impl Config {
                 let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
                 let what =
                     format!("names `{name}`, and there is no such upstream; known: {}", known.join(", "));
-                Err(self.wrong("default_upstream", &what))
+                Err(self.field_error("default_upstream", &what))
             }
             _ => Ok(()),
         }
@@ -57,13 +57,13 @@ impl Config {
     pub(crate) fn base_url<'a>(
         &self,
         name: &str,
-        kind: Kind,
+        kind: ServiceKind,
         given: &'a UpstreamConfig,
     ) -> Result<&'a str, ConfigError> {
-        let shown = without_secrets(&given.url);
-        let wrong = |what: String| Err(self.wrong(&format!("upstreams.{name}.url"), &what));
+        let shown = mask_url(&given.url);
+        let wrong = |what: String| Err(self.field_error(&format!("upstreams.{name}.url"), &what));
         if given.url.trim().is_empty() {
-            return wrong(format!("is missing; it takes a base URL such as `{}`", kind.example()));
+            return wrong(format!("is missing; it takes a base URL such as `{}`", kind.example_url()));
         }
         if !["http://", "https://"].iter().any(|scheme| given.url.to_ascii_lowercase().starts_with(scheme)) {
             let advice = if given.url.contains("://") { "" } else { &format!("; perhaps `http://{shown}`") };
@@ -89,11 +89,11 @@ impl Config {
     ) -> Result<Option<String>, ConfigError> {
         let field = |which: &str| format!("upstreams.{name}.{which}");
         let (field, from, key) = match (&given.key_env, &given.key_file) {
-            (_, Some(path)) => (field("key_file"), format!("the file {}", path.display()), file(path)),
+            (_, Some(path)) => (field("key_file"), format!("the file {}", path.display()), read_key_file(path)),
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
                 // `--upstream` names this variable even where it is not set: a local model needs no key.
-                let unasked = variable == UPSTREAM_KEY && self.origins.in_file(&field("key_env")).is_none();
+                let unasked = variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
                 if unasked && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
                 }
@@ -101,19 +101,19 @@ impl Config {
             }
             (None, None) => return Ok(None),
         };
-        key.and_then(|key| word(&key))
+        key.and_then(|key| parse_key(&key))
             .map(Some)
-            .map_err(|error| self.wrong(&field, &format!("names {from}, and {error}")))
+            .map_err(|error| self.field_error(&field, &format!("names {from}, and {error}")))
     }
 }
 
 /// Reads a key from an environment variable.
-pub(super) fn variable(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| word(&key))
+pub(super) fn key_from_variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|_| "it is not set".to_owned()).and_then(|key| parse_key(&key))
 }
 
 /// Trims and validates a key.
-fn word(key: &str) -> Result<String, String> {
+fn parse_key(key: &str) -> Result<String, String> {
     match key.trim() {
         "" => Err("it is empty".to_owned()),
         key if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
@@ -121,6 +121,6 @@ fn word(key: &str) -> Result<String, String> {
     }
 }
 
-fn file(path: &Path) -> Result<String, String> {
+fn read_key_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
 }

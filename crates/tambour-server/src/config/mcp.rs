@@ -6,7 +6,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-use super::{Config, ConfigError, without_secrets};
+use super::{Config, ConfigError, mask_url};
 
 /// MCP server: reached over HTTP (`url`), or started as a child process (`command`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,9 +45,9 @@ pub struct McpConfig {
 }
 
 /// Wildcard for all tools.
-const ALL: &str = "*";
+const ALL_TOOLS: &str = "*";
 /// Headers that belong to the protocol.
-const OWN: [&str; 6] =
+const PROTOCOL_HEADERS: [&str; 6] =
     ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id", "host"];
 
 /// Returns `true` if a name is valid for a tool.
@@ -58,24 +58,24 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
 
 impl McpConfig {
     /// Returns the exposed name of one of the server's tools.
-    pub(crate) fn name_of(&self, tool: &str) -> String {
+    pub(crate) fn exposed_name(&self, tool: &str) -> String {
         format!("{}{tool}", self.prefix.as_deref().unwrap_or_default())
     }
 
     /// Returns the server's own name of an exposed tool; `None` if it is not exposed.
-    pub(crate) fn tool_of<'a>(&self, name: &'a str) -> Option<&'a str> {
+    pub(crate) fn own_name<'a>(&self, name: &'a str) -> Option<&'a str> {
         let tool = name.strip_prefix(self.prefix.as_deref().unwrap_or_default())?;
-        self.joins(tool).then_some(tool)
+        self.exposes(tool).then_some(tool)
     }
 
     /// Returns `true` if the tool is exposed.
-    pub(crate) fn joins(&self, tool: &str) -> bool {
-        lists(&self.tools, tool)
+    pub(crate) fn exposes(&self, tool: &str) -> bool {
+        list_has(&self.tools, tool)
     }
 
     /// Returns `true` if the exposed name is listed explicitly, not only by `*`.
-    pub(crate) fn gives(&self, name: &str) -> bool {
-        self.tool_of(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
+    pub(crate) fn names_explicitly(&self, name: &str) -> bool {
+        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
     }
 
     /// Returns `true` if the tool needs a confirmation.
@@ -83,21 +83,21 @@ impl McpConfig {
         not(feature = "mcp"),
         expect(dead_code, reason = "only servers with the feature `mcp` call tools of MCP servers")
     )]
-    pub(crate) fn asks(&self, tool: &str) -> bool {
-        lists(&self.confirm, tool)
+    pub(crate) fn needs_confirmation(&self, tool: &str) -> bool {
+        list_has(&self.confirm, tool)
     }
 
     /// Masks possible secrets.
     pub(super) fn mask(&mut self) {
         if let Some(url) = &mut self.url {
-            *url = without_secrets(url);
+            *url = mask_url(url);
         }
         self.headers.values_mut().for_each(|value| *value = "***".to_owned());
     }
 }
 
-fn lists(list: &[String], tool: &str) -> bool {
-    list.iter().any(|one| one == ALL || one == tool)
+fn list_has(list: &[String], tool: &str) -> bool {
+    list.iter().any(|one| one == ALL_TOOLS || one == tool)
 }
 
 impl Config {
@@ -109,11 +109,11 @@ impl Config {
         let mut names: BTreeMap<String, &str> = BTreeMap::new();
         for (name, server) in &self.mcp {
             self.check_mcp_server(name, server)?;
-            for tool in server.tools.iter().filter(|tool| *tool != ALL) {
-                let called = server.name_of(tool);
+            for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
+                let called = server.exposed_name(tool);
                 if let Some(other) = names.insert(called.clone(), name) {
                     let what = format!("has `{called}`, and so has `{other}`; a `prefix` tells them apart");
-                    return Err(self.wrong(&format!("mcp.{name}.tools"), &what));
+                    return Err(self.field_error(&format!("mcp.{name}.tools"), &what));
                 }
             }
         }
@@ -121,24 +121,24 @@ impl Config {
     }
 
     fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
-        let wrong = |field: &str, what: &str| Err(self.wrong(&format!("mcp.{name}.{field}"), what));
+        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("mcp.{name}.{field}"), what));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
             let what = "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
-            return Err(self.wrong(&format!("mcp.{name}"), what));
+            return Err(self.field_error(&format!("mcp.{name}"), what));
         }
         if cfg!(not(feature = "mcp")) {
             return Err(
-                self.wrong(&format!("mcp.{name}"), "needs a server that was built with the feature `mcp`")
+                self.field_error(&format!("mcp.{name}"), "needs a server that was built with the feature `mcp`")
             );
         }
         match (&server.url, &server.command) {
             (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),
             (None, None) => {
-                return Err(self.wrong(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
+                return Err(self.field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
             }
             (Some(url), None) => {
-                let shown = without_secrets(url);
+                let shown = mask_url(url);
                 let scheme =
                     ["http://", "https://"].iter().any(|one| url.to_ascii_lowercase().starts_with(one));
                 match Url::parse(url) {
@@ -176,7 +176,7 @@ impl Config {
             }
         }
         for (header, value) in &server.headers {
-            let taken = OWN.contains(&header.to_ascii_lowercase().as_str());
+            let taken = PROTOCOL_HEADERS.contains(&header.to_ascii_lowercase().as_str());
             if HeaderName::try_from(header).is_err() || HeaderValue::try_from(value).is_err() || taken {
                 let what =
                     if taken { "belongs to the protocol" } else { "is no header, or its value is none" };
@@ -184,7 +184,7 @@ impl Config {
             }
         }
         if let Some(variable) = &server.key_env {
-            self.mcp_key(name, variable)?;
+            self.read_mcp_key(name, variable)?;
         }
         if let Some(bad) = server.env.iter().find(|one| one.is_empty() || one.contains(['=', '\0'])) {
             return wrong("env", &format!("takes names of variables, not `{}`", bad.escape_debug()));
@@ -195,8 +195,8 @@ impl Config {
                 "is empty, so that nothing joins; it takes names of tools, or `*` for all of them",
             );
         }
-        for tool in server.tools.iter().filter(|tool| *tool != ALL) {
-            let called = server.name_of(tool);
+        for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
+            let called = server.exposed_name(tool);
             if !is_tool_name(&called) {
                 let what = format!(
                     "has `{}`, and the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`",
@@ -210,7 +210,7 @@ impl Config {
         {
             return wrong("prefix", "takes letters, digits, `_`, `-` and `.`");
         }
-        if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL && !server.joins(tool)) {
+        if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL_TOOLS && !server.exposes(tool)) {
             return wrong("confirm", &format!("names `{tool}`, which is not among its `tools`"));
         }
         let most = self.tools.max_timeout_ms;
@@ -226,9 +226,9 @@ impl Config {
     ///
     /// # Errors
     /// The variable is not set, or its value is no valid key.
-    pub(crate) fn mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
-        super::check::variable(variable).map_err(|error| {
-            self.wrong(
+    pub(crate) fn read_mcp_key(&self, name: &str, variable: &str) -> Result<String, ConfigError> {
+        super::check::key_from_variable(variable).map_err(|error| {
+            self.field_error(
                 &format!("mcp.{name}.key_env"),
                 &format!("names the variable `{variable}`, and {error}"),
             )

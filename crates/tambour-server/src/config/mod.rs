@@ -17,12 +17,12 @@ use tambour::limits::Limits;
 
 use crate::descriptors;
 use crate::tools::ToolLimits;
-use crate::upstream::{Kind, Timeouts};
+use crate::upstream::{ServiceKind, Timeouts};
 pub use alias::AliasConfig;
-pub(crate) use alias::CHOICE;
+pub(crate) use alias::CHOICE_FIELDS;
 pub use mcp::McpConfig;
 pub(crate) use mcp::is_tool_name;
-pub(crate) use origins::Origins;
+pub(crate) use origins::ValueOrigins;
 pub use price::Price;
 pub use telemetry::TelemetryConfig;
 
@@ -74,7 +74,7 @@ pub struct Config {
     /// Approximate bytes of earlier messages included in a prompt.
     pub max_history: usize,
     /// Retention of messages.
-    pub retention: Retention,
+    pub retention: RetentionConfig,
     /// Milliseconds that a request body may pause.
     pub body_idle_ms: u64,
     /// Milliseconds that a request body may take in all.
@@ -103,7 +103,7 @@ pub struct Config {
     pub accept_loss: bool,
     /// Origins of the values, for error messages.
     #[serde(skip)]
-    pub(crate) origins: Origins,
+    pub(crate) origins: ValueOrigins,
 }
 
 /// Environment variable with the optional key of `--upstream`.
@@ -112,7 +112,7 @@ pub(crate) const UPSTREAM_KEY: &str = "TAMBOUR_UPSTREAM_API_KEY";
 /// Retention of messages: unlimited unless set.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Retention {
+pub struct RetentionConfig {
     /// Days since the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days: Option<u32>,
@@ -171,11 +171,11 @@ impl Default for Config {
             drain_ms: 10_000,
             max_running: 2000,
             max_streams: 4000,
-            max_streams_total: descriptors::streams(),
+            max_streams_total: descriptors::max_streams(),
             max_request: 4 << 20,
             max_import: 32 << 20,
             max_history: 512 << 10,
-            retention: Retention::default(),
+            retention: RetentionConfig::default(),
             body_idle_ms: 30_000,
             body_ms: 120_000,
             reader_idle_ms: 60_000,
@@ -188,7 +188,7 @@ impl Default for Config {
             telemetry: TelemetryConfig::default(),
             config_dir: PathBuf::from("config"),
             accept_loss: false,
-            origins: Origins::default(),
+            origins: ValueOrigins::default(),
         }
     }
 }
@@ -208,7 +208,7 @@ impl Config {
         let file = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
         match file {
             Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
-            _ => Err(self.wrong("database", "takes sqlite:FILE; other databases are not there yet")),
+            _ => Err(self.field_error("database", "takes sqlite:FILE; other databases are not there yet")),
         }
     }
 
@@ -219,9 +219,9 @@ impl Config {
     /// The kind is unknown.
     pub fn add_upstream(&mut self, given: &str, model: Option<String>) -> Result<(), ConfigError> {
         let (kind, url) = given.split_once('=').unwrap_or((given, ""));
-        let service = Kind::named(kind).is_some();
+        let service = ServiceKind::from_name(kind).is_some();
         if kind != "demo" && (url.is_empty() || !(service || kind == "replay")) {
-            let services = Kind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
+            let services = ServiceKind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
             return Err(ConfigError(format!(
                 "`{given}` is no upstream; give {services}, replay=FILE or demo"
             )));
@@ -242,8 +242,8 @@ impl Config {
     }
 
     /// Records that a field was set by `source`, a flag or variable, which errors about its value then name.
-    pub fn given_by(&mut self, field: &str, source: &str) {
-        self.origins.given_by(field, source);
+    pub fn note_source(&mut self, field: &str, source: &str) {
+        self.origins.note_source(field, source);
     }
 
     /// Returns the upstream for requests that name none.
@@ -254,13 +254,13 @@ impl Config {
 
     /// Returns the configuration as TOML with secrets masked.
     #[must_use]
-    pub fn masked(&self) -> String {
+    pub fn to_masked_toml(&self) -> String {
         let mut shown = self.clone();
         if shown.api_key.is_some() {
             shown.api_key = Some("***".to_owned());
         }
         for upstream in shown.upstreams.values_mut() {
-            upstream.url = without_secrets(&upstream.url);
+            upstream.url = mask_url(&upstream.url);
         }
         shown.mcp.values_mut().for_each(McpConfig::mask);
         shown.telemetry.mask();
@@ -270,12 +270,12 @@ impl Config {
 
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.masked())
+        f.write_str(&self.to_masked_toml())
     }
 }
 
 /// Masks password and query of a URL.
-pub(crate) fn without_secrets(url: &str) -> String {
+pub(crate) fn mask_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (address, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let address =

@@ -10,43 +10,43 @@ use toml::de::{DeTable, DeValue};
 
 /// Origins of configuration values.
 #[derive(Clone, Default)]
-pub(crate) struct Origins {
+pub(crate) struct ValueOrigins {
     file: Option<(PathBuf, Arc<str>)>,
     /// Flags and variables by dotted field.
-    given: BTreeMap<String, String>,
+    sources: BTreeMap<String, String>,
 }
 
-impl Origins {
-    pub(super) fn of_file(path: &Path, text: &str) -> Origins {
-        Origins { file: Some((path.to_owned(), text.into())), given: BTreeMap::new() }
+impl ValueOrigins {
+    pub(super) fn from_file(path: &Path, text: &str) -> ValueOrigins {
+        ValueOrigins { file: Some((path.to_owned(), text.into())), sources: BTreeMap::new() }
     }
 
-    pub(super) fn given_by(&mut self, field: &str, source: &str) {
-        self.given.insert(field.to_owned(), source.to_owned());
+    pub(super) fn note_source(&mut self, field: &str, source: &str) {
+        self.sources.insert(field.to_owned(), source.to_owned());
     }
 
     /// Returns the flag or variable that set a field or its parent; otherwise its place in the file; `None`
     /// for defaults and values set by code.
-    pub(crate) fn of(&self, field: &str) -> Option<String> {
+    pub(crate) fn origin_of(&self, field: &str) -> Option<String> {
         let above =
             std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(above, _)| above));
-        above.into_iter().find_map(|field| self.given.get(field).cloned()).or_else(|| self.in_file(field))
+        above.into_iter().find_map(|field| self.sources.get(field).cloned()).or_else(|| self.place_in_file(field))
     }
 
     /// Returns the place of a field in the file, or of its nearest parent there.
-    pub(crate) fn in_file(&self, field: &str) -> Option<String> {
+    pub(crate) fn place_in_file(&self, field: &str) -> Option<String> {
         let (path, text) = self.file.as_ref()?;
         let table = DeTable::parse(text).ok()?;
-        Some(place(path, text, found(table.get_ref(), field)?))
+        Some(format_place(path, text, field_offset(table.get_ref(), field)?))
     }
 }
 
 /// Returns the byte offset of a field, or of the last part of its path that exists.
-fn found(table: &DeTable<'_>, field: &str) -> Option<usize> {
+fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
     let mut table = Some(table);
     let mut start = None;
     for part in field.split('.') {
-        let Some((key, value)) = table.and_then(|table| entry(table, part)) else { break };
+        let Some((key, value)) = table.and_then(|table| find_entry(table, part)) else { break };
         start = Some(key.span().start);
         table = value.get_ref().as_table();
     }
@@ -58,7 +58,7 @@ pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = Some(parsed.get_ref());
     let mut path: Vec<&str> = Vec::new();
-    while let Some((key, value)) = table.and_then(|table| table.iter().find(|(_, value)| holds(value, at))) {
+    while let Some((key, value)) = table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at))) {
         path.push(key.get_ref());
         table = value.get_ref().as_table();
     }
@@ -66,22 +66,22 @@ pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
 }
 
 /// Returns `true` if a value contains this byte offset. The parts of a table need not be contiguous.
-fn holds(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
+fn contains_offset(value: &Spanned<DeValue<'_>>, at: usize) -> bool {
     match value.get_ref().as_table() {
-        Some(table) => table.values().any(|value| holds(value, at)),
+        Some(table) => table.values().any(|value| contains_offset(value, at)),
         None => value.span().contains(&at),
     }
 }
 
-fn entry<'t, 'i>(
+fn find_entry<'t, 'i>(
     table: &'t DeTable<'i>,
     name: &str,
 ) -> Option<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
     table.iter().find(|(key, _)| key.get_ref() == name)
 }
 
-/// Formats `FILE:LINE:COLUMN`.
-pub(super) fn place(path: &Path, text: &str, at: usize) -> String {
-    let Location { line, column, .. } = Location::at(text, at);
+/// Formats `FILE:MAX_LINE_BYTES:COLUMN`.
+pub(super) fn format_place(path: &Path, text: &str, at: usize) -> String {
+    let Location { line, column, .. } = Location::from_offset(text, at);
     format!("{}:{line}:{column}", path.display())
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Config, ConfigError};
-use crate::quotas::Tokens;
+use crate::quotas::TokenCounts;
 
 /// Prices per million tokens of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl Price {
     /// Returns the cost of a reply in millionths of the currency's unit, from token counts with OpenAI's
     /// names.
     pub(crate) fn cost(&self, usage: &Value) -> i64 {
-        let Tokens { input, output } = Tokens::of(usage);
+        let TokenCounts { input, output } = TokenCounts::from_usage(usage);
         let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
         #[expect(clippy::cast_precision_loss)]
         let part = |tokens: u64, price: f64| tokens as f64 * price;
@@ -49,7 +49,7 @@ impl Config {
         if !(1..=8).contains(&currency.chars().count())
             || currency.chars().any(|c| c.is_whitespace() || c.is_control())
         {
-            return Err(self.wrong("currency", "takes a short word such as `USD`"));
+            return Err(self.field_error("currency", "takes a short word such as `USD`"));
         }
         for (name, upstream) in &self.upstreams {
             for (model, price) in &upstream.prices {
@@ -61,7 +61,7 @@ impl Config {
                 for (part, value) in given {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");
-                        return Err(self.wrong(&field, "takes the price of a million tokens, 0 to 1000000"));
+                        return Err(self.field_error(&field, "takes the price of a million tokens, 0 to 1000000"));
                     }
                 }
             }

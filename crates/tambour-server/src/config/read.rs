@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use tambour::texts::in_words;
+use tambour::texts::explain_parse_error;
 
-use super::origins::{field_at, place};
-use super::{Config, ConfigError, Origins, Retention, UPSTREAM_KEY};
-use crate::tools::SECRET_ENV;
+use super::origins::{field_at, format_place};
+use super::{Config, ConfigError, ValueOrigins, RetentionConfig, UPSTREAM_KEY};
+use crate::tools::SECRET_ENV_PREFIX;
 
 impl Config {
     /// Loads the configuration from `file` (or `tambour.toml`, if it exists) and the environment.
@@ -19,10 +19,10 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let standard = Path::new("tambour.toml");
         let (mut table, mut origins) = match file.or_else(|| standard.exists().then_some(standard)) {
-            Some(path) => read(path)?,
+            Some(path) => read_file(path)?,
             None => Default::default(),
         };
-        let mut config = of_table(&table).map_err(ConfigError)?;
+        let mut config = parse_table(&table).map_err(ConfigError)?;
         let (mut upstream, mut model) = (None, None);
         for (name, value) in environment {
             match name.strip_prefix("TAMBOUR_") {
@@ -33,12 +33,12 @@ impl Config {
                 Some("CONFIG") => {}
                 Some(_) if name == UPSTREAM_KEY => {}
                 // Secrets of tools, named by registered tools.
-                Some(_) if name.starts_with(SECRET_ENV) => {}
+                Some(_) if name.starts_with(SECRET_ENV_PREFIX) => {}
                 Some(field) => {
-                    let set = set(&mut table, &name, &field.to_ascii_lowercase(), &value)?;
+                    let set = set_field(&mut table, &name, &field.to_ascii_lowercase(), &value)?;
                     // Parsed after each variable, so that an error belongs to this one.
-                    config = of_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
-                    origins.given_by(&set, &name);
+                    config = parse_table(&table).map_err(|error| ConfigError(format!("{name}: {error}")))?;
+                    origins.note_source(&set, &name);
                 }
             }
         }
@@ -47,7 +47,7 @@ impl Config {
         if let Some(upstream) = upstream {
             let said = |error| ConfigError(format!("TAMBOUR_UPSTREAM: {error}"));
             config.add_upstream(&upstream, model).map_err(said)?;
-            config.given_by(&format!("upstreams.{}", kind(&upstream)), "TAMBOUR_UPSTREAM");
+            config.note_source(&format!("upstreams.{}", kind_of_upstream(&upstream)), "TAMBOUR_UPSTREAM");
         }
         config.database_file()?;
         Ok(config)
@@ -55,17 +55,17 @@ impl Config {
 }
 
 /// Returns the kind of an upstream given as `KIND=WHERE`, which is also its name.
-fn kind(given: &str) -> &str {
+fn kind_of_upstream(given: &str) -> &str {
     given.split_once('=').map_or(given, |(kind, _)| kind)
 }
 
-fn read(path: &Path) -> Result<(toml::Table, Origins), ConfigError> {
+fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError(format!("{}: {error}", path.display())))?;
     let wrong = |error: &toml::de::Error, what: &str| {
         let place =
-            error.span().map_or_else(|| path.display().to_string(), |at| place(path, &text, at.start));
-        ConfigError(format!("{place}: {what}{}", in_words(error.message().trim())))
+            error.span().map_or_else(|| path.display().to_string(), |at| format_place(path, &text, at.start));
+        ConfigError(format!("{place}: {what}{}", explain_parse_error(error.message().trim())))
     };
     let table: toml::Table = text.parse().map_err(|error| wrong(&error, "not TOML: "))?;
     // Parsed from the text, since only that has positions.
@@ -73,19 +73,19 @@ fn read(path: &Path) -> Result<(toml::Table, Origins), ConfigError> {
         let field = error.span().and_then(|at| field_at(&text, at.start));
         wrong(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
     })?;
-    Ok((table, Origins::of_file(path, &text)))
+    Ok((table, ValueOrigins::from_file(path, &text)))
 }
 
-fn of_table(table: &toml::Table) -> Result<Config, String> {
-    table.clone().try_into().map_err(|error: toml::de::Error| in_words(error.message().trim()))
+fn parse_table(table: &toml::Table) -> Result<Config, String> {
+    table.clone().try_into().map_err(|error: toml::de::Error| explain_parse_error(error.message().trim()))
 }
 
 /// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of the
 /// configuration. The type is that of the default, so that a key made of digits stays text. Returns the
 /// dotted name.
-fn set(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<String, ConfigError> {
+fn set_field(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<String, ConfigError> {
     // Fields absent by default need a type too.
-    let retention = Retention { days: Some(0), bytes: Some(0) };
+    let retention = RetentionConfig { days: Some(0), bytes: Some(0) };
     let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
     let grouped = ["limits", "timeouts", "tools", "retention", "telemetry"]

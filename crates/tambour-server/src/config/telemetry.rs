@@ -3,7 +3,7 @@
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::{Config, ConfigError, without_secrets};
+use super::{Config, ConfigError, mask_url};
 
 /// Tracing to an OpenTelemetry collector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl TelemetryConfig {
 
     /// Masks possible secrets.
     pub(super) fn mask(&mut self) {
-        self.otlp_endpoint = self.otlp_endpoint.take().map(|url| without_secrets(&url));
+        self.otlp_endpoint = self.otlp_endpoint.take().map(|url| mask_url(&url));
     }
 }
 
@@ -52,7 +52,7 @@ impl Config {
     /// The endpoint is not a base URL, the ratio is out of range, or the server is built without tracing.
     pub(super) fn check_telemetry(&self) -> Result<(), ConfigError> {
         let given = &self.telemetry;
-        let wrong = |field: &str, what: &str| Err(self.wrong(&format!("telemetry.{field}"), what));
+        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("telemetry.{field}"), what));
         if !(0.0..=1.0).contains(&given.sample_ratio) {
             return wrong("sample_ratio", &format!("is 0 to 1, not {}", given.sample_ratio));
         }
@@ -63,7 +63,7 @@ impl Config {
         if cfg!(not(feature = "otel")) {
             return wrong("otlp_endpoint", "needs a server that was built with the feature `otel`");
         }
-        let shown = without_secrets(endpoint);
+        let shown = mask_url(endpoint);
         let example = "it takes the base URL of a collector such as `http://127.0.0.1:4318`";
         match Url::parse(endpoint) {
             Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {

@@ -5,36 +5,36 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tambour::event::{Extension, Failure, FinishReason, Notice};
-use tambour::texts::counted;
-use tambour::{End, Options};
-use tambour_prompt::dialogue::{Call, CallKind, Dialogue, Env, Refusal, Reply, Settings, Turn, Want};
+use tambour::texts::format_count;
+use tambour::{InputEnd, Options};
+use tambour_prompt::dialogue::{ModelCall, ReplyKind, Dialogue, DialogueEnv, InputRefusal, ModelReply, DialogueSettings, DialogueTurn, DialogueRequest};
 use tambour_prompt::script::{Script, load};
 
-use super::admission::Admission;
-use super::outlet::Outlet;
-use super::templates::Prompts;
+use super::turn_quota::TurnQuota;
+use super::turn_log::TurnLog;
+use super::templates::OwnerTemplates;
 use super::turn_record::{self, TurnRecord};
 use crate::app::App;
-use crate::aside::in_place;
-use crate::drive::UpstreamSpending;
+use crate::cpu_pool::run_in_place;
+use crate::runner::UpstreamSpending;
 use crate::fail;
 use crate::figures::{self, ReplyEnd};
 use crate::http::problem::Problem;
 use crate::ids;
 use crate::keys::Caller;
-use crate::live::Live;
+use crate::live_run::LiveRun;
 use crate::metrics::Metrics;
-use crate::store::{CallRecord, DialogueRow, Figures, Once, Progress, StoreError, Written};
-use crate::telemetry::Span;
-use crate::upstream::{Ask, Item, Message, Upstream, failure};
+use crate::store::{CallRecord, DialogueRow, Figures, InputClaim, DialogueProgress, StoreError, WriteOutcome};
+use crate::telemetry::TraceSpan;
+use crate::upstream::{ModelRequest, ReplyItem, Message, Upstream, new_failure};
 
 /// Most bytes of a script parsed on the worker.
-const SHORT: usize = 4 << 10;
+const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 /// Milliseconds after which a round counts as slow (S-102).
-const SLOW_MS: u64 = 3000;
+const SLOW_ROUND_MS: u64 = 3000;
 
 /// Input of a turn.
-pub(crate) enum Input {
+pub(crate) enum TurnInput {
     /// Text of the user, if any.
     Text(Option<String>),
     /// Answer of the client to a request.
@@ -48,61 +48,61 @@ pub(crate) enum Input {
 
 /// Client of a turn, with its cancellation.
 #[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
+pub(crate) struct TurnClient<'a> {
     pub(crate) caller: &'a Caller,
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'a LiveRun,
 }
 
 /// Code of a cancelled turn's failure.
 pub(super) const CANCELLED: &str = "cancelled";
 
 /// Turn in progress.
-struct Running<'a> {
+struct RunningDialogue<'a> {
     app: &'a App,
     row: DialogueRow,
-    asking: Asking<'a>,
+    client: TurnClient<'a>,
     /// Tracing span of the turn.
-    span: &'a Span,
+    span: &'a TraceSpan,
     script: Script,
-    prompts: Prompts,
-    settings: Settings,
+    prompts: OwnerTemplates,
+    settings: DialogueSettings,
     options: Options,
     upstream: Arc<Upstream>,
     dialogue: Dialogue,
     /// Record of the turn; absent when a dialogue of an older version continues an input it had taken.
     record: Option<TurnRecord>,
     /// Number of notices that are in a record.
-    traced: usize,
+    recorded_notices: usize,
     /// Records not stored yet.
-    over: Vec<CallRecord>,
+    pending_records: Vec<CallRecord>,
     /// Figures of calls that are over, which go with them.
     figures: Vec<Figures>,
 }
 
 /// Result of one model call.
-struct Called {
-    reply: Result<Reply, Failure>,
-    delivered: bool,
+struct CallOutcome {
+    reply: Result<ModelReply, Failure>,
+    is_delivered: bool,
     raw: String,
     /// Finish reason, if the reply ended.
     finish: Option<FinishReason>,
     usage: Value,
     /// Set when the service refused the schema.
-    unformatted: bool,
+    is_unformatted: bool,
     first_text_ms: Option<u64>,
     elapsed_ms: u64,
 }
 
 /// Loads the machine of a stored dialogue, and its script.
-pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
+pub(crate) fn load_machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
     let damaged = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
         let detail = format!("the {what} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let read = || load(&row.script, &app.loaded().config.limits).script;
+    let read = || load(&row.script, &app.loaded_config().config.limits).script;
     // A long script is parsed without blocking other tasks.
-    let script = if row.script.len() > SHORT { in_place(read) } else { read() };
+    let script = if row.script.len() > INLINE_SCRIPT_BYTES { run_in_place(read) } else { read() };
     let script = script.ok_or_else(|| damaged("script"))?;
     let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
     Ok((script, dialogue))
@@ -110,16 +110,16 @@ pub(crate) fn machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue)
 
 /// Takes an input and runs until the dialogue waits; without one, continues the input taken before the server
 /// stopped. The caller holds the dialogue's turn.
-pub(crate) async fn run(
+pub(crate) async fn run_turn(
     app: &App,
     row: DialogueRow,
-    asking: Asking<'_>,
-    input: (Option<Input>, Admission),
-    once: Option<&Once>,
-    outlet: &mut Outlet,
-) -> Result<Turn, Problem> {
-    let span = app.traces.turn(&asking.caller.span, &row.id);
-    let turn = go(app, row, (asking, &span), input, once, outlet).await;
+    asking: TurnClient<'_>,
+    input: (Option<TurnInput>, TurnQuota),
+    once: Option<&InputClaim>,
+    outlet: &mut TurnLog,
+) -> Result<DialogueTurn, Problem> {
+    let span = app.traces.start_turn(&asking.caller.span, &row.id);
+    let turn = drive_turn(app, row, (asking, &span), input, once, outlet).await;
     let failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
@@ -131,26 +131,26 @@ pub(crate) async fn run(
     turn
 }
 
-async fn go(
+async fn drive_turn(
     app: &App,
     row: DialogueRow,
-    (asking, span): (Asking<'_>, &Span),
-    (input, admission): (Option<Input>, Admission),
-    once: Option<&Once>,
-    outlet: &mut Outlet,
-) -> Result<Turn, Problem> {
-    let (script, dialogue) = machine(app, &row)?;
-    let prompts = Prompts::of(app, &row.owner).await?;
-    let options = app.own().options;
-    let mut settings = Settings::default();
+    (client, span): (TurnClient<'_>, &TraceSpan),
+    (input, admission): (Option<TurnInput>, TurnQuota),
+    once: Option<&InputClaim>,
+    outlet: &mut TurnLog,
+) -> Result<DialogueTurn, Problem> {
+    let (script, dialogue) = load_machine(app, &row)?;
+    let prompts = OwnerTemplates::load(app, &row.owner).await?;
+    let options = app.reading_defaults().options;
+    let mut settings = DialogueSettings::default();
     settings.texts = options.texts.clone();
-    let loaded = app.loaded();
+    let loaded = app.loaded_config();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = Running {
+    let mut running = RunningDialogue {
         app,
         row,
-        asking,
+        client,
         span,
         script,
         prompts,
@@ -159,36 +159,36 @@ async fn go(
         upstream,
         dialogue,
         record: None,
-        traced: 0,
-        over: Vec::new(),
+        recorded_notices: 0,
+        pending_records: Vec::new(),
         figures: Vec::new(),
     };
     if let Some(input) = input {
-        let record = TurnRecord::begin(&asking.live.id, &input, &running.row.state);
-        running.take(input)?;
-        running.write();
+        let record = TurnRecord::begin(&client.live.id, &input, &running.row.state);
+        running.take_input(input)?;
+        running.update_row();
         app.store.take_input(&running.row, once, &[CallRecord::Turn(json!(record).to_string())]).await?;
         running.record = Some(record);
     } else {
-        running.record = turn_record::last_turn(app, &running.row.id).await?;
+        running.record = turn_record::load_last_turn(app, &running.row.id).await?;
     }
-    admission.begin().await;
-    let requests = match running.go_on(outlet).await {
+    admission.spend().await;
+    let requests = match running.run_until_waiting(outlet).await {
         Ok(requests) => requests,
         Err(problem) => {
             // Its models were asked, whatever becomes of the dialogue.
-            app.count(&running.figures).await;
+            app.add_figures(&running.figures).await;
             return Err(problem);
         }
     };
     let turn = running.dialogue.turn(&running.script);
-    running.write();
+    running.update_row();
     if let Some(mut record) = running.record.take() {
         record.end(&turn);
-        running.over.push(CallRecord::TurnOver(json!(record).to_string()));
+        running.pending_records.push(CallRecord::TurnOver(json!(record).to_string()));
     }
     let once = once.map(|once| (once.clone(), json!(turn).to_string()));
-    let (DialogueRow { status, state, changed, .. }, mut records) = (running.row, running.over);
+    let (DialogueRow { status, state, changed, .. }, mut records) = (running.row, running.pending_records);
     records.push(CallRecord::Figures(running.figures.clone()));
     outlet.close(&turn, &requests, &running.options);
     let ended = match &turn.error {
@@ -196,27 +196,27 @@ async fn go(
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    let written = outlet.finish(ended, Some(Progress { status, state, changed, records, once })).await;
+    let written = outlet.finish(ended, Some(DialogueProgress { status, state, changed, records, once })).await;
     if let Err(written) = written {
-        if written == Written::Fenced {
-            app.count(&running.figures).await;
+        if written == WriteOutcome::Fenced {
+            app.add_figures(&running.figures).await;
         }
-        return Err(unwritten(written));
+        return Err(log_problem(written));
     }
     Ok(turn)
 }
 
 /// Returns the problem of a turn whose log cannot be written.
-pub(crate) fn unwritten(written: Written) -> Problem {
+pub(crate) fn log_problem(written: WriteOutcome) -> Problem {
     match written {
-        Written::Fenced => Problem::not_found("the dialogue is deleted"),
+        WriteOutcome::Fenced => Problem::not_found("the dialogue is deleted"),
         _ => StoreError::Closed.into(),
     }
 }
 
-fn refused(refusal: &Refusal) -> Problem {
+fn refusal_problem(refusal: &InputRefusal) -> Problem {
     match refusal {
-        Refusal::AnswerExpected { call_id } => {
+        InputRefusal::AnswerExpected { call_id } => {
             let detail = format!("the dialogue waits for the answer to `{call_id}`");
             Problem::conflict(refusal.code(), detail).with("call_id", call_id.as_str())
         }
@@ -224,103 +224,103 @@ fn refused(refusal: &Refusal) -> Problem {
     }
 }
 
-impl Running<'_> {
-    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
-        let Running { script, prompts, settings, dialogue, .. } = self;
+impl RunningDialogue<'_> {
+    fn with_env<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
+        let RunningDialogue { script, prompts, settings, dialogue, .. } = self;
         let now = jiff::Timestamp::now().as_millisecond();
-        change(dialogue, &Env { script, templates: prompts, now, settings, hooks: &() })
+        change(dialogue, &DialogueEnv { script, templates: prompts, now, settings, hooks: &() })
     }
 
-    fn take(&mut self, input: Input) -> Result<(), Problem> {
-        let taken = self.change(|dialogue, env| match input {
-            Input::Text(text) => dialogue.input(text.as_deref(), env),
-            Input::Answer { call_id, value } => dialogue.answer(&call_id, value, env),
+    fn take_input(&mut self, input: TurnInput) -> Result<(), Problem> {
+        let taken = self.with_env(|dialogue, env| match input {
+            TurnInput::Text(text) => dialogue.input(text.as_deref(), env),
+            TurnInput::Answer { call_id, value } => dialogue.answer(&call_id, value, env),
         });
-        taken.map_err(|refusal| refused(&refusal))
+        taken.map_err(|refusal| refusal_problem(&refusal))
     }
 
     /// Writes the state into the row.
-    fn write(&mut self) {
+    fn update_row(&mut self) {
         self.row.state = json!(self.dialogue).to_string();
         self.row.status = json!(self.dialogue.status()).as_str().unwrap_or_default().to_owned();
         self.row.changed = ids::now();
     }
 
     /// Stores the state with records of calls.
-    async fn keep(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
-        self.write();
+    async fn store_step(&mut self, records: &[CallRecord]) -> Result<(), StoreError> {
+        self.update_row();
         self.app.store.step_dialogue(&self.row, records).await
     }
 
     /// Returns the notices of the turn that are in no record yet.
-    fn notices(&mut self) -> Vec<Notice> {
+    fn take_notices(&mut self) -> Vec<Notice> {
         let all = self.dialogue.turn(&self.script).notices;
-        let new = all.get(self.traced..).unwrap_or_default().to_vec();
-        self.traced = all.len();
+        let new = all.get(self.recorded_notices..).unwrap_or_default().to_vec();
+        self.recorded_notices = all.len();
         new
     }
 
     /// Runs the dialogue until it waits; returns its requests to the client.
-    async fn go_on(&mut self, outlet: &mut Outlet) -> Result<Vec<Extension>, Problem> {
+    async fn run_until_waiting(&mut self, outlet: &mut TurnLog) -> Result<Vec<Extension>, Problem> {
         let mut requests = Vec::new();
         loop {
-            match self.change(Dialogue::next) {
-                Want::Call(call) => {
+            match self.with_env(Dialogue::next) {
+                DialogueRequest::Call(call) => {
                     // Stored before the model is asked: after a crash the round is asked again and has its
                     // record.
-                    let mut record = self.record(&call);
-                    let mut records = std::mem::take(&mut self.over);
+                    let mut record = self.call_record(&call);
+                    let mut records = std::mem::take(&mut self.pending_records);
                     if !records.is_empty() {
                         // Text of the last round is on disk before the dialogue has it.
-                        outlet.settled().await.map_err(unwritten)?;
+                        outlet.wait_settled().await.map_err(log_problem)?;
                     }
                     records.push(CallRecord::New(record.to_string()));
                     records.push(CallRecord::Figures(self.figures.clone()));
-                    self.keep(&records).await?;
+                    self.store_step(&records).await?;
                     self.figures.clear();
-                    self.call(&call, &mut record, outlet).await;
-                    outlet.flush().await.map_err(unwritten)?;
+                    self.run_call(&call, &mut record, outlet).await;
+                    outlet.flush().await.map_err(log_problem)?;
                     // Stored together with what follows: the next step, or the end of the turn.
-                    self.over.push(CallRecord::Over(record.to_string()));
+                    self.pending_records.push(CallRecord::Over(record.to_string()));
                 }
-                Want::Event(event) => requests.push(*event),
+                DialogueRequest::Event(event) => requests.push(*event),
                 _ => break,
             }
         }
         // Notices after the last call get a record of their own.
-        let notices = self.notices();
+        let notices = self.take_notices();
         if !notices.is_empty() {
             let path = self.dialogue.position(&self.script).map(|position| position.path);
             let record = json!({
                 "created": ids::now(), "turn": self.record.as_ref().map(|record| &record.turn),
                 "status": "completed", "path": path, "notices": notices,
             });
-            self.over.push(CallRecord::New(record.to_string()));
+            self.pending_records.push(CallRecord::New(record.to_string()));
         }
         Ok(requests)
     }
 
     /// Builds the model request of a call.
-    fn ask_of(&self, call: &Call) -> Ask {
+    fn call_request(&self, call: &ModelCall) -> ModelRequest {
         let messages = call.messages.iter();
         let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
-        Ask {
+        ModelRequest {
             messages: messages.collect(),
             span: self.span.clone(),
             dialect: call.kind.name().to_owned(),
-            round: matches!(call.kind, CallKind::Say { .. })
+            round: matches!(call.kind, ReplyKind::Say { .. })
                 .then_some((call.round, self.options.texts.language)),
-            input: Some(self.options.limits.input),
+            max_reply_bytes: Some(self.options.limits.input),
             temperature: Some(call.temperature),
             max_tokens: Some(call.max_tokens),
             response_format: call.schema(&self.options).map(|schema| response_format(&schema)),
-            ..Ask::default()
+            ..ModelRequest::default()
         }
     }
 
     /// Builds the record of a call that begins, for the trace.
-    fn record(&mut self, call: &Call) -> Value {
-        let ask = self.ask_of(call);
+    fn call_record(&mut self, call: &ModelCall) -> Value {
+        let ask = self.call_request(call);
         json!({
             "created": ids::now(),
             "turn": self.record.as_ref().map(|record| &record.turn),
@@ -340,21 +340,21 @@ impl Running<'_> {
             "template_id": call.template_id,
             "template_hash": call.template_hash,
             "warnings": call.warnings,
-            "notices": self.notices(),
+            "notices": self.take_notices(),
             "prompt": call.messages,
         })
     }
 
     /// Asks the model and applies its reply. The result is added to the record.
-    async fn call(&mut self, call: &Call, record: &mut Value, outlet: &mut Outlet) {
-        let Called { reply, delivered, raw, finish, usage, unformatted, first_text_ms, elapsed_ms } =
-            self.ask(call, outlet).await;
+    async fn run_call(&mut self, call: &ModelCall, record: &mut Value, outlet: &mut TurnLog) {
+        let CallOutcome { reply, is_delivered, raw, finish, usage, is_unformatted, first_text_ms, elapsed_ms } =
+            self.read_reply(call, outlet).await;
         fail::point("turn");
-        self.app.spent(&self.asking.caller.key, &self.row.owner, 0, &usage).await;
+        self.app.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
         // A round names no model.
-        let spending = UpstreamSpending::of_call(&self.upstream, &Ask::default(), &usage);
-        if elapsed_ms > SLOW_MS {
-            Metrics::count(&self.app.metrics.slow_rounds);
+        let spending = UpstreamSpending::from_call(&self.upstream, &ModelRequest::default(), &usage);
+        if elapsed_ms > SLOW_ROUND_MS {
+            Metrics::increment(&self.app.metrics.slow_rounds);
             tracing::warn!(
                 dialogue = self.row.id,
                 upstream = &*self.upstream.name,
@@ -363,7 +363,7 @@ impl Running<'_> {
                 "a round took longer than 3 s"
             );
         }
-        if unformatted {
+        if is_unformatted {
             record["parameters"]["response_format"] = Value::Null;
         }
         record["raw"] = json!(raw);
@@ -374,8 +374,8 @@ impl Running<'_> {
         record["status"] = "completed".into();
         match reply {
             Ok(mut reply) => {
-                reply.delivered = delivered;
-                let came = self.change(|dialogue, env| dialogue.reply(call, &reply, env));
+                reply.is_delivered = is_delivered;
+                let came = self.with_env(|dialogue, env| dialogue.reply(call, &reply, env));
                 if came.asked_again || came.failure.is_some() {
                     outlet.discard()
                 } else {
@@ -383,8 +383,8 @@ impl Running<'_> {
                 }
                 record["findings"] = json!(reply.findings);
                 record["message"] = json!(reply.message);
-                record["unreadable"] = json!(reply.unreadable);
-                record["delivered"] = json!(reply.delivered);
+                record["unreadable"] = json!(reply.unreadable_reason);
+                record["delivered"] = json!(reply.is_delivered);
                 record["asked_again"] = json!(came.asked_again);
                 record["exit_decision"] = json!(came.exit_decision);
                 record["assessment"] = json!(came.assessment);
@@ -398,7 +398,7 @@ impl Running<'_> {
                 outlet.release();
                 record["status"] = "failed".into();
                 record["error"] = json!(failure);
-                self.change(|dialogue, env| dialogue.fail(failure, env));
+                self.with_env(|dialogue, env| dialogue.fail(failure, env));
             }
         }
         let end = ReplyEnd {
@@ -411,37 +411,37 @@ impl Running<'_> {
             first_text_ms,
             findings: record.get("findings"),
         };
-        self.figures.extend(figures::of_reply(&figures::this_hour(), &self.row.owner, &end, &[spending]));
+        self.figures.extend(figures::reply_figures(&figures::current_hour(), &self.row.owner, &end, &[spending]));
     }
 
-    async fn ask(&self, call: &Call, outlet: &mut Outlet) -> Called {
+    async fn read_reply(&self, call: &ModelCall, outlet: &mut TurnLog) -> CallOutcome {
         let started = Instant::now();
-        let mut ask = self.ask_of(call);
-        let mut called = Called {
-            reply: Err(interrupted()),
-            delivered: false,
+        let mut ask = self.call_request(call);
+        let mut called = CallOutcome {
+            reply: Err(interrupted_failure()),
+            is_delivered: false,
             raw: String::new(),
             finish: None,
             usage: Value::Null,
-            unformatted: false,
+            is_unformatted: false,
             first_text_ms: None,
             elapsed_ms: 0,
         };
         outlet.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
-        let mut stop = std::pin::pin!(stopped(self.app, self.asking));
+        let mut stop = std::pin::pin!(wait_stop(self.app, self.client));
         let opened = loop {
             let opened = tokio::select! {
                 biased;
                 end = stop.as_mut() => Err(end),
-                opened = self.upstream.open(&ask) => opened.map_err(End::Failed),
+                opened = self.upstream.open(&ask) => opened.map_err(InputEnd::Failed),
             };
             match opened {
                 // A service that does not support schemas refuses the request at once; the prompt describes
                 // the schema in words too.
-                Err(End::Failed(failure)) if !failure.retryable && ask.response_format.is_some() => {
+                Err(InputEnd::Failed(failure)) if !failure.retryable && ask.response_format.is_some() => {
                     ask.response_format = None;
-                    called.unformatted = true;
+                    called.is_unformatted = true;
                 }
                 opened => break opened,
             }
@@ -450,7 +450,7 @@ impl Running<'_> {
             Ok(mut reply) => {
                 let (mut items, mut reasoning) = (Vec::new(), 0);
                 let limit = self.options.limits.input;
-                let end: End = 'reply: loop {
+                let end: InputEnd = 'reply: loop {
                     // Dropping the reply cancels the model call.
                     tokio::select! {
                         biased;
@@ -459,58 +459,58 @@ impl Running<'_> {
                     }
                     for item in items.drain(..) {
                         match item {
-                            Item::Text(text) => {
+                            ReplyItem::Text(text) => {
                                 called.first_text_ms.get_or_insert_with(|| millis(started));
                                 called.raw.push_str(&text);
                                 reader.push(&text, outlet);
                                 if called.raw.len() > limit {
-                                    break 'reply End::Failed(too_large("reply", limit));
+                                    break 'reply InputEnd::Failed(too_large_failure("reply", limit));
                                 }
                             }
-                            Item::Reasoning(text) => {
+                            ReplyItem::Reasoning(text) => {
                                 reasoning += text.len();
                                 if reasoning > limit {
-                                    break 'reply End::Failed(too_large("reasoning", limit));
+                                    break 'reply InputEnd::Failed(too_large_failure("reasoning", limit));
                                 }
-                                reader.reasoning(&text, outlet);
+                                reader.push_reasoning(&text, outlet);
                             }
                             // A round offers no tools.
-                            Item::Call(_) => {}
-                            Item::Usage(usage) => {
+                            ReplyItem::Call(_) => {}
+                            ReplyItem::Usage(usage) => {
                                 called.usage = usage.clone();
                                 reader.set_usage(usage);
                             }
-                            Item::End(end) => break 'reply end,
+                            ReplyItem::End(end) => break 'reply end,
                         }
                     }
                     if outlet.flush().await.is_err() {
                         // Nobody would see the rest; the turn no longer has an end of its own.
-                        break 'reply End::Failed(interrupted());
+                        break 'reply InputEnd::Failed(interrupted_failure());
                     }
                 };
                 called.finish = match &end {
-                    End::Finished(reason) | End::Incomplete(reason) => Some(*reason),
-                    End::Unknown => Some(FinishReason::Length),
+                    InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(*reason),
+                    InputEnd::WithoutReason => Some(FinishReason::Length),
                     _ => None,
                 };
                 // Text that follows only now may replace an answer that is re-asked. A thought is shown to
                 // nobody, whatever the turn said before it.
-                called.delivered = outlet.hold() && !matches!(call.kind, CallKind::Think { .. });
-                called.reply = if end == CANCELS {
+                called.is_delivered = outlet.hold() && !matches!(call.kind, ReplyKind::Think { .. });
+                called.reply = if end == CANCELLED_END {
                     // The round does not count (S-065); a message that has begun is closed.
                     if outlet.has_begun() {
                         let _ = reader.finish(&end, outlet);
                     }
-                    Err(cancelled())
-                } else if end.cut() && called.raw.trim().is_empty() && !matches!(end, End::Failed(_)) {
+                    Err(cancelled_failure())
+                } else if end.is_truncated() && called.raw.trim().is_empty() && !matches!(end, InputEnd::Failed(_)) {
                     // The round was not answered (S-065).
-                    Err(failure("upstream_closed", "the reply ended before there was any text", true))
+                    Err(new_failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {
                     reader.finish(&end, outlet)
                 };
             }
-            Err(End::Failed(failure)) => called.reply = Err(failure),
-            Err(_) => called.reply = Err(cancelled()),
+            Err(InputEnd::Failed(failure)) => called.reply = Err(failure),
+            Err(_) => called.reply = Err(cancelled_failure()),
         }
         called.elapsed_ms = millis(started);
         called
@@ -518,20 +518,20 @@ impl Running<'_> {
 }
 
 /// End of a cancelled reply.
-const CANCELS: End = End::Finished(FinishReason::Cancelled);
+const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
 /// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
-async fn stopped(app: &App, asking: Asking<'_>) -> End {
+async fn wait_stop(app: &App, asking: TurnClient<'_>) -> InputEnd {
     tokio::select! {
-        () = app.halting.cancelled() => End::Failed(interrupted()),
-        () = asking.caller.removed.cancelled() => End::Failed(key_removed()),
-        () = asking.live.cancel.cancelled() => CANCELS,
+        () = app.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
+        () = asking.caller.removal.cancelled() => InputEnd::Failed(key_removed_failure()),
+        () = asking.live.cancel.cancelled() => CANCELLED_END,
     }
 }
 
 /// Returns the failure of a call whose end the server did not see.
-pub(crate) fn died() -> Failure {
-    failure("interrupted", "the server ended before the call of the model did", true)
+pub(crate) fn interrupted_call() -> Failure {
+    new_failure("interrupted", "the server ended before the call of the model did", true)
 }
 
 /// Returns a schema in the form of a service's response format.
@@ -540,22 +540,22 @@ pub(crate) fn response_format(schema: &Value) -> Value {
 }
 
 /// Returns the failure of a cancelled turn: the next input asks again.
-fn cancelled() -> Failure {
-    failure(CANCELLED, "the turn was cancelled", true)
+fn cancelled_failure() -> Failure {
+    new_failure(CANCELLED, "the turn was cancelled", true)
 }
 
 /// Returns the failure of a turn whose key was removed. Another key of the owner continues from there.
-fn key_removed() -> Failure {
-    failure("unauthorized", "the key was removed", true)
+fn key_removed_failure() -> Failure {
+    new_failure("unauthorized", "the key was removed", true)
 }
 
-fn too_large(what: &str, limit: usize) -> Failure {
-    let limit = counted(limit, "byte");
-    failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit}"), false)
+fn too_large_failure(what: &str, limit: usize) -> Failure {
+    let limit = format_count(limit, "byte");
+    new_failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit}"), false)
 }
 
-fn interrupted() -> Failure {
-    failure("interrupted", "the server stopped while the model was writing", true)
+fn interrupted_failure() -> Failure {
+    new_failure("interrupted", "the server stopped while the model was writing", true)
 }
 
 fn millis(since: Instant) -> u64 {

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tambour_prompt::dialogue::script_test::{
-    Expected, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
+    ExpectedTurn, ScriptTest, TestAnswer, TestFailure, TestReply, TestTurn,
 };
-use tambour_prompt::dialogue::{Coverage, CoveredCall, Turn};
+use tambour_prompt::dialogue::{Coverage, CoveredCall, DialogueTurn};
 
-use super::turn::Input;
+use super::turn::TurnInput;
 use crate::app::App;
 use crate::ids;
 use crate::store::{DialogueRow, StoreError};
@@ -30,7 +30,7 @@ pub(crate) struct TurnRecord {
     /// Answer of the client, with its `call_id`.
     pub(crate) answer: Option<Value>,
     pub(crate) before: Snapshot,
-    pub(crate) result: Option<Turn>,
+    pub(crate) result: Option<DialogueTurn>,
 }
 
 /// State of a dialogue at one time, without the history, which only grows.
@@ -47,7 +47,7 @@ pub(crate) struct Snapshot {
 /// Start of a dialogue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Origin {
+pub(crate) struct DialogueOrigin {
     /// Path of the step or action at which it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<String>,
@@ -56,29 +56,29 @@ pub(crate) struct Origin {
     pub(crate) variables: serde_json::Map<String, Value>,
     /// Dialogue that it continues, and the turn that its first own turn replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) forked_from: Option<Fork>,
+    pub(crate) forked_from: Option<ForkOrigin>,
 }
 
 /// Origin of a fork.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Fork {
+pub(crate) struct ForkOrigin {
     pub(crate) dialogue_id: String,
     pub(crate) turn: String,
 }
 
-impl Origin {
+impl DialogueOrigin {
     /// Reads the origin of a stored dialogue.
-    pub(crate) fn of(row: &DialogueRow) -> Origin {
+    pub(crate) fn from_row(row: &DialogueRow) -> DialogueOrigin {
         serde_json::from_str(&row.origin).unwrap_or_default()
     }
 }
 
 impl TurnRecord {
     /// Begins the record of a turn; `state` is the dialogue's state before the input.
-    pub(super) fn begin(turn: &str, input: &Input, state: &str) -> TurnRecord {
+    pub(super) fn begin(turn: &str, input: &TurnInput, state: &str) -> TurnRecord {
         let (text, answer) = match input {
-            Input::Text(text) => (text.clone(), None),
-            Input::Answer { call_id, value } => (None, Some(json!({ "call_id": call_id, "value": value }))),
+            TurnInput::Text(text) => (text.clone(), None),
+            TurnInput::Answer { call_id, value } => (None, Some(json!({ "call_id": call_id, "value": value }))),
         };
         TurnRecord {
             turn: turn.to_owned(),
@@ -86,19 +86,19 @@ impl TurnRecord {
             ended: None,
             text,
             answer,
-            before: Snapshot::of(state),
+            before: Snapshot::from_state(state),
             result: None,
         }
     }
 
     /// Records the result of the turn.
-    pub(super) fn end(&mut self, turn: &Turn) {
+    pub(super) fn end(&mut self, turn: &DialogueTurn) {
         self.ended = Some(ids::now());
         self.result = Some(turn.clone());
     }
 
     /// Returns the record as shown to clients.
-    pub(crate) fn shown(&self) -> Value {
+    pub(crate) fn to_client_json(&self) -> Value {
         json!({
             "turn": self.turn,
             "created": self.created,
@@ -111,7 +111,7 @@ impl TurnRecord {
 }
 
 impl Snapshot {
-    fn of(state: &str) -> Snapshot {
+    fn from_state(state: &str) -> Snapshot {
         let mut state: Value = serde_json::from_str(state).unwrap_or_default();
         let history = state["history"].take();
         let history = history.as_array();
@@ -123,7 +123,7 @@ impl Snapshot {
     }
 
     /// Restores the whole state, with the history taken from a later one.
-    pub(crate) fn state(&self, later: &str) -> Value {
+    pub(crate) fn restore(&self, later: &str) -> Value {
         let mut later: Value = serde_json::from_str(later).unwrap_or_default();
         let mut history = later["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
         history.truncate(self.said.saturating_sub(1));
@@ -135,27 +135,27 @@ impl Snapshot {
 }
 
 /// Records read from the store at once: a dialogue may have any number of them.
-const AT_ONCE: u32 = 50;
+const READ_COUNT: u32 = 50;
 
 /// Kind of a dialogue's records.
 #[derive(Clone, Copy)]
-enum Records {
+enum RecordKind {
     Turns,
     Calls,
 }
 
 /// Calls `see` for each record of a dialogue with its number, oldest first, until it breaks.
-async fn each<T: DeserializeOwned>(
+async fn for_each_record<T: DeserializeOwned>(
     app: &App,
     dialogue: &str,
-    kind: Records,
+    kind: RecordKind,
     mut see: impl FnMut(i64, T) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
     let mut after = 0;
     loop {
         let records = match kind {
-            Records::Turns => app.store.dialogue_turns(dialogue, after, AT_ONCE).await?,
-            Records::Calls => app.store.rounds(dialogue, after, AT_ONCE).await?,
+            RecordKind::Turns => app.store.dialogue_turns(dialogue, after, READ_COUNT).await?,
+            RecordKind::Calls => app.store.rounds(dialogue, after, READ_COUNT).await?,
         };
         let Some((last, _)) = records.last() else { return Ok(()) };
         after = *last;
@@ -170,50 +170,50 @@ async fn each<T: DeserializeOwned>(
 }
 
 /// Calls `see` for each turn of a dialogue with its number, oldest first, until it breaks.
-pub(crate) async fn each_turn(
+pub(crate) async fn for_each_turn(
     app: &App,
     dialogue: &str,
     see: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
-    each(app, dialogue, Records::Turns, see).await
+    for_each_record(app, dialogue, RecordKind::Turns, see).await
 }
 
 /// Returns the last turn of a dialogue.
-pub(super) async fn last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
+pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
     let see = |_, turn| {
         last = Some(turn);
         ControlFlow::Continue(())
     };
-    each_turn(app, dialogue, see).await?;
+    for_each_turn(app, dialogue, see).await?;
     Ok(last)
 }
 
 /// Calls `see` for each call record of a dialogue, oldest first.
-async fn each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send) -> Result<(), StoreError> {
+async fn for_each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send) -> Result<(), StoreError> {
     let see = |_, call| {
         see(call);
         ControlFlow::Continue(())
     };
-    each(app, dialogue, Records::Calls, see).await
+    for_each_record(app, dialogue, RecordKind::Calls, see).await
 }
 
 /// Adds the steps that a dialogue reached to the coverage of its session.
-pub(crate) async fn cover(app: &App, row: &DialogueRow, coverage: &mut Coverage) -> Result<(), StoreError> {
+pub(crate) async fn add_coverage(app: &App, row: &DialogueRow, coverage: &mut Coverage) -> Result<(), StoreError> {
     let mut calls = Vec::new();
-    each_call(app, &row.id, |call| calls.extend(covered(&call))).await?;
+    for_each_call(app, &row.id, |call| calls.extend(covered_call(&call))).await?;
     let mut turns = Vec::new();
     let see = |_, turn: TurnRecord| {
         turns.extend(turn.result);
         ControlFlow::Continue(())
     };
-    each_turn(app, &row.id, see).await?;
-    coverage.add(Origin::of(row).start.as_deref(), &calls, &turns);
+    for_each_turn(app, &row.id, see).await?;
+    coverage.add_dialogue(DialogueOrigin::from_row(row).start.as_deref(), &calls, &turns);
     Ok(())
 }
 
 /// Converts a call record for coverage; `None` without an answered call.
-fn covered(record: &Value) -> Option<CoveredCall> {
+fn covered_call(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
     let answered = record["status"] == "completed" && record["asked_again"] != true;
     let decision = &record["exit_decision"];
@@ -229,20 +229,20 @@ fn covered(record: &Value) -> Option<CoveredCall> {
 }
 
 /// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
-pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
+pub(crate) async fn build_test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
     let see = |call: Value| {
-        if let (Some(turn), Some(reply)) = (call["turn"].as_str(), reply(&call)) {
+        if let (Some(turn), Some(reply)) = (call["turn"].as_str(), test_reply(&call)) {
             replies.entry(turn.to_owned()).or_default().push(reply);
         }
     };
-    each_call(app, &row.id, see).await?;
-    let Origin { start, variables, .. } = Origin::of(row);
+    for_each_call(app, &row.id, see).await?;
+    let DialogueOrigin { start, variables, .. } = DialogueOrigin::from_row(row);
     let mut test = ScriptTest::default();
     (test.session, test.start, test.variables) = (Some(row.session.clone()), start, variables);
     let see = |_, turn: TurnRecord| {
         if let Some(result) = &turn.result {
-            let mut expect = Expected::of(result);
+            let mut expect = ExpectedTurn::from_turn(result);
             // The message follows from the reply above it.
             expect.ai_message = None;
             test.turns.push(TestTurn {
@@ -254,12 +254,12 @@ pub(crate) async fn test(app: &App, row: &DialogueRow) -> Result<ScriptTest, Sto
         }
         ControlFlow::Continue(())
     };
-    each_turn(app, &row.id, see).await?;
+    for_each_turn(app, &row.id, see).await?;
     Ok(test)
 }
 
 /// Converts the reply of a call for a test; `None` without a call, or if the server did not see its end.
-fn reply(record: &Value) -> Option<TestReply> {
+fn test_reply(record: &Value) -> Option<TestReply> {
     if !record["prompt"].is_array() || record["ended"].is_null() {
         return None;
     }
@@ -270,7 +270,7 @@ fn reply(record: &Value) -> Option<TestReply> {
         return Some(TestReply { error: Some(error), ..TestReply::default() });
     }
     let finish = serde_json::from_value(record["finish_reason"].clone()).ok();
-    let mut reply = TestReply::of(record["raw"].as_str().unwrap_or_default());
+    let mut reply = TestReply::from_text(record["raw"].as_str().unwrap_or_default());
     reply.finish_reason = finish.filter(|reason| *reason != tambour::event::FinishReason::Stop);
     reply.delivered = record["delivered"] == true && !record["unreadable"].is_null();
     Some(reply)

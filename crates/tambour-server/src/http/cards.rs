@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
+use super::page::QueryParams;
 use super::problem::Problem;
 use crate::app::App;
-use crate::skeins::{again, none, of_import};
+use crate::skeins::{reparse_import, missing_import, import_to_skein};
 use crate::store::{ImportKind, ImportRow};
 
 /// Query of a card or lorebook.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shape {
+pub(super) struct CardQuery {
     #[serde(default)]
-    format: Format,
+    format: CardFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum CardFormat {
     /// Parsed content.
     #[default]
     Read,
@@ -46,7 +46,7 @@ pub(super) fn id_field(kind: ImportKind) -> &'static str {
 }
 
 /// Returns a file without its content.
-fn row(kind: ImportKind, row: &ImportRow) -> Value {
+fn import_json(kind: ImportKind, row: &ImportRow) -> Value {
     let mut shown = json!({ id_field(kind): row.id });
     shown["name"] = row.name.as_str().into();
     shown["file"] = row.file.as_str().into();
@@ -61,22 +61,22 @@ async fn list(
     app: &App,
     caller: &Caller,
     kind: ImportKind,
-    query: &page::Query,
+    query: &page::PageQuery,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.imports(&caller.owner, kind).await?;
-    query.of(rows.iter().map(|one| (one.id.clone(), row(kind, one))).collect()).map(Json)
+    query.page_of(rows.iter().map(|one| (one.id.clone(), import_json(kind, one))).collect()).map(Json)
 }
 
 async fn show(
     app: &App,
     caller: &Caller,
     (kind, id): (ImportKind, String),
-    format: Format,
+    format: CardFormat,
 ) -> Result<Response, Problem> {
-    let missing = || none(kind, &id);
+    let missing = || missing_import(kind, &id);
     let found = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
-    let bytes = app.store.imported(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
-    if format == Format::Original {
+    let bytes = app.store.import_bytes(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
+    if format == CardFormat::Original {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
             // Untrusted content must not be shown as a page.
@@ -85,13 +85,13 @@ async fn show(
         ];
         return Ok((headers, bytes).into_response());
     }
-    app.aside
+    app.cpu_pool
         .run(&caller.owner, move || {
-            let imported = again(&found.file, &bytes)?;
-            if format == Format::V3 {
+            let imported = reparse_import(&found.file, &bytes)?;
+            if format == CardFormat::V3 {
                 return Ok(Json(imported.export()).into_response());
             }
-            let mut shown = row(kind, &found);
+            let mut shown = import_json(kind, &found);
             if let Some(card) = &imported.card {
                 shown["card"] = json!(card);
             }
@@ -100,7 +100,7 @@ async fn show(
             }
             shown["entries"] = json!(imported.entries);
             shown["warnings"] = json!(imported.warnings);
-            shown["skein"] = of_import(&imported).to_value();
+            shown["skein"] = import_to_skein(&imported).to_value();
             Ok(Json(shown).into_response())
         })
         .await?
@@ -108,31 +108,31 @@ async fn show(
 
 async fn remove(app: &Arc<App>, caller: Caller, kind: ImportKind, id: String) -> Result<StatusCode, Problem> {
     let work = app.clone();
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         if !work.store.delete_import(&caller.owner, kind, &id).await? {
-            return Err(none(kind, &id));
+            return Err(missing_import(kind, &id));
         }
-        work.claims.forget(Some(&id));
-        work.deleted.notify_one();
+        work.claims.drop_expired(Some(&id));
+        work.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
 
 /// `GET /api/v1/cards`: newest first.
-pub(super) async fn cards(
+pub(super) async fn list_cards(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     list(&app, &caller, ImportKind::Card, &query).await
 }
 
 /// `GET /api/v1/lorebooks`: newest first.
-pub(super) async fn books(
+pub(super) async fn list_books(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     list(&app, &caller, ImportKind::Lorebook, &query).await
 }
@@ -142,7 +142,7 @@ pub(super) async fn show_card(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(shape): Params<Shape>,
+    QueryParams(shape): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
     show(&app, &caller, (ImportKind::Card, id), shape.format).await
 }
@@ -152,7 +152,7 @@ pub(super) async fn show_book(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(shape): Params<Shape>,
+    QueryParams(shape): QueryParams<CardQuery>,
 ) -> Result<Response, Problem> {
     show(&app, &caller, (ImportKind::Lorebook, id), shape.format).await
 }

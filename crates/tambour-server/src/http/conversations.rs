@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
 use super::record;
 use super::search::search;
 use crate::app::App;
@@ -21,10 +21,10 @@ use crate::ids;
 use crate::store::{ConversationRow, MessageRow, StoreError};
 
 /// Approximate bytes of a page of messages.
-const PAGE: usize = 4 << 20;
+const PAGE_BYTES: usize = 4 << 20;
 /// Most characters of a title, and most bytes of metadata.
-const TITLE: usize = 500;
-const METADATA: usize = 16 << 10;
+const MAX_TITLE_CHARS: usize = 500;
+const MAX_METADATA_BYTES: usize = 16 << 10;
 
 /// Body of `POST /api/v1/conversations` and `PATCH /api/v1/conversations/{id}`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -53,19 +53,19 @@ pub(super) mod serde_with_null {
 
 impl NewConversation {
     /// Applies the given fields.
-    fn change(self, row: &mut ConversationRow) -> Result<(), Problem> {
+    fn apply(self, row: &mut ConversationRow) -> Result<(), Problem> {
         let long = |field: &'static str, most: &str| {
             Problem::invalid("invalid_field", format!("`{field}` has at most {most}")).with("field", field)
         };
         if let Some(title) = self.title {
-            if title.as_ref().is_some_and(|title| title.chars().count() > TITLE) {
+            if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
                 return Err(long("title", "500 characters"));
             }
             row.title = title;
         }
         if let Some(metadata) = self.metadata {
             row.metadata = metadata.map(|metadata| Value::Object(metadata).to_string());
-            if row.metadata.as_ref().is_some_and(|metadata| metadata.len() > METADATA) {
+            if row.metadata.as_ref().is_some_and(|metadata| metadata.len() > MAX_METADATA_BYTES) {
                 return Err(long("metadata", "16 KiB"));
             }
         }
@@ -74,7 +74,7 @@ impl NewConversation {
 }
 
 /// Returns a conversation without its messages.
-pub(super) fn shown(row: &ConversationRow) -> Value {
+pub(super) fn conversation_json(row: &ConversationRow) -> Value {
     let metadata: Option<Value> = row.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     json!({
         "conversation_id": row.id,
@@ -87,7 +87,7 @@ pub(super) fn shown(row: &ConversationRow) -> Value {
 /// Query of the listing of conversations.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Query {
+pub(super) struct ConversationQuery {
     limit: Option<u32>,
     after: Option<String>,
     /// Text to search for in titles and messages.
@@ -98,17 +98,17 @@ pub(super) struct Query {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<Query>,
+    QueryParams(query): QueryParams<ConversationQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let (after, limit) = (query.after.as_deref(), page::checked(query.limit)?);
+    let (after, limit) = (query.after.as_deref(), page::check_limit(query.limit)?);
     if let Some(after) = after {
-        owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
+        find_owned(&app, &caller, after).await.map_err(|_| page::unknown_cursor(after))?;
     }
     if let Some(text) = &query.q {
         return search(&app, &caller.owner, text, after, limit).await.map(Json);
     }
     let page = app.store.conversations(&caller.owner, after, limit).await?;
-    Ok(Json(page::answer(&page.rows.iter().map(shown).collect::<Vec<Value>>(), page.more)))
+    Ok(Json(page::page_json(&page.rows.iter().map(conversation_json).collect::<Vec<Value>>(), page.has_more)))
 }
 
 /// `POST /api/v1/conversations`
@@ -117,16 +117,16 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new = if bytes.is_empty() { NewConversation::default() } else { body(&bytes)? };
+    let new = if bytes.is_empty() { NewConversation::default() } else { parse_body(&bytes)? };
     let mut row = ConversationRow {
-        id: ids::new("conv"),
+        id: ids::new_id("conv"),
         owner: caller.owner,
         created: ids::now(),
         ..ConversationRow::default()
     };
-    new.change(&mut row)?;
+    new.apply(&mut row)?;
     app.store.insert_conversation(&row).await?;
-    Ok((StatusCode::CREATED, Json(shown(&row))))
+    Ok((StatusCode::CREATED, Json(conversation_json(&row))))
 }
 
 /// `GET /api/v1/conversations/{id}`: a page of its messages, oldest first, without their events.
@@ -134,26 +134,26 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let row = owned(&app, &caller, &id).await?;
+    let row = find_owned(&app, &caller, &id).await?;
     let after = match query.after() {
         None => 0,
         Some(after) => {
             let number = app.store.message_number(&id, after).await?;
-            number.ok_or_else(|| page::unknown(after))?
+            number.ok_or_else(|| page::unknown_cursor(after))?
         }
     };
-    let page = app.store.messages_of(&id, after, query.limit()?, PAGE).await?;
-    let mut conversation = shown(&row);
-    conversation["messages"] = page.rows.iter().map(listed).collect();
-    conversation["has_more"] = page.more.into();
+    let page = app.store.conversation_messages(&id, after, query.limit()?, PAGE_BYTES).await?;
+    let mut conversation = conversation_json(&row);
+    conversation["messages"] = page.rows.iter().map(message_json).collect();
+    conversation["has_more"] = page.has_more.into();
     Ok(Json(conversation))
 }
 
-fn listed(row: &MessageRow) -> Value {
+fn message_json(row: &MessageRow) -> Value {
     let summary = row.outcome.as_ref().and_then(|outcome| serde_json::from_str(&outcome.summary).ok());
-    record::joined(row, &row.status, summary.unwrap_or_default())
+    record::record_json(row, &row.status, summary.unwrap_or_default())
 }
 
 /// `PATCH /api/v1/conversations/{id}`: changes title and metadata; absent fields are kept.
@@ -163,11 +163,11 @@ pub(super) async fn change(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let change: NewConversation = body(&bytes)?;
-    let mut row = owned(&app, &caller, &id).await?;
-    change.change(&mut row)?;
+    let change: NewConversation = parse_body(&bytes)?;
+    let mut row = find_owned(&app, &caller, &id).await?;
+    change.apply(&mut row)?;
     app.store.change_conversation(&row).await?;
-    Ok(Json(shown(&row)))
+    Ok(Json(conversation_json(&row)))
 }
 
 /// `DELETE /api/v1/conversations/{id}`: deletes it with all its messages; running ones are cancelled first.
@@ -176,17 +176,17 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    owned(&app, &caller, &id).await?;
+    find_owned(&app, &caller, &id).await?;
     let work = app.clone();
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         // No message begins in it from here on.
         work.store.close_conversation(&id);
         // Independent of the database: running messages end even if the deletion fails and the conversation
         // is reopened.
-        work.end(work.live.messages(&id)).await;
+        work.cancel_runs(work.running.conversation_messages(&id)).await;
         work.store.delete_conversation(&id).await?;
-        work.claims.forget(Some(&id));
-        work.deleted.notify_one();
+        work.claims.drop_expired(Some(&id));
+        work.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -199,9 +199,9 @@ pub(super) async fn export(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    let first = format!("{}\n", shown(&row));
-    let lines = futures_util::stream::unfold(Export { app, id, first: Some(first), after: 0 }, Export::next);
+    let row = find_owned(&app, &caller, &id).await?;
+    let first = format!("{}\n", conversation_json(&row));
+    let lines = futures_util::stream::unfold(ConversationExport { app, id, first: Some(first), last_number: 0 }, ConversationExport::next);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl; charset=utf-8")),
         (
@@ -213,38 +213,38 @@ pub(super) async fn export(
 }
 
 /// Export in progress; holds one message at a time in memory.
-struct Export {
+struct ConversationExport {
     app: Arc<App>,
     id: String,
     first: Option<String>,
     /// Number of the last written message. A message deleted meanwhile keeps its number.
-    after: i64,
+    last_number: i64,
 }
 
-impl Export {
-    async fn next(mut self) -> Option<(Result<String, StoreError>, Export)> {
+impl ConversationExport {
+    async fn next(mut self) -> Option<(Result<String, StoreError>, ConversationExport)> {
         if let Some(first) = self.first.take() {
             return Some((Ok(first), self));
         }
-        match self.line().await {
+        match self.next_line().await {
             Ok(None) => None,
             Ok(Some(line)) => Some((Ok(line), self)),
             Err(error) => Some((Err(error), self)),
         }
     }
 
-    async fn line(&mut self) -> Result<Option<String>, StoreError> {
-        let page = self.app.store.messages_of(&self.id, self.after, 1, 0).await?;
+    async fn next_line(&mut self) -> Result<Option<String>, StoreError> {
+        let page = self.app.store.conversation_messages(&self.id, self.last_number, 1, 0).await?;
         let Some(row) = page.rows.into_iter().next() else { return Ok(None) };
-        self.after = row.number.unwrap_or(i64::MAX);
+        self.last_number = row.number.unwrap_or(i64::MAX);
         let Some(row) = self.app.store.message(&row.id).await? else { return Ok(Some(String::new())) };
-        let record = record::of(&self.app, &row).await?;
+        let record = record::full_record(&self.app, &row).await?;
         Ok(Some(format!("{record}\n")))
     }
 }
 
 /// Returns the conversation with that id if it is the caller's.
-pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
+pub(super) async fn find_owned(app: &App, caller: &Caller, id: &str) -> Result<ConversationRow, Problem> {
     let row = app.store.conversation(id).await?;
     row.filter(|row| row.owner == caller.owner)
         .ok_or_else(|| Problem::not_found(format!("there is no conversation `{id}`")))

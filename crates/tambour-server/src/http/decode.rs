@@ -8,17 +8,17 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::event::{Event, FinishReason, Joined};
+use tambour::event::{Event, FinishReason, JoinedEvents};
 use tambour::verdict::Contract as Held;
-use tambour::{End, Options, Pipeline, Profile};
+use tambour::{InputEnd, Options, Pipeline, Profile};
 
 use super::keys::Caller;
-use super::new_message::options;
-use super::problem::{Problem, body};
+use super::new_message::request_options;
+use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::aside::LONG;
+use crate::cpu_pool::OFFLOAD_BYTES;
 use crate::fail;
-use crate::reading::Contract;
+use crate::reading_defaults::Contract;
 
 /// Body of `POST /api/v1/decode`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -45,19 +45,19 @@ pub(crate) struct Decode {
 }
 
 /// Runs the work of a request: here, or on the CPU pool if the request is long or has a schema.
-async fn done(
+async fn run_work(
     app: &App,
     caller: &Caller,
     (bytes, options): (usize, &Options),
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let long = bytes > LONG || options.json_schema().is_some();
+    let long = bytes > OFFLOAD_BYTES || options.json_schema().is_some();
     let done = move || {
         fail::point("decode");
         // Serializing the response takes time too.
         work().map(|answer| Json(answer).into_response())
     };
-    if long { app.aside.run(&caller.owner, done).await? } else { done() }
+    if long { app.cpu_pool.run(&caller.owner, done).await? } else { done() }
 }
 
 /// `POST /api/v1/decode`: `events` with adjacent deltas merged, and `findings`.
@@ -66,40 +66,40 @@ pub(super) async fn decode(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: Decode = body(&bytes)?;
-    let options = options(&app, &caller.owner, asked.contract.as_ref()).await?;
-    done(&app, &caller, (bytes.len(), &options.clone()), move || decoded(&asked, &options)).await
+    let asked: Decode = parse_body(&bytes)?;
+    let options = request_options(&app, &caller.owner, asked.contract.as_ref()).await?;
+    run_work(&app, &caller, (bytes.len(), &options.clone()), move || decode_reply(&asked, &options)).await
 }
 
-fn decoded(asked: &Decode, options: &Options) -> Result<Value, Problem> {
+fn decode_reply(asked: &Decode, options: &Options) -> Result<Value, Problem> {
     let dialect = asked.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
     // There may be as many deltas as bytes.
-    let mut sink = Joined::default();
+    let mut sink = JoinedEvents::default();
     let mut pipeline = pipeline.with_extensions(asked.extensions);
     pipeline.push_str(&asked.reply, &mut sink);
-    pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
+    pipeline.finish(&InputEnd::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
     let mut answer =
         json!({ "dialect": pipeline.dialect(), "events": sink.events, "findings": sink.findings });
     if asked.repaired {
-        answer["repaired"] = json!(repaired(asked, dialect, options));
+        answer["repaired"] = json!(repair_reply(asked, dialect, options));
     }
     Ok(answer)
 }
 
 /// Returns the reply in its correct form, read leniently with its own dialect's contract. `None` if nothing
 /// of it is usable, or its dialect cannot be written.
-fn repaired(asked: &Decode, dialect: &str, options: &Options) -> Option<String> {
+fn repair_reply(asked: &Decode, dialect: &str, options: &Options) -> Option<String> {
     let mut options = options.clone();
     options.profile = Profile::Lenient;
     let mut pipeline = Pipeline::new(dialect, &options).ok()?.with_extensions(true);
-    let mut read = Joined::default();
+    let mut read = JoinedEvents::default();
     pipeline.push_str(&asked.reply, &mut read);
-    pipeline.finish(&End::Finished(asked.finish_reason.unwrap_or_default()), &mut read);
+    pipeline.finish(&InputEnd::Finished(asked.finish_reason.unwrap_or_default()), &mut read);
     match read.events.last() {
         Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
-            pipeline.written(&read.events)
+            pipeline.rewrite(&read.events)
         }
         _ => None,
     }
@@ -128,19 +128,19 @@ pub(super) async fn check(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: Check = body(&bytes)?;
+    let asked: Check = parse_body(&bytes)?;
     let contract = Contract {
         profile: Some(asked.profile.unwrap_or_else(|| "strict".to_owned())),
         options: asked.options,
     };
-    let options = options(&app, &caller.owner, Some(&contract)).await?;
+    let options = request_options(&app, &caller.owner, Some(&contract)).await?;
     let (name, reply) = (asked.contract, asked.reply);
-    done(&app, &caller, (bytes.len(), &options.clone()), move || checked(name.as_deref(), &reply, &options))
+    run_work(&app, &caller, (bytes.len(), &options.clone()), move || check_reply(name.as_deref(), &reply, &options))
         .await
 }
 
-fn checked(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
-    let held = Held::named(name.unwrap_or("auto"))
+fn check_reply(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
+    let held = Held::from_name(name.unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;
     let verdict = held.check(reply.as_bytes(), options);
     let word = if verdict.passed() { "pass" } else { "fail" };

@@ -14,20 +14,20 @@ use tambour_prompt::dialogue::script_test::{ScriptTest, TestEnv};
 use tambour_prompt::dialogue::{Coverage, Dialogue};
 use tambour_prompt::script::load;
 
-use super::dialogues::{listed, owned};
+use super::dialogues::{dialogue_json, find_owned};
 use super::keys::Caller;
-use super::page::{self, Params};
-use super::problem::{Problem, body};
-use super::versions::{fits, owned as document, text};
+use super::page::{self, QueryParams};
+use super::problem::{Problem, parse_body};
+use super::versions::{check_length, find_owned as document, load_version};
 use crate::app::App;
-use crate::dialogues::{self, Fork, Origin, Prompts, TurnRecord};
+use crate::dialogues::{self, ForkOrigin, DialogueOrigin, OwnerTemplates, TurnRecord};
 use crate::ids;
 use crate::skeins;
 use crate::store::DialogueRow;
 use crate::store::DocumentKind::Script;
 
 /// Most turns of a test that runs here: each renders a prompt.
-const MOST: usize = 500;
+const MAX_TEST_TURNS: usize = 500;
 
 /// Body of `POST /api/v1/dialogues/{id}/forks`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -53,26 +53,26 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    owned(&app, &caller, &id).await?;
+    find_owned(&app, &caller, &id).await?;
     let (limit, after) = (query.limit()? as usize, query.after());
     let (mut begun, mut rows) = (after.is_none(), Vec::new());
     let see = |_, turn: TurnRecord| {
         if begun {
-            rows.push(turn.shown());
+            rows.push(turn.to_client_json());
         } else {
             begun = after == Some(turn.turn.as_str());
         }
         if rows.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    dialogues::each_turn(&app, &id, see).await?;
+    dialogues::for_each_turn(&app, &id, see).await?;
     if let Some(after) = after.filter(|_| !begun) {
-        return Err(page::unknown(after));
+        return Err(page::unknown_cursor(after));
     }
     let more = rows.len() > limit;
     rows.truncate(limit);
-    Ok(Json(page::answer(&rows, more)))
+    Ok(Json(page::page_json(&rows, more)))
 }
 
 /// `POST /api/v1/dialogues/{id}/forks`: creates another dialogue in the state before a turn of this one.
@@ -82,8 +82,8 @@ pub(super) async fn fork(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new: NewFork = body(&bytes)?;
-    let row = owned(&app, &caller, &id).await?;
+    let new: NewFork = parse_body(&bytes)?;
+    let row = find_owned(&app, &caller, &id).await?;
     let mut found = None;
     let see = |number, turn: TurnRecord| {
         if turn.turn != new.turn {
@@ -92,27 +92,27 @@ pub(super) async fn fork(
         found = Some((number, turn.before));
         ControlFlow::Break(())
     };
-    dialogues::each_turn(&app, &id, see).await?;
+    dialogues::for_each_turn(&app, &id, see).await?;
     let (number, before) = found.ok_or_else(|| {
         Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
     })?;
-    let state = before.state(&row.state);
+    let state = before.restore(&row.state);
     let dialogue: Dialogue = serde_json::from_value(state.clone()).map_err(|_| Problem::internal())?;
-    let origin = Origin::of(&row);
-    let forked_from = Some(Fork { dialogue_id: id.clone(), turn: new.turn });
+    let origin = DialogueOrigin::from_row(&row);
+    let forked_from = Some(ForkOrigin { dialogue_id: id.clone(), turn: new.turn });
     let now = ids::now();
     let fork = DialogueRow {
-        id: ids::new("dlg"),
+        id: ids::new_id("dlg"),
         created: now.clone(),
         changed: now,
         status: json!(dialogue.status()).as_str().unwrap_or_default().to_owned(),
         state: state.to_string(),
-        origin: json!(Origin { forked_from, ..origin }).to_string(),
+        origin: json!(DialogueOrigin { forked_from, ..origin }).to_string(),
         ..row
     };
     app.store.fork_dialogue(&fork, &id, number).await?;
-    let (script, _) = dialogues::machine(&app, &fork)?;
-    let mut made = listed(&fork);
+    let (script, _) = dialogues::load_machine(&app, &fork)?;
+    let mut made = dialogue_json(&fork);
     made["position"] = json!(dialogue.position(&script));
     Ok((StatusCode::CREATED, Json(made)))
 }
@@ -123,15 +123,15 @@ pub(super) async fn coverage(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    covered(&app, &row).await.map(Json)
+    let row = find_owned(&app, &caller, &id).await?;
+    coverage_of(&app, &row).await.map(Json)
 }
 
 /// Returns the coverage of a dialogue's session.
-pub(super) async fn covered(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
-    let (script, _) = dialogues::machine(app, row)?;
+pub(super) async fn coverage_of(app: &App, row: &DialogueRow) -> Result<Value, Problem> {
+    let (script, _) = dialogues::load_machine(app, row)?;
     let mut coverage = Coverage::new(&script, &row.session).ok_or_else(Problem::internal)?;
-    dialogues::cover(app, row, &mut coverage).await?;
+    dialogues::add_coverage(app, row, &mut coverage).await?;
     Ok(json!(coverage))
 }
 
@@ -141,8 +141,8 @@ pub(super) async fn test(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    let mut test = dialogues::test(&app, &row).await?;
+    let row = find_owned(&app, &caller, &id).await?;
+    let mut test = dialogues::build_test(&app, &row).await?;
     if test.turns.is_empty() {
         let detail = "the dialogue has no turn yet, and a test without one cannot fail";
         return Err(Problem::conflict("no_turns", detail));
@@ -173,24 +173,24 @@ pub(super) async fn replay(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let new: NewReplay = body(&bytes)?;
+    let new: NewReplay = parse_body(&bytes)?;
     let script = document(&app, &caller.owner, Script, &id).await?;
-    let version = text(&app, &caller.owner, Script, &script, new.version).await?;
-    fits(&new.test, "test")?;
+    let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
+    check_length(&new.test, "test")?;
     let test = ScriptTest::parse("the test", &new.test)
-        .map_err(|error| skeins::told("invalid_test", &error).with("field", "test"))?;
-    if test.turns.len() > MOST {
-        let detail = format!("a test has at most {MOST} turns here; `tambour run --test` takes more");
+        .map_err(|error| skeins::input_problem("invalid_test", &error).with("field", "test"))?;
+    if test.turns.len() > MAX_TEST_TURNS {
+        let detail = format!("a test has at most {MAX_TEST_TURNS} turns here; `tambour run --test` takes more");
         return Err(Problem::invalid("invalid_test", detail).with("field", "test"));
     }
-    let prompts = Prompts::of(&app, &caller.owner).await?;
-    let (limits, language) = (app.loaded().config.limits.clone(), app.settings().texts().language);
+    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
+    let (limits, language) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
     let (turns, number) = (test.turns.len(), version.version);
     let run = move || {
         let script = load(&version.text, &limits).script?;
         Some(test.run(&script, TestEnv { templates: &prompts, language }))
     };
-    let differences = app.aside.run(&caller.owner, run).await?;
+    let differences = app.cpu_pool.run(&caller.owner, run).await?;
     let differences = differences.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script cannot run any more").with("field", "version")
     })?;

@@ -11,33 +11,33 @@ use axum::{Extension, Json};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour_prompt::dialogue::{Dialogue, Status, Turn};
+use tambour_prompt::dialogue::{Dialogue, DialogueStatus, DialogueTurn};
 use tambour_prompt::script::load;
 use tokio::sync::oneshot;
 
-use super::events::{self, Reader, TurnEvents};
-use super::idempotency::{reused, since};
-use super::keys::{Caller, gone};
+use super::events::{self, EventReader, TurnEvents};
+use super::idempotency::{reused_key_problem, repeat_since};
+use super::keys::{Caller, invalid_key};
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body, object};
-use super::repeats::{Repeated, repeated, word};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body, deserialize_object};
+use super::repeated_inputs::{EarlierResponse, find_response, idempotency_key};
 use super::request::RequestId;
-use super::versions::{owned as document, text};
+use super::versions::{find_owned as document, load_version};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, Admission, Asking, Guard, Input, Origin, Outlet, Run};
-use crate::drive::close_in_time;
+use crate::dialogues::{self, TurnQuota, TurnClient, TurnClaim, TurnInput, DialogueOrigin, TurnLog, TurnRun};
+use crate::runner::retry_close;
 use crate::fail;
 use crate::ids;
-use crate::live::Reading;
+use crate::live_run::ReaderGuard;
 use crate::metrics::Metrics;
 use crate::store::DocumentKind::Script;
 use crate::store::{
-    Acquired, DialogueFilter, DialogueRow, Lease, MessageRow, NewRun, Once, RunKind, StoreError, Written,
+    AcquireOutcome, DialogueFilter, DialogueRow, Lease, MessageRow, NewRun, InputClaim, RunKind, StoreError, WriteOutcome,
 };
 
 /// Most bytes of a user's text, of the variables and of an answer.
-const LONGEST: usize = 64 << 10;
+const MAX_INPUT_BYTES: usize = 64 << 10;
 
 /// Body of `POST /api/v1/dialogues`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -69,7 +69,7 @@ pub(crate) struct NewInput {
     #[serde(default)]
     text: Option<String>,
     /// Answer of the client to the pending `form`, `picture` or `skill`.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "deserialize_object")]
     answer: Option<GivenAnswer>,
     /// Idempotency key: the same input with it gets the same response, as with `Idempotency-Key`.
     #[serde(default)]
@@ -95,13 +95,13 @@ pub(crate) struct GivenAnswer {
     value: Value,
 }
 
-fn too_long(field: &'static str) -> Problem {
-    let detail = format!("`{field}` has at most {LONGEST} bytes");
+fn too_long_problem(field: &'static str) -> Problem {
+    let detail = format!("`{field}` has at most {MAX_INPUT_BYTES} bytes");
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
 /// Returns the dialogue with that id if it is the caller's.
-pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
+pub(super) async fn find_owned(app: &App, caller: &Caller, id: &str) -> Result<DialogueRow, Problem> {
     let row = app.store.dialogue(id).await?;
     row.filter(|row| row.owner == caller.owner)
         .ok_or_else(|| Problem::not_found(format!("there is no dialogue `{id}`")))
@@ -113,22 +113,22 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let new: NewDialogue = body(&bytes)?;
-    if json!(new.variables).to_string().len() > LONGEST {
-        return Err(too_long("variables"));
+    let new: NewDialogue = parse_body(&bytes)?;
+    if json!(new.variables).to_string().len() > MAX_INPUT_BYTES {
+        return Err(too_long_problem("variables"));
     }
     let script = document(&app, &caller.owner, Script, &new.script_id).await?;
     if new.version.is_none() && script.published.is_none() {
         let detail = format!("no version of `{}` is published; name one with `version`", script.id);
         return Err(Problem::conflict("not_published", detail));
     }
-    let version = text(&app, &caller.owner, Script, &script, new.version).await?;
-    let found = load(&version.text, &app.loaded().config.limits).script;
+    let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
+    let found = load(&version.text, &app.loaded_config().config.limits).script;
     let parsed = found.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
     })?;
     let new_session = new.session;
-    let origin = Origin { start: new.start, variables: new.variables.clone(), forked_from: None };
+    let origin = DialogueOrigin { start: new.start, variables: new.variables.clone(), forked_from: None };
     let mut dialogue = Dialogue::start(&parsed, new_session.as_deref(), new.variables.clone())
         .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
     if let Some(place) = &origin.start {
@@ -138,7 +138,7 @@ pub(super) async fn create(
     let position = dialogue.position(&parsed);
     let now = ids::now();
     let row = DialogueRow {
-        id: ids::new("dlg"),
+        id: ids::new_id("dlg"),
         owner: caller.owner.clone(),
         created: now.clone(),
         changed: now,
@@ -148,7 +148,7 @@ pub(super) async fn create(
             Some(position) => position.session.clone(),
             // A session without anything to do has no position.
             None => parsed
-                .session(new_session.as_deref())
+                .find_session(new_session.as_deref())
                 .map(|(_, found)| found.session.clone())
                 .unwrap_or_default(),
         },
@@ -171,7 +171,7 @@ pub(super) async fn create(
 /// Query of the listing of dialogues.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Query {
+pub(super) struct DialogueQuery {
     limit: Option<u32>,
     after: Option<String>,
     /// Id of the script.
@@ -179,11 +179,11 @@ pub(super) struct Query {
     /// Name of the session.
     session: Option<String>,
     /// Status of the dialogue.
-    status: Option<Status>,
+    status: Option<DialogueStatus>,
 }
 
-pub(super) fn listed(row: &DialogueRow) -> Value {
-    let origin: Origin = serde_json::from_str(&row.origin).unwrap_or_default();
+pub(super) fn dialogue_json(row: &DialogueRow) -> Value {
+    let origin: DialogueOrigin = serde_json::from_str(&row.origin).unwrap_or_default();
     json!({
         "dialogue_id": row.id,
         "script_id": row.script_id,
@@ -201,11 +201,11 @@ pub(super) fn listed(row: &DialogueRow) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<Query>,
+    QueryParams(query): QueryParams<DialogueQuery>,
 ) -> Result<Json<Value>, Problem> {
     let after = query.after.as_deref();
     if let Some(after) = after {
-        owned(&app, &caller, after).await.map_err(|_| page::unknown(after))?;
+        find_owned(&app, &caller, after).await.map_err(|_| page::unknown_cursor(after))?;
     }
     let status = query.status.as_ref().map(|status| json!(status).as_str().unwrap_or_default().to_owned());
     let filter = DialogueFilter {
@@ -213,9 +213,9 @@ pub(super) async fn list(
         session: query.session.as_deref(),
         status: status.as_deref(),
     };
-    let page = app.store.dialogues(&caller.owner, filter, after, page::checked(query.limit)?).await?;
-    let data: Vec<Value> = page.rows.iter().map(listed).collect();
-    Ok(Json(page::answer(&data, page.more)))
+    let page = app.store.dialogues(&caller.owner, filter, after, page::check_limit(query.limit)?).await?;
+    let data: Vec<Value> = page.rows.iter().map(dialogue_json).collect();
+    Ok(Json(page::page_json(&data, page.has_more)))
 }
 
 /// `GET /api/v1/dialogues/{id}`
@@ -224,9 +224,9 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    let (script, dialogue) = dialogues::machine(&app, &row)?;
-    let mut shown = listed(&row);
+    let row = find_owned(&app, &caller, &id).await?;
+    let (script, dialogue) = dialogues::load_machine(&app, &row)?;
+    let mut shown = dialogue_json(&row);
     shown["position"] = json!(dialogue.position(&script));
     shown["variables"] = json!(dialogue.variables());
     shown["current_round"] = dialogue.current_round().into();
@@ -241,15 +241,15 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    owned(&app, &caller, &id).await?;
+    find_owned(&app, &caller, &id).await?;
     let work = app.clone();
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         // No turn begins from here on; running and waiting ones are cancelled.
         work.store.close_conversation(&id);
-        work.end(work.live.turns(&id)).await;
+        work.cancel_runs(work.running.dialogue_turns(&id)).await;
         work.store.delete_dialogue(&id).await?;
-        work.claims.forget(Some(&id));
-        work.deleted.notify_one();
+        work.claims.drop_expired(Some(&id));
+        work.deletion_notify.notify_one();
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -262,13 +262,13 @@ pub(super) async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    owned(&app, &caller, &id).await?;
-    let mut turns = app.live.reached(&id);
+    find_owned(&app, &caller, &id).await?;
+    let mut turns = app.running.active_turns(&id);
     // Turns that have ended are about to be removed.
     turns.retain(|live| !live.has_ended());
     if turns.is_empty() {
         // Read after the check: a turn may have ended in between.
-        let status = owned(&app, &caller, &id).await?.status;
+        let status = find_owned(&app, &caller, &id).await?.status;
         return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
     }
     turns.iter().for_each(|live| live.cancel.cancel());
@@ -280,9 +280,9 @@ pub(super) async fn trace(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let row = owned(&app, &caller, &id).await?;
+    let row = find_owned(&app, &caller, &id).await?;
     let after = match query.after() {
         None => 0,
         Some(after) => after.parse().map_err(|_| {
@@ -293,7 +293,7 @@ pub(super) async fn trace(
     let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
     let more = rounds.len() > limit as usize;
     rounds.truncate(limit as usize);
-    let runs = !app.live.reached(&row.id).is_empty();
+    let runs = !app.running.active_turns(&row.id).is_empty();
     let last = rounds.len().checked_sub(1).filter(|_| !more);
     let data: Vec<Value> = rounds
         .into_iter()
@@ -305,12 +305,12 @@ pub(super) async fn trace(
             // other.
             if record["status"] == "running" && !(runs && last == Some(place)) {
                 record["status"] = "interrupted".into();
-                record["error"] = json!(dialogues::died());
+                record["error"] = json!(dialogues::interrupted_call());
             }
             record
         })
         .collect();
-    Ok(Json(page::answer(&data, more)))
+    Ok(Json(page::page_json(&data, more)))
 }
 
 /// `POST /api/v1/dialogues/{id}/input`
@@ -322,38 +322,38 @@ pub(super) async fn input(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    if app.closing.is_cancelled() {
-        return Err(closing());
+    if app.shutdown.is_cancelled() {
+        return Err(closing_problem());
     }
-    let new: NewInput = body(&bytes)?;
-    caller.limits.only(None)?;
-    owned(&app, &caller, &id).await?;
-    let input = what(&new)?;
-    let repeat = word(&headers, new.request_id.as_deref())?;
+    let new: NewInput = parse_body(&bytes)?;
+    caller.limits.check_alias(None)?;
+    find_owned(&app, &caller, &id).await?;
+    let input = parse_input(&new)?;
+    let repeat = idempotency_key(&headers, new.request_id.as_deref())?;
     // The form of the response is not part of the request.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let events = TurnEvents { extensions: new.extensions, findings: new.findings };
     let begun = match &repeat {
-        Some(repeat) => match begin(&app, &caller, repeat, &request, new.stream).await? {
-            Begun::First(guard) => Some(guard),
-            Begun::Joined((row, live)) => {
-                let opened = events::open(&app, &caller)?;
-                let reader = Reader::turn(&row, events, Some(live.read()), 0);
-                return Ok(events::response(app, reader, opened));
+        Some(repeat) => match register_input(&app, &caller, repeat, &request, new.stream).await? {
+            InputStart::First(guard) => Some(guard),
+            InputStart::Joined((row, live)) => {
+                let opened = events::open_stream(&app, &caller)?;
+                let reader = EventReader::of_turn(&row, events, Some(live.add_reader()), 0);
+                return Ok(events::stream_response(app, reader, opened));
             }
         },
         None => None,
     };
     if let Some(repeat) = &repeat
         && let Some(answered) =
-            answered(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
+            respond_repeated(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
     {
         return Ok(answered);
     }
-    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
-    let admission = Admission::take(&app, &caller)?;
-    let running = running(&app, &caller, &id)?;
-    let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live().id.clone());
+    let opened = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let admission = TurnQuota::reserve(&app, &caller)?;
+    let running = register_turn(&app, &caller, &id)?;
+    let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live_run().id.clone());
     let row = MessageRow {
         id: turn.clone(),
         conversation_id: id,
@@ -365,34 +365,34 @@ pub(super) async fn input(
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
-    let once = repeat.map(|repeat| Once { owner, repeat, request, created, since: since(), turn });
+    let once = repeat.map(|repeat| InputClaim { owner, repeat, request, created, since: repeat_since(), turn });
     let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
     // Clients may disconnect: a turn that has begun runs to its end.
-    let run = app.runs.spawn(async move {
-        drive(&work, (caller, begun, running), row, (input, admission), once, begins).await
+    let run = app.run_tasks.spawn(async move {
+        drive_turn(&work, (caller, begun, running), row, (input, admission), once, begins).await
     });
     if let Some(opened) = opened
         && let Ok((row, reading)) = begun_now.await
     {
-        return Ok(events::response(app, Reader::turn(&row, events, Some(reading), 0), opened));
+        return Ok(events::stream_response(app, EventReader::of_turn(&row, events, Some(reading), 0), opened));
     }
     let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
     Ok(Json(turn).into_response())
 }
 
 /// Runs one turn to its end and returns the result. It continues if the client disconnects.
-pub(super) async fn one_turn(
+pub(super) async fn run_turn(
     app: &Arc<App>,
     caller: &Caller,
     id: &str,
-    input: Input,
+    input: TurnInput,
     request_id: &str,
-) -> Result<Turn, Problem> {
-    let admission = Admission::take(app, caller)?;
-    let running = running(app, caller, id)?;
+) -> Result<DialogueTurn, Problem> {
+    let admission = TurnQuota::reserve(app, caller)?;
+    let running = register_turn(app, caller, id)?;
     let row = MessageRow {
-        id: running.live().id.clone(),
+        id: running.live_run().id.clone(),
         conversation_id: id.to_owned(),
         request_id: request_id.to_owned(),
         owner: caller.owner.clone(),
@@ -404,57 +404,57 @@ pub(super) async fn one_turn(
     };
     let (begins, _) = oneshot::channel();
     // The values of an input are small; its memory is free for others while it waits for its model.
-    caller.hold.release();
+    caller.memory.release();
     let (work, caller) = (app.clone(), caller.clone());
-    let run = app.runs.spawn(async move {
-        drive(&work, (caller, None, running), row, (input, admission), None, begins).await
+    let run = app.run_tasks.spawn(async move {
+        drive_turn(&work, (caller, None, running), row, (input, admission), None, begins).await
     });
     run.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
 
 /// Returns the response to an earlier input whose turn is over and not retryable: as stored, or as the stream
 /// of that turn.
-async fn answered(
+async fn respond_repeated(
     app: &Arc<App>,
     caller: &Caller,
     (repeat, request): (&str, &str),
     stream: Option<TurnEvents>,
 ) -> Result<Option<Response>, Problem> {
-    let Some(Repeated { answer: Some(answer), turn }) = repeated(app, caller, repeat, request).await? else {
+    let Some(EarlierResponse { response: Some(answer), turn }) = find_response(app, caller, repeat, request).await? else {
         return Ok(None);
     };
-    let passing = serde_json::from_value(answer.clone()).map(|turn: Turn| asks_again(&turn));
+    let passing = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
     let (Some(turn), Ok(false)) = (turn, passing) else { return Ok(None) };
     let Some(events) = stream else { return Ok(Some(Json(answer).into_response())) };
     let Some(row) = app.store.message(&turn).await? else { return Ok(None) };
-    let opened = events::open(app, caller)?;
-    Ok(Some(events::response(app.clone(), Reader::turn(&row, events, None, 0), opened)))
+    let opened = events::open_stream(app, caller)?;
+    Ok(Some(events::stream_response(app.clone(), EventReader::of_turn(&row, events, None, 0), opened)))
 }
 
 /// Returns `true` if repeating the input asks the model again (S-065).
-fn asks_again(turn: &Turn) -> bool {
+fn is_retryable(turn: &DialogueTurn) -> bool {
     turn.error.as_ref().is_some_and(|failure| failure.retryable)
 }
 
 /// Runs a turn to its end; its log always ends with one `completed` or `error`.
-async fn drive(
+async fn drive_turn(
     app: &Arc<App>,
-    (caller, begun, running): (Caller, Option<Guard>, RunningTurn),
+    (caller, begun, running): (Caller, Option<TurnClaim>, RunningTurn),
     row: MessageRow,
-    input: (Input, Admission),
-    once: Option<Once>,
-    begins: oneshot::Sender<(Arc<MessageRow>, Reading)>,
-) -> Result<Turn, Problem> {
+    input: (TurnInput, TurnQuota),
+    once: Option<InputClaim>,
+    begins: oneshot::Sender<(Arc<MessageRow>, ReaderGuard)>,
+) -> Result<DialogueTurn, Problem> {
     let id = row.conversation_id.clone();
-    let lease = acquired(app, row).await?;
-    let (row, live) = (lease.row().clone(), running.live().clone());
+    let lease = acquire_lease(app, row).await?;
+    let (row, live) = (lease.row().clone(), running.live_run().clone());
     if let Some(begun) = &begun {
-        begun.runs((row.clone(), live.clone()));
+        begun.publish_run((row.clone(), live.clone()));
     }
     // The client may be gone.
-    let _ = begins.send((row, live.read()));
-    let mut outlet = Outlet::new(live.clone(), lease, &app.own().options);
-    let turn = turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
+    let _ = begins.send((row, live.add_reader()));
+    let mut outlet = TurnLog::new(live.clone(), lease, &app.reading_defaults().options);
+    let turn = run_queued_turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
     let came = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
         Err(Problem::internal())
@@ -464,7 +464,7 @@ async fn drive(
     outlet.refuse(&problem);
     match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
         // The turn was deleted, or has its end.
-        Ok(Ok(()) | Err(Written::Stored | Written::Fenced)) => {}
+        Ok(Ok(()) | Err(WriteOutcome::Stored | WriteOutcome::Fenced)) => {}
         unfinished => {
             tracing::error!(
                 dialogue = id,
@@ -473,18 +473,18 @@ async fn drive(
             );
             // No caller waits for it, so later turns may continue.
             drop((outlet, begun, running));
-            Box::pin(close_in_time(app, &live.id)).await;
+            Box::pin(retry_close(app, &live.id)).await;
         }
     }
     Err(problem)
 }
 
 /// Begins the run of a turn.
-async fn acquired(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
+async fn acquire_lease(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem> {
     let id = row.conversation_id.clone();
     match app.store.acquire(NewRun { row, ..NewRun::default() }).await? {
-        Acquired::Begun { lease, kept } => match kept.await {
-            Written::Stored => Ok(lease),
+        AcquireOutcome::Started { lease, durable } => match durable.await {
+            WriteOutcome::Stored => Ok(lease),
             _ => Err(StoreError::Closed.into()),
         },
         _ => Err(Problem::not_found(format!("there is no dialogue `{id}`"))),
@@ -492,59 +492,59 @@ async fn acquired(app: &App, row: MessageRow) -> Result<Box<dyn Lease>, Problem>
 }
 
 /// Problem: the server accepts no more inputs.
-fn closing() -> Problem {
+fn closing_problem() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping").retry_after(5)
 }
 
 /// Result of registering an input that may be a repetition.
-enum Begun {
+enum InputStart {
     /// No other one is in progress.
-    First(Guard),
+    First(TurnClaim),
     /// The same one is in progress, and its stream is joined from the beginning.
-    Joined(Run),
+    Joined(TurnRun),
 }
 
 /// Registers an input under a key. Waits for the same one in progress, unless its stream can be joined.
-async fn begin(
+async fn register_input(
     app: &App,
     caller: &Caller,
     repeat: &str,
     request: &str,
     stream: bool,
-) -> Result<Begun, Problem> {
+) -> Result<InputStart, Problem> {
     loop {
-        match app.under_way.begin(&caller.owner, repeat, request) {
-            Ok(guard) => return Ok(Begun::First(guard)),
-            Err(other) if other.request != request => return Err(reused()),
-            Err(other) if stream => match other.run().await {
-                Some(run) => return Ok(Begun::Joined(run)),
-                None => other.over().await,
+        match app.turn_claims.claim(&caller.owner, repeat, request) {
+            Ok(guard) => return Ok(InputStart::First(guard)),
+            Err(other) if other.request != request => return Err(reused_key_problem()),
+            Err(other) if stream => match other.wait_run().await {
+                Some(run) => return Ok(InputStart::Joined(run)),
+                None => other.wait_over().await,
             },
-            Err(other) => other.over().await,
+            Err(other) => other.wait_over().await,
         }
     }
 }
 
 /// Returns the content of an input.
-fn what(new: &NewInput) -> Result<Input, Problem> {
+fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
     match (&new.text, &new.answer) {
         (Some(_), Some(_)) => {
             Err(Problem::invalid("invalid_field", "give `text` or `answer`, not both")
                 .with("field", "answer"))
         }
-        (Some(text), None) if text.len() > LONGEST => Err(too_long("text")),
-        (text, None) => Ok(Input::Text(text.clone())),
-        (None, Some(answer)) if answer.value.to_string().len() > LONGEST => Err(too_long("answer")),
+        (Some(text), None) if text.len() > MAX_INPUT_BYTES => Err(too_long_problem("text")),
+        (text, None) => Ok(TurnInput::Text(text.clone())),
+        (None, Some(answer)) if answer.value.to_string().len() > MAX_INPUT_BYTES => Err(too_long_problem("answer")),
         (None, Some(answer)) => {
-            Ok(Input::Answer { call_id: answer.call_id.clone(), value: answer.value.clone() })
+            Ok(TurnInput::Answer { call_id: answer.call_id.clone(), value: answer.value.clone() })
         }
     }
 }
 
 /// Registers a turn among the caller's running ones, including turns that wait in their dialogue.
-pub(super) fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
+pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result<RunningTurn, Problem> {
     RunningTurn::begin(app, &caller.owner, dialogue).ok_or_else(|| {
-        Metrics::count(&app.metrics.limited);
+        Metrics::increment(&app.metrics.limited_requests);
         let detail = "as many messages and turns of this key run as may; wait until one has ended";
         Problem::too_many("too_many_running", detail)
     })
@@ -552,61 +552,61 @@ pub(super) fn running(app: &Arc<App>, caller: &Caller, dialogue: &str) -> Result
 
 /// Runs one turn of a dialogue after those before it. A repeated input is not taken again: its response is
 /// returned, or the turn that it began is continued.
-async fn turn(
+async fn run_queued_turn(
     app: &App,
     (caller, running): (&Caller, &RunningTurn),
     id: &str,
-    (input, admission): (Input, Admission),
-    once: Option<&Once>,
-    outlet: &mut Outlet,
-) -> Result<Turn, Problem> {
-    let live = running.live();
-    let asking = Asking { caller, live };
-    let mut before = outlet.turn();
+    (input, admission): (TurnInput, TurnQuota),
+    once: Option<&InputClaim>,
+    outlet: &mut TurnLog,
+) -> Result<DialogueTurn, Problem> {
+    let live = running.live_run();
+    let asking = TurnClient { caller, live };
+    let mut before = outlet.wait_turn();
     let place = async {
         if before.as_mut().now_or_never().is_none() {
             fail::point("turn.behind");
             before.await;
         }
         // A dialogue whose time is over is deleted between two turns.
-        app.turns.queue(id).reached().await
+        app.turns.enqueue(id).wait().await
     };
     let _turn = tokio::select! {
         biased;
-        () = caller.removed.cancelled() => return Err(gone()),
+        () = caller.removal.cancelled() => return Err(invalid_key()),
         // Deleting the dialogue cancels waiting turns.
         () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A stopping server starts no waiting turn.
-        () = app.closing.cancelled() => return Err(closing()),
+        () = app.shutdown.cancelled() => return Err(closing_problem()),
         turn = place => turn,
     };
-    running.reached();
-    let row = owned(app, caller, id).await?;
+    running.mark_active();
+    let row = find_owned(app, caller, id).await?;
     let found = match once {
-        Some(once) => repeated(app, caller, &once.repeat, &once.request).await?,
+        Some(once) => find_response(app, caller, &once.repeat, &once.request).await?,
         None => None,
     };
     match found {
-        Some(Repeated { answer: Some(answer), .. }) => {
-            let turn: Turn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
-            if asks_again(&turn) {
+        Some(EarlierResponse { response: Some(answer), .. }) => {
+            let turn: DialogueTurn = serde_json::from_value(answer).map_err(|_| Problem::internal())?;
+            if is_retryable(&turn) {
                 // The turn failed, and repeating the input asks the model again (S-065). An answer was taken
                 // already.
                 let again = match input {
-                    Input::Answer { .. } if dialogues::machine(app, &row)?.1.waits_to_ask_again() => {
-                        Input::Text(None)
+                    TurnInput::Answer { .. } if dialogues::load_machine(app, &row)?.1.needs_retry() => {
+                        TurnInput::Text(None)
                     }
                     input => input,
                 };
-                return dialogues::run(app, row, asking, (Some(again), admission), once, outlet).await;
+                return dialogues::run_turn(app, row, asking, (Some(again), admission), once, outlet).await;
             }
             // The stored text is written again at once.
             let requests = turn.request.clone().map(Into::into);
-            outlet.close(&turn, requests.as_slice(), &app.own().options);
-            outlet.finish("completed", None).await.map_err(dialogues::unwritten)?;
+            outlet.close(&turn, requests.as_slice(), &app.reading_defaults().options);
+            outlet.finish("completed", None).await.map_err(dialogues::log_problem)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run(app, row, asking, (None, admission), once, outlet).await,
-        None => dialogues::run(app, row, asking, (Some(input), admission), once, outlet).await,
+        Some(_) => dialogues::run_turn(app, row, asking, (None, admission), once, outlet).await,
+        None => dialogues::run_turn(app, row, asking, (Some(input), admission), once, outlet).await,
     }
 }

@@ -14,50 +14,50 @@ use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tambour::encode::sse::Envelope;
-use tambour::encode::{Encoder, Entry, EntryKind, Native, Protocol};
+use tambour::encode::{Encoder, EncoderEntry, EncoderEntryKind, NativeEncoder, OutputProtocol};
 use tambour::event::Failure;
 use tokio_util::sync::CancellationToken;
 
 use super::keys::Caller;
-use super::messages::owned;
+use super::messages::find_owned;
 use super::new_message::NewMessage;
-use super::page::Params;
+use super::page::QueryParams;
 use super::problem::Problem;
-use crate::apart::Apart;
+use crate::self_woken::SelfWoken;
 use crate::app::App;
 use crate::ids;
-use crate::live::{Live, Reading};
+use crate::live_run::{LiveRun, ReaderGuard};
 use crate::metrics::Metrics;
 use crate::record;
-use crate::store::batch::Place;
+use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
-use crate::streams::{Full, Opened};
-use crate::upstream::failure;
+use crate::streams::{StreamLimit, OpenStream};
+use crate::upstream::new_failure;
 
 /// Approximate bytes of frames built at once; more only when the client has read these.
-const PIECE: usize = 16 << 10;
+const FRAME_BYTES: usize = 16 << 10;
 
 /// Reader of one message's log.
-pub(super) struct Reader {
+pub(super) struct EventReader {
     message: String,
     encoder: Box<dyn Encoder>,
     /// Number of the last entry that was encoded or skipped.
-    after: u64,
+    last_number: u64,
     /// Number of the last entry that the client has seen; frames of entries up to it are not sent.
-    seen: u64,
+    seen_number: u64,
     /// Present while the message is running.
-    reading: Option<Reading>,
+    reader_guard: Option<ReaderGuard>,
     /// Batches of the log; opened when first needed.
     batches: Option<BoxStream<'static, Result<Batch, StoreError>>>,
     /// Batch being sent.
     batch: Option<Arc<Batch>>,
     /// Position within the batch.
-    place: Option<Place>,
+    position: Option<BatchPosition>,
     /// True while thinking, or the answer, is open at this reader's position.
-    thinking: bool,
-    answering: bool,
+    in_thinking: bool,
+    in_answer: bool,
     /// Set when nothing of the log is sent any more.
-    cut: bool,
+    is_cut: bool,
     /// Frames not sent yet. Kept here so that waiting can be cancelled at any point.
     out: Vec<u8>,
 }
@@ -71,7 +71,7 @@ pub(super) struct TurnEvents {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct After {
+pub(super) struct CursorQuery {
     #[serde(default)]
     after: Option<String>,
     /// Checked earlier; see `by_token`.
@@ -84,18 +84,18 @@ pub(super) async fn follow(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<After>,
+    QueryParams(query): QueryParams<CursorQuery>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // The live run is looked up before the row: a message that ends in between has its log in the store.
-    let live = app.live.get(&id);
-    let row = owned(&app, &caller, &id).await?;
+    let live_run = app.running.get(&id);
+    let row = find_owned(&app, &caller, &id).await?;
     let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let resumed = Resumed { caller, live, method, after: cursor(&headers, query.after.as_deref())? };
-    resumed.answer(app, &id, |reading, seen| Reader::native(&row, &asked, reading, seen)).await
+    let resumed = StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
+    resumed.respond(app, &id, |reading, seen| EventReader::of_request(&row, &asked, reading, seen)).await
 }
 
 /// `GET /api/v1/dialogues/{id}/turns/{turn}/events`
@@ -103,51 +103,51 @@ pub(super) async fn follow_turn(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path((id, turn)): Path<(String, String)>,
-    Params(query): Params<After>,
+    QueryParams(query): QueryParams<CursorQuery>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let live = app.live.get_turn(&turn);
+    let live_run = app.running.get_turn(&turn);
     let row =
         app.store.message(&turn).await?.filter(|row| {
             row.kind == RunKind::Turn && row.conversation_id == id && row.owner == caller.owner
         });
     let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
     let asked = serde_json::from_str(&row.request).unwrap_or_default();
-    let resumed = Resumed { caller, live, method, after: cursor(&headers, query.after.as_deref())? };
-    resumed.answer(app, &turn, |reading, seen| Reader::turn(&row, asked, reading, seen)).await
+    let resumed = StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
+    resumed.respond(app, &turn, |reading, seen| EventReader::of_turn(&row, asked, reading, seen)).await
 }
 
 /// Request for the events after a number.
-struct Resumed {
+struct StreamRequest {
     caller: Caller,
     /// Present while the run continues.
-    live: Option<Arc<Live>>,
+    live_run: Option<Arc<LiveRun>>,
     method: Method,
     after: u64,
 }
 
-impl Resumed {
-    async fn answer(
+impl StreamRequest {
+    async fn respond(
         self,
         app: Arc<App>,
         id: &str,
-        reader: impl FnOnce(Option<Reading>, u64) -> Reader,
+        reader: impl FnOnce(Option<ReaderGuard>, u64) -> EventReader,
     ) -> Result<Response, Problem> {
-        let Resumed { caller, live, method, after } = self;
-        let seen = match &live {
+        let StreamRequest { caller, live_run, method, after } = self;
+        let seen = match &live_run {
             // Entries that a client has seen are committed, so a larger number is invalid.
-            Some(live) if !live.has_ended() => (after <= live.last()).then_some(after),
-            _ => unsent(&app, id, after).await?,
+            Some(live) if !live.has_ended() => (after <= live.last_entry()).then_some(after),
+            _ => resume_number(&app, id, after).await?,
         };
         let Some(seen) = seen else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-        let opened = open(&app, &caller)?;
+        let opened = open_stream(&app, &caller)?;
         if method == Method::HEAD {
             return Ok(stream_headers(Body::empty()));
         }
         // The client counts as a reader only from here on.
-        let reading = live.map(|live| live.read());
-        Ok(response(app, reader(reading, seen), opened))
+        let reading = live_run.map(|live| live.add_reader());
+        Ok(stream_response(app, reader(reading, seen), opened))
     }
 }
 
@@ -155,7 +155,7 @@ impl Resumed {
 /// `None` if it has seen the end. A log without an end is followed. If the client has seen more than exists,
 /// the rest was lost with a part of the store: it is sent the end of the log, if that is an `error`, which it
 /// has not seen.
-async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
+async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
     let (behind, state) = app.store.read(id, after, 1).await?;
     if !behind.is_empty() || state == LogState::Open {
         return Ok(Some(after));
@@ -163,13 +163,13 @@ async fn unsent(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreErr
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
         return Ok(None);
     }
-    let end = record::fold(&*app.store, id).await?.error_number();
+    let end = record::fold_log(&*app.store, id).await?.error_number();
     Ok(end.map(|number| number.saturating_sub(1)))
 }
 
 /// Returns the number of the last event that the client has seen: from the header, which a browser sends when
 /// it reconnects, or from the query.
-fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
+fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     let given = last_id.or(after).unwrap_or("");
     if given.is_empty() {
@@ -184,17 +184,17 @@ fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
 }
 
 /// Registers a stream of the caller, or refuses it.
-pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
-    let loaded = app.loaded();
+pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Problem> {
+    let loaded = app.loaded_config();
     let (most, total) = (loaded.config.max_streams, loaded.config.max_streams_total);
     app.streams.open(caller, most, total).map_err(|full| {
-        Metrics::count(&app.metrics.limited);
+        Metrics::increment(&app.metrics.limited_requests);
         let problem = match full {
-            Full::Owner => {
+            StreamLimit::Owner => {
                 let detail = format!("{most} event streams of this key are open; wait until one has ended");
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
             }
-            Full::Server => {
+            StreamLimit::Server => {
                 tracing::warn!(total, "no more event streams are taken");
                 let detail = format!(
                     "{total} event streams are open, as many as the server takes (`max_streams_total`); wait until one \
@@ -208,13 +208,13 @@ pub(super) fn open(app: &App, caller: &Caller) -> Result<Opened, Problem> {
 }
 
 /// Returns the response that streams a reader's events.
-pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Response {
-    Metrics::count(&app.metrics.streams);
-    opened.watch(reader.reading.as_ref().map(|reading| reading.live().clone()));
-    let heartbeat = Duration::from_millis(app.loaded().config.heartbeat_ms.max(10));
-    let rare = rare(opened.removed.clone(), heartbeat);
+pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: OpenStream) -> Response {
+    Metrics::increment(&app.metrics.streams);
+    open_stream.watch(reader.reader_guard.as_ref().map(|reading| reading.live_run().clone()));
+    let heartbeat = Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10));
+    let rare = rare_event(open_stream.removal.clone(), heartbeat);
     // Boxed, so that the state is not moved at each step.
-    let sending = Box::new(Sending { app, reader, opened, heartbeat, rare, progress: Progress::New });
+    let sending = Box::new(SendingStream { app, reader, open_stream, heartbeat, rare, progress: StreamProgress::New });
     let stream = futures_util::stream::unfold(sending, |mut sending| async move {
         let frames = sending.next().await?;
         Some((frames, sending))
@@ -223,66 +223,66 @@ pub(super) fn response(app: Arc<App>, reader: Reader, opened: Opened) -> Respons
 }
 
 /// Stream being sent.
-struct Sending {
+struct SendingStream {
     app: Arc<App>,
-    reader: Reader,
-    opened: Opened,
+    reader: EventReader,
+    open_stream: OpenStream,
     heartbeat: Duration,
-    rare: Apart<BoxFuture<'static, Rare>>,
-    progress: Progress,
+    rare: SelfWoken<BoxFuture<'static, RareEvent>>,
+    progress: StreamProgress,
 }
 
 /// Progress of a stream.
 #[derive(PartialEq, Eq)]
-enum Progress {
+enum StreamProgress {
     New,
-    Greeted,
+    Opened,
     Broken,
 }
 
 /// Rare events beside a stream.
-enum Rare {
+enum RareEvent {
     Heartbeat,
     KeyRemoved,
 }
 
 /// Returns a future for the next rare event.
-fn rare(removed: CancellationToken, heartbeat: Duration) -> Apart<BoxFuture<'static, Rare>> {
+fn rare_event(removed: CancellationToken, heartbeat: Duration) -> SelfWoken<BoxFuture<'static, RareEvent>> {
     let waits = async move {
         let waited = tokio::time::timeout(heartbeat, removed.cancelled()).await;
-        waited.map_or(Rare::Heartbeat, |()| Rare::KeyRemoved)
+        waited.map_or(RareEvent::Heartbeat, |()| RareEvent::KeyRemoved)
     };
-    Apart::new(waits.boxed())
+    SelfWoken::new(waits.boxed())
 }
 
-impl Sending {
+impl SendingStream {
     /// Waits for frames; `None` at the end.
     async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
-        let Sending { app, reader, opened, heartbeat, rare, progress } = self;
-        if *progress == Progress::New {
+        let SendingStream { app, reader, open_stream, heartbeat, rare, progress } = self;
+        if *progress == StreamProgress::New {
             // The first bytes are sent at once, so that clients and proxies see the headers.
-            *progress = Progress::Greeted;
-            reader.greet();
-        } else if *progress == Progress::Broken || reader.encoder.is_over() || reader.cut {
+            *progress = StreamProgress::Opened;
+            reader.write_opening();
+        } else if *progress == StreamProgress::Broken || reader.encoder.is_over() || reader.is_cut {
             return None;
         } else {
             tokio::select! {
                 biased;
                 seldom = &mut *rare => match seldom {
                     // A client whose key was removed is told that and nothing else.
-                    Rare::KeyRemoved => reader.cut(&failure("unauthorized", "the key was removed", false)),
-                    Rare::Heartbeat => {
-                        *rare = self::rare(opened.removed.clone(), *heartbeat);
-                        reader.encoder.heartbeat(&ids::now(), &mut reader.out);
+                    RareEvent::KeyRemoved => reader.end_with_error(&new_failure("unauthorized", "the key was removed", false)),
+                    RareEvent::Heartbeat => {
+                        *rare = self::rare_event(open_stream.removal.clone(), *heartbeat);
+                        reader.encoder.write_heartbeat(&ids::now(), &mut reader.out);
                     }
                 },
-                read = reader.next(app) => if let Err(error) = read {
+                read = reader.fill_frames(app) => if let Err(error) = read {
                     // The connection is broken off, so that the client does not take this for the end; it
                     // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.message, "a stream breaks");
                     // Sent data is flushed first: breaking off drops unflushed data.
                     tokio::task::yield_now().await;
-                    *progress = Progress::Broken;
+                    *progress = StreamProgress::Broken;
                     return Some(Err(error));
                 },
             }
@@ -301,86 +301,86 @@ fn stream_headers(body: Body) -> Response {
     (StatusCode::OK, headers, body).into_response()
 }
 
-impl Reader {
+impl EventReader {
     /// Creates a reader for a client that has seen the entries up to number `seen`.
     pub(super) fn new(
         message: &str,
         encoder: Box<dyn Encoder>,
-        reading: Option<Reading>,
-        seen: u64,
-    ) -> Reader {
-        Reader {
+        reader_guard: Option<ReaderGuard>,
+        seen_number: u64,
+    ) -> EventReader {
+        EventReader {
             message: message.to_owned(),
-            after: if encoder.folds() { 0 } else { seen },
+            last_number: if encoder.needs_all_entries() { 0 } else { seen_number },
             encoder,
-            seen,
-            reading,
+            seen_number,
+            reader_guard,
             batches: None,
             batch: None,
-            place: None,
-            thinking: false,
-            answering: false,
-            cut: false,
+            position: None,
+            in_thinking: false,
+            in_answer: false,
+            is_cut: false,
             out: Vec::new(),
         }
     }
 
     /// Creates a reader in the native protocol of the request.
-    pub(super) fn native(
+    pub(super) fn of_request(
         row: &MessageRow,
         asked: &NewMessage,
-        reading: Option<Reading>,
+        reading: Option<ReaderGuard>,
         seen: u64,
-    ) -> Reader {
-        let protocol = asked.output_protocol.as_deref().and_then(Protocol::named).unwrap_or_default();
+    ) -> EventReader {
+        let protocol = asked.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
         let envelope = Envelope::new(&row.id, &row.request_id);
-        let native = Native::new(envelope, protocol, asked.extensions, asked.findings);
-        Reader::new(&row.id, Box::new(native), reading, seen)
+        let native = NativeEncoder::new(envelope, protocol, asked.extensions, asked.findings);
+        EventReader::new(&row.id, Box::new(native), reading, seen)
     }
 
     /// Creates a reader of a dialogue turn.
-    pub(super) fn turn(row: &MessageRow, asked: TurnEvents, reading: Option<Reading>, seen: u64) -> Reader {
+    pub(super) fn of_turn(row: &MessageRow, asked: TurnEvents, reading: Option<ReaderGuard>, seen: u64) -> EventReader {
         let envelope = Envelope::new(&row.id, &row.request_id);
-        let native = Native::new(envelope, Protocol::JsonSeqV1, asked.extensions, asked.findings);
-        Reader::new(&row.id, Box::new(native), reading, seen)
+        let native = NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, asked.extensions, asked.findings);
+        EventReader::new(&row.id, Box::new(native), reading, seen)
     }
 
     /// Ends the stream for this client, after closing open parts (J-035), whatever follows in the log.
-    fn cut(&mut self, failure: &Failure) {
-        self.cut = true;
-        let open = [("thinking_end", self.thinking), ("final_end", self.answering)];
+    fn end_with_error(&mut self, failure: &Failure) {
+        self.is_cut = true;
+        let open = [("thinking_end", self.in_thinking), ("final_end", self.in_answer)];
         let closing = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
         for (name, json) in closing.chain([("error", json!(failure).to_string())]) {
-            self.after += 1;
-            let entry = Entry { number: self.after, kind: EntryKind::Event(name), json: &json, reply: None };
-            self.encoder.entry(&entry, &mut self.out);
+            self.last_number += 1;
+            let entry = EncoderEntry { number: self.last_number, kind: EncoderEntryKind::Event(name), json: &json, reply: None };
+            self.encoder.write_entry(&entry, &mut self.out);
         }
     }
 
     /// Writes the opening frames.
-    fn greet(&mut self) {
-        self.encoder.open(self.reading.is_some(), &ids::now(), &mut self.out);
+    fn write_opening(&mut self) {
+        self.encoder.write_start(self.reader_guard.is_some(), &ids::now(), &mut self.out);
     }
 
-    /// Waits for entries and builds their frames, about `PIECE` bytes at most.
-    async fn next(&mut self, app: &App) -> Result<(), StoreError> {
+    /// Waits for entries and builds their frames, about `FRAME_BYTES` bytes at most.
+    async fn fill_frames(&mut self, app: &App) -> Result<(), StoreError> {
         while self.out.is_empty() && !self.encoder.is_over() {
             if self.batch.is_none() {
-                self.fetch(app).await?;
+                self.fetch_batch(app).await?;
             }
-            while self.out.len() < PIECE
+            while self.out.len() < FRAME_BYTES
                 && !self.encoder.is_over()
                 && let Some(batch) = self.batch.clone()
             {
-                self.frames(&batch, app).await?;
+                self.append_frames(&batch, app).await?;
             }
         }
         Ok(())
     }
 
     /// Waits for the next batch.
-    async fn fetch(&mut self, app: &App) -> Result<(), StoreError> {
-        let batches = self.batches.get_or_insert_with(|| app.store.follow(&self.message, self.after, PIECE));
+    async fn fetch_batch(&mut self, app: &App) -> Result<(), StoreError> {
+        let batches = self.batches.get_or_insert_with(|| app.store.follow(&self.message, self.last_number, FRAME_BYTES));
         // A log may end without an end entry: the server is stopping, and the next start writes one.
         let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
         self.batch = Some(Arc::new(batch));
@@ -388,39 +388,39 @@ impl Reader {
     }
 
     /// Appends frames of the batch that this client sees, until there are enough.
-    async fn frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
-        let mut place = self.place.unwrap_or_else(|| batch.start());
-        while self.out.len() < PIECE && !self.encoder.is_over() {
+    async fn append_frames(&mut self, batch: &Batch, app: &App) -> Result<(), StoreError> {
+        let mut place = self.position.unwrap_or_else(|| batch.first_position());
+        while self.out.len() < FRAME_BYTES && !self.encoder.is_over() {
             // The position is stored per finished entry, since waiting may be cancelled before.
-            self.place = Some(place);
-            let Some(entry) = batch.entry(&mut place) else {
+            self.position = Some(place);
+            let Some(entry) = batch.next_entry(&mut place) else {
                 self.batch = None;
-                self.place = None;
-                self.after = self.after.max(batch.last());
+                self.position = None;
+                self.last_number = self.last_number.max(batch.last());
                 break;
             };
-            if entry.number <= self.after {
+            if entry.number <= self.last_number {
                 continue;
             }
-            let kind = EntryKind::from(entry.kind);
+            let kind = EncoderEntryKind::from(entry.kind);
             match kind {
-                EntryKind::Event("thinking_start") => self.thinking = true,
-                EntryKind::Event("thinking_end") => self.thinking = false,
-                EntryKind::Event("final_delta") => self.answering = true,
-                EntryKind::Event("final_end") => self.answering = false,
+                EncoderEntryKind::Event("thinking_start") => self.in_thinking = true,
+                EncoderEntryKind::Event("thinking_end") => self.in_thinking = false,
+                EncoderEntryKind::Event("final_delta") => self.in_answer = true,
+                EncoderEntryKind::Event("final_end") => self.in_answer = false,
                 _ => {}
             }
             let reply = match self.encoder.wants_reply(kind) {
-                true => Some(record::fold(&*app.store, &self.message).await?.reply),
+                true => Some(record::fold_log(&*app.store, &self.message).await?.reply),
                 false => None,
             };
             let (before, reply) = (self.out.len(), reply.as_deref());
-            let shown = Entry { number: entry.number, kind, json: entry.json, reply };
-            self.encoder.entry(&shown, &mut self.out);
-            if entry.number <= self.seen {
+            let shown = EncoderEntry { number: entry.number, kind, json: entry.json, reply };
+            self.encoder.write_entry(&shown, &mut self.out);
+            if entry.number <= self.seen_number {
                 self.out.truncate(before);
             }
-            self.after = entry.number;
+            self.last_number = entry.number;
         }
         Ok(())
     }

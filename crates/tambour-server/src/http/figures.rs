@@ -12,24 +12,24 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
-use super::page::Params;
+use super::page::QueryParams;
 use super::problem::Problem;
 use crate::app::App;
 use crate::quotas::day;
 use crate::store::{FigureStep, FirstTexts, ReplyCounts, RuleCount, StepFigures, StepRepairs};
 
 /// Default number of days, the last one being today.
-const DAYS: i64 = 7;
+const DEFAULT_DAYS: i64 = 7;
 /// Most days by the hour, and by the day.
 const HOURLY_DAYS: i32 = 31;
 const DAILY_DAYS: i32 = 366;
 /// Most rules in the list.
-const RULES: u32 = 100;
+const MAX_RULES: u32 = 100;
 
 /// Days of the figures, and length of their steps.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct FiguresQuery {
     from: Option<String>,
     to: Option<String>,
     by: Option<String>,
@@ -37,19 +37,19 @@ pub(super) struct Range {
 
 /// Figures of one or more upstreams and steps.
 #[derive(Default)]
-struct Sum {
+struct FigureSum {
     counts: ReplyCounts,
     first_texts: FirstTexts,
 }
 
-impl Sum {
+impl FigureSum {
     fn add(&mut self, row: &StepFigures) {
         self.counts.add(&row.counts);
         self.first_texts.merge(&row.first_texts);
     }
 
     /// Returns its fields after those in `of`, which identify it.
-    fn shown(&self, of: &[(&str, Value)]) -> Value {
+    fn to_json(&self, of: &[(&str, Value)]) -> Value {
         let mut fields: Map<String, Value> =
             of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         if let Value::Object(counts) = json!(self.counts) {
@@ -69,7 +69,7 @@ impl Sum {
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(range): Params<Range>,
+    QueryParams(range): QueryParams<FiguresQuery>,
 ) -> Result<Json<Value>, Problem> {
     let (step, most) = match range.by.as_deref() {
         None | Some("day") => (FigureStep::Day, DAILY_DAYS),
@@ -79,10 +79,10 @@ pub(super) async fn show(
         }
     };
     let today: Date = day(Timestamp::now()).parse().map_err(|_| Problem::internal())?;
-    let to = named("to", range.to.as_deref())?.unwrap_or(today);
-    let from = match named("from", range.from.as_deref())? {
+    let to = parse_day("to", range.to.as_deref())?.unwrap_or(today);
+    let from = match parse_day("from", range.from.as_deref())? {
         Some(from) => from,
-        None => to.saturating_sub((DAYS - 1).days()),
+        None => to.saturating_sub((DEFAULT_DAYS - 1).days()),
     };
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
     if days < 1 || days > most {
@@ -95,16 +95,16 @@ pub(super) async fn show(
     let owner = (!caller.admin).then_some(caller.owner.as_str());
     let (from, to) = (from.to_string(), to.to_string());
     let rows = app.store.figures(owner, (&from, &to), step).await?;
-    let repairs = app.store.repairs(owner, (&from, &to), step, RULES).await?;
-    let (mut all, mut times, mut upstreams) = (Sum::default(), BTreeMap::new(), BTreeMap::new());
+    let repairs = app.store.repairs(owner, (&from, &to), step, MAX_RULES).await?;
+    let (mut all, mut times, mut upstreams) = (FigureSum::default(), BTreeMap::new(), BTreeMap::new());
     let mut data = Vec::with_capacity(rows.len());
     for row in &rows {
         all.add(row);
-        times.entry(&*row.time).or_insert_with(Sum::default).add(row);
-        upstreams.entry(&row.upstream).or_insert_with(Sum::default).add(row);
-        let mut sum = Sum::default();
+        times.entry(&*row.time).or_insert_with(FigureSum::default).add(row);
+        upstreams.entry(&row.upstream).or_insert_with(FigureSum::default).add(row);
+        let mut sum = FigureSum::default();
         sum.add(row);
-        data.push(sum.shown(&[("time", time(&row.time)), ("upstream", upstream(&row.upstream))]));
+        data.push(sum.to_json(&[("time", step_time(&row.time)), ("upstream", upstream_name(&row.upstream))]));
     }
     let mut by_time: BTreeMap<&str, Vec<&RuleCount>> = BTreeMap::new();
     for StepRepairs { time, rule } in &repairs {
@@ -114,17 +114,17 @@ pub(super) async fn show(
     let times = times.iter().map(|(at, sum)| {
         let mut rules = by_time.remove(at).unwrap_or_default();
         rules.sort_by_key(|rule| Reverse(rule.count));
-        sum.shown(&[("time", time(at)), ("repairs", json!(rules))])
+        sum.to_json(&[("time", step_time(at)), ("repairs", json!(rules))])
     });
     let times: Vec<Value> = times.collect();
     let upstreams: Vec<Value> =
-        upstreams.iter().map(|(name, sum)| sum.shown(&[("upstream", upstream(name))])).collect();
+        upstreams.iter().map(|(name, sum)| sum.to_json(&[("upstream", upstream_name(name))])).collect();
     Ok(Json(json!({
         "from": from,
         "to": to,
         "by": if step == FigureStep::Day { "day" } else { "hour" },
-        "currency": app.loaded().config.currency,
-        "total": all.shown(&[]),
+        "currency": app.loaded_config().config.currency,
+        "total": all.to_json(&[]),
         "times": times,
         "upstreams": upstreams,
         "data": data,
@@ -147,7 +147,7 @@ fn by_rule(repairs: &[StepRepairs]) -> Vec<RuleCount> {
     sums
 }
 
-fn named(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
+fn parse_day(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
     let Some(day) = day else { return Ok(None) };
     match day.parse() {
         Ok(date) if day.len() == 10 => Ok(Some(date)),
@@ -159,11 +159,11 @@ fn named(name: &str, day: Option<&str>) -> Result<Option<Date>, Problem> {
 }
 
 /// Returns a day as it is, an hour as an RFC 3339 time.
-fn time(step: &str) -> Value {
+fn step_time(step: &str) -> Value {
     if step.len() > 10 { format!("{step}:00:00Z").into() } else { step.into() }
 }
 
 /// Returns the name of an upstream, or `null` if it is no longer known.
-fn upstream(name: &str) -> Value {
+fn upstream_name(name: &str) -> Value {
     if name.is_empty() { Value::Null } else { name.into() }
 }

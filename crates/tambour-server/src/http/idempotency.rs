@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: a request is processed once per owner, and its response is returned again for a day.
 //!
 //!
-//! Messages are found by their own row ([`key`]). For other operations that create something, [`once`] wraps
+//! Messages are found by their own row ([`read_key`]). For other operations that create something, [`process_once`] wraps
 //! the handler; the table of operations says which, and whether their responses may be stored on disk.
 
 use std::collections::{HashMap, VecDeque};
@@ -17,22 +17,22 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::keys::{Caller, TOKEN};
+use super::keys::{Caller, TOKEN_LIFETIME};
 use super::problem::Problem;
 use crate::app::{App, AppState};
 use crate::ids;
-use crate::store::{Claim, Kept, Sent};
+use crate::store::{RequestClaim, StoredResponse, RequestKey};
 
 /// Most bytes of a key.
-pub(super) const MOST: usize = 255;
+pub(super) const MAX_KEY_BYTES: usize = 255;
 /// Hours for which a response is returned again.
-pub(crate) const HOURS: i64 = 24;
+pub(crate) const RETENTION_HOURS: i64 = 24;
 /// Most responses of one owner in memory; the oldest are dropped first.
-const IN_MEMORY: usize = 1000;
+const MAX_IN_MEMORY: usize = 1000;
 
 /// Storage of an operation's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum ResponseStorage {
     /// In the database, which survives a restart.
     Stored,
     /// In memory only, since it contains a secret, for the lifetime of that secret.
@@ -40,75 +40,75 @@ pub(super) enum Keep {
 }
 
 /// Response with a secret that stays valid.
-pub(super) const SECRET: Keep = Keep::Secret(Duration::from_secs(HOURS.unsigned_abs() * 3600));
+pub(super) const SECRET_RESPONSE: ResponseStorage = ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
 /// Response with a token of an event stream.
-pub(super) const OF_STREAM: Keep = Keep::Secret(TOKEN);
+pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN_LIFETIME);
 
 /// Responses kept in memory only.
 #[derive(Default)]
-pub(crate) struct Claims {
-    memory: Mutex<HashMap<String, VecDeque<InMemory>>>,
+pub(crate) struct SecretResponses {
+    memory: Mutex<HashMap<String, VecDeque<MemoryResponse>>>,
 }
 
-struct InMemory {
-    sent: Sent,
-    kept: Kept,
-    until: Instant,
+struct MemoryResponse {
+    key: RequestKey,
+    response: StoredResponse,
+    expires_at: Instant,
 }
 
 /// Claim of a request, released on drop.
-pub(super) struct Held {
+pub(super) struct RequestHold {
     app: AppState,
-    sent: Sent,
+    key: RequestKey,
 }
 
 /// Returns the key of a request, if it has one.
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
     match given.to_str() {
-        Ok(key) if !key.is_empty() && key.len() <= MOST => Ok(Some(key.to_owned())),
+        Ok(key) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Ok(Some(key.to_owned())),
         _ => {
-            let detail = format!("an `Idempotency-Key` has 1 to {MOST} visible ASCII characters");
+            let detail = format!("an `Idempotency-Key` has 1 to {MAX_KEY_BYTES} visible ASCII characters");
             Err(Problem::invalid("invalid_idempotency_key", detail))
         }
     }
 }
 
 /// Claims a request for processing; returns the response if it was processed before.
-pub(super) async fn claim(app: &AppState, sent: Sent) -> Result<Result<Held, Kept>, Problem> {
-    match app.store.claim_answer(&sent, &since()).await? {
-        Claim::Taken => {}
-        Claim::Answered(kept) => return Ok(Err(kept)),
-        Claim::UnderWay => return Err(under_way()),
+pub(super) async fn claim(app: &AppState, key: RequestKey) -> Result<Result<RequestHold, StoredResponse>, Problem> {
+    match app.store.claim_request(&key, &repeat_since()).await? {
+        RequestClaim::Claimed => {}
+        RequestClaim::Responded(kept) => return Ok(Err(kept)),
+        RequestClaim::InProgress => return Err(in_progress_problem()),
     }
-    let held = Held { app: app.clone(), sent };
-    Ok(app.claims.found(&held.sent).map_or(Ok(held), Err))
+    let held = RequestHold { app: app.clone(), key };
+    Ok(app.claims.find(&held.key).map_or(Ok(held), Err))
 }
 
 /// Problem: the same request is in progress.
-pub(crate) fn under_way() -> Problem {
+pub(crate) fn in_progress_problem() -> Problem {
     Problem::conflict("request_under_way", "a request with this `Idempotency-Key` is under way")
 }
 
 /// Problem: the key was used for another request.
-pub(super) fn reused() -> Problem {
+pub(super) fn reused_key_problem() -> Problem {
     Problem::invalid("idempotency_key_reused", "this `Idempotency-Key` was sent with another request")
 }
 
 /// Returns the RFC 3339 time before which responses are not returned again.
-pub(crate) fn since() -> String {
-    let day = SignedDuration::from_hours(HOURS);
+pub(crate) fn repeat_since() -> String {
+    let day = SignedDuration::from_hours(RETENTION_HOURS);
     Timestamp::now().checked_sub(day).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
 /// Returns the stored response of a repeated request, and stores that of a new one. A failed request has
 /// created nothing and may be repeated.
-pub(super) async fn once(
-    State((app, keep)): State<(AppState, Keep)>,
+pub(super) async fn process_once(
+    State((app, keep)): State<(AppState, ResponseStorage)>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let Some(word) = key(request.headers())? else { return Ok(next.run(request).await) };
+    let Some(idempotency_key) = read_key(request.headers())? else { return Ok(next.run(request).await) };
     let caller = request.extensions().get::<Caller>().cloned().ok_or_else(Problem::internal)?;
     let route = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
@@ -117,24 +117,24 @@ pub(super) async fn once(
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
     // The query is part of the request.
     let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
-    let sent = Sent { owner: caller.owner, route, word };
+    let sent = RequestKey { owner: caller.owner, route, idempotency_key };
     let held = match claim(&app, sent.clone()).await? {
         Ok(held) => held,
-        Err(kept) if kept.digest == digest => return Ok(again(kept)),
-        Err(_) => return Err(reused()),
+        Err(kept) if kept.digest == digest => return Ok(stored_response(kept)),
+        Err(_) => return Err(reused_key_problem()),
     };
     let request = Request::from_parts(parts, Body::from(body));
     let work = app.clone();
     // The client may disconnect in between and repeat the request.
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         let answer = next.run(request).await;
         let answer = if answer.status().is_success() {
             let (parts, body) = answer.into_parts();
             let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
             let location = parts.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let (status, location) = (parts.status.as_u16(), location.map(str::to_owned));
-            let kept = Kept { digest, status, location, body: body.to_vec(), names: names(&body) };
-            store(&work, keep, sent, kept).await;
+            let kept = StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
+            store_response(&work, keep, sent, kept).await;
             Response::from_parts(parts, Body::from(body))
         } else {
             answer
@@ -145,22 +145,22 @@ pub(super) async fn once(
     .await
 }
 
-async fn store(app: &App, keep: Keep, sent: Sent, kept: Kept) {
+async fn store_response(app: &App, keep: ResponseStorage, sent: RequestKey, kept: StoredResponse) {
     let lives = match keep {
-        Keep::Secret(lives) => lives,
-        Keep::Stored => match app.store.keep(&sent, &kept, &ids::now()).await {
+        ResponseStorage::Secret(lives) => lives,
+        ResponseStorage::Stored => match app.store.store_response(&sent, &kept, &ids::now()).await {
             Ok(()) => return,
             Err(error) => {
                 // The resource exists, and must not be created twice.
                 tracing::warn!(%error, "the answer of a request with an `Idempotency-Key` is kept in memory only");
-                Duration::from_secs(HOURS.unsigned_abs() * 3600)
+                Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600)
             }
         },
     };
-    app.claims.remember(sent, kept, lives);
+    app.claims.insert(sent, kept, lives);
 }
 
-fn again(kept: Kept) -> Response {
+fn stored_response(kept: StoredResponse) -> Response {
     let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
     let mut response = (status, kept.body).into_response();
     let headers = response.headers_mut();
@@ -172,7 +172,7 @@ fn again(kept: Kept) -> Response {
 }
 
 /// Returns the ids in a response: texts of fields named `id` or `..._id`, also in the elements of `data`.
-fn names(body: &Bytes) -> Vec<String> {
+fn named_ids(body: &Bytes) -> Vec<String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let all = answer["data"].as_array().into_iter().flatten().chain([&answer]);
     let fields = all.filter_map(Value::as_object).flatten();
@@ -180,41 +180,41 @@ fn names(body: &Bytes) -> Vec<String> {
     ids.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
 }
 
-impl Claims {
-    fn memory(&self) -> MutexGuard<'_, HashMap<String, VecDeque<InMemory>>> {
+impl SecretResponses {
+    fn memory(&self) -> MutexGuard<'_, HashMap<String, VecDeque<MemoryResponse>>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn found(&self, sent: &Sent) -> Option<Kept> {
+    fn find(&self, sent: &RequestKey) -> Option<StoredResponse> {
         let memory = self.memory();
         let now = Instant::now();
         let mut of_owner = memory.get(&sent.owner)?.iter();
-        let found = of_owner.find(|known| known.until > now && known.sent == *sent)?;
-        Some(found.kept.clone())
+        let found = of_owner.find(|known| known.expires_at > now && known.key == *sent)?;
+        Some(found.response.clone())
     }
 
-    fn remember(&self, sent: Sent, kept: Kept, lives: Duration) {
+    fn insert(&self, key: RequestKey, response: StoredResponse, lives: Duration) {
         let mut memory = self.memory();
-        let of_owner = memory.entry(sent.owner.clone()).or_default();
-        of_owner.retain(|known| known.sent != sent);
-        of_owner.truncate(IN_MEMORY - 1);
-        of_owner.push_front(InMemory { sent, kept, until: Instant::now() + lives });
+        let of_owner = memory.entry(key.owner.clone()).or_default();
+        of_owner.retain(|known| known.key != key);
+        of_owner.truncate(MAX_IN_MEMORY - 1);
+        of_owner.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lives });
     }
 
     /// Drops expired responses, and those that name a deleted id.
-    pub(crate) fn forget(&self, deleted: Option<&str>) {
+    pub(crate) fn drop_expired(&self, deleted: Option<&str>) {
         let now = Instant::now();
         let named =
-            |known: &InMemory| deleted.is_some_and(|id| known.kept.names.iter().any(|name| name == id));
+            |known: &MemoryResponse| deleted.is_some_and(|id| known.response.named_ids.iter().any(|name| name == id));
         self.memory().retain(|_, of_owner| {
-            of_owner.retain(|known| known.until > now && !named(known));
+            of_owner.retain(|known| known.expires_at > now && !named(known));
             !of_owner.is_empty()
         });
     }
 }
 
-impl Drop for Held {
+impl Drop for RequestHold {
     fn drop(&mut self) {
-        self.app.store.release(&self.sent);
+        self.app.store.release_request(&self.key);
     }
 }

@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::problem::Problem;
 
 /// `ETag` header of the stored version.
-pub(super) type Tag = AppendHeaders<[(HeaderName, HeaderValue); 1]>;
+pub(super) type ETagHeader = AppendHeaders<[(HeaderName, HeaderValue); 1]>;
 
 /// Builds the entity tag of a version, which consists of letters and digits.
-pub(super) fn tag(version: impl std::fmt::Display) -> Tag {
+pub(super) fn etag(version: impl std::fmt::Display) -> ETagHeader {
     let value = HeaderValue::from_str(&format!("\"{version}\"")).expect("letters and digits are a header");
     AppendHeaders([(header::ETAG, value)])
 }
 
 /// Returns the version in `If-Match`, without quotes; `None` for `*` or no header, which match any.
-pub(super) fn based_on(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(super) fn base_version(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(given) = headers.get(header::IF_MATCH) else { return Ok(None) };
     if given == "*" {
         return Ok(None);
@@ -24,21 +24,21 @@ pub(super) fn based_on(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let tag = given.to_str().ok().and_then(|given| given.trim().strip_prefix('"')?.strip_suffix('"'));
     tag.filter(|tag| !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .map(Some)
-        .ok_or_else(malformed)
+        .ok_or_else(malformed_tag)
 }
 
 /// Returns the version in `If-Match` as a number.
-pub(super) fn number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    based_on(headers)?.map(|tag| tag.parse().map_err(|_| malformed())).transpose()
+pub(super) fn base_number(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    base_version(headers)?.map(|tag| tag.parse().map_err(|_| malformed_tag())).transpose()
 }
 
-fn malformed() -> Problem {
+fn malformed_tag() -> Problem {
     let detail = "`If-Match` is the `ETag` of an answer, such as `\"3\"`, or `*`";
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail).with("field", "If-Match")
 }
 
 /// Problem of a write based on another version, with the stored and the sent content.
-pub(super) fn changed(detail: impl Into<String>, present: Value, sent: Value) -> Problem {
+pub(super) fn outdated_problem(detail: impl Into<String>, present: Value, sent: Value) -> Problem {
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
     problem.with("present", present).with("sent", sent)
 }

@@ -15,25 +15,25 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{Imported, Kind, import};
+use tambour_prompt::card::{ImportedFile, ImportedFileKind, import_file};
 
 use super::cards::id_field;
 use super::keys::Caller;
-use super::problem::{Problem, body};
+use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::aside::EndFlag;
+use crate::cpu_pool::DropFlag;
 use crate::ids;
-use crate::skeins::of_import;
-use crate::store::{ImportKind, ImportRow, Room};
+use crate::skeins::import_to_skein;
+use crate::store::{ImportKind, ImportRow, ImportQuota};
 
 /// Path of the operation, whose bodies may be longer than others.
 pub(super) const PATH: &str = "/api/v1/imports";
 /// Most files of one request.
-const FILES: usize = 50;
+const MAX_FILES: usize = 50;
 /// Most bytes of a file's name.
-const NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 /// Limits of an owner's imports.
-const ROOM: Room = Room { files: 2000, bytes: 1 << 30 };
+const IMPORT_QUOTA: ImportQuota = ImportQuota { files: 2000, bytes: 1 << 30 };
 
 /// Body of `POST /api/v1/imports`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -59,15 +59,15 @@ pub(crate) struct NewFile {
 }
 
 /// Received file.
-struct File {
+struct ReceivedFile {
     name: String,
     bytes: Vec<u8>,
 }
 
 /// Parsed file.
-struct Found {
-    file: File,
-    imported: Imported,
+struct ParsedFile {
+    file: ReceivedFile,
+    imported: ImportedFile,
 }
 
 /// `POST /api/v1/imports`: files as `multipart/form-data` or JSON.
@@ -79,29 +79,29 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let files = match multer::parse_boundary(kind) {
-        Ok(boundary) => parts(bytes, boundary).await?,
-        Err(multer::Error::NoBoundary) => return Err(malformed("the multipart body has no `boundary`")),
-        Err(_) => app.aside.run(&caller.owner, move || members(&bytes)).await??,
+        Ok(boundary) => multipart_files(bytes, boundary).await?,
+        Err(multer::Error::NoBoundary) => return Err(malformed_body("the multipart body has no `boundary`")),
+        Err(_) => app.cpu_pool.run(&caller.owner, move || json_files(&bytes)).await??,
     };
-    if !(1..=FILES).contains(&files.len()) {
-        let detail = format!("a request imports 1 to {FILES} files, not {}", files.len());
+    if !(1..=MAX_FILES).contains(&files.len()) {
+        let detail = format!("a request imports 1 to {MAX_FILES} files, not {}", files.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
     }
-    let wrong = |file: &&File| file.name.is_empty() || file.name.len() > NAME;
+    let wrong = |file: &&ReceivedFile| file.name.is_empty() || file.name.len() > MAX_NAME_BYTES;
     if let Some(file) = files.iter().find(wrong) {
-        let detail = format!("the name of a file has 1 to {NAME} bytes, not {}", file.name.len());
+        let detail = format!("the name of a file has 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
-    let ended = EndFlag::default();
+    let ended = DropFlag::default();
     let gone = Arc::clone(&ended.0);
     // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
-    let (rows, told) = app.aside.run(&caller.owner, move || read(files, &gone).map(kept)).await??;
+    let (rows, told) = app.cpu_pool.run(&caller.owner, move || parse_files(files, &gone).map(to_rows)).await??;
     let (work, owner) = (app.clone(), caller.owner);
-    app.undisturbed(async move {
-        if !work.store.insert_imports(&owner, &rows, ROOM).await? {
+    app.run_to_completion(async move {
+        if !work.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {
             let detail = format!(
                 "a key has at most {} cards and books of {} bytes in all; remove some first",
-                ROOM.files, ROOM.bytes
+                IMPORT_QUOTA.files, IMPORT_QUOTA.bytes
             );
             return Err(Problem::invalid("too_many_imports", detail));
         }
@@ -110,34 +110,34 @@ pub(super) async fn create(
     .await
 }
 
-fn malformed(detail: impl Into<String>) -> Problem {
+fn malformed_body(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail)
 }
 
 /// Returns the files of a multipart body; each part is one, whatever its field is called.
-async fn parts(bytes: Bytes, boundary: String) -> Result<Vec<File>, Problem> {
+async fn multipart_files(bytes: Bytes, boundary: String) -> Result<Vec<ReceivedFile>, Problem> {
     let whole = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
     let mut parts = Multipart::new(whole, boundary);
-    let broken = |error: multer::Error| malformed(format!("the multipart body cannot be read: {error}"));
+    let broken = |error: multer::Error| malformed_body(format!("the multipart body cannot be read: {error}"));
     let mut files = Vec::new();
     while let Some(part) = parts.next_field().await.map_err(broken)? {
         // One file beyond the limit is enough to refuse the request.
-        if files.len() > FILES {
+        if files.len() > MAX_FILES {
             break;
         }
         let name = part.file_name().or(part.name()).unwrap_or("file").to_owned();
-        files.push(File { name, bytes: part.bytes().await.map_err(broken)?.to_vec() });
+        files.push(ReceivedFile { name, bytes: part.bytes().await.map_err(broken)?.to_vec() });
     }
     Ok(files)
 }
 
 /// Returns the files of a JSON body.
-fn members(bytes: &Bytes) -> Result<Vec<File>, Problem> {
-    let NewImports { files } = body(bytes)?;
-    files.into_iter().map(member).collect()
+fn json_files(bytes: &Bytes) -> Result<Vec<ReceivedFile>, Problem> {
+    let NewImports { files } = parse_body(bytes)?;
+    files.into_iter().map(json_file).collect()
 }
 
-fn member(file: NewFile) -> Result<File, Problem> {
+fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
     let NewFile { name, json, base64 } = file;
     let bytes = match (json, base64) {
         (Some(json), None) => json.get().as_bytes().to_vec(),
@@ -150,11 +150,11 @@ fn member(file: NewFile) -> Result<File, Problem> {
             return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
         }
     };
-    Ok(File { name, bytes })
+    Ok(ReceivedFile { name, bytes })
 }
 
 /// Parses all files, or reports each that is broken.
-fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
+fn parse_files(files: Vec<ReceivedFile>, gone: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
     let mut limits = ImportLimits::default();
     // The files share one budget.
     limits.patterns /= files.len().max(1);
@@ -164,14 +164,14 @@ fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
             // The client is gone and sees no error.
             return Err(Problem::internal());
         }
-        match import(&file.name, &file.bytes, &limits) {
+        match import_file(&file.name, &file.bytes, &limits) {
             Ok(imported) => {
                 limits.memory = limits.memory.saturating_sub(imported.memory);
-                found.push(Found { file, imported });
+                found.push(ParsedFile { file, imported });
             }
             Err(error) => {
                 let mut told = json!({ "file": file.name, "message": error.to_string() });
-                if let Some(place) = error.place() {
+                if let Some(place) = error.location() {
                     told["line"] = place.line.into();
                     told["column"] = place.column.into();
                     told["excerpt"] = place.excerpt.as_str().into();
@@ -189,12 +189,12 @@ fn read(files: Vec<File>, gone: &AtomicBool) -> Result<Vec<Found>, Problem> {
 }
 
 /// File for the store.
-type Kept = (ImportKind, ImportRow, Vec<u8>);
+type StoredFile = (ImportKind, ImportRow, Vec<u8>);
 
 /// Converts parsed files to rows for the store and their descriptions for the client.
-fn kept(found: Vec<Found>) -> (Vec<Kept>, Vec<Value>) {
+fn to_rows(found: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
     let (mut rows, mut told) = (Vec::new(), Vec::new());
-    for Found { file: File { name, bytes }, imported } in found {
+    for ParsedFile { file: ReceivedFile { name, bytes }, imported } in found {
         let mut one = json!({
             "kind": imported.kind,
             "name": imported.name,
@@ -204,18 +204,18 @@ fn kept(found: Vec<Found>) -> (Vec<Kept>, Vec<Value>) {
             "warnings": imported.warnings,
         });
         let kind = match imported.kind {
-            Kind::Card => ImportKind::Card,
-            Kind::Lorebook => ImportKind::Lorebook,
-            Kind::Preset => {
+            ImportedFileKind::Card => ImportKind::Card,
+            ImportedFileKind::Lorebook => ImportKind::Lorebook,
+            ImportedFileKind::Preset => {
                 // A preset is only an order of blocks: its Skein is returned and not stored.
-                one["skein"] = of_import(&imported).to_value();
+                one["skein"] = import_to_skein(&imported).to_value();
                 told.push(one);
                 continue;
             }
         };
         let prefix = if kind == ImportKind::Card { "card" } else { "book" };
         let row = ImportRow {
-            id: ids::new(prefix),
+            id: ids::new_id(prefix),
             name: imported.name,
             file: name,
             version: imported.version,

@@ -13,19 +13,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::conversations::serde_with_null;
-use super::messages::owned;
+use super::messages::find_owned;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
 use crate::app::App;
 use crate::connection::Connection;
 use crate::ids;
 pub(crate) use crate::keys::Caller;
-pub(super) use crate::keys::TOKEN;
-use crate::keys::{CONFIGURED, LOCAL, hash};
+pub(super) use crate::keys::TOKEN_LIFETIME;
+use crate::keys::{CONFIGURED_KEY, LOCAL_OWNER, hash};
 use crate::metrics::Metrics;
 use crate::quotas::Limits;
-use crate::store::Key;
+use crate::store::KeyRow;
 
 /// Admits requests with a key, and local ones while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
@@ -37,9 +37,9 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         .map(|(_, secret)| secret.trim())
         // Header of clients of other protocols.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let by_token = || by_token(&app, request.uri());
-    let Some(mut caller) = app.keys.caller(secret).or_else(by_token) else {
-        Metrics::count(&app.metrics.unauthorized);
+    let by_token = || caller_by_token(&app, request.uri());
+    let Some(mut caller) = app.keys.find_caller(secret).or_else(by_token) else {
+        Metrics::increment(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
         let mut response = problem.into_response();
@@ -47,35 +47,35 @@ pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Reque
         response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         return response;
     };
-    if caller.key == LOCAL
-        && let Err(problem) = from_here(&request, &app.loaded().config.cors_origins)
+    if caller.key == LOCAL_OWNER
+        && let Err(problem) = check_local(&request, &app.loaded_config().config.cors_origins)
     {
         return problem.into_response();
     }
-    caller.span = app.traces.parent(headers);
+    caller.span = app.traces.read_parent(headers);
     caller.connection = request.extensions().get::<Arc<Connection>>().cloned();
     request.extensions_mut().insert(caller);
     next.run(request).await
 }
 
 /// Returns the caller of a stream token in the query: `EventSource` sends no header.
-fn by_token(app: &App, uri: &Uri) -> Option<Caller> {
+fn caller_by_token(app: &App, uri: &Uri) -> Option<Caller> {
     let message = uri.path().strip_prefix("/api/v1/messages/")?.strip_suffix("/events")?;
     let mut fields = uri.query()?.split('&');
     let token = fields.find_map(|field| field.strip_prefix("token="))?;
-    app.keys.by_token(token, message)
+    app.keys.find_by_token(token, message)
 }
 
 /// Headers that proxies add.
-const OF_PROXIES: [&str; 6] =
+const PROXY_HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
 /// Admits only the local user if there is no key: not a page of another site in the user's browser, nor one
 /// whose name resolves to this machine, nor a request through a local proxy.
-fn from_here(request: &Request, allowed: &[String]) -> Result<(), Problem> {
+fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     let (version, headers) = (request.version(), request.headers());
     let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
-    let proxied = OF_PROXIES.into_iter().find(|name| headers.contains_key(*name));
+    let proxied = PROXY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
     // HTTP/1.0 is the default of some proxies, and hardly used otherwise.
     let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
     if let Some(sign) = proxied.or(old) {
@@ -127,14 +127,14 @@ fn is_local(host: &str) -> bool {
 }
 
 /// Refuses callers without the `admin` right.
-pub(super) fn admin(caller: &Caller) -> Result<(), Problem> {
+pub(super) fn require_admin(caller: &Caller) -> Result<(), Problem> {
     if caller.admin {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", "this needs a key with the `admin` right"))
 }
 
-fn shown(key: &Key) -> Value {
+fn key_json(key: &KeyRow) -> Value {
     let rights = if key.admin { "admin" } else { "plain" };
     let mut shown =
         json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created});
@@ -150,11 +150,11 @@ fn shown(key: &Key) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    admin(&caller)?;
+    require_admin(&caller)?;
     let keys = app.store.keys().await?;
-    query.of(keys.iter().map(|key| (key.id.clone(), shown(key))).collect()).map(Json)
+    query.page_of(keys.iter().map(|key| (key.id.clone(), key_json(key))).collect()).map(Json)
 }
 
 /// Body of `POST /api/v1/keys`.
@@ -208,20 +208,20 @@ pub(super) async fn change(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    admin(&caller)?;
-    let change: KeyChange = body(&bytes)?;
+    require_admin(&caller)?;
+    let change: KeyChange = parse_body(&bytes)?;
     let work = app.clone();
-    let changed = app.undisturbed(async move {
-        let _changing = work.keys.changing.lock().await;
-        still(&work, &caller)?;
-        if id == CONFIGURED {
+    let changed = app.run_to_completion(async move {
+        let _changing = work.keys.change_lock.lock().await;
+        check_can_change(&work, &caller)?;
+        if id == CONFIGURED_KEY {
             return Err(Problem::not_found("the key `configured` is changed in the configuration"));
         }
         let stored = work.store.keys().await?.into_iter().find(|key| key.id == id);
         let mut key = stored.ok_or_else(|| Problem::not_found("there is no such key"))?;
         // Unreadable limits block a key, and a change of its name must not lift that.
         let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
-        let mut limits = limits.map_err(|_| damaged())?.unwrap_or_default();
+        let mut limits = limits.map_err(|_| damaged_key())?.unwrap_or_default();
         if let Some(name) = change.name {
             key.name = name;
         }
@@ -233,11 +233,11 @@ pub(super) async fn change(
         }
         if let Some(aliases) = change.aliases {
             limits.aliases = aliases;
-            known_aliases(&work, &limits)?;
+            check_aliases(&work, &limits)?;
         }
         key.limits = (limits != Limits::default()).then(|| json!(limits).to_string());
         work.store.change_key(&key).await?;
-        let answer = shown(&key);
+        let answer = key_json(&key);
         work.keys.change(key);
         Ok(answer)
     });
@@ -250,8 +250,8 @@ pub(super) async fn create(
     axum::Extension(caller): axum::Extension<Caller>,
     bytes: Bytes,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    admin(&caller)?;
-    let new: NewKey = body(&bytes)?;
+    require_admin(&caller)?;
+    let new: NewKey = parse_body(&bytes)?;
     let admin = match new.rights.as_deref() {
         None | Some("plain") => false,
         Some("admin") => true,
@@ -265,7 +265,7 @@ pub(super) async fn create(
     let of_owner = |owner: &String| {
         (1..=64).contains(&owner.len())
             && owner.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
-            && owner != LOCAL
+            && owner != LOCAL_OWNER
     };
     if new.owner.as_ref().is_some_and(|owner| !of_owner(owner)) {
         let detail = "an `owner` has 1 to 64 letters, digits, `-`, `_` or `.`, and is not `local`";
@@ -276,20 +276,20 @@ pub(super) async fn create(
         tokens_per_day: new.tokens_per_day,
         aliases: new.aliases,
     };
-    known_aliases(&app, &limits)?;
+    check_aliases(&app, &limits)?;
     let work = app.clone();
-    let answer = app.undisturbed(async move {
-        let _changing = work.keys.changing.lock().await;
-        still(&work, &caller)?;
+    let answer = app.run_to_completion(async move {
+        let _changing = work.keys.change_lock.lock().await;
+        check_can_change(&work, &caller)?;
         // The first key locks the server: without the admin right no one could create further keys.
         if work.keys.is_empty() && !admin {
             return Err(Problem::invalid("first_key_admin", "the first key needs `rights: admin`"));
         }
         let first = work.keys.is_empty();
-        let secret = ids::secret();
-        let owner = new.owner.unwrap_or_else(|| ids::new("owner"));
-        let key = Key {
-            id: ids::new("key"),
+        let secret = ids::new_secret();
+        let owner = new.owner.unwrap_or_else(|| ids::new_id("owner"));
+        let key = KeyRow {
+            id: ids::new_id("key"),
             owner: owner.clone(),
             name: new.name,
             hash: hash(&secret),
@@ -298,12 +298,12 @@ pub(super) async fn create(
             limits: (limits != Limits::default()).then(|| json!(limits).to_string()),
         };
         work.store.insert_key(&key).await?;
-        let mut answer = shown(&key);
+        let mut answer = key_json(&key);
         answer["key"] = json!(secret);
         work.keys.add(key);
         if first {
             // Nobody else is the local user from here on.
-            work.store.hand_over(LOCAL, &owner).await?;
+            work.store.hand_over(LOCAL_OWNER, &owner).await?;
         }
         Ok(answer)
     });
@@ -311,19 +311,19 @@ pub(super) async fn create(
 }
 
 /// Problem: the stored limits of a key are unreadable.
-fn damaged() -> Problem {
+fn damaged_key() -> Problem {
     let detail = "what this key may do cannot be read; remove it and make another one";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
 }
 
 /// Refuses aliases that are not configured.
-fn known_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
+fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
     let named = limits.aliases.iter().flatten();
     if let Some(alias) = named.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
         let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
     }
-    let loaded = app.loaded();
+    let loaded = app.loaded_config();
     let known = &loaded.config.aliases;
     let mut unknown = named.filter(|alias| !known.contains_key(*alias));
     unknown.next().map_or(Ok(()), |alias| {
@@ -333,16 +333,16 @@ fn known_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
 }
 
 /// Refuses a caller whose key was removed, or who came before the first key, while this change waited.
-fn still(app: &App, caller: &Caller) -> Result<(), Problem> {
-    if app.keys.may_change(caller) { Ok(()) } else { Err(gone()) }
+fn check_can_change(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if app.keys.can_change(caller) { Ok(()) } else { Err(invalid_key()) }
 }
 
 /// Refuses a caller whose key was removed, or who came before the first key, while its body was received.
-pub(super) fn known(app: &App, caller: &Caller) -> Result<(), Problem> {
-    if app.keys.knows(caller) { Ok(()) } else { Err(gone()) }
+pub(super) fn check_admitted(app: &App, caller: &Caller) -> Result<(), Problem> {
+    if app.keys.is_admitted(caller) { Ok(()) } else { Err(invalid_key()) }
 }
 
-pub(super) fn gone() -> Problem {
+pub(super) fn invalid_key() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "this key is not valid any more")
 }
 
@@ -352,33 +352,33 @@ pub(super) async fn remove(
     axum::Extension(caller): axum::Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    admin(&caller)?;
+    require_admin(&caller)?;
     if caller.key == id {
         return Err(Problem::new(StatusCode::CONFLICT, "own_key", "a key cannot remove itself"));
     }
     let work = app.clone();
-    app.undisturbed(async move {
-        let _changing = work.keys.changing.lock().await;
-        still(&work, &caller)?;
+    app.run_to_completion(async move {
+        let _changing = work.keys.change_lock.lock().await;
+        check_can_change(&work, &caller)?;
         if !work.store.delete_key(&id).await? {
             return Err(Problem::not_found("there is no such key"));
         }
         work.keys.remove(&id);
         work.quotas.forget(&id);
-        work.claims.forget(Some(&id));
+        work.claims.drop_expired(Some(&id));
         Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
 
 /// `POST /api/v1/messages/{id}/stream_tokens`
-pub(super) async fn token(
+pub(super) async fn create_token(
     State(app): State<Arc<App>>,
     axum::Extension(caller): axum::Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    owned(&app, &caller, &id).await?;
-    let token = app.keys.token(&caller, &id);
-    let expires = TOKEN.as_secs();
+    find_owned(&app, &caller, &id).await?;
+    let token = app.keys.create_token(&caller, &id);
+    let expires = TOKEN_LIFETIME.as_secs();
     Ok((StatusCode::CREATED, Json(json!({"token": token, "expires_in": expires}))))
 }

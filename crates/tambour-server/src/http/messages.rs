@@ -10,21 +10,21 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 use tambour::lex::weight::weigh;
 
-use super::events::{self, Reader};
-use super::idempotency::{key as idempotency, reused, since};
+use super::events::{self, EventReader};
+use super::idempotency::{read_key as idempotency, reused_key_problem, repeat_since};
 use super::keys::Caller;
 use super::new_message::NewMessage;
-use super::problem::{Problem, body};
+use super::problem::{Problem, parse_body};
 use super::record;
 use super::request::RequestId;
 use crate::app::App;
-use crate::aside::in_place;
-use crate::ask::{self, Started};
-use crate::live::Reading;
-use crate::memory::{self, Hold};
+use crate::cpu_pool::run_in_place;
+use crate::message_start::{self, StartedMessage};
+use crate::live_run::ReaderGuard;
+use crate::memory::{self, MemoryHold};
 use crate::states;
 use crate::store::{MessageRow, RunKind};
-use crate::streams::Opened;
+use crate::streams::OpenStream;
 
 /// `POST /api/v1/messages`
 pub(super) async fn create(
@@ -34,27 +34,27 @@ pub(super) async fn create(
     headers: HeaderMap,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let mut new: NewMessage = body(&bytes)?;
-    new.settle(&app)?;
+    let mut new: NewMessage = parse_body(&bytes)?;
+    new.check(&app)?;
     let repeat = idempotency(&headers)?;
     if let Some(repeat) = &repeat
-        && let Some(row) = app.store.repeated(&caller.owner, repeat, &since()).await?
+        && let Some(row) = app.store.message_by_key(&caller.owner, repeat, &repeat_since()).await?
     {
-        return again(app, &caller, row, &new).await;
+        return respond_repeated(app, &caller, row, &new).await;
     }
-    let opened = new.stream.then(|| events::open(&app, &caller)).transpose()?;
-    let asked = new.asked(&app, &caller, request_id, repeat).await?;
-    let Started { row, reading, repeated } = ask::start(&app, asked).await?;
+    let opened = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let asked = new.to_start_request(&app, &caller, request_id, repeat).await?;
+    let StartedMessage { row, reader, is_repeated } = message_start::start_message(&app, asked).await?;
     let row = MessageRow::clone(&row);
-    if repeated {
+    if is_repeated {
         drop(opened);
-        return again(app, &caller, row, &new).await;
+        return respond_repeated(app, &caller, row, &new).await;
     }
-    answer(app, row, &new, reading, opened).await
+    respond(app, row, &new, reader, opened).await
 }
 
 /// Responds to a repeated request of the last day; another request with the same key is refused.
-async fn again(
+async fn respond_repeated(
     app: Arc<App>,
     caller: &Caller,
     row: MessageRow,
@@ -62,31 +62,31 @@ async fn again(
 ) -> Result<Response, Problem> {
     let (before, now): (Value, Value) = (serde_json::from_str(&row.request).unwrap_or_default(), json!(new));
     if before != now {
-        return Err(reused());
+        return Err(reused_key_problem());
     }
-    let opened = new.stream.then(|| events::open(&app, caller)).transpose()?;
-    let live = app.live.get(&row.id).filter(|_| new.stream || new.wait);
-    let reading = live.map(|live| live.read());
-    answer(app, row, new, reading, opened).await
+    let opened = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
+    let live = app.running.get(&row.id).filter(|_| new.stream || new.wait);
+    let reading = live.map(|live| live.add_reader());
+    respond(app, row, new, reading, opened).await
 }
 
 /// Responds with the events, the record or the id of a message.
-async fn answer(
+async fn respond(
     app: Arc<App>,
     row: MessageRow,
     new: &NewMessage,
-    reading: Option<Reading>,
-    opened: Option<Opened>,
+    reading: Option<ReaderGuard>,
+    opened: Option<OpenStream>,
 ) -> Result<Response, Problem> {
     if let Some(opened) = opened {
-        return Ok(events::response(app, Reader::native(&row, new, reading, 0), opened));
+        return Ok(events::stream_response(app, EventReader::of_request(&row, new, reading, 0), opened));
     }
     if new.wait {
         if let Some(reading) = reading {
-            reading.live().ended().await;
+            reading.live_run().wait_over().await;
         }
         let row = app.store.message(&row.id).await?.unwrap_or(row);
-        return Ok(Json(record::of(&app, &row).await?).into_response());
+        return Ok(Json(record::full_record(&app, &row).await?).into_response());
     }
     let answer = json!({
         "message_id": row.id,
@@ -105,26 +105,26 @@ pub(super) async fn regenerate(
     Extension(RequestId(request_id)): Extension<RequestId>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let old = owned(&app, &caller, &id).await?;
+    let old = find_owned(&app, &caller, &id).await?;
     // Parsing the stored request takes memory too.
-    let weight = in_place(|| weigh(old.request.as_bytes()));
-    let work = app.memory.work(&caller.owner, memory::worked(weight.bytes)).await?;
-    let caller = Caller { hold: Hold::new(&weight, [work]), ..caller };
-    let mut new = NewMessage::again(&old)?;
-    new.settle(&app)?;
+    let weight = run_in_place(|| weigh(old.request.as_bytes()));
+    let work = app.memory.reserve_work(&caller.owner, memory::work_bytes(weight.bytes)).await?;
+    let caller = Caller { memory: MemoryHold::new(&weight, [work]), ..caller };
+    let mut new = NewMessage::from_stored(&old)?;
+    new.check(&app)?;
     new.in_place_of = Some(old.id.clone());
-    let mut asked = new.asked(&app, &caller, request_id, None).await?;
+    let mut asked = new.to_start_request(&app, &caller, request_id, None).await?;
     // Messages running from that one on are cancelled.
     let work = app.clone();
     let (conversation, number) = (old.conversation_id.clone(), old.number);
-    app.undisturbed(async move {
-        work.end_all(|row| row.conversation_id == conversation && row.number >= number).await
+    app.run_to_completion(async move {
+        work.cancel_messages(|row| row.conversation_id == conversation && row.number >= number).await
     })
     .await?;
-    let turn = states::turn(&app, &old.conversation_id).await?;
-    asked.instead = Some((old.id, turn));
-    let Started { row, reading, .. } = ask::start(&app, asked).await?;
-    answer(app, MessageRow::clone(&row), &new, reading, None).await
+    let turn = states::wait_change_turn(&app, &old.conversation_id).await?;
+    asked.replaces = Some((old.id, turn));
+    let StartedMessage { row, reader, .. } = message_start::start_message(&app, asked).await?;
+    respond(app, MessageRow::clone(&row), &new, reader, None).await
 }
 
 /// `POST /api/v1/messages/{id}/cancel`: cancels the message with its upstream call. An ended message is
@@ -134,11 +134,11 @@ pub(super) async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    let Some(live) = app.live.get(&id).filter(|_| row.status == "running") else {
+    let row = find_owned(&app, &caller, &id).await?;
+    let Some(live) = app.running.get(&id).filter(|_| row.status == "running") else {
         // It may have ended in between.
         let status =
-            if row.status == "running" { owned(&app, &caller, &id).await?.status } else { row.status };
+            if row.status == "running" { find_owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));
     };
     live.cancel.cancel();
@@ -146,7 +146,7 @@ pub(super) async fn cancel(
 }
 
 /// Returns the message with that id if it is the caller's.
-pub(super) async fn owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+pub(super) async fn find_owned(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let row = app.store.message(id).await?;
     row.filter(|row| row.owner == caller.owner && row.kind == RunKind::Message)
         .ok_or_else(|| Problem::not_found(format!("there is no message `{id}`")))

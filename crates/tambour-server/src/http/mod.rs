@@ -1,7 +1,7 @@
 //! HTTP interface: one file per resource. Handlers translate requests and delegate.
 
-mod about;
-mod answers;
+mod operation_docs;
+mod tool_answers;
 mod cards;
 mod conversations;
 mod decode;
@@ -17,13 +17,13 @@ pub(crate) mod keys;
 mod messages;
 mod new_message;
 pub(crate) mod openapi;
-mod origins;
+mod cors;
 mod page;
 mod play;
 pub(crate) mod problem;
 mod prompts;
 mod record;
-mod repeats;
+mod repeated_inputs;
 mod request;
 mod routes;
 mod rules;
@@ -32,7 +32,7 @@ mod scripts;
 mod search;
 mod services;
 mod settings;
-mod slow;
+mod request_body;
 mod states;
 mod templates;
 mod tool_calls;
@@ -47,22 +47,22 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::AppState;
-pub(crate) use foreign::Threads;
+pub(crate) use foreign::RunningThreads;
 use problem::Problem;
-use slow::Most;
+use request_body::BodyLimits;
 
 /// Builds the router of all operations.
-pub(crate) fn router(app: AppState) -> Router {
+pub(crate) fn build_router(app: AppState) -> Router {
     let (mut api, mut open) = (Router::new(), Router::new());
     let (max_request, max_import) = {
-        let loaded = app.loaded();
+        let loaded = app.loaded_config();
         (loaded.config.max_request, loaded.config.max_import)
     };
     for operation in routes::OPERATIONS {
         let routes = if operation.needs_key() { &mut api } else { &mut open };
-        let mut serve = (operation.serve)();
-        if let Some(keep) = operation.keep {
-            serve = serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::once));
+        let mut serve = (operation.handler)();
+        if let Some(keep) = operation.stored_response {
+            serve = serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::process_once));
         }
         if operation.path == imports::PATH {
             serve = serve.layer(DefaultBodyLimit::max(max_import));
@@ -70,37 +70,37 @@ pub(crate) fn router(app: AppState) -> Router {
         *routes = std::mem::take(routes).route(operation.path, serve);
     }
     let reading =
-        middleware::from_fn_with_state((app.clone(), Most { max_request, max_import }), slow::whole);
+        middleware::from_fn_with_state((app.clone(), BodyLimits { max_request, max_import }), request_body::read_whole);
     // The body is read only after the caller is authenticated.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
-        .fallback(crate::studio::serve)
+        .fallback(crate::studio::serve_file)
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
         .layer(DefaultBodyLimit::max(max_request))
-        .layer(middleware::from_fn_with_state(app.clone(), origins::answer))
-        .layer(middleware::from_fn(foreign::forms::of_protocol))
+        .layer(middleware::from_fn_with_state(app.clone(), cors::handle_cors))
+        .layer(middleware::from_fn(foreign::forms::convert_errors))
         .layer(middleware::from_fn_with_state(max_request, request::identify))
         .with_state(app)
 }
 
-async fn healthy() -> &'static str {
+async fn show_health() -> &'static str {
     "ok\n"
 }
 
-async fn ready(State(app): State<AppState>) -> Response {
-    if app.closing.is_cancelled() {
+async fn show_ready(State(app): State<AppState>) -> Response {
+    if app.shutdown.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "closing\n").into_response();
     }
-    match app.store.ready().await {
+    match app.store.check_ready().await {
         Ok(()) => "ready\n".into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }
 
-async fn metrics(State(app): State<AppState>) -> Response {
-    let text = app.metrics.render(app.live.count(), app.streams.count());
+async fn show_metrics(State(app): State<AppState>) -> Response {
+    let text = app.metrics.render(app.running.count(), app.streams.count());
     ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text)
         .into_response()
 }

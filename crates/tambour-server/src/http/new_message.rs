@@ -8,25 +8,25 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tambour::encode::Protocol;
-use tambour::options::Hold;
+use tambour::encode::OutputProtocol;
+use tambour::options::HoldMode;
 use tambour::{Options, dialect};
-use tambour_prompt::lore::Timed;
+use tambour_prompt::lore::TimedEffects;
 
-use self::prompt::{rendered, said, system};
-use super::foreign::JSON;
+use self::prompt::{rendered_prompt, given_prompt, system_prompt};
+use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
 use super::problem::Problem;
-use super::tools::{ToolChoice, offered};
+use super::tools::{ToolChoice, select_tools};
 use crate::app::App;
-use crate::ask::Asked;
-use crate::drive::{Choice, Offer};
-use crate::history::Sent;
-use crate::reading::Contract;
+use crate::message_start::StartRequest;
+use crate::runner::{UpstreamChoice, ToolOffer};
+use crate::history::PromptRecord;
+use crate::reading_defaults::Contract;
 use crate::skeins;
 use crate::store::MessageRow;
-use crate::tools::{self, DEFINITION, Offered};
-use crate::upstream::{Ask, Message};
+use crate::tools::{self, MAX_DEFINITION_BYTES, OfferedTool};
+use crate::upstream::{ModelRequest, Message};
 
 /// Body of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -62,7 +62,7 @@ pub(crate) struct NewMessage {
     /// keeps it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub(super) timed: Option<Timed>,
+    pub(super) timed: Option<TimedEffects>,
     /// Most tokens of the rendered prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_context: Option<usize>,
@@ -76,7 +76,7 @@ pub(crate) struct NewMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) upstream: Option<String>,
     /// Dialect of the reply; `auto` detects it.
-    #[serde(default = "auto")]
+    #[serde(default = "default_dialect")]
     pub(super) dialect: String,
     /// Contract that the reply is checked against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,14 +144,14 @@ pub(crate) struct NewMessage {
     /// Fields of an OpenAI Responses request about the response itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
-    pub(super) as_response: Option<AsResponse>,
+    pub(super) as_response: Option<ResponseFields>,
     /// Id of the message that it replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(ignore)]
     pub(super) in_place_of: Option<String>,
     /// Settings of a request by the route of another protocol.
     #[serde(skip)]
-    pub(super) foreign: Option<Foreign>,
+    pub(super) foreign: Option<ForeignSettings>,
     /// Fallbacks: the same request to other upstreams, tried in order.
     #[serde(skip)]
     pub(super) others: Vec<NewMessage>,
@@ -159,7 +159,7 @@ pub(crate) struct NewMessage {
 
 /// Fields of an OpenAI Responses request about the response itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AsResponse {
+pub(crate) struct ResponseFields {
     /// True if the client does not wait for it.
     pub(super) background: bool,
     /// True if it is stored; otherwise it is deleted once it was read.
@@ -181,8 +181,8 @@ pub(crate) enum IfBusy {
 
 impl NewMessage {
     /// Returns the model request without the prompt.
-    fn ask(&self) -> Ask {
-        Ask {
+    fn model_request(&self) -> ModelRequest {
+        ModelRequest {
             model: self.model.clone(),
             dialect: self.dialect.clone(),
             temperature: self.temperature,
@@ -193,28 +193,28 @@ impl NewMessage {
             response_format: self.response_format.clone(),
             tools: Vec::new(),
             tool_choice: self.foreign.as_ref().and_then(|foreign| foreign.tool_choice.clone()),
-            more: self.upstream_fields.clone(),
-            ..Ask::default()
+            extra_fields: self.upstream_fields.clone(),
+            ..ModelRequest::default()
         }
     }
 }
 
 /// Dialects whose replies call tools; with the others tools are offered in the form of the service.
-const CALLING: [&str; 2] = ["aiplan", "auto"];
+const CALLING_DIALECTS: [&str; 2] = ["aiplan", "auto"];
 
 /// Dialect of dialogue rounds, which have defaults of their own (S-050, S-054).
-const ROUND: &str = "ai_say";
+const ROUND_DIALECT: &str = "ai_say";
 
 /// Most re-asks of one message.
-const MOST_REASKS: u32 = 5;
+const MAX_REASKS: u32 = 5;
 
-fn auto() -> String {
+fn default_dialect() -> String {
     "auto".to_owned()
 }
 
 /// Settings of a request by the route of another protocol.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Foreign {
+pub(super) struct ForeignSettings {
     /// Tools that the client runs itself: the message ends with their calls.
     pub(super) tools: Vec<ToolChoice>,
     /// Tool choice, as the client wrote it.
@@ -222,26 +222,26 @@ pub(super) struct Foreign {
     /// True if the message is cancelled when the client disconnects.
     pub(super) ends_with_client: bool,
     /// True if it continues without a reader indefinitely.
-    pub(super) stays: bool,
+    pub(super) is_background: bool,
     /// True if it selects the upstream itself instead of by its model.
-    pub(super) elsewhere: bool,
+    pub(super) selects_upstream: bool,
     /// Fields fixed by the alias that the object `tambour` overrides.
     pub(super) overrides: Vec<String>,
 }
 
 /// Returns the options of a request: defaults, overridden by the contract. A schema among them is untrusted:
 /// it is compiled within limits on the CPU pool.
-pub(super) async fn options(app: &App, owner: &str, contract: Option<&Contract>) -> Result<Options, Problem> {
+pub(super) async fn request_options(app: &App, owner: &str, contract: Option<&Contract>) -> Result<Options, Problem> {
     let schema = contract.and_then(|contract| contract.options.get("json_value.schema"));
-    if let Some(length) = schema.map(|schema| schema.to_string().len()).filter(|length| *length > DEFINITION)
+    if let Some(length) = schema.map(|schema| schema.to_string().len()).filter(|length| *length > MAX_DEFINITION_BYTES)
     {
-        let detail = format!("a schema takes at most {DEFINITION} bytes, not {length}");
+        let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {length}");
         return Err(Problem::invalid("schema_limit", detail).with("field", "json_value.schema"));
     }
-    let mut options = app.own().with(contract).map_err(|error| Problem::invalid("invalid_option", error))?;
+    let mut options = app.reading_defaults().options_for(contract).map_err(|error| Problem::invalid("invalid_option", error))?;
     if let Some(schema) = options.json_schema() {
-        let limits = &app.loaded().config.tools;
-        options.set_json_schema(app.schemas.get((&app.aside, owner), schema.value(), limits).await?);
+        let limits = &app.loaded_config().config.tools;
+        options.set_json_schema(app.schemas.get((&app.cpu_pool, owner), schema.value(), limits).await?);
     }
     Ok(options)
 }
@@ -258,14 +258,14 @@ impl NewMessage {
     }
 
     /// Applies the reply structure of its prompt, where the contract does not set one.
-    fn expected(&self, options: &mut Options) -> Result<(), Problem> {
+    fn apply_structure(&self, options: &mut Options) -> Result<(), Problem> {
         let contract = self.contract.as_ref();
-        skeins::apply(self.skein.as_ref(), self.views.as_deref(), contract, options)
+        skeins::apply_structure(self.skein.as_ref(), self.views.as_deref(), contract, options)
             .map_err(|error| Problem::invalid("invalid_field", error.to_string()).with("field", "views"))
     }
 
     /// Restores the request of a stored message, to send it again.
-    pub(super) fn again(row: &MessageRow) -> Result<NewMessage, Problem> {
+    pub(super) fn from_stored(row: &MessageRow) -> Result<NewMessage, Problem> {
         let read = serde_json::from_str::<NewMessage>(&row.request);
         let mut new = read.map_err(|_| {
             let detail = "what was asked for cannot be read any more";
@@ -278,8 +278,8 @@ impl NewMessage {
     }
 
     /// Checks the fields, and fills in those that the server decides.
-    pub(super) fn settle(&mut self, app: &App) -> Result<(), Problem> {
-        if app.closing.is_cancelled() {
+    pub(super) fn check(&mut self, app: &App) -> Result<(), Problem> {
+        if app.shutdown.is_cancelled() {
             let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
             return Err(closing.retry_after(5));
         }
@@ -296,35 +296,35 @@ impl NewMessage {
             let problem = Problem::invalid("unknown_field", "unknown field `in_place_of`");
             return Err(problem.with("field", "in_place_of"));
         }
-        self.output_protocol = Some(protocol(app, self)?.name().to_owned());
-        dialect::entry(&self.dialect).map_err(|error| {
+        self.output_protocol = Some(output_protocol(app, self)?.name().to_owned());
+        dialect::find_dialect(&self.dialect).map_err(|error| {
             Problem::invalid("unknown_dialect", error.to_string()).with("field", "dialect")
         })?;
-        if let Some(reasks) = self.max_reasks.filter(|&reasks| reasks > MOST_REASKS) {
-            let detail = format!("`max_reasks` is at most {MOST_REASKS}, not {reasks}");
+        if let Some(reasks) = self.max_reasks.filter(|&reasks| reasks > MAX_REASKS) {
+            let detail = format!("`max_reasks` is at most {MAX_REASKS}, not {reasks}");
             return Err(Problem::invalid("invalid_field", detail).with("field", "max_reasks"));
         }
-        if self.dialect == ROUND {
+        if self.dialect == ROUND_DIALECT {
             self.temperature.get_or_insert(0.7);
             self.max_tokens.get_or_insert(1000);
             self.max_reasks.get_or_insert(1);
         }
-        self.others.iter_mut().try_for_each(|other| other.settle(app))
+        self.others.iter_mut().try_for_each(|other| other.check(app))
     }
 
     /// Converts the settled request to the start of a message.
-    pub(super) async fn asked(
+    pub(super) async fn to_start_request(
         &self,
         app: &Arc<App>,
         caller: &Caller,
         request_id: String,
-        repeat: Option<String>,
-    ) -> Result<Asked, Problem> {
-        let alias = self.foreign.as_ref().filter(|foreign| !foreign.elsewhere);
-        caller.limits.only(alias.and(self.named_model.as_deref()))?;
+        idempotency_key: Option<String>,
+    ) -> Result<StartRequest, Problem> {
+        let alias = self.foreign.as_ref().filter(|foreign| !foreign.selects_upstream);
+        caller.limits.check_alias(alias.and(self.named_model.as_deref()))?;
         let overrides = self.foreign.iter().flat_map(|foreign| &foreign.overrides);
-        caller.limits.fields(overrides, self.upstream_fields.keys())?;
-        let offer = offer(app, caller, self).await?;
+        caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
+        let offer = tool_offer(app, caller, self).await?;
         let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
         let brought = match foreign {
             Some(_) if offer.is_some() => {
@@ -332,108 +332,108 @@ impl NewMessage {
                     "the tools of this model run on the server, so that a request brings none of its own";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tools"));
             }
-            Some(foreign) => Some(offered(app, caller, &foreign.tools).await?),
+            Some(foreign) => Some(select_tools(app, caller, &foreign.tools).await?),
             None => None,
         };
-        let mut choices = Vec::with_capacity(1 + self.others.len());
+        let mut candidates = Vec::with_capacity(1 + self.others.len());
         for new in [self].into_iter().chain(&self.others) {
-            choices.push(new.choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
+            candidates.push(new.upstream_choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
         }
-        let (said, timed) = match self.has_skein() {
-            true => rendered(app, caller, self).await?,
-            false => (said(self)?, None),
+        let (said, timed_lore) = match self.has_skein() {
+            true => rendered_prompt(app, caller, self).await?,
+            false => (given_prompt(self)?, None),
         };
-        let prompt = Sent { system: choices[0].system.clone(), ..said };
-        let legacy = self.output_protocol.as_deref() == Some(Protocol::Legacy.name());
+        let prompt = PromptRecord { system: candidates[0].system.clone(), ..said };
+        let is_legacy = self.output_protocol.as_deref() == Some(OutputProtocol::Legacy.name());
         let grace = self.foreign.as_ref().and_then(|foreign| match foreign {
-            Foreign { stays: true, .. } => Some(Duration::MAX),
-            Foreign { ends_with_client: true, .. } => Some(Duration::ZERO),
+            ForeignSettings { is_background: true, .. } => Some(Duration::MAX),
+            ForeignSettings { ends_with_client: true, .. } => Some(Duration::ZERO),
             _ => None,
         });
         let says_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
-        if self.wait && !says_hold && (self.max_reasks.is_some_and(|reasks| reasks > 0) || choices.len() > 1)
+        if self.wait && !says_hold && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
             // The client sees nothing before the end, so the whole reply can be re-asked.
-            choices.iter_mut().for_each(|choice| choice.options.hold = Hold::All);
+            candidates.iter_mut().for_each(|choice| choice.options.hold = HoldMode::All);
         }
-        Ok(Asked {
+        Ok(StartRequest {
             caller: caller.clone(),
             request_id,
             conversation_id: self.conversation_id.clone(),
             prompt,
-            choices,
+            candidates,
             offer,
-            legacy,
+            is_legacy,
             max_reasks: self.max_reasks.unwrap_or(0),
-            waits: self.if_busy != IfBusy::Refuse,
+            is_queued: self.if_busy != IfBusy::Refuse,
             request: json!(self).to_string(),
-            repeat,
-            read: self.stream || self.wait,
+            idempotency_key,
+            has_reader: self.stream || self.wait,
             grace,
-            timed,
-            instead: None,
+            timed_lore,
+            replaces: None,
         })
     }
 }
 
 impl NewMessage {
     /// Returns the upstream, the request and the reply options of one choice.
-    async fn choice(
+    async fn upstream_choice(
         &self,
         app: &App,
         owner: &str,
-        offer: Option<&Offer>,
-        brought: Option<&[Offered]>,
-    ) -> Result<Choice, Problem> {
-        let mut options = options(app, owner, self.contract.as_ref()).await?;
-        self.expected(&mut options)?;
-        if self.dialect == JSON && self.max_reasks.is_some_and(|reasks| reasks > 0) {
+        offer: Option<&ToolOffer>,
+        brought: Option<&[OfferedTool]>,
+    ) -> Result<UpstreamChoice, Problem> {
+        let mut options = request_options(app, owner, self.contract.as_ref()).await?;
+        self.apply_structure(&mut options)?;
+        if self.dialect == JSON_DIALECT && self.max_reasks.is_some_and(|reasks| reasks > 0) {
             // Nothing is shown before the value is valid, since a shown one cannot be re-asked.
-            options.hold = Hold::All;
+            options.hold = HoldMode::All;
         }
         options.caller.clone_from(&self.caller);
-        let mut ask = self.ask();
-        ask.input = Some(options.limits.input);
+        let mut ask = self.model_request();
+        ask.max_reply_bytes = Some(options.limits.input);
         if let Some(offer) = offer {
-            if !CALLING.contains(&self.dialect.as_str()) {
-                ask.tools = tools::functions(&offer.tools, options.texts.language);
+            if !CALLING_DIALECTS.contains(&self.dialect.as_str()) {
+                ask.tools = tools::tool_functions(&offer.tools, options.texts.language);
             }
-            options.tools = Some(tools::registry(&offer.tools));
+            options.tools = Some(tools::tool_registry(&offer.tools));
             options.tool_loop = true;
         }
         if let Some(brought) = brought {
-            ask.tools = tools::functions(brought, options.texts.language);
-            options.tools = Some(tools::registry(brought));
+            ask.tools = tools::tool_functions(brought, options.texts.language);
+            options.tools = Some(tools::tool_registry(brought));
         }
-        let loaded = app.loaded();
+        let loaded = app.loaded_config();
         let upstream = loaded.upstream(self.upstream.as_deref()).ok_or_else(|| {
             let name = self.upstream.as_deref().or_else(|| loaded.config.default_upstream());
             let known = loaded.upstreams.keys().map(String::as_str);
             Problem::unknown("unknown_upstream", ("upstream", name.unwrap_or("any")), known)
                 .with("field", "upstream")
         })?;
-        let system = system(self, &mut options)?;
-        Ok(Choice { upstream, ask, options, system, contract: json!(self.contract) })
+        let system = system_prompt(self, &mut options)?;
+        Ok(UpstreamChoice { upstream, ask, options, system, contract: json!(self.contract) })
     }
 }
 
 /// Returns the tools that replies of the message may call.
-async fn offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<Offer>, Problem> {
+async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Option<ToolOffer>, Problem> {
     let name = new.caller.as_deref();
     if name.is_some_and(|name| name.trim().is_empty() || name.len() > 200) {
         let detail = "`caller` is a name of at most 200 bytes";
         return Err(Problem::invalid("invalid_field", detail).with("field", "caller"));
     }
     let Some(choices) = &new.tools else { return Ok(None) };
-    let tools = offered(app, caller, choices).await?;
-    Ok(Some(Offer { tools, caller: new.caller.clone() }))
+    let tools = select_tools(app, caller, choices).await?;
+    Ok(Some(ToolOffer { tools, caller: new.caller.clone() }))
 }
 
 /// Returns the output protocol of a new message, fixed here (J-033).
-fn protocol(app: &App, new: &NewMessage) -> Result<Protocol, Problem> {
+fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
-    Protocol::named(name).ok_or_else(|| {
-        let known: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
+    OutputProtocol::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = OutputProtocol::ALL.iter().map(|protocol| protocol.name()).collect();
         let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
         Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
     })

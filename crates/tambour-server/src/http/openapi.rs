@@ -6,19 +6,19 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::about;
-use super::answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
+use super::operation_docs;
+use super::tool_answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::dialogue_turns::{NewFork, NewReplay};
 use super::dialogues::{GivenAnswer, NewDialogue, NewInput};
-use super::idempotency::Keep;
+use super::idempotency::ResponseStorage;
 use super::imports::{self, NewFile, NewImports};
 use super::keys::{KeyChange, NewKey};
 use super::new_message::{IfBusy, NewMessage};
 use super::play::NewPlay;
 use super::prompts::{MigrateMacros, RenderPrompt};
-use super::routes::{Answer, OPERATIONS, Operation};
+use super::routes::{ResponseContent, OPERATIONS, ApiOperation};
 use super::schemas;
 use super::scripts::{NewScript, ScriptText};
 use super::states::{NewOperations, NewStateSchema, Rollback};
@@ -26,7 +26,7 @@ use super::templates::NewTemplate;
 use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
-use crate::reading::{self, Contract};
+use crate::reading_defaults::{self, Contract};
 use crate::skeins::Tokenizer;
 use crate::tools::{Definition, Executor};
 use crate::upstream::Message;
@@ -71,7 +71,7 @@ use crate::upstream::Message;
     NewOperations,
     Rollback,
 )))]
-struct Schemas;
+struct ComponentSchemas;
 
 /// `GET /openapi.json`
 pub(super) async fn document() -> Json<Value> {
@@ -84,15 +84,15 @@ pub fn description() -> Value {
     let mut paths = Map::new();
     for operation in OPERATIONS {
         let entry = paths.entry(operation.path.replace("{*", "{")).or_insert_with(|| json!({}));
-        entry[operation.method] = described(operation);
+        entry[operation.method] = operation_json(operation);
     }
     let mut schemas =
-        serde_json::to_value(Schemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
-    schemas["Contract"]["properties"]["options"] = reading::schema();
-    for (name, schema) in schemas::answers() {
+        serde_json::to_value(ComponentSchemas::openapi()).unwrap_or_default()["components"]["schemas"].take();
+    schemas["Contract"]["properties"]["options"] = reading_defaults::options_schema();
+    for (name, schema) in schemas::response_schemas() {
         schemas[name] = schema;
     }
-    let tags = about::TAGS.map(|(name, description)| json!({"name": name, "description": description}));
+    let tags = operation_docs::TAGS.map(|(name, description)| json!({"name": name, "description": description}));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -109,21 +109,21 @@ pub fn description() -> Value {
     })
 }
 
-fn reference(schema: &str) -> Value {
+fn schema_ref(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn described(operation: &Operation) -> Value {
-    let about = about::of(operation);
+fn operation_json(operation: &ApiOperation) -> Value {
+    let about = operation_docs::doc_of(operation);
     let example = |which| about.and_then(|about| about.example(which)).cloned();
-    let mut content = match operation.answer {
-        Answer::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
-        Answer::Events if operation.path.starts_with("/api/v1/") => {
-            json!({"text/event-stream": {"schema": reference("Event")}})
+    let mut content = match operation.response {
+        ResponseContent::Json(schema) => json!({"application/json": {"schema": schema_ref(schema)}}),
+        ResponseContent::Events if operation.path.starts_with("/api/v1/") => {
+            json!({"text/event-stream": {"schema": schema_ref("Event")}})
         }
-        Answer::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
-        Answer::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
-        Answer::Empty => json!({}),
+        ResponseContent::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+        ResponseContent::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        ResponseContent::Empty => json!({}),
     };
     if let (Some(example), Some(content)) = (example("answer"), content.as_object_mut()) {
         content.values_mut().for_each(|content| content["example"] = example.clone());
@@ -138,7 +138,7 @@ fn described(operation: &Operation) -> Value {
         described["operationId"] = about.id.into();
         described["tags"] = json!([about.tag]);
         for (status, codes) in about.problems(operation) {
-            described["responses"][status.to_string()] = problem(operation, status, &codes);
+            described["responses"][status.to_string()] = problem_response(operation, status, &codes);
         }
     }
     let mut parameters = Vec::new();
@@ -151,7 +151,7 @@ fn described(operation: &Operation) -> Value {
     if let Some(schema) = operation.request {
         described["requestBody"] = json!({
             "required": schema != "NewConversation",
-            "content": {"application/json": {"schema": reference(schema)}},
+            "content": {"application/json": {"schema": schema_ref(schema)}},
         });
         if let Some(example) = example("request") {
             described["requestBody"]["content"]["application/json"]["example"] = example;
@@ -251,8 +251,8 @@ fn described(operation: &Operation) -> Value {
         }
         "/api/v1/messages" => {
             described["responses"]["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {
-                "text/event-stream": {"schema": reference("Event")},
-                "application/json": {"schema": reference("Record")},
+                "text/event-stream": {"schema": schema_ref("Event")},
+                "application/json": {"schema": schema_ref("Record")},
             }});
         }
         "/v1/chat/completions" | "/v1/messages" | "/v1/responses" | "/v1/responses/{id}"
@@ -267,13 +267,13 @@ fn described(operation: &Operation) -> Value {
         "/api/v1/messages/{id}/cancel" => {
             described["responses"]["200"] = json!({
                 "description": "it has ended before",
-                "content": {"application/json": {"schema": reference("Cancelled")}},
+                "content": {"application/json": {"schema": schema_ref("Cancelled")}},
             });
         }
         "/api/v1/dialogues/{id}/cancel" => {
             described["responses"]["200"] = json!({
                 "description": "no turn runs",
-                "content": {"application/json": {"schema": reference("CancelledTurn")}},
+                "content": {"application/json": {"schema": schema_ref("CancelledTurn")}},
             });
         }
         "/api/v1/messages/{id}/events" | "/api/v1/dialogues/{id}/turns/{turn}/events" => {
@@ -303,15 +303,15 @@ fn described(operation: &Operation) -> Value {
                 }
             }
             if operation.method != "get" {
-                parameters.push(if_match());
+                parameters.push(if_match_parameter());
             }
             if operation.method != "delete" {
-                described["responses"]["200"]["headers"]["ETag"] = entity_tag();
+                described["responses"]["200"]["headers"]["ETag"] = etag_header();
             }
         }
         "/api/v1/scripts/{id}/publish" | "/api/v1/templates/{name}/publish" => {
-            parameters.push(if_match());
-            described["responses"]["200"]["headers"]["ETag"] = entity_tag();
+            parameters.push(if_match_parameter());
+            described["responses"]["200"]["headers"]["ETag"] = etag_header();
         }
         "/api/v1/settings"
         | "/api/v1/conversations/{id}/state"
@@ -319,15 +319,15 @@ fn described(operation: &Operation) -> Value {
         | "/api/v1/conversations/{id}/state/operations"
         | "/api/v1/conversations/{id}/state/rollback" => {
             if operation.method != "get" {
-                parameters.push(if_match());
+                parameters.push(if_match_parameter());
             }
-            described["responses"]["200"]["headers"]["ETag"] = entity_tag();
+            described["responses"]["200"]["headers"]["ETag"] = etag_header();
         }
         _ => {}
     }
-    if operation.keep.is_some() || about::takes_word(operation) {
-        let about = match operation.keep {
-            Some(Keep::Secret(lives)) => {
+    if operation.stored_response.is_some() || operation_docs::handles_idempotency(operation) {
+        let about = match operation.stored_response {
+            Some(ResponseStorage::Secret(lives)) => {
                 let seconds = lives.as_secs();
                 format!(
                     "a word of the client's own: the same request with it has the same answer for {seconds} s, as long as the server runs"
@@ -350,29 +350,29 @@ fn described(operation: &Operation) -> Value {
 }
 
 /// Returns the header that names the version on which a change is based.
-fn if_match() -> Value {
+fn if_match_parameter() -> Value {
     let about = "the `ETag` that the change is based on: made only while it names the last version";
     json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about})
 }
 
 /// Returns the header that names the stored version.
-fn entity_tag() -> Value {
+fn etag_header() -> Value {
     let about = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
     json!({"schema": {"type": "string"}, "description": about})
 }
 
 /// Returns the problems of one status with their codes. Routes of other protocols use that protocol's error
 /// form.
-fn problem(operation: &Operation, status: u16, codes: &[(&str, &str)]) -> Value {
+fn problem_response(operation: &ApiOperation, status: u16, codes: &[(&str, &str)]) -> Value {
     let lines: Vec<String> = codes.iter().map(|(code, meaning)| format!("`{code}`: {meaning}")).collect();
     let description = lines.join("\n");
     if operation.path.starts_with("/v1/") {
-        let content = json!({"application/json": {"schema": reference("Object")}});
+        let content = json!({"application/json": {"schema": schema_ref("Object")}});
         return json!({"description": description, "content": content});
     }
     let list: Vec<&str> = codes.iter().map(|(code, _)| *code).collect();
     let schema = json!({"allOf": [
-        reference("Problem"),
+        schema_ref("Problem"),
         {"properties": {"status": {"const": status}, "code": {"enum": list}}},
     ]});
     json!({"description": description, "content": {"application/problem+json": {"schema": schema}}})

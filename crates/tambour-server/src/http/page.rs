@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 use super::problem::Problem;
 
 /// Default rows of a page.
-const USUAL: u32 = 50;
+const DEFAULT_LIMIT: u32 = 50;
 /// Most rows of a page.
-const MOST: u32 = 200;
+const MAX_LIMIT: u32 = 200;
 
 /// Query of a listing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Query {
+pub(super) struct PageQuery {
     limit: Option<u32>,
     after: Option<String>,
 }
 
-impl Query {
+impl PageQuery {
     /// Returns the number of rows to list.
     pub(super) fn limit(&self) -> Result<u32, Problem> {
-        checked(self.limit)
+        check_limit(self.limit)
     }
 
     /// Returns the id after which the page begins.
@@ -34,20 +34,20 @@ impl Query {
     }
 
     /// Returns a page of `rows`, each with its id.
-    pub(super) fn of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
+    pub(super) fn page_of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
         let from = match self.after() {
-            Some(after) => rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown(after))? + 1,
+            Some(after) => rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown_cursor(after))? + 1,
             None => 0,
         };
         let limit = self.limit()? as usize;
         let more = rows.len() > from + limit;
         let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
-        Ok(answer(&data, more))
+        Ok(page_json(&data, more))
     }
 }
 
 /// Problem: no row has the id in `after`, so the start of the page is unknown.
-pub(super) fn unknown(after: &str) -> Problem {
+pub(super) fn unknown_cursor(after: &str) -> Problem {
     let detail = format!(
         "nothing in the list has the id `{}`; list from the beginning",
         after.chars().take(64).collect::<String>()
@@ -56,25 +56,25 @@ pub(super) fn unknown(after: &str) -> Problem {
 }
 
 /// Query of a request. Unknown fields are refused by name, like those of a body.
-pub(super) struct Params<T>(pub(super) T);
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Params<T>, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<QueryParams<T>, Problem> {
         match axum::extract::Query::try_from_uri(&parts.uri) {
-            Ok(axum::extract::Query(query)) => Ok(Params(query)),
+            Ok(axum::extract::Query(query)) => Ok(QueryParams(query)),
             Err(error) => {
                 let said = error.body_text();
                 let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
-                Err(fault(said))
+                Err(query_problem(said))
             }
         }
     }
 }
 
 /// Converts a query error to a problem, which names the field where the value is wrong.
-fn fault(said: &str) -> Problem {
+fn query_problem(said: &str) -> Problem {
     if let Some((_, rest)) = said.split_once("unknown field `") {
         let field = rest.split('`').next().unwrap_or_default().to_owned();
         return Problem::invalid("unknown_field", format!("unknown field `{rest}")).with("field", field);
@@ -90,17 +90,17 @@ fn fault(said: &str) -> Problem {
 }
 
 /// Checks the number of rows to list.
-pub(super) fn checked(limit: Option<u32>) -> Result<u32, Problem> {
-    match limit.unwrap_or(USUAL) {
-        limit @ 1..=MOST => Ok(limit),
+pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
+    match limit.unwrap_or(DEFAULT_LIMIT) {
+        limit @ 1..=MAX_LIMIT => Ok(limit),
         limit => {
-            let detail = format!("`limit` is 1 to {MOST}, not {limit}");
+            let detail = format!("`limit` is 1 to {MAX_LIMIT}, not {limit}");
             Err(Problem::invalid("invalid_field", detail).with("field", "limit"))
         }
     }
 }
 
 /// Returns the body of a page.
-pub(super) fn answer(data: &[Value], more: bool) -> Value {
+pub(super) fn page_json(data: &[Value], more: bool) -> Value {
     json!({"data": data, "has_more": more})
 }

@@ -7,29 +7,29 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::event::{Collected, Event, Failure};
+use tambour::event::{EventCollector, Event, Failure};
 use tambour::options::Language;
-use tambour::{End, Pipeline};
-use tambour_prompt::dialogue::{Line, Status, Turn};
+use tambour::{InputEnd, Pipeline};
+use tambour_prompt::dialogue::{Line, DialogueStatus, DialogueTurn};
 
-use super::dialogue_turns::covered;
-use super::dialogues::{one_turn, owned};
+use super::dialogue_turns::coverage_of;
+use super::dialogues::{run_turn, find_owned};
 use super::keys::Caller;
-use super::problem::{Problem, body};
+use super::problem::{Problem, parse_body};
 use super::request::RequestId;
 use crate::app::App;
-use crate::dialogues::{self, Admission, Input};
-use crate::drive::UpstreamSpending;
+use crate::dialogues::{self, TurnQuota, TurnInput};
+use crate::runner::UpstreamSpending;
 use crate::figures::{self, ReplyEnd};
-use crate::upstream::{Ask, Item, Message, failure};
+use crate::upstream::{ModelRequest, ReplyItem, Message, new_failure};
 
 /// Default and highest number of turns.
-const USUAL: u32 = 30;
-const MOST: u32 = 100;
+const DEFAULT_TURNS: u32 = 30;
+const MAX_TURNS: u32 = 100;
 /// Most bytes of a role, and of all answers together.
-const LONGEST: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Most tokens of an invented answer.
-const TOKENS: u32 = 400;
+const ANSWER_TOKENS: u32 = 400;
 
 /// Body of `POST /api/v1/dialogues/{id}/play`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -47,20 +47,20 @@ pub(crate) struct NewPlay {
 }
 
 /// Reason for the end of a dry run.
-enum Stop {
+enum PlayEnd {
     Ended,
     AnswersUsedUp,
     MaxTurns,
     Failed,
 }
 
-impl Stop {
+impl PlayEnd {
     fn name(&self) -> &'static str {
         match self {
-            Stop::Ended => "ended",
-            Stop::AnswersUsedUp => "answers_used_up",
-            Stop::MaxTurns => "max_turns",
-            Stop::Failed => "failed",
+            PlayEnd::Ended => "ended",
+            PlayEnd::AnswersUsedUp => "answers_used_up",
+            PlayEnd::MaxTurns => "max_turns",
+            PlayEnd::Failed => "failed",
         }
     }
 }
@@ -73,61 +73,61 @@ pub(super) async fn play(
     Path(id): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let new: NewPlay = body(&bytes)?;
+    let new: NewPlay = parse_body(&bytes)?;
     let invalid = |field: &'static str, detail: String| {
         Err(Problem::invalid("invalid_field", detail).with("field", field))
     };
-    let most = new.max_turns.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&most) {
-        return invalid("max_turns", format!("`max_turns` is from 1 to {MOST}"));
+    let most = new.max_turns.unwrap_or(DEFAULT_TURNS);
+    if !(1..=MAX_TURNS).contains(&most) {
+        return invalid("max_turns", format!("`max_turns` is from 1 to {MAX_TURNS}"));
     }
-    if json!(new.answers).to_string().len() > LONGEST {
-        return invalid("answers", format!("`answers` have at most {LONGEST} bytes"));
+    if json!(new.answers).to_string().len() > MAX_TEXT_BYTES {
+        return invalid("answers", format!("`answers` have at most {MAX_TEXT_BYTES} bytes"));
     }
-    if new.role.as_ref().is_some_and(|role| role.len() > LONGEST) {
-        return invalid("role", format!("`role` has at most {LONGEST} bytes"));
+    if new.role.as_ref().is_some_and(|role| role.len() > MAX_TEXT_BYTES) {
+        return invalid("role", format!("`role` has at most {MAX_TEXT_BYTES} bytes"));
     }
-    caller.limits.only(None)?;
-    owned(&app, &caller, &id).await?;
+    caller.limits.check_alias(None)?;
+    find_owned(&app, &caller, &id).await?;
     let mut answers = new.answers.into_iter();
     let (mut turns, mut error) = (0, None);
     let stopped = loop {
-        let row = owned(&app, &caller, &id).await?;
-        let (script, dialogue) = dialogues::machine(&app, &row)?;
+        let row = find_owned(&app, &caller, &id).await?;
+        let (script, dialogue) = dialogues::load_machine(&app, &row)?;
         let before = dialogue.turn(&script);
-        if matches!(before.status, Status::Completed | Status::Failed) {
-            break Stop::Ended;
+        if matches!(before.status, DialogueStatus::Completed | DialogueStatus::Failed) {
+            break PlayEnd::Ended;
         }
         if turns == most {
-            break Stop::MaxTurns;
+            break PlayEnd::MaxTurns;
         }
         let input = if before.continues {
-            Input::Text(None)
+            TurnInput::Text(None)
         } else {
             let said = match (answers.next(), &new.role) {
                 (Some(given), _) => given,
                 (None, Some(role)) => {
-                    match invented(&app, &caller, role, dialogue.history(), &before).await? {
+                    match invent_answer(&app, &caller, role, dialogue.history(), &before).await? {
                         Ok(text) => text.into(),
                         Err(failure) => {
                             error = Some(failure);
-                            break Stop::Failed;
+                            break PlayEnd::Failed;
                         }
                     }
                 }
-                (None, None) => break Stop::AnswersUsedUp,
+                (None, None) => break PlayEnd::AnswersUsedUp,
             };
-            input(said, &before)
+            input_of_answer(said, &before)
         };
-        let turn = one_turn(&app, &caller, &id, input, &request_id).await?;
+        let turn = run_turn(&app, &caller, &id, input, &request_id).await?;
         turns += 1;
         if let Some(failure) = turn.error {
             error = Some(failure);
-            break Stop::Failed;
+            break PlayEnd::Failed;
         }
     };
-    let row = owned(&app, &caller, &id).await?;
-    let coverage = covered(&app, &row).await?;
+    let row = find_owned(&app, &caller, &id).await?;
+    let coverage = coverage_of(&app, &row).await?;
     Ok(Json(json!({
         "dialogue_id": id,
         "status": row.status,
@@ -139,68 +139,68 @@ pub(super) async fn play(
 }
 
 /// Converts an answer to the input that the dialogue expects.
-fn input(said: Value, before: &Turn) -> Input {
+fn input_of_answer(said: Value, before: &DialogueTurn) -> TurnInput {
     match (&before.request, said) {
-        (Some(request), value) => Input::Answer { call_id: request.data.call_id.clone(), value },
-        (None, Value::String(text)) => Input::Text(Some(text)),
-        (None, Value::Null) => Input::Text(None),
-        (None, value) => Input::Text(Some(value.to_string())),
+        (Some(request), value) => TurnInput::Answer { call_id: request.data.call_id.clone(), value },
+        (None, Value::String(text)) => TurnInput::Text(Some(text)),
+        (None, Value::Null) => TurnInput::Text(None),
+        (None, value) => TurnInput::Text(Some(value.to_string())),
     }
 }
 
 /// Asks a model for an answer in the role of the user.
-async fn invented(
+async fn invent_answer(
     app: &Arc<App>,
     caller: &Caller,
     role: &str,
     history: &[Line],
-    before: &Turn,
+    before: &DialogueTurn,
 ) -> Result<Result<String, Failure>, Problem> {
-    let admission = Admission::take(app, caller)?;
-    let loaded = app.loaded();
+    let admission = TurnQuota::reserve(app, caller)?;
+    let loaded = app.loaded_config();
     let upstream =
         loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let ask = Ask {
-        messages: prompt(role, history, before, app.settings().texts().language),
+    let ask = ModelRequest {
+        messages: role_messages(role, history, before, app.settings().texts().language),
         dialect: "plain".to_owned(),
         temperature: Some(0.9),
-        max_tokens: Some(TOKENS),
-        ..Ask::default()
+        max_tokens: Some(ANSWER_TOKENS),
+        ..ModelRequest::default()
     };
-    admission.begin().await;
+    admission.spend().await;
     let mut reply = match upstream.open(&ask).await {
         Ok(reply) => reply,
         Err(failure) => return Ok(Err(failure)),
     };
-    let options = app.own().options.clone();
+    let options = app.reading_defaults().options.clone();
     let mut reader = Pipeline::new("plain", &options).map_err(|_| Problem::internal())?;
-    let (mut events, mut items, mut usage) = (Collected::default(), Vec::new(), Value::Null);
+    let (mut events, mut items, mut usage) = (EventCollector::default(), Vec::new(), Value::Null);
     let end = 'reply: loop {
         tokio::select! {
             biased;
-            () = caller.removed.cancelled() => return Err(super::keys::gone()),
-            () = app.halting.cancelled() => break 'reply End::Unknown,
+            () = caller.removal.cancelled() => return Err(super::keys::invalid_key()),
+            () = app.run_abort.cancelled() => break 'reply InputEnd::WithoutReason,
             () = reply.next(&mut items) => {}
         }
         for item in items.drain(..) {
             match item {
-                Item::Text(text) => reader.push_str(&text, &mut events),
-                Item::Reasoning(text) => reader.reasoning(&text, &mut events),
-                Item::Usage(given) => usage = given,
-                Item::Call(_) => {}
-                Item::End(end) => break 'reply end,
+                ReplyItem::Text(text) => reader.push_str(&text, &mut events),
+                ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut events),
+                ReplyItem::Usage(given) => usage = given,
+                ReplyItem::Call(_) => {}
+                ReplyItem::End(end) => break 'reply end,
             }
         }
     };
     reader.finish(&end, &mut events);
-    app.spent(&caller.key, &caller.owner, 0, &usage).await;
-    let spending = UpstreamSpending::of_call(&upstream, &ask, &usage);
+    app.charge_key(&caller.key, &caller.owner, 0, &usage).await;
+    let spending = UpstreamSpending::from_call(&upstream, &ask, &usage);
     let reply_end = ReplyEnd {
-        status: if matches!(end, End::Failed(_)) { "failed" } else { "completed" },
+        status: if matches!(end, InputEnd::Failed(_)) { "failed" } else { "completed" },
         ..ReplyEnd::default()
     };
-    app.count(&figures::of_reply(&figures::this_hour(), &caller.owner, &reply_end, &[spending])).await;
-    if let End::Failed(failure) = end {
+    app.add_figures(&figures::reply_figures(&figures::current_hour(), &caller.owner, &reply_end, &[spending])).await;
+    if let InputEnd::Failed(failure) = end {
         return Ok(Err(failure));
     }
     let text: String = events
@@ -213,13 +213,13 @@ async fn invented(
         .collect();
     let text = text.trim();
     if text.is_empty() {
-        return Ok(Err(failure("message_missing", "the model that plays the user said nothing", true)));
+        return Ok(Err(new_failure("message_missing", "the model that plays the user said nothing", true)));
     }
     Ok(Ok(text.to_owned()))
 }
 
 /// Builds the messages for the model in the user's role; the assistant of the dialogue is its user.
-fn prompt(role: &str, history: &[Line], before: &Turn, language: Language) -> Vec<Message> {
+fn role_messages(role: &str, history: &[Line], before: &DialogueTurn, language: Language) -> Vec<Message> {
     let task = match language {
         Language::Zh => {
             "你在一段对话里扮演下面这个人，对方是一位助手。只说这个人接下来会说的话：不要旁白，不要引号，不要解释，一到三句。"

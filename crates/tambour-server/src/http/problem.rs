@@ -6,31 +6,31 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
-use tambour::texts::{close, in_words, listed};
+use tambour::texts::{closest_names, explain_parse_error, list_names};
 
-use crate::aside::{LONG, in_place};
+use crate::cpu_pool::{OFFLOAD_BYTES, run_in_place};
 use crate::store::StoreError;
 
 /// Error response to a request.
 #[derive(Debug)]
-pub(crate) struct Problem(Box<Document>);
+pub(crate) struct Problem(Box<ProblemDocument>);
 
 #[derive(Debug)]
-struct Document {
+struct ProblemDocument {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    more: Map<String, Value>,
+    members: Map<String, Value>,
     retry_after: Option<u64>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
-        Problem(Box::new(Document {
+        Problem(Box::new(ProblemDocument {
             status,
             code,
             detail: detail.into(),
-            more: Map::new(),
+            members: Map::new(),
             retry_after: None,
         }))
     }
@@ -55,10 +55,10 @@ impl Problem {
         (what, name): (&str, &str),
         known: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Problem {
-        let names = listed(name, known.clone());
+        let names = list_names(name, known.clone());
         let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
         let problem = Problem::invalid(code, format!("there is no {what} `{name}`; {names}"));
-        problem.with("close", close(name, known))
+        problem.with("close", closest_names(name, known))
     }
 
     /// Returns the stable code.
@@ -72,15 +72,15 @@ impl Problem {
     }
 
     /// Returns `true` if the same request may succeed later.
-    pub(crate) fn passes(&self) -> bool {
-        let Document { status, code, .. } = &*self.0;
+    pub(crate) fn is_retryable(&self) -> bool {
+        let ProblemDocument { status, code, .. } = &*self.0;
         let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         passing.contains(status) || *code == "internal_error"
     }
 
     /// Adds a member to the document.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
-        self.0.more.insert(name.to_owned(), value.into());
+        self.0.members.insert(name.to_owned(), value.into());
         self
     }
 
@@ -102,7 +102,7 @@ impl IntoResponse for Problem {
             "detail": document.detail,
         });
         if let Value::Object(body) = &mut body {
-            body.extend(document.more);
+            body.extend(document.members);
         }
         let headers = [(header::CONTENT_TYPE, "application/problem+json")];
         let mut response = (document.status, headers, body.to_string()).into_response();
@@ -134,7 +134,7 @@ impl From<StoreError> for Problem {
 }
 
 /// Deserializes an optional object, refusing lists.
-pub(crate) fn object<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
+pub(crate) fn deserialize_object<'de, D, T>(reader: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: DeserializeOwned,
@@ -145,22 +145,22 @@ where
 }
 
 /// Rewrites an error of the JSON parser in JSON terms, without internal fields.
-fn plain(said: &str) -> String {
+fn plain_message(said: &str) -> String {
     let hidden = [", `named_model`", ", `as_response`", ", `in_place_of`"];
-    in_words(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
+    explain_parse_error(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
 }
 
 /// Parses a JSON body. Unknown fields are refused by name.
-pub(crate) fn body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
-    in_place_if_long(bytes, || read(bytes))
+pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+    in_place_if_long(bytes, || parse_object(bytes))
 }
 
 /// Runs a parser; a long text is parsed without blocking other tasks.
 pub(crate) fn in_place_if_long<T>(bytes: &[u8], read: impl FnOnce() -> T) -> T {
-    if bytes.len() > LONG { in_place(read) } else { read() }
+    if bytes.len() > OFFLOAD_BYTES { run_in_place(read) } else { read() }
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // A leading byte order mark is ignored.
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     // Serde would accept a list as the fields in order.
@@ -181,7 +181,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             Problem::new(StatusCode::BAD_REQUEST, "malformed_json", format!("the body is not JSON: {error}"));
         return Err(problem.with("line", error.line()).with("column", error.column()));
     }
-    let detail = plain(&error.to_string());
+    let detail = plain_message(&error.to_string());
     let named = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
     let (code, field) = match (named("unknown field `"), named("missing field `")) {
         (Some(field), _) => ("unknown_field", Some(field)),

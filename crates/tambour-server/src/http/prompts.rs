@@ -9,13 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tambour_prompt::lore::Timed;
+use tambour_prompt::lore::TimedEffects;
 use tambour_prompt::macros::migrate;
 
 use super::keys::Caller;
-use super::problem::{Problem, body};
+use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::skeins::{How, Parts, Tokenizer, render, shown};
+use crate::skeins::{RenderSettings, PromptParts, Tokenizer, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -38,7 +38,7 @@ pub(crate) struct RenderPrompt {
     /// State of timed lore: `timed` in the response to the turn before.
     #[serde(default)]
     #[schema(value_type = Object)]
-    timed: Timed,
+    timed: TimedEffects,
     /// Most tokens of the prompt; the Skein's own limit when absent.
     #[serde(default)]
     max_context: Option<usize>,
@@ -54,29 +54,29 @@ pub(crate) struct RenderPrompt {
 }
 
 /// `POST /api/v1/prompts/render`: text, messages, tokens and omitted parts. No model is called.
-pub(super) async fn preview(
+pub(super) async fn render_preview(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: RenderPrompt = body(&bytes)?;
-    let parts = Parts {
+    let asked: RenderPrompt = parse_body(&bytes)?;
+    let parts = PromptParts {
         skein: asked.skein,
         card: asked.card_id,
         books: asked.lorebook_ids,
         context: asked.context,
         timed: asked.timed,
     };
-    let how = How {
+    let how = RenderSettings {
         max_context: asked.max_context,
         tokenizer: asked.tokenizer,
-        counted: true,
-        itemised: true,
+        count_tokens: true,
+        count_parts: true,
         strict: asked.strict,
         instructions: asked.instructions,
     };
     let rendered = render(&app, &caller.owner, parts, how).await?;
-    Ok(Json(shown(&rendered)).into_response())
+    Ok(Json(rendered_json(&rendered)).into_response())
 }
 
 /// Body of `POST /api/v1/macros/migrate`.
@@ -88,11 +88,11 @@ pub(crate) struct MigrateMacros {
 }
 
 /// `POST /api/v1/macros/migrate`: the text as a template, with notes and the translated macros.
-pub(super) async fn macros(
+pub(super) async fn migrate_macros(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let MigrateMacros { text } = body(&bytes)?;
-    app.aside.run(&caller.owner, move || Json(migrate(&text)).into_response()).await
+    let MigrateMacros { text } = parse_body(&bytes)?;
+    app.cpu_pool.run(&caller.owner, move || Json(migrate(&text)).into_response()).await
 }

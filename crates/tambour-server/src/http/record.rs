@@ -8,12 +8,12 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use super::keys::Caller;
-use super::messages::owned;
+use super::messages::find_owned;
 use super::problem::Problem;
 use crate::app::App;
-use crate::history::Sent;
-use crate::live::Live;
-use crate::record::{Timings, fold};
+use crate::history::PromptRecord;
+use crate::live_run::LiveRun;
+use crate::record::{Timings, fold_log};
 use crate::store::{MessageRow, StoreError};
 
 /// Returns the record of a message: raw reply, events, findings, prompt, usage, timings. While it runs, the
@@ -23,8 +23,8 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = owned(&app, &caller, &id).await?;
-    Ok(Json(of(&app, &row).await?))
+    let row = find_owned(&app, &caller, &id).await?;
+    Ok(Json(full_record(&app, &row).await?))
 }
 
 /// `DELETE /api/v1/messages/{id}`: deletes it with its log; a running one is cancelled first.
@@ -33,7 +33,7 @@ pub(super) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    owned(&app, &caller, &id).await?;
+    find_owned(&app, &caller, &id).await?;
     delete(&app, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -41,16 +41,16 @@ pub(super) async fn remove(
 /// Deletes a message with its log; a running one is cancelled first.
 pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
     let work = app.clone();
-    app.undisturbed(async move { now_deleted(&work, id).await }).await
+    app.run_to_completion(async move { cancel_and_delete(&work, id).await }).await
 }
 
 /// Deletes a message that is not to be stored, once it has ended and has no reader.
-pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<Live>) {
+pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<LiveRun>) {
     let work = app.clone();
-    app.runs.spawn(async move {
-        live.ended().await;
-        live.unread().await;
-        if let Err(problem) = now_deleted(&work, live.id.clone()).await {
+    app.run_tasks.spawn(async move {
+        live.wait_over().await;
+        live.wait_unread().await;
+        if let Err(problem) = cancel_and_delete(&work, live.id.clone()).await {
             tracing::error!(
                 message_id = live.id,
                 ?problem,
@@ -60,16 +60,16 @@ pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<Live>) {
     });
 }
 
-async fn now_deleted(app: &App, id: String) -> Result<(), Problem> {
-    app.end_all(|row| row.id == id).await?;
-    app.claims.forget(Some(&id));
+async fn cancel_and_delete(app: &App, id: String) -> Result<(), Problem> {
+    app.cancel_messages(|row| row.id == id).await?;
+    app.claims.drop_expired(Some(&id));
     app.store.delete_messages(&[id]).await?;
-    app.deleted.notify_one();
+    app.deletion_notify.notify_one();
     Ok(())
 }
 
 /// Returns the status and the stored record of a message; its prompt references earlier messages by id.
-pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value), StoreError> {
+pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String, Value), StoreError> {
     Ok(match &row.outcome {
         Some(outcome) => {
             let mut record: Value = serde_json::from_str(&outcome.summary).unwrap_or_default();
@@ -81,25 +81,25 @@ pub(super) async fn stored(app: &App, row: &MessageRow) -> Result<(String, Value
         }
         // The end may be in the log already: a client that has seen it gets the same here.
         None => {
-            let fold = fold(&*app.store, &row.id).await?;
-            let (status, record) = fold.into_record(Timings::default(), &row.request, &app.own());
+            let fold = fold_log(&*app.store, &row.id).await?;
+            let (status, record) = fold.into_record(Timings::default(), &row.request, &app.reading_defaults());
             (status.to_owned(), record)
         }
     })
 }
 
 /// Returns the record of a message.
-pub(super) async fn of(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
-    let (status, mut record) = stored(app, row).await?;
+pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
+    let (status, mut record) = stored_record(app, row).await?;
     if let Some(sent) = record.get_mut("prompt") {
-        let kept: Sent = serde_json::from_value(sent.take()).unwrap_or_default();
-        *sent = json!(kept.messages(app).await?);
+        let kept: PromptRecord = serde_json::from_value(sent.take()).unwrap_or_default();
+        *sent = json!(kept.load_messages(app).await?);
     }
-    Ok(joined(row, &status, record))
+    Ok(record_json(row, &status, record))
 }
 
 /// Combines the fields of the row with those of the record.
-pub(super) fn joined(row: &MessageRow, status: &str, record: Value) -> Value {
+pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Value {
     let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
     let in_place_of = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));
     let mut shown = json!({

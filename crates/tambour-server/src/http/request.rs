@@ -1,7 +1,7 @@
 //! Middleware of every request: an id, a log line, and framework errors as problems.
 
 use std::time::Instant;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
@@ -16,30 +16,30 @@ use crate::ids;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestId(pub(super) String);
 
-const NAME: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Assigns the id and logs one line, without query, headers and bodies.
 pub(super) async fn identify(State(max_request): State<usize>, mut request: Request, next: Next) -> Response {
-    let given = request.headers().get(NAME).and_then(|value| value.to_str().ok());
+    let given = request.headers().get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
     let sensible = |id: &&str| {
         (1..=64).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
     };
-    let id = given.filter(sensible).map_or_else(|| ids::new("req"), str::to_owned);
+    let id = given.filter(sensible).map_or_else(|| ids::new_id("req"), str::to_owned);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(RequestId(id.clone()));
     let started = Instant::now();
-    let mut response = problems(next.run(request).await, max_request).await;
+    let mut response = to_problem_document(next.run(request).await, max_request).await;
     let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis());
     tracing::info!(request = id, %method, path, status, ms, "request");
     if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(NAME, id);
+        response.headers_mut().insert(REQUEST_ID_HEADER, id);
     }
     response
 }
 
 /// Converts plain-text errors of the framework to problem documents.
-async fn problems(response: Response, max_request: usize) -> Response {
+async fn to_problem_document(response: Response, max_request: usize) -> Response {
     let status = response.status();
     let plain = response
         .headers()
@@ -50,7 +50,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
     }
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            return too_large("max_request", max_request).into_response();
+            return too_large_problem("max_request", max_request).into_response();
         }
         StatusCode::BAD_REQUEST => "malformed_request",
         StatusCode::SERVICE_UNAVAILABLE => return response,
@@ -61,7 +61,7 @@ async fn problems(response: Response, max_request: usize) -> Response {
 }
 
 /// Problem of a request that is too long.
-pub(super) fn too_large(setting: &str, most: usize) -> Problem {
-    let detail = format!("the request is longer than `{setting}`, {}", counted(most, "byte"));
+pub(super) fn too_large_problem(setting: &str, most: usize) -> Problem {
+    let detail = format!("the request is longer than `{setting}`, {}", format_count(most, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }

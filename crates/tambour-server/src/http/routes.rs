@@ -3,16 +3,16 @@
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
-use super::idempotency::{self, Keep};
+use super::idempotency::{self, ResponseStorage};
 use super::{
-    answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys,
+    tool_answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys,
     messages, openapi, play, prompts, record, rules, scripts, services, settings, states, templates,
     tool_calls, tools, usage, versions,
 };
 use crate::app::AppState;
 
 /// Operation of the interface.
-pub(super) struct Operation {
+pub(super) struct ApiOperation {
     /// `get`, `post`, `put`, `patch` or `delete`.
     pub(super) method: &'static str,
     /// Path, with `{id}` for an id and `{name}` for a name.
@@ -24,16 +24,16 @@ pub(super) struct Operation {
     /// Status of a successful response.
     pub(super) status: &'static str,
     /// Content of a successful response.
-    pub(super) answer: Answer,
+    pub(super) response: ResponseContent,
     /// Storage of its response for requests repeated with the same `Idempotency-Key`, if it creates
     /// something.
-    pub(super) keep: Option<Keep>,
+    pub(super) stored_response: Option<ResponseStorage>,
     /// Handler.
-    pub(super) serve: fn() -> MethodRouter<AppState>,
+    pub(super) handler: fn() -> MethodRouter<AppState>,
 }
 
 /// Content of a successful response.
-pub(super) enum Answer {
+pub(super) enum ResponseContent {
     /// JSON of this schema.
     Json(&'static str),
     /// Server-Sent Events.
@@ -44,9 +44,9 @@ pub(super) enum Answer {
     Empty,
 }
 
-use Answer::{Empty, Events, Json, Text};
+use ResponseContent::{Empty, Events, Json, Text};
 
-const fn only(given: &[Keep]) -> Option<Keep> {
+const fn first_keep(given: &[ResponseStorage]) -> Option<ResponseStorage> {
     match given {
         [keep] => Some(*keep),
         _ => None,
@@ -55,27 +55,27 @@ const fn only(given: &[Keep]) -> Option<Keep> {
 
 macro_rules! operations {
     ($($method:ident $path:literal $summary:literal $request:expr, $status:literal $answer:expr, $handler:expr $(, $keep:expr)?;)+) => {
-        &[$(Operation {
+        &[$(ApiOperation {
             method: stringify!($method),
             path: $path,
             summary: $summary,
             request: $request,
             status: $status,
-            answer: $answer,
-            keep: only(&[$($keep)?]),
-            serve: || $method($handler),
+            response: $answer,
+            stored_response: first_keep(&[$($keep)?]),
+            handler: || $method($handler),
         }),+]
     };
 }
 
-const PLAIN: &str = "text/plain";
-const LINES: &str = "application/jsonl";
+const TEXT_PLAIN: &str = "text/plain";
+const JSON_LINES: &str = "application/jsonl";
 const YAML: &str = "application/yaml";
 const METRICS: &str = "application/openmetrics-text";
 const HTML: &str = "text/html";
 const SCRIPT: &str = "text/javascript";
 
-impl Operation {
+impl ApiOperation {
     /// Returns `true` if the operation requires a key.
     pub(super) fn needs_key(&self) -> bool {
         ["/api/", "/v1/", "/ag-ui"].iter().any(|start| self.path.starts_with(start))
@@ -83,44 +83,44 @@ impl Operation {
 }
 
 /// All operations.
-pub(super) const OPERATIONS: &[Operation] = operations! {
+pub(super) const OPERATIONS: &[ApiOperation] = operations! {
     post "/api/v1/messages" "Ask a model" Some("NewMessage"), "202" Json("Accepted"), messages::create;
     get "/api/v1/messages/{id}" "The record of a message" None, "200" Json("Record"), record::show;
     delete "/api/v1/messages/{id}" "Delete a message with its log" None, "204" Empty, record::remove;
     get "/api/v1/messages/{id}/events" "Follow a message" None, "200" Events, events::follow;
-    post "/api/v1/messages/{id}/stream_tokens" "A token for `?token=` of the event stream" None, "201" Json("StreamToken"), keys::token, idempotency::OF_STREAM;
+    post "/api/v1/messages/{id}/stream_tokens" "A token for `?token=` of the event stream" None, "201" Json("StreamToken"), keys::create_token, idempotency::TOKEN_RESPONSE;
     post "/api/v1/messages/{id}/cancel" "Stop a message and its upstream call" None, "202" Json("Cancelled"), messages::cancel;
-    post "/api/v1/messages/{id}/regenerate" "Another message in its place" None, "202" Json("Accepted"), messages::regenerate, Keep::Stored;
-    post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), answers::results;
-    post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), answers::confirmations;
+    post "/api/v1/messages/{id}/regenerate" "Another message in its place" None, "202" Json("Accepted"), messages::regenerate, ResponseStorage::Stored;
+    post "/api/v1/messages/{id}/tool_results" "Results of calls that the client runs" Some("ToolResults"), "200" Json("Taken"), tool_answers::post_results;
+    post "/api/v1/messages/{id}/tool_confirmations" "Yes or no to calls that wait for it" Some("ToolConfirmations"), "200" Json("Taken"), tool_answers::post_confirmations;
     post "/api/v1/decode" "Events of one reply" Some("Decode"), "200" Json("Decoded"), decode::decode;
     post "/api/v1/check" "Hold one reply against its contract" Some("Check"), "200" Json("Checked"), decode::check;
     get "/api/v1/rules" "Rules that findings name" None, "200" Json("Rules"), rules::list;
     get "/api/v1/rules/{name}" "Rules of a code or a row, with a broken and a correct example" None, "200" Json("ExplainedRules"), rules::show;
     get "/api/v1/settings" "Settings" None, "200" Json("Settings"), settings::show;
-    get "/api/v1/upstreams" "Upstreams and aliases as they are configured, without secrets" None, "200" Json("Upstreams"), services::upstreams;
-    post "/api/v1/upstreams/{name}/test" "Ask an upstream for a few tokens, to see whether it answers" None, "200" Json("UpstreamTest"), services::test;
+    get "/api/v1/upstreams" "Upstreams and aliases as they are configured, without secrets" None, "200" Json("Upstreams"), services::list_upstreams;
+    post "/api/v1/upstreams/{name}/test" "Ask an upstream for a few tokens, to see whether it answers" None, "200" Json("UpstreamTest"), services::test_upstream;
     post "/api/v1/aliases/{name}/test" "Ask the upstream of an alias for a few tokens of its model, to see whether it answers" None, "200" Json("AliasTest"), services::test_alias;
-    get "/api/v1/mcp" "MCP servers: their connections and tools" None, "200" Json("McpServers"), services::mcp;
+    get "/api/v1/mcp" "MCP servers: their connections and tools" None, "200" Json("McpServers"), services::list_mcp;
     put "/api/v1/settings" "Change settings" Some("SettingsChange"), "200" Json("Settings"), settings::change;
     get "/api/v1/conversations" "Conversations, newest first" None, "200" Json("Conversations"), conversations::list;
-    post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create, Keep::Stored;
+    post "/api/v1/conversations" "Begin a conversation" Some("NewConversation"), "201" Json("Conversation"), conversations::create, ResponseStorage::Stored;
     get "/api/v1/conversations/{id}" "A conversation and its messages, oldest first" None, "200" Json("Conversation"), conversations::show;
     patch "/api/v1/conversations/{id}" "Change title and metadata" Some("NewConversation"), "200" Json("Conversation"), conversations::change;
     delete "/api/v1/conversations/{id}" "Delete a conversation with its messages" None, "204" Empty, conversations::remove;
-    get "/api/v1/conversations/{id}/export" "A conversation as JSON Lines" None, "200" Text(LINES), conversations::export;
+    get "/api/v1/conversations/{id}/export" "A conversation as JSON Lines" None, "200" Text(JSON_LINES), conversations::export;
     get "/api/v1/conversations/{id}/state" "The state of a conversation, now or `?at=` a message" None, "200" Json("State"), states::show;
     get "/api/v1/conversations/{id}/state/history" "Updates of the state, oldest first; the difference with `?from=` and `?to=`" None, "200" Json("StateHistory"), states::history;
     put "/api/v1/conversations/{id}/state/schema" "Give the state a schema" Some("NewStateSchema"), "200" Json("StateSchema"), states::schema;
-    post "/api/v1/conversations/{id}/state/operations" "Change the state" Some("NewOperations"), "200" Json("StateUpdate"), states::operations, Keep::Stored;
+    post "/api/v1/conversations/{id}/state/operations" "Change the state" Some("NewOperations"), "200" Json("StateUpdate"), states::operations, ResponseStorage::Stored;
     post "/api/v1/conversations/{id}/state/rollback" "Take the state back to a message" Some("Rollback"), "200" Json("RolledBack"), states::rollback;
     get "/api/v1/tools" "Registered tools, by name" None, "200" Json("Tools"), tools::list;
     get "/api/v1/tools/{name}" "A tool, without its secret" None, "200" Json("Tool"), tools::show;
     put "/api/v1/tools/{name}" "Register a tool, or replace one" Some("Definition"), "200" Json("Tool"), tools::put;
     delete "/api/v1/tools/{name}" "Remove a tool" None, "204" Empty, tools::remove;
-    post "/api/v1/tools/{name}/calls" "Call a tool without a model" Some("NewToolCall"), "200" Json("ToolCallResult"), tool_calls::call, Keep::Stored;
+    post "/api/v1/tools/{name}/calls" "Call a tool without a model" Some("NewToolCall"), "200" Json("ToolCallResult"), tool_calls::call, ResponseStorage::Stored;
     get "/api/v1/scripts" "Scripts, by id" None, "200" Json("Scripts"), scripts::list;
-    post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create, Keep::Stored;
+    post "/api/v1/scripts" "Store a script and publish it, or with `?draft=true` only keep it" Some("NewScript"), "201" Json("StoredScript"), scripts::create, ResponseStorage::Stored;
     post "/api/v1/scripts/validate" "Errors and warnings of a script" Some("ScriptText"), "200" Json("Validated"), scripts::validate;
     get "/api/v1/scripts/{id}" "A script: its published version, or `?version=`" None, "200" Json("Script"), scripts::show;
     put "/api/v1/scripts/{id}" "The next version of a script" Some("NewScript"), "200" Json("StoredScript"), scripts::put;
@@ -137,7 +137,7 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/templates/{name}/versions" "Versions of a template, the last one first" None, "200" Json("Versions"), versions::template_versions;
     get "/api/v1/templates/{name}/diff" "Difference between the versions `?from=` and `?to=`" None, "200" Json("Diff"), versions::template_diff;
     get "/api/v1/dialogues" "Dialogues, newest first" None, "200" Json("Dialogues"), dialogues::list;
-    post "/api/v1/dialogues" "Begin a dialogue" Some("NewDialogue"), "201" Json("Dialogue"), dialogues::create, Keep::Stored;
+    post "/api/v1/dialogues" "Begin a dialogue" Some("NewDialogue"), "201" Json("Dialogue"), dialogues::create, ResponseStorage::Stored;
     get "/api/v1/dialogues/{id}" "A dialogue with its position" None, "200" Json("Dialogue"), dialogues::show;
     delete "/api/v1/dialogues/{id}" "Delete a dialogue with its trace" None, "204" Empty, dialogues::remove;
     post "/api/v1/dialogues/{id}/input" "Input of the user, or answer of the client" Some("NewInput"), "200" Json("Turn"), dialogues::input;
@@ -145,21 +145,21 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/api/v1/dialogues/{id}/turns/{turn}/events" "Follow a turn" None, "200" Events, events::follow_turn;
     post "/api/v1/dialogues/{id}/cancel" "Stop the turn that runs, and the call of its model" None, "202" Json("CancelledTurn"), dialogues::cancel;
     get "/api/v1/dialogues/{id}/trace" "Each call of a model, oldest first" None, "200" Json("Trace"), dialogues::trace;
-    post "/api/v1/dialogues/{id}/forks" "Go back to before a turn, in another dialogue" Some("NewFork"), "201" Json("Dialogue"), dialogue_turns::fork, Keep::Stored;
+    post "/api/v1/dialogues/{id}/forks" "Go back to before a turn, in another dialogue" Some("NewFork"), "201" Json("Dialogue"), dialogue_turns::fork, ResponseStorage::Stored;
     post "/api/v1/dialogues/{id}/play" "Let a dialogue play by itself, with given or invented answers" Some("NewPlay"), "200" Json("Played"), play::play;
     get "/api/v1/dialogues/{id}/coverage" "Parts of its session that a dialogue has reached" None, "200" Json("Coverage"), dialogue_turns::coverage;
     get "/api/v1/dialogues/{id}/test" "A run as a test of its script" None, "200" Text(YAML), dialogue_turns::test;
-    post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, Keep::Stored;
-    get "/api/v1/cards" "Imported cards, newest first" None, "200" Json("Cards"), cards::cards;
+    post "/api/v1/imports" "Import cards and lorebooks: all files or none" Some("NewImports"), "201" Json("Imports"), imports::create, ResponseStorage::Stored;
+    get "/api/v1/cards" "Imported cards, newest first" None, "200" Json("Cards"), cards::list_cards;
     get "/api/v1/cards/{id}" "A card: what was read, or with `?format=v3` and `?format=original` as a file" None, "200" Json("Card"), cards::show_card;
     delete "/api/v1/cards/{id}" "Remove a card with its file" None, "204" Empty, cards::remove_card;
-    get "/api/v1/lorebooks" "Imported lorebooks, newest first" None, "200" Json("Lorebooks"), cards::books;
+    get "/api/v1/lorebooks" "Imported lorebooks, newest first" None, "200" Json("Lorebooks"), cards::list_books;
     get "/api/v1/lorebooks/{id}" "A lorebook: what was read, or with `?format=v3` and `?format=original` as a file" None, "200" Json("Lorebook"), cards::show_book;
     delete "/api/v1/lorebooks/{id}" "Remove a lorebook with its file" None, "204" Empty, cards::remove_book;
-    post "/api/v1/prompts/render" "Render a prompt without asking a model" Some("RenderPrompt"), "200" Json("RenderedPrompt"), prompts::preview;
-    post "/api/v1/macros/migrate" "Macros of other programs as a template" Some("MigrateMacros"), "200" Json("MigratedMacros"), prompts::macros;
+    post "/api/v1/prompts/render" "Render a prompt without asking a model" Some("RenderPrompt"), "200" Json("RenderedPrompt"), prompts::render_preview;
+    post "/api/v1/macros/migrate" "Macros of other programs as a template" Some("MigrateMacros"), "200" Json("MigratedMacros"), prompts::migrate_macros;
     get "/api/v1/keys" "Keys, without secrets" None, "200" Json("Keys"), keys::list;
-    post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET;
+    post "/api/v1/keys" "Make a key; its secret is in the answer and nowhere else" Some("NewKey"), "201" Json("Key"), keys::create, idempotency::SECRET_RESPONSE;
     patch "/api/v1/keys/{id}" "Change name and limits of a key" Some("KeyChange"), "200" Json("Key"), keys::change;
     delete "/api/v1/keys/{id}" "Remove a key" None, "204" Empty, keys::remove;
     get "/api/v1/figures" "Figures of replies over time: how they ended, repairs, first text, tokens and cost" None, "200" Json("Figures"), figures::show;
@@ -173,16 +173,16 @@ pub(super) const OPERATIONS: &[Operation] = operations! {
     get "/v1/responses/{id}/input_items" "OpenAI: what the model was told for a response" None, "200" Json("Object"), responses::input_items;
     post "/v1/responses/{id}/cancel" "OpenAI: stop a response" None, "200" Json("Object"), responses::cancel;
     post "/v1/messages" "Anthropic Messages" Some("Object"), "200" Json("Object"), anthropic::create;
-    post "/v1/messages/count_tokens" "Anthropic: how many tokens a request has, estimated" Some("Object"), "200" Json("Object"), anthropic::count;
+    post "/v1/messages/count_tokens" "Anthropic: how many tokens a request has, estimated" Some("Object"), "200" Json("Object"), anthropic::count_tokens;
     post "/api/chat" "Vercel AI SDK: a UI message stream" Some("Object"), "200" Events, ai_sdk::chat;
-    get "/api/chat/{id}/stream" "Vercel AI SDK: the stream of the message that runs" None, "200" Events, ai_sdk::again;
+    get "/api/chat/{id}/stream" "Vercel AI SDK: the stream of the message that runs" None, "200" Events, ai_sdk::resume_stream;
     post "/api/chat/{id}/stop" "Vercel AI SDK: stop the message that runs" None, "200" Json("Object"), ai_sdk::stop;
-    post "/ag-ui" "AG-UI: a run" Some("Object"), "200" Events, ag_ui::run;
-    get "/healthz" "Liveness of the process" None, "200" Text(PLAIN), super::healthy;
-    get "/readyz" "Readiness for requests" None, "200" Text(PLAIN), super::ready;
-    get "/metrics" "Counters and times, OpenMetrics text" None, "200" Text(METRICS), super::metrics;
+    post "/ag-ui" "AG-UI: a run" Some("Object"), "200" Events, ag_ui::run_agent;
+    get "/healthz" "Liveness of the process" None, "200" Text(TEXT_PLAIN), super::show_health;
+    get "/readyz" "Readiness for requests" None, "200" Text(TEXT_PLAIN), super::show_ready;
+    get "/metrics" "Counters and times, OpenMetrics text" None, "200" Text(METRICS), super::show_metrics;
     get "/openapi.json" "This description" None, "200" Json("Object"), openapi::document;
     get "/docs" "This description to read" None, "200" Text(HTML), openapi::page;
     get "/docs.js" "The script of that page" None, "200" Text(SCRIPT), openapi::script;
-    get "/" "The studio" None, "200" Text(HTML), crate::studio::home;
+    get "/" "The studio" None, "200" Text(HTML), crate::studio::serve_home;
 };

@@ -3,19 +3,19 @@
 use axum::Json;
 use axum::extract::Path;
 use serde_json::{Value, json};
-use tambour_prompt::catalogue::{self, Listed};
+use tambour_prompt::catalogue::{self, CatalogueEntry};
 
 use super::problem::Problem;
 
 /// `GET /api/v1/rules`: all rules without examples.
 pub(super) async fn list() -> Json<Value> {
-    let rows: Vec<Value> = catalogue::all().map(heading).collect();
+    let rows: Vec<Value> = catalogue::all().map(rule_json).collect();
     Json(json!({ "data": rows }))
 }
 
 /// `GET /api/v1/rules/{name}`: rules of a code or a row of the specification, with examples.
 pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let rows: Vec<Value> = catalogue::find(&name).map(explained).collect();
+    let rows: Vec<Value> = catalogue::find(&name).map(explained_json).collect();
     if rows.is_empty() {
         let close = catalogue::close(&name);
         let hint = match close.as_slice() {
@@ -28,12 +28,12 @@ pub(super) async fn show(Path(name): Path<String>) -> Result<Json<Value>, Proble
     Ok(Json(json!({ "data": rows })))
 }
 
-fn heading(Listed { owner, rule, .. }: Listed) -> Value {
+fn rule_json(CatalogueEntry { owner, rule, .. }: CatalogueEntry) -> Value {
     json!({ "code": rule.code, "rows": rule.rows, "level": rule.level, "owner": owner, "title": rule.title })
 }
 
-fn explained(listed: Listed) -> Value {
-    let mut row = heading(listed);
+fn explained_json(listed: CatalogueEntry) -> Value {
+    let mut row = rule_json(listed);
     row["with"] = json!(listed.rule.with);
     row["broken"] = listed.rule.broken.into();
     row["correct"] = listed.rule.correct.into();

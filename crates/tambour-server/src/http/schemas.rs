@@ -5,10 +5,10 @@ mod events;
 use serde_json::{Value, json};
 
 use self::events::{events, metadata};
-use crate::app::{SETTINGS, VERSION};
+use crate::app::{SETTINGS, VERSION_NAME};
 
 /// Returns the schema of an object; fields whose names end with `?` are optional.
-fn object(fields: &[(&str, Value)]) -> Value {
+fn object_schema(fields: &[(&str, Value)]) -> Value {
     let required: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let properties: serde_json::Map<String, Value> =
@@ -16,16 +16,16 @@ fn object(fields: &[(&str, Value)]) -> Value {
     json!({"type": "object", "required": required, "properties": properties})
 }
 
-fn list(of: &Value) -> Value {
+fn list_schema(of: &Value) -> Value {
     json!({"type": "array", "items": of})
 }
 
-fn named(schema: &str) -> Value {
+fn schema_ref(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
 /// Returns the schemas of responses by name.
-pub(super) fn answers() -> Vec<(&'static str, Value)> {
+pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let (text, number, flag) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
     let any = json!({"type": "object"});
@@ -35,10 +35,10 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         "type": ["string", "null"],
         "description": "what stands for the reply in its conversation, where it is not the reply itself",
     });
-    let turn = object(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
-    let attempt = object(&[
+    let turn = object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
+    let attempt = object_schema(&[
         ("raw", text.clone()),
-        ("findings", list(&named("Finding"))),
+        ("findings", list_schema(&schema_ref("Finding"))),
         ("finish_reason", text.clone()),
     ]);
     let message = [
@@ -54,14 +54,14 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("answer?", text.clone()),
         ("history?", history),
         ("reasoning?", text.clone()),
-        ("prompt?", list(&named("Message"))),
-        ("events?", list(&named("Event"))),
-        ("findings?", list(&named("Finding"))),
-        ("turns?", list(&turn)),
-        ("attempts?", list(&attempt)),
+        ("prompt?", list_schema(&schema_ref("Message"))),
+        ("events?", list_schema(&schema_ref("Event"))),
+        ("findings?", list_schema(&schema_ref("Finding"))),
+        ("turns?", list_schema(&turn)),
+        ("attempts?", list_schema(&attempt)),
         ("usage?", json!({})),
         ("finish_reason?", text.clone()),
-        ("metadata?", named("Metadata")),
+        ("metadata?", schema_ref("Metadata")),
         ("error?", any.clone()),
         ("timings?", any.clone()),
     ];
@@ -70,9 +70,9 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("created", text.clone()),
         ("title", json!({"type": ["string", "null"]})),
         ("metadata", json!({"type": ["object", "null"]})),
-        ("messages?", list(&named("Record"))),
+        ("messages?", list_schema(&schema_ref("Record"))),
         ("has_more?", flag.clone()),
-        ("found?", found(&text)),
+        ("found?", match_schema(&text)),
     ];
     let key = [
         ("id", text.clone()),
@@ -82,14 +82,14 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("created", text.clone()),
         ("requests_per_minute?", number.clone()),
         ("tokens_per_day?", number.clone()),
-        ("aliases?", list(&text)),
+        ("aliases?", list_schema(&text)),
         ("key?", text.clone()),
     ];
     let tool = [
         ("name", text.clone()),
         ("description?", text.clone()),
         ("schema", any.clone()),
-        ("callers?", list(&text)),
+        ("callers?", list_schema(&text)),
         ("read_only?", flag.clone()),
         ("confirm", flag.clone()),
         ("executor", any.clone()),
@@ -97,12 +97,12 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("created", text.clone()),
         ("changed", text.clone()),
     ];
-    let taken = [("message_id", text.clone()), ("accepted", list(&text))];
+    let taken = [("message_id", text.clone()), ("accepted", list_schema(&text))];
     let finding = [
         ("rule", text.clone()),
         ("code", text.clone()),
         ("severity", json!({"type": "string", "enum": ["error", "warning", "info"]})),
-        ("span", object(&[("start", number.clone()), ("end", number.clone())])),
+        ("span", object_schema(&[("start", number.clone()), ("end", number.clone())])),
         ("line", number.clone()),
         ("column", number.clone()),
         ("message", text.clone()),
@@ -117,17 +117,17 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
         ("field?", json!({"type": "string", "description": "the field it is about"})),
         ("call_id?", json!({"type": "string", "description": "the call it is about"})),
         ("pointer?", json!({"type": "string", "description": "JSON Pointer to the place in a schema"})),
-        ("close?", list(&text)),
+        ("close?", list_schema(&text)),
     ];
-    let ids = object(&[
+    let ids = object_schema(&[
         ("message_id", text.clone()),
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
     ]);
     let decoded = [
         ("dialect", text.clone()),
-        ("events", list(&named("Event"))),
-        ("findings", list(&named("Finding"))),
+        ("events", list_schema(&schema_ref("Event"))),
+        ("findings", list_schema(&schema_ref("Finding"))),
         (
             "repaired?",
             json!({
@@ -139,37 +139,37 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
     let checked = [
         ("contract", text.clone()),
         ("verdict", json!({"type": "string", "enum": ["pass", "fail"]})),
-        ("findings", list(&named("Finding"))),
+        ("findings", list_schema(&schema_ref("Finding"))),
     ];
     let rule = [
         ("code", text.clone()),
-        ("rows", list(&text)),
+        ("rows", list_schema(&text)),
         ("level", json!({"type": "string", "enum": ["must", "should", "info"]})),
         ("owner", text.clone()),
         ("title", text.clone()),
     ];
-    let examples = [("with", list(&text)), ("broken", text.clone()), ("correct", text.clone())];
+    let examples = [("with", list_schema(&text)), ("broken", text.clone()), ("correct", text.clone())];
     let explained_rule = [rule.as_slice(), examples.as_slice()].concat();
     vec![
         ("Object", any.clone()),
         ("Accepted", ids),
-        ("Record", object(&message)),
-        ("Cancelled", object(&[("message_id", text.clone()), ("status", text.clone())])),
-        ("CancelledTurn", object(&[("dialogue_id", text.clone()), ("status", text.clone())])),
-        ("Decoded", object(&decoded)),
-        ("Checked", object(&checked)),
-        ("Rules", object(&[("data", list(&object(&rule)))])),
-        ("ExplainedRules", object(&[("data", list(&object(&explained_rule)))])),
+        ("Record", object_schema(&message)),
+        ("Cancelled", object_schema(&[("message_id", text.clone()), ("status", text.clone())])),
+        ("CancelledTurn", object_schema(&[("dialogue_id", text.clone()), ("status", text.clone())])),
+        ("Decoded", object_schema(&decoded)),
+        ("Checked", object_schema(&checked)),
+        ("Rules", object_schema(&[("data", list_schema(&object_schema(&rule)))])),
+        ("ExplainedRules", object_schema(&[("data", list_schema(&object_schema(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
-        ("SettingsChange", settings()),
+        ("SettingsChange", settings_schema()),
         ("Upstreams", upstreams(&text, &flag)),
         ("UpstreamTest", service_test(&[("name", text.clone())], &number, &flag)),
         ("AliasTest", service_test(&[("name", text.clone()), ("upstream", text.clone())], &number, &flag)),
-        ("McpServers", object(&[("data", list(&mcp_server(&text)))])),
+        ("McpServers", object_schema(&[("data", list_schema(&mcp_server(&text)))])),
         (
             "Conversations",
-            object(&[
-                ("data", list(&named("Conversation"))),
+            object_schema(&[
+                ("data", list_schema(&schema_ref("Conversation"))),
                 ("has_more", flag.clone()),
                 (
                     "next?",
@@ -177,54 +177,54 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
                 ),
             ]),
         ),
-        ("Conversation", object(&conversation)),
+        ("Conversation", object_schema(&conversation)),
         (
             "State",
-            object(&[("conversation_id", text.clone()), ("state", json!({})), ("schema", schema_of_state())]),
+            object_schema(&[("conversation_id", text.clone()), ("state", json!({})), ("schema", schema_of_state())]),
         ),
         (
             "StateHistory",
-            object(&[
-                ("data", list(&update(&text, &number, &flag))),
+            object_schema(&[
+                ("data", list_schema(&update_schema(&text, &number, &flag))),
                 ("has_more", flag.clone()),
-                ("diff?", list(&any)),
+                ("diff?", list_schema(&any)),
             ]),
         ),
-        ("StateSchema", object(&[("schema", schema_of_state()), ("mismatches", list(&any))])),
+        ("StateSchema", object_schema(&[("schema", schema_of_state()), ("mismatches", list_schema(&any))])),
         (
             "StateUpdate",
-            object(&[
+            object_schema(&[
                 ("update_id", json!({"type": ["string", "null"]})),
-                ("results", list(&any)),
+                ("results", list_schema(&any)),
                 (
                     "counts",
-                    object(
+                    object_schema(
                         &["operations", "applied", "refused", "left_out"].map(|name| (name, number.clone())),
                     ),
                 ),
-                ("notices", list(&notice(&text))),
+                ("notices", list_schema(&notice_schema(&text))),
                 ("state", json!({})),
             ]),
         ),
-        ("RolledBack", object(&[("taken_back", number.clone()), ("state", json!({}))])),
-        ("Tools", object(&[("data", list(&named("Tool"))), ("has_more", flag.clone())])),
-        ("Tool", object(&tool)),
+        ("RolledBack", object_schema(&[("taken_back", number.clone()), ("state", json!({}))])),
+        ("Tools", object_schema(&[("data", list_schema(&schema_ref("Tool"))), ("has_more", flag.clone())])),
+        ("Tool", object_schema(&tool)),
         ("ToolCallResult", tool_call_result(&text, &number, &flag)),
-        ("StreamToken", object(&[("token", text.clone()), ("expires_in", number.clone())])),
-        ("Taken", object(&taken)),
-        ("Scripts", page("Script")),
-        ("Templates", page("Template")),
-        ("Versions", page("Object")),
-        ("Dialogues", page("Dialogue")),
-        ("Trace", page("Object")),
-        ("Script", document("script_id", "yaml", &text, &number)),
-        ("Template", document("template_id", "text", &text, &number)),
-        ("StoredScript", stored("script_id", &text, &number)),
-        ("StoredTemplate", stored("template_id", &text, &number)),
-        ("Validated", validated(&text, &number, &flag)),
+        ("StreamToken", object_schema(&[("token", text.clone()), ("expires_in", number.clone())])),
+        ("Taken", object_schema(&taken)),
+        ("Scripts", page_schema("Script")),
+        ("Templates", page_schema("Template")),
+        ("Versions", page_schema("Object")),
+        ("Dialogues", page_schema("Dialogue")),
+        ("Trace", page_schema("Object")),
+        ("Script", document_schema("script_id", "yaml", &text, &number)),
+        ("Template", document_schema("template_id", "text", &text, &number)),
+        ("StoredScript", stored_schema("script_id", &text, &number)),
+        ("StoredTemplate", stored_schema("template_id", &text, &number)),
+        ("Validated", validation_schema(&text, &number, &flag)),
         (
             "Diff",
-            object(&[
+            object_schema(&[
                 ("script_id?", text.clone()),
                 ("template_id?", text.clone()),
                 ("from", number.clone()),
@@ -232,27 +232,27 @@ pub(super) fn answers() -> Vec<(&'static str, Value)> {
                 ("diff", text.clone()),
             ]),
         ),
-        ("Dialogue", dialogue(&text, &number)),
+        ("Dialogue", dialogue_schema(&text, &number)),
         ("Turn", turn_of_dialogue(&text, &flag)),
-        ("DialogueTurns", page("DialogueTurn")),
+        ("DialogueTurns", page_schema("DialogueTurn")),
         ("DialogueTurn", recorded_turn(&text)),
-        ("Coverage", coverage(&text, &number)),
-        ("Played", played(&text, &number)),
-        ("Replayed", replayed(&text, &number, &flag)),
-        ("Imports", imports(&text, &number)),
-        ("Cards", page("Card")),
-        ("Card", imported("card_id", &text, &number)),
-        ("Lorebooks", page("Lorebook")),
-        ("Lorebook", imported("lorebook_id", &text, &number)),
-        ("RenderedPrompt", rendered(&text, &number, &flag)),
-        ("MigratedMacros", object(&[("text", text.clone()), ("warnings", list(&any)), ("report", any)])),
-        ("Keys", object(&[("data", list(&named("Key"))), ("has_more", flag.clone())])),
-        ("Key", object(&key)),
-        ("Figures", figures(&text, &number)),
-        ("Usage", object(&[("data", list(&usage_of_key(&text, &number))), ("has_more", flag.clone())])),
-        ("Finding", object(&finding)),
+        ("Coverage", coverage_schema(&text, &number)),
+        ("Played", play_schema(&text, &number)),
+        ("Replayed", replay_schema(&text, &number, &flag)),
+        ("Imports", imports_schema(&text, &number)),
+        ("Cards", page_schema("Card")),
+        ("Card", import_schema("card_id", &text, &number)),
+        ("Lorebooks", page_schema("Lorebook")),
+        ("Lorebook", import_schema("lorebook_id", &text, &number)),
+        ("RenderedPrompt", rendered_schema(&text, &number, &flag)),
+        ("MigratedMacros", object_schema(&[("text", text.clone()), ("warnings", list_schema(&any)), ("report", any)])),
+        ("Keys", object_schema(&[("data", list_schema(&schema_ref("Key"))), ("has_more", flag.clone())])),
+        ("Key", object_schema(&key)),
+        ("Figures", figures_schema(&text, &number)),
+        ("Usage", object_schema(&[("data", list_schema(&usage_of_key(&text, &number))), ("has_more", flag.clone())])),
+        ("Finding", object_schema(&finding)),
         ("Metadata", metadata(&text, &number, &flag)),
-        ("Problem", object(&problem)),
+        ("Problem", object_schema(&problem)),
         ("Event", events(&text, &number, &flag)),
     ]
 }
@@ -262,26 +262,26 @@ fn schema_of_state() -> Value {
 }
 
 /// Update of a state.
-fn update(text: &Value, number: &Value, flag: &Value) -> Value {
-    object(&[
+fn update_schema(text: &Value, number: &Value, flag: &Value) -> Value {
+    object_schema(&[
         ("position", number.clone()),
         ("message_id", json!({"type": ["string", "null"]})),
         ("update_id?", text.clone()),
         ("created", text.clone()),
         ("analysis?", text.clone()),
-        ("operations", list(&json!({"type": "object"}))),
-        ("results", list(&json!({"type": "object"}))),
+        ("operations", list_schema(&json!({"type": "object"}))),
+        ("results", list_schema(&json!({"type": "object"}))),
         ("reversible", flag.clone()),
     ])
 }
 
-fn notice(text: &Value) -> Value {
-    object(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
+fn notice_schema(text: &Value) -> Value {
+    object_schema(&[("code", text.clone()), ("message", text.clone()), ("ref?", text.clone())])
 }
 
 /// Match of a text search.
-fn found(text: &Value) -> Value {
-    object(&[
+fn match_schema(text: &Value) -> Value {
+    object_schema(&[
         ("in", json!({"type": "string", "enum": ["id", "title", "request", "answer"]})),
         ("message_id?", text.clone()),
         ("excerpt", text.clone()),
@@ -292,11 +292,11 @@ fn found(text: &Value) -> Value {
 fn upstreams(text: &Value, flag: &Value) -> Value {
     let some = json!({"type": ["string", "null"]});
     let number = json!({"type": "number"});
-    let price = object(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
+    let price = object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
     let prices = json!({
         "type": "object", "additionalProperties": price, "description": "of a million tokens, by model; `*` is for all others",
     });
-    let upstream = object(&[
+    let upstream = object_schema(&[
         ("name", text.clone()),
         ("kind", text.clone()),
         ("url", text.clone()),
@@ -306,10 +306,10 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("key_file", some.clone()),
         ("default", flag.clone()),
         ("resting", flag.clone()),
-        ("aliases", list(text)),
+        ("aliases", list_schema(text)),
         ("prices", prices),
     ]);
-    let alias = object(&[
+    let alias = object_schema(&[
         ("name", text.clone()),
         ("upstream", some),
         ("model?", text.clone()),
@@ -317,45 +317,45 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("contract?", json!({"type": "object"})),
         ("instructions?", flag.clone()),
         ("max_reasks?", json!({"type": "integer"})),
-        ("tools?", list(text)),
-        ("fallback", list(text)),
+        ("tools?", list_schema(text)),
+        ("fallback", list_schema(text)),
         ("weight", json!({"type": ["integer", "null"]})),
         ("has_prompt", flag.clone()),
     ]);
-    object(&[("currency", text.clone()), ("data", list(&upstream)), ("aliases", list(&alias))])
+    object_schema(&[("currency", text.clone()), ("data", list_schema(&upstream)), ("aliases", list_schema(&alias))])
 }
 
 /// Test of something that is named.
 fn service_test(named: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
-    let error = object(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
+    let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
     let came = [
         ("ok", flag.clone()),
         ("model", json!({"type": ["string", "null"]})),
         ("elapsed_ms", number.clone()),
         ("error?", error),
     ];
-    object(&[named, came.as_slice()].concat())
+    object_schema(&[named, came.as_slice()].concat())
 }
 
 fn mcp_server(text: &Value) -> Value {
-    object(&[
+    object_schema(&[
         ("name", text.clone()),
         ("kind", json!({"type": "string", "enum": ["http", "program"]})),
         ("state", json!({"type": "string", "enum": ["connected", "connecting", "failed"]})),
         ("error", json!({"type": ["string", "null"]})),
-        ("tools", list(text)),
+        ("tools", list_schema(text)),
     ])
 }
 
 /// Page of a listing.
-fn page(of: &str) -> Value {
-    object(&[("data", list(&named(of))), ("has_more", json!({"type": "boolean"}))])
+fn page_schema(of: &str) -> Value {
+    object_schema(&[("data", list_schema(&schema_ref(of))), ("has_more", json!({"type": "boolean"}))])
 }
 
 /// Result of an import.
-fn imports(text: &Value, number: &Value) -> Value {
-    let one = object(&[
+fn imports_schema(text: &Value, number: &Value) -> Value {
+    let one = object_schema(&[
         ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
         ("card_id?", text.clone()),
         ("lorebook_id?", text.clone()),
@@ -364,15 +364,15 @@ fn imports(text: &Value, number: &Value) -> Value {
         ("file", text.clone()),
         ("version", text.clone()),
         ("entry_count", number.clone()),
-        ("warnings", list(text)),
+        ("warnings", list_schema(text)),
     ]);
-    object(&[("data", list(&one))])
+    object_schema(&[("data", list_schema(&one))])
 }
 
 /// Card or lorebook; its content only when requested alone.
-fn imported(id: &str, text: &Value, number: &Value) -> Value {
+fn import_schema(id: &str, text: &Value, number: &Value) -> Value {
     let any = json!({"type": "object"});
-    object(&[
+    object_schema(&[
         (id, text.clone()),
         ("name", text.clone()),
         ("file", text.clone()),
@@ -382,22 +382,22 @@ fn imported(id: &str, text: &Value, number: &Value) -> Value {
         ("size", number.clone()),
         ("card?", any.clone()),
         ("book?", any.clone()),
-        ("entries?", list(&any)),
-        ("warnings?", list(text)),
+        ("entries?", list_schema(&any)),
+        ("warnings?", list_schema(text)),
         ("skein?", any),
     ])
 }
 
-fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
+fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
     let any = json!({"type": "object"});
-    let warning = object(&[
+    let warning = object_schema(&[
         ("message", text.clone()),
         ("code?", text.clone()),
         ("template?", text.clone()),
         ("line?", json!({"type": ["integer", "null"]})),
         ("column?", json!({"type": ["integer", "null"]})),
     ]);
-    let part = object(&[
+    let part = object_schema(&[
         ("kind", json!({"type": "string", "enum": ["block", "lore", "message", "protocols", "note"]})),
         ("number?", number.clone()),
         ("tag?", text.clone()),
@@ -408,39 +408,39 @@ fn rendered(text: &Value, number: &Value, flag: &Value) -> Value {
         ("tokens", number.clone()),
         ("dropped", flag.clone()),
     ]);
-    let woken = object(&[
+    let woken = object_schema(&[
         ("number", number.clone()),
         ("title", text.clone()),
         ("by", json!({"type": "string", "enum": ["constant", "sticky", "forced", "key"]})),
         ("key?", text.clone()),
         ("found_in?", json!({"type": "string", "enum": ["messages", "persons", "others", "entries"]})),
     ]);
-    let unused = object(&[
+    let unused = object_schema(&[
         ("number", number.clone()),
         ("title", text.clone()),
         ("why", json!({"type": "string", "enum": ["probability", "group", "budget"]})),
     ]);
-    object(&[
+    object_schema(&[
         ("text", text.clone()),
-        ("messages", list(&named("Message"))),
+        ("messages", list_schema(&schema_ref("Message"))),
         ("tokens", number.clone()),
-        ("dropped", list(&any)),
+        ("dropped", list_schema(&any)),
         ("over", flag.clone()),
-        ("parts", list(&part)),
-        ("lore", list(text)),
-        ("lore_woken", list(&woken)),
-        ("lore_dropped", list(&unused)),
+        ("parts", list_schema(&part)),
+        ("lore", list_schema(text)),
+        ("lore_woken", list_schema(&woken)),
+        ("lore_dropped", list_schema(&unused)),
         ("timed", any.clone()),
         ("expected_structure", json!({"type": ["object", "null"]})),
-        ("warnings", list(&warning)),
-        ("effects", list(&any)),
+        ("warnings", list_schema(&warning)),
+        ("effects", list_schema(&any)),
     ])
 }
 
 /// Text with versions.
-fn document(id: &str, content: &str, text: &Value, number: &Value) -> Value {
+fn document_schema(id: &str, content: &str, text: &Value, number: &Value) -> Value {
     let content = format!("{content}?");
-    object(&[
+    object_schema(&[
         (id, text.clone()),
         ("name?", text.clone()),
         ("source?", json!({"type": "string", "enum": ["stored", "file", "builtin"]})),
@@ -455,19 +455,19 @@ fn document(id: &str, content: &str, text: &Value, number: &Value) -> Value {
     ])
 }
 
-fn stored(id: &str, text: &Value, number: &Value) -> Value {
-    object(&[
+fn stored_schema(id: &str, text: &Value, number: &Value) -> Value {
+    object_schema(&[
         (id, text.clone()),
         ("version", number.clone()),
         ("hash?", text.clone()),
-        ("warnings?", list(&fault(text, number))),
+        ("warnings?", list_schema(&fault_schema(text, number))),
         ("variables?", json!({"type": "object"})),
     ])
 }
 
 /// Fault at one place of a script.
-fn fault(text: &Value, number: &Value) -> Value {
-    object(&[
+fn fault_schema(text: &Value, number: &Value) -> Value {
+    object_schema(&[
         ("path", text.clone()),
         ("line", number.clone()),
         ("column", number.clone()),
@@ -477,13 +477,13 @@ fn fault(text: &Value, number: &Value) -> Value {
     ])
 }
 
-fn validated(text: &Value, number: &Value, flag: &Value) -> Value {
-    let faults = list(&fault(text, number));
-    object(&[("valid", flag.clone()), ("errors", faults.clone()), ("warnings", faults)])
+fn validation_schema(text: &Value, number: &Value, flag: &Value) -> Value {
+    let faults = list_schema(&fault_schema(text, number));
+    object_schema(&[("valid", flag.clone()), ("errors", faults.clone()), ("warnings", faults)])
 }
 
-fn dialogue(text: &Value, number: &Value) -> Value {
-    object(&[
+fn dialogue_schema(text: &Value, number: &Value) -> Value {
+    object_schema(&[
         ("dialogue_id", text.clone()),
         ("script_id", text.clone()),
         ("version", number.clone()),
@@ -494,12 +494,12 @@ fn dialogue(text: &Value, number: &Value) -> Value {
         ("position?", json!({"type": ["object", "null"]})),
         ("variables?", json!({"type": "object"})),
         ("current_round?", number.clone()),
-        ("history?", list(&named("Message"))),
-        ("turn?", named("Turn")),
+        ("history?", list_schema(&schema_ref("Message"))),
+        ("turn?", schema_ref("Turn")),
         ("start?", nullable("string")),
         (
             "forked_from?",
-            json!({"oneOf": [object(&[("dialogue_id", text.clone()), ("turn", text.clone())]), {"type": "null"}]}),
+            json!({"oneOf": [object_schema(&[("dialogue_id", text.clone()), ("turn", text.clone())]), {"type": "null"}]}),
         ),
     ])
 }
@@ -509,18 +509,18 @@ fn nullable(kind: &str) -> Value {
 }
 
 fn recorded_turn(text: &Value) -> Value {
-    object(&[
+    object_schema(&[
         ("turn", text.clone()),
         ("created", text.clone()),
         ("ended", nullable("string")),
         ("text", nullable("string")),
         ("answer", nullable("object")),
-        ("result", json!({"oneOf": [named("Turn"), {"type": "null"}]})),
+        ("result", json!({"oneOf": [schema_ref("Turn"), {"type": "null"}]})),
     ])
 }
 
-fn coverage(text: &Value, number: &Value) -> Value {
-    let action = object(&[
+fn coverage_schema(text: &Value, number: &Value) -> Value {
+    let action = object_schema(&[
         ("path", text.clone()),
         ("phase", text.clone()),
         ("topic", text.clone()),
@@ -532,35 +532,35 @@ fn coverage(text: &Value, number: &Value) -> Value {
         ("rounds", number.clone()),
         ("max_rounds", nullable("integer")),
         ("understanding_threshold", nullable("number")),
-        ("exits", list(&object(&[("exit", text.clone()), ("count", number.clone())]))),
+        ("exits", list_schema(&object_schema(&[("exit", text.clone()), ("count", number.clone())]))),
     ]);
-    object(&[("session", text.clone()), ("actions", list(&action))])
+    object_schema(&[("session", text.clone()), ("actions", list_schema(&action))])
 }
 
-fn played(text: &Value, number: &Value) -> Value {
+fn play_schema(text: &Value, number: &Value) -> Value {
     let stops = ["ended", "answers_used_up", "max_turns", "failed"];
-    object(&[
+    object_schema(&[
         ("dialogue_id", text.clone()),
         ("status", status_of_dialogue()),
         ("stopped", json!({"type": "string", "enum": stops})),
         ("turns", number.clone()),
         ("error", nullable("object")),
-        ("coverage", named("Coverage")),
+        ("coverage", schema_ref("Coverage")),
     ])
 }
 
-fn replayed(text: &Value, number: &Value, flag: &Value) -> Value {
-    let difference = object(&[
+fn replay_schema(text: &Value, number: &Value, flag: &Value) -> Value {
+    let difference = object_schema(&[
         ("turn", number.clone()),
         ("field", text.clone()),
         ("expected", json!({})),
         ("found", json!({})),
     ]);
-    object(&[
+    object_schema(&[
         ("version", number.clone()),
         ("turns", number.clone()),
         ("passed", flag.clone()),
-        ("differences", list(&difference)),
+        ("differences", list_schema(&difference)),
     ])
 }
 
@@ -569,8 +569,8 @@ fn status_of_dialogue() -> Value {
 }
 
 fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
-    let notice = notice(text);
-    object(&[
+    let notice = notice_schema(text);
+    object_schema(&[
         ("success", flag.clone()),
         ("completed", flag.clone()),
         ("ai_message", json!({"type": ["string", "null"]})),
@@ -579,15 +579,15 @@ fn turn_of_dialogue(text: &Value, flag: &Value) -> Value {
         ("metadata", json!({"type": ["object", "null"]})),
         ("continues", flag.clone()),
         ("error", json!({"type": ["object", "null"]})),
-        ("notices", list(&notice)),
+        ("notices", list_schema(&notice)),
         ("request", json!({"type": ["object", "null"]})),
     ])
 }
 
 /// Settings that can be changed, with dotted names or as nested objects.
-fn settings() -> Value {
+fn settings_schema() -> Value {
     let mut properties = serde_json::Map::new();
-    properties.insert(VERSION.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
+    properties.insert(VERSION_NAME.to_owned(), json!({"type": ["integer", "null"], "minimum": 0}));
     for (name, _) in SETTINGS {
         properties.insert((*name).to_owned(), json!({"type": "string"}));
         if let Some((group, field)) = name.split_once('.') {
@@ -604,34 +604,34 @@ fn settings() -> Value {
 fn shown_settings(text: &Value, number: &Value) -> Value {
     let one_of = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
-    let upstream = object(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
-    let texts = object(&[("fallback", text.clone()), ("phase_title", text.clone())]);
-    object(&[
-        (VERSION, number.clone()),
-        ("llm_app_settings", object(&[("app_output_protocol", text.clone())])),
+    let upstream = object_schema(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
+    let texts = object_schema(&[("fallback", text.clone()), ("phase_title", text.clone())]);
+    object_schema(&[
+        (VERSION_NAME, number.clone()),
+        ("llm_app_settings", object_schema(&[("app_output_protocol", text.clone())])),
         ("text_language", one_of(&["zh", "en"])),
         ("thought_display", one_of(&["collapsed", "hidden", "shown"])),
         ("texts", texts),
-        ("upstreams", list(&upstream)),
+        ("upstreams", list_schema(&upstream)),
         ("default_upstream", name),
         ("limits", json!({"type": "object", "additionalProperties": {"type": "integer"}})),
-        ("tools", object(&[("max_iterations", number.clone())])),
+        ("tools", object_schema(&[("max_iterations", number.clone())])),
     ])
 }
 
 /// Result of a tool call.
 fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
-    object(&[
+    object_schema(&[
         ("call_id", text.clone()),
         ("ok", flag.clone()),
         ("result?", json!({"description": "what the tool gave"})),
-        ("error?", object(&[("code", text.clone()), ("message", text.clone())])),
+        ("error?", object_schema(&[("code", text.clone()), ("message", text.clone())])),
         ("elapsed_ms", number.clone()),
     ])
 }
 
 /// Figures of replies over time.
-fn figures(text: &Value, number: &Value) -> Value {
+fn figures_schema(text: &Value, number: &Value) -> Value {
     let described = |kind: Value, what: &str| json!({"type": kind, "description": what});
     let counts = [
         ("completed", "replies that came to their end"),
@@ -654,23 +654,23 @@ fn figures(text: &Value, number: &Value) -> Value {
         "first_text_p95_ms",
         described(nullable, "milliseconds that nineteen of twenty do not exceed"),
     ));
-    let of = |names: &[(&'static str, Value)]| object(&[names, fields.as_slice()].concat());
+    let of = |names: &[(&'static str, Value)]| object_schema(&[names, fields.as_slice()].concat());
     let time = ("time", described("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
     let upstream = (
         "upstream",
         described(json!(["string", "null"]), "`null` where nobody knows any more who was asked"),
     );
-    let rule = object(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
-    object(&[
+    let rule = object_schema(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
+    object_schema(&[
         ("from", text.clone()),
         ("to", text.clone()),
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
         ("total", of(&[])),
-        ("times", list(&of(&[time.clone(), ("repairs", list(&rule))]))),
-        ("upstreams", list(&of(std::slice::from_ref(&upstream)))),
-        ("data", list(&of(&[time, upstream]))),
-        ("repairs", list(&rule)),
+        ("times", list_schema(&of(&[time.clone(), ("repairs", list_schema(&rule))]))),
+        ("upstreams", list_schema(&of(std::slice::from_ref(&upstream)))),
+        ("data", list_schema(&of(&[time, upstream]))),
+        ("repairs", list_schema(&rule)),
     ])
 }
 
@@ -679,5 +679,5 @@ fn usage_of_key(text: &Value, number: &Value) -> Value {
     let texts = ["id", "day", "key_id", "name", "owner"].map(|name| (name, text.clone()));
     let numbers =
         ["requests", "input_tokens", "output_tokens", "total_tokens"].map(|name| (name, number.clone()));
-    object(&[texts.as_slice(), numbers.as_slice()].concat())
+    object_schema(&[texts.as_slice(), numbers.as_slice()].concat())
 }

@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::options::Language;
 use tambour_prompt::dialogue::check::check_all_told;
-use tambour_prompt::script::{Problem as Fault, load_in};
+use tambour_prompt::script::{ScriptProblem as Fault, load_in};
 
-use super::if_match::{Tag, tag};
+use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
-use super::versions::{Draft, Which, delete, fits, name, none, owned, shown, store, text};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
+use super::versions::{DraftQuery, VersionQuery, delete, check_length, check_name, missing_document, find_owned, document_json, store_version, load_version};
 use crate::app::App;
-use crate::dialogues::Prompts;
+use crate::dialogues::OwnerTemplates;
 use crate::ids;
 use crate::store::DocumentKind::Script;
 
@@ -52,30 +52,30 @@ pub(crate) struct ScriptText {
 
 /// Most bytes of a script checked on the worker instead of the CPU pool: a check takes much longer than
 /// parsing other requests.
-const SHORT: usize = 4 << 10;
+const INLINE_SCRIPT_BYTES: usize = 4 << 10;
 
 /// Faults of a script: those that prevent it from running, and the rest.
-struct Judged {
+struct ScriptFaults {
     errors: Vec<Value>,
     warnings: Vec<Value>,
 }
 
 /// Checks a script. Messages are in the given language, or in that of the texts.
-async fn judge(app: &App, owner: &str, yaml: &str, told: Option<Language>) -> Result<Judged, Problem> {
-    fits(yaml, "yaml")?;
-    let prompts = Prompts::of(app, owner).await?;
-    let (limits, texts) = (app.loaded().config.limits.clone(), app.settings().texts().language);
+async fn check_script(app: &App, owner: &str, yaml: &str, told: Option<Language>) -> Result<ScriptFaults, Problem> {
+    check_length(yaml, "yaml")?;
+    let prompts = OwnerTemplates::load(app, owner).await?;
+    let (limits, texts) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
     let (text, told) = (yaml.to_owned(), told.unwrap_or(texts));
     let check = move || check_all_told(load_in(&text, &limits, told), &prompts, texts, told);
-    let problems = if yaml.len() > SHORT { app.aside.run(owner, check).await? } else { check() };
+    let problems = if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
-    let told = |faults: Vec<Fault>| faults.iter().map(fault).collect();
-    Ok(Judged { errors: told(errors), warnings: told(warnings) })
+    let told = |faults: Vec<Fault>| faults.iter().map(fault_json).collect();
+    Ok(ScriptFaults { errors: told(errors), warnings: told(warnings) })
 }
 
-fn fault(fault: &Fault) -> Value {
+fn fault_json(fault: &Fault) -> Value {
     let finding = fault.finding();
     json!({
         "path": fault.path,
@@ -88,8 +88,8 @@ fn fault(fault: &Fault) -> Value {
 }
 
 /// Returns the warnings of a script that can run.
-async fn valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Problem> {
-    let Judged { errors, warnings } = judge(app, owner, &new.yaml, new.text_language).await?;
+async fn require_valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Problem> {
+    let ScriptFaults { errors, warnings } = check_script(app, owner, &new.yaml, new.text_language).await?;
     if errors.is_empty() {
         return Ok(warnings);
     }
@@ -106,19 +106,19 @@ async fn valid(app: &App, owner: &str, new: &NewScript) -> Result<Vec<Value>, Pr
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(draft): Params<Draft>,
+    QueryParams(draft): QueryParams<DraftQuery>,
     bytes: Bytes,
-) -> Result<(StatusCode, Tag, Json<Value>), Problem> {
-    let new: NewScript = body(&bytes)?;
+) -> Result<(StatusCode, ETagHeader, Json<Value>), Problem> {
+    let new: NewScript = parse_body(&bytes)?;
     let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
     let named = new.name.clone().ok_or_else(missing)?;
-    name(&named)?;
-    let warnings = valid(&app, &caller.owner, &new).await?;
-    let id = ids::new("script");
+    check_name(&named)?;
+    let warnings = require_valid(&app, &caller.owner, &new).await?;
+    let id = ids::new_id("script");
     let by = (caller.owner.as_str(), &HeaderMap::new());
-    let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
+    let version = store_version(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
     let made = json!({ "script_id": id, "version": version, "warnings": warnings });
-    Ok((StatusCode::CREATED, tag(version), Json(made)))
+    Ok((StatusCode::CREATED, etag(version), Json(made)))
 }
 
 /// `PUT /api/v1/scripts/{id}`: stores the next version.
@@ -126,29 +126,29 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(draft): Params<Draft>,
+    QueryParams(draft): QueryParams<DraftQuery>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let new: NewScript = body(&bytes)?;
-    let document = owned(&app, &caller.owner, Script, &id).await?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let new: NewScript = parse_body(&bytes)?;
+    let document = find_owned(&app, &caller.owner, Script, &id).await?;
     let named = new.name.clone().unwrap_or(document.name);
-    name(&named)?;
-    let warnings = valid(&app, &caller.owner, &new).await?;
+    check_name(&named)?;
+    let warnings = require_valid(&app, &caller.owner, &new).await?;
     let by = (caller.owner.as_str(), &headers);
-    let version = store(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
-    Ok((tag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
+    let version = store_version(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
+    Ok((etag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 
 /// `GET /api/v1/scripts`
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     let documents = app.store.documents((&caller.owner, Script)).await?;
-    let rows = documents.iter().map(|document| (document.id.clone(), shown(Script, document)));
-    query.of(rows.collect()).map(Json)
+    let rows = documents.iter().map(|document| (document.id.clone(), document_json(Script, document)));
+    query.page_of(rows.collect()).map(Json)
 }
 
 /// `GET /api/v1/scripts/{id}`: the published version, or the requested one.
@@ -156,15 +156,15 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(which): Params<Which>,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let document = owned(&app, &caller.owner, Script, &id).await?;
-    let version = text(&app, &caller.owner, Script, &document, which.version).await?;
-    let mut shown = shown(Script, &document);
+    QueryParams(which): QueryParams<VersionQuery>,
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let document = find_owned(&app, &caller.owner, Script, &id).await?;
+    let version = load_version(&app, &caller.owner, Script, &document, which.version).await?;
+    let mut shown = document_json(Script, &document);
     shown["version"] = version.version.into();
     shown["hash"] = version.hash.into();
     shown["yaml"] = version.text.into();
-    Ok((tag(document.latest), Json(shown)))
+    Ok((etag(document.latest), Json(shown)))
 }
 
 /// `DELETE /api/v1/scripts/{id}`. Running dialogues keep the version they began with.
@@ -176,7 +176,7 @@ pub(super) async fn remove(
 ) -> Result<StatusCode, Problem> {
     match delete(&app, (&caller.owner, &headers), Script, &id).await? {
         true => Ok(StatusCode::NO_CONTENT),
-        false => Err(none(Script, &id)),
+        false => Err(missing_document(Script, &id)),
     }
 }
 
@@ -186,7 +186,7 @@ pub(super) async fn validate(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let ScriptText { yaml, text_language } = body(&bytes)?;
-    let Judged { errors, warnings } = judge(&app, &caller.owner, &yaml, text_language).await?;
+    let ScriptText { yaml, text_language } = parse_body(&bytes)?;
+    let ScriptFaults { errors, warnings } = check_script(&app, &caller.owner, &yaml, text_language).await?;
     Ok(Json(json!({ "valid": errors.is_empty(), "errors": errors, "warnings": warnings })))
 }

@@ -5,34 +5,34 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::conversations::shown;
+use super::conversations::conversation_json;
 use super::page;
 use super::problem::Problem;
 use crate::app::App;
-use crate::aside::in_place;
+use crate::cpu_pool::run_in_place;
 use crate::store::{ConversationRow, MessageRow};
 use crate::upstream::Message;
 
 /// Most characters of the text.
-const LONGEST: usize = 200;
+const MAX_QUERY_CHARS: usize = 200;
 /// Most conversations scanned by one request.
-const CONVERSATIONS: usize = 1000;
+const MAX_CONVERSATIONS: usize = 1000;
 /// Approximate bytes of messages read by one request.
-const BYTES: usize = 32 << 20;
+const MAX_SCAN_BYTES: usize = 32 << 20;
 /// Time after which the scan stops.
-const TIME: Duration = Duration::from_secs(2);
+const MAX_SCAN_TIME: Duration = Duration::from_secs(2);
 /// Rows read at a time, and bytes of them.
-const ROWS: u32 = 50;
-const PAGE: usize = 2 << 20;
+const ROWS_PER_READ: u32 = 50;
+const BYTES_PER_READ: usize = 2 << 20;
 /// Fewest characters to search for in ids.
-const ID_PART: usize = 8;
+const MIN_ID_CHARS: usize = 8;
 /// Characters shown on either side of a match.
-const AROUND: usize = 60;
+const EXCERPT_CHARS: usize = 60;
 
 /// Searched texts of a message: the request and the answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct SearchedTexts {
     text: Option<String>,
     messages: Vec<Message>,
     answer: Option<String>,
@@ -48,42 +48,42 @@ pub(super) async fn search(
     limit: u32,
 ) -> Result<Value, Problem> {
     let sought = text.trim().to_lowercase();
-    if !(1..=LONGEST).contains(&sought.chars().count()) {
-        let detail = format!("`q` is a text of 1 to {LONGEST} characters");
+    if !(1..=MAX_QUERY_CHARS).contains(&sought.chars().count()) {
+        let detail = format!("`q` is a text of 1 to {MAX_QUERY_CHARS} characters");
         return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
     }
     let (mut data, mut looked, mut read) = (Vec::new(), 0, 0);
     let (began, mut after) = (Instant::now(), after.map(str::to_owned));
     loop {
-        let page = app.store.conversations(owner, after.as_deref(), ROWS).await?;
+        let page = app.store.conversations(owner, after.as_deref(), ROWS_PER_READ).await?;
         for row in page.rows {
-            let over = looked >= CONVERSATIONS || read >= BYTES || began.elapsed() >= TIME;
+            let over = looked >= MAX_CONVERSATIONS || read >= MAX_SCAN_BYTES || began.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
             if data.len() >= limit as usize || over && looked > 0 {
-                return Ok(answer(&data, true, after.as_deref()));
+                return Ok(search_page(&data, true, after.as_deref()));
             }
             looked += 1;
-            if let Some(found) = find(app, &row, &sought, &mut read).await? {
-                let mut shown = shown(&row);
+            if let Some(found) = find_in_conversation(app, &row, &sought, &mut read).await? {
+                let mut shown = conversation_json(&row);
                 shown["found"] = found;
                 data.push(shown);
             }
             after = Some(row.id);
         }
-        if !page.more {
-            return Ok(answer(&data, false, None));
+        if !page.has_more {
+            return Ok(search_page(&data, false, None));
         }
     }
 }
 
-fn answer(data: &[Value], more: bool, next: Option<&str>) -> Value {
-    let mut answer = page::answer(data, more);
+fn search_page(data: &[Value], more: bool, next: Option<&str>) -> Value {
+    let mut answer = page::page_json(data, more);
     answer["next"] = json!(next);
     answer
 }
 
 /// Finds a text in a conversation: its id, its title, or its first current message that contains it.
-async fn find(
+async fn find_in_conversation(
     app: &App,
     row: &ConversationRow,
     sought: &str,
@@ -97,12 +97,12 @@ async fn find(
     }
     let mut after = 0;
     loop {
-        let page = app.store.messages_of(&row.id, after, ROWS, PAGE).await?;
-        let bytes = page.rows.iter().map(size).sum::<usize>();
+        let page = app.store.conversation_messages(&row.id, after, ROWS_PER_READ, BYTES_PER_READ).await?;
+        let bytes = page.rows.iter().map(row_bytes).sum::<usize>();
         *read = read.saturating_add(bytes);
-        let found = in_place(|| page.rows.iter().find_map(|row| said(row, sought)));
+        let found = run_in_place(|| page.rows.iter().find_map(|row| find_in_message(row, sought)));
         let last = page.rows.last().and_then(|row| row.number);
-        if found.is_some() || !page.more || *read >= BYTES {
+        if found.is_some() || !page.has_more || *read >= MAX_SCAN_BYTES {
             return Ok(found);
         }
         let Some(last) = last else { return Ok(None) };
@@ -110,24 +110,24 @@ async fn find(
     }
 }
 
-fn size(row: &MessageRow) -> usize {
+fn row_bytes(row: &MessageRow) -> usize {
     row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len())
 }
 
 /// Returns `true` if a text is a long part of an id, hardly meant as words.
 fn is_part_of_id(id: &str, sought: &str) -> bool {
-    sought.len() >= ID_PART && id.contains(sought)
+    sought.len() >= MIN_ID_CHARS && id.contains(sought)
 }
 
 /// Finds a text in a message.
-fn said(row: &MessageRow, sought: &str) -> Option<Value> {
+fn find_in_message(row: &MessageRow, sought: &str) -> Option<Value> {
     if is_part_of_id(&row.id, sought) {
         return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
     }
     if row.status == "superseded" {
         return None;
     }
-    let of = |text: &str| serde_json::from_str::<Said>(text).unwrap_or_default();
+    let of = |text: &str| serde_json::from_str::<SearchedTexts>(text).unwrap_or_default();
     let (asked, came) = (of(&row.request), row.outcome.as_ref().map(|outcome| of(&outcome.summary)));
     let asked = asked.text.into_iter().chain(asked.messages.iter().map(Message::text));
     let asked = asked.map(|text| ("request", text));
@@ -144,7 +144,7 @@ fn excerpt(text: &str, sought: &str) -> Option<String> {
     let at = lower.find(sought)?;
     // Lower-case letters may have another length, so characters are counted, not bytes.
     let before = lower[..at].chars().count();
-    let (from, length) = (before.saturating_sub(AROUND), sought.chars().count() + 2 * AROUND);
+    let (from, length) = (before.saturating_sub(EXCERPT_CHARS), sought.chars().count() + 2 * EXCERPT_CHARS);
     let shown: String = text.chars().skip(from).take(length).collect();
     Some(shown.split_whitespace().collect::<Vec<_>>().join(" "))
 }

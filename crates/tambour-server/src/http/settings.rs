@@ -8,23 +8,23 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 
-use super::if_match::{self, Tag, tag};
-use super::keys::{Caller, admin};
-use super::problem::{Problem, body};
-use crate::app::{App, SETTINGS, Settings, VERSION};
+use super::if_match::{self, ETagHeader, etag};
+use super::keys::{Caller, require_admin};
+use super::problem::{Problem, parse_body};
+use crate::app::{App, SETTINGS, Settings, VERSION_NAME};
 
 /// `GET /api/v1/settings`
-pub(super) async fn show(State(app): State<Arc<App>>) -> (Tag, Json<Value>) {
-    tagged(shown(&app))
+pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value>) {
+    with_tag(settings_json(&app))
 }
 
 /// Returns settings with the version on which a change can be based.
-fn tagged(shown: Value) -> (Tag, Json<Value>) {
-    (tag(&shown[VERSION]), Json(shown))
+fn with_tag(shown: Value) -> (ETagHeader, Json<Value>) {
+    (etag(&shown[VERSION_NAME]), Json(shown))
 }
 
-fn shown(app: &App) -> Value {
-    let (settings, loaded) = (app.settings(), app.loaded());
+fn settings_json(app: &App) -> Value {
+    let (settings, loaded) = (app.settings(), app.loaded_config());
     let config = &loaded.config;
     let texts = settings.texts();
     let value = |name: &str, default: Value| settings.values.get(name).cloned().unwrap_or(default);
@@ -55,10 +55,10 @@ pub(super) async fn change(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    admin(&caller)?;
-    let based_on = if_match::number(&headers)?;
-    let mut given: Map<String, Value> = body(&bytes)?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    require_admin(&caller)?;
+    let based_on = if_match::base_number(&headers)?;
+    let mut given: Map<String, Value> = parse_body(&bytes)?;
     let seen = given.shift_remove("version").filter(|version| !version.is_null());
     if let Some(version) = seen.as_ref().filter(|version| !version.is_u64()) {
         let detail = format!("`version` is the number that `GET /api/v1/settings` shows, not {version}");
@@ -81,22 +81,22 @@ pub(super) async fn change(
         }
     }
     let work = app.clone();
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         // Serialized, so that memory and database get changes in the same order.
         let _changing = work.settings_change.lock().await;
         let now = work.settings().version();
         if based_on.is_some_and(|version| version != now) {
             let detail = format!("the settings have changed meanwhile: they are at version {now}");
             let sent: Map<String, Value> = changes.into_iter().collect();
-            return Err(if_match::changed(detail, shown(&work), sent.into()));
+            return Err(if_match::outdated_problem(detail, settings_json(&work), sent.into()));
         }
         if let Some(seen) = seen.filter(|seen| *seen != now) {
             let detail =
                 format!("the settings are at version {now}, not {seen}: read them again, and change those");
             return Err(Problem::conflict("settings_changed", detail).with("version", now));
         }
-        changes.push((VERSION.to_owned(), json!(now + 1)));
-        if let Err(error) = work.store.set(&changes).await {
+        changes.push((VERSION_NAME.to_owned(), json!(now + 1)));
+        if let Err(error) = work.store.put_settings(&changes).await {
             // The outcome of the write is unknown, so the stored values are loaded.
             if let Ok(stored) = Settings::load(&*work.store).await {
                 work.replace_settings(stored);
@@ -109,7 +109,7 @@ pub(super) async fn change(
         Ok(())
     })
     .await?;
-    Ok(tagged(shown(&app)))
+    Ok(with_tag(settings_json(&app)))
 }
 
 /// Flattens objects to dotted names.

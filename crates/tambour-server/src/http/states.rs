@@ -14,25 +14,25 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tambour::lex::weight::weigh;
 use tambour::limits::StateLimits;
-use tambour::state::{self, Applied, Operation, Reason};
+use tambour::state::{self, AppliedBlock, Operation, RefusalReason};
 
-use super::conversations::owned;
-use super::if_match::{self, Tag, tag};
+use super::conversations::find_owned;
+use super::if_match::{self, ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::aside::in_place;
-use crate::states::{self, Changed, turn};
-use crate::store::{Back, StateChange, StateUpdates, UpdateRow, is_own_update};
+use crate::cpu_pool::run_in_place;
+use crate::states::{self, ChangedState, wait_change_turn};
+use crate::store::{StatePoint, StateRollback, StateUpdates, StateUpdateRow, is_route_update};
 
 /// Most mismatches with the schema that are reported.
-const MISMATCHES: usize = 16;
+const MAX_MISMATCHES: usize = 16;
 /// Most bytes of the analysis of operations.
-const ANALYSIS: usize = 16 << 10;
+const MAX_ANALYSIS_BYTES: usize = 16 << 10;
 /// Code of the notice, whose text is the library's.
-const REFUSED: &str = "state_update_partial_failure";
+const REFUSED_NOTICE: &str = "state_update_partial_failure";
 
 /// Body of `PUT /api/v1/conversations/{id}/state/schema`.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -73,13 +73,13 @@ pub(crate) enum ShownResults {
 }
 
 /// Results shown at either end of a long list.
-const ENDS: usize = 50;
+const SHOWN_ENDS: usize = 50;
 
 /// Operations of a request: those that may be applied and one more, which is refused; the rest is only
 /// counted.
 #[derive(Debug)]
 struct BoundedOperations {
-    kept: Vec<Operation>,
+    operations: Vec<Operation>,
     count: usize,
 }
 
@@ -90,13 +90,13 @@ impl<'de> Deserialize<'de> for BoundedOperations {
 }
 
 /// Suffix of the path of operations, whose list is parsed one by one.
-pub(super) const OPERATIONS: &str = "/state/operations";
+pub(super) const OPERATIONS_SUFFIX: &str = "/state/operations";
 /// Most bytes of memory for the operations of a request.
-const HEAVIEST: usize = 16 << 20;
+const MAX_OPERATION_MEMORY: usize = 16 << 20;
 
 /// Parses one operation. A number beyond the range of a double refuses only its operation.
-fn operation(text: &str) -> serde_json::Result<Operation> {
-    let value = serde_json::from_str::<Value>(text).or_else(|error| match state::bounded(text) {
+fn parse_operation(text: &str) -> serde_json::Result<Operation> {
+    let value = serde_json::from_str::<Value>(text).or_else(|error| match state::bound_numbers(text) {
         Cow::Owned(text) => serde_json::from_str(&text).map_err(|_| error),
         Cow::Borrowed(_) => Err(error),
     })?;
@@ -114,27 +114,27 @@ impl<'de> Visitor<'de> for OperationsVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BoundedOperations, A::Error> {
         let most = StateLimits::default().operations + 1;
-        let (mut kept, mut count) = (Vec::new(), 0);
+        let (mut operations, mut count) = (Vec::new(), 0);
         let mut weight = 0;
-        while kept.len() < most
+        while operations.len() < most
             && let Some(text) = list.next_element::<&RawValue>()?
         {
             // Parsed one at a time and weighed first: values take many times the bytes of their text.
             weight += weigh(text.get().as_bytes()).bytes;
-            if weight > HEAVIEST {
+            if weight > MAX_OPERATION_MEMORY {
                 let told = format!(
-                    "operation {count} takes the list beyond {HEAVIEST} bytes of memory; send fewer or smaller values at a time"
+                    "operation {count} takes the list beyond {MAX_OPERATION_MEMORY} bytes of memory; send fewer or smaller values at a time"
                 );
                 return Err(A::Error::custom(told));
             }
-            kept.push(operation(text.get()).map_err(A::Error::custom)?);
+            operations.push(parse_operation(text.get()).map_err(A::Error::custom)?);
             count += 1;
         }
         while list.next_element::<IgnoredAny>()?.is_some() {
             count += 1;
         }
-        kept.shrink_to_fit();
-        Ok(BoundedOperations { kept, count })
+        operations.shrink_to_fit();
+        Ok(BoundedOperations { operations, count })
     }
 }
 
@@ -151,14 +151,14 @@ pub(crate) struct Rollback {
 /// Query of `GET .../state`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct At {
+pub(super) struct StateQuery {
     at: Option<String>,
 }
 
 /// Query of `GET .../state/history`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Between {
+pub(super) struct HistoryQuery {
     limit: Option<u32>,
     after: Option<String>,
     from: Option<String>,
@@ -170,21 +170,21 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<At>,
-) -> Result<(Tag, Json<Value>), Problem> {
-    owned(&app, &caller, &id).await?;
+    QueryParams(query): QueryParams<StateQuery>,
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    find_owned(&app, &caller, &id).await?;
     let row = app.store.state(&id).await?.unwrap_or_default();
-    let version = in_place(|| states::version(&row.state.to_string(), row.schema.as_deref()));
+    let version = run_in_place(|| states::state_version(&row.state.to_string(), row.schema.as_deref()));
     let state = match &query.at {
         None => row.state,
         Some(at) => {
-            let point = point(&app, &id, "at", at).await?;
+            let point = find_point(&app, &id, "at", at).await?;
             let updates = app.store.state_updates(&id).await?;
-            told(app.aside.run(&caller.owner, move || updates.at(point.back())).await?, "at")?.0
+            rollback_result(app.cpu_pool.run(&caller.owner, move || updates.state_at(point.to_state_point())).await?, "at")?.0
         }
     };
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    Ok((tag(version), Json(json!({"conversation_id": id, "state": state, "schema": schema}))))
+    Ok((etag(version), Json(json!({"conversation_id": id, "state": state, "schema": schema}))))
 }
 
 /// `GET /api/v1/conversations/{id}/state/history`
@@ -192,11 +192,11 @@ pub(super) async fn history(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(query): Params<Between>,
+    QueryParams(query): QueryParams<HistoryQuery>,
 ) -> Result<Json<Value>, Problem> {
-    owned(&app, &caller, &id).await?;
-    let Between { limit, after, from, to } = query;
-    let limit = usize::try_from(page::checked(limit)?).unwrap_or(usize::MAX);
+    find_owned(&app, &caller, &id).await?;
+    let HistoryQuery { limit, after, from, to } = query;
+    let limit = usize::try_from(page::check_limit(limit)?).unwrap_or(usize::MAX);
     let after: i64 = match after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(after)) => after,
@@ -207,42 +207,42 @@ pub(super) async fn history(
     };
     let updates = app.store.state_updates(&id).await?;
     let mut later = updates.rows.iter().filter(|row| row.position > after);
-    let data: Vec<Value> = later.by_ref().take(limit).map(listed).collect();
-    let mut answer = page::answer(&data, later.next().is_some());
+    let data: Vec<Value> = later.by_ref().take(limit).map(update_json).collect();
+    let mut answer = page::page_json(&data, later.next().is_some());
     if from.is_some() || to.is_some() {
         let from = match &from {
-            Some(from) => point(&app, &id, "from", from).await?,
-            None => Point::Start,
+            Some(from) => find_point(&app, &id, "from", from).await?,
+            None => NamedPoint::Start,
         };
         let to = match &to {
-            Some(to) => Some(point(&app, &id, "to", to).await?),
+            Some(to) => Some(find_point(&app, &id, "to", to).await?),
             None => None,
         };
         answer["diff"] =
-            app.aside.run(&caller.owner, move || differences(&updates, &from, to.as_ref())).await??;
+            app.cpu_pool.run(&caller.owner, move || state_diff(&updates, &from, to.as_ref())).await??;
     }
     Ok(Json(answer))
 }
 
-fn differences(updates: &StateUpdates, from: &Point, to: Option<&Point>) -> Result<Value, Problem> {
-    let before = told(updates.at(from.back()), "from")?.0;
+fn state_diff(updates: &StateUpdates, from: &NamedPoint, to: Option<&NamedPoint>) -> Result<Value, Problem> {
+    let before = rollback_result(updates.state_at(from.to_state_point()), "from")?.0;
     let after = match to {
-        Some(to) => told(updates.at(to.back()), "to")?.0,
-        None => updates.now(),
+        Some(to) => rollback_result(updates.state_at(to.to_state_point()), "to")?.0,
+        None => updates.current_state(),
     };
     Ok(json!(state::diff(&before, &after)))
 }
 
-fn listed(row: &UpdateRow) -> Value {
-    let Applied { analysis, operations, results, .. } = &row.applied;
-    let own = is_own_update(&row.id);
+fn update_json(row: &StateUpdateRow) -> Value {
+    let AppliedBlock { analysis, operations, results, .. } = &row.applied;
+    let own = is_route_update(&row.id);
     let mut shown = json!({
         "position": row.position,
         "message_id": if own { Value::Null } else { row.id.as_str().into() },
         "created": row.created,
         "operations": operations,
         "results": results,
-        "reversible": !row.passed,
+        "reversible": !row.is_in_base,
     });
     if own {
         shown["update_id"] = row.id.as_str().into();
@@ -260,33 +260,33 @@ pub(super) async fn schema(
     Path(id): Path<String>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let NewStateSchema { schema } = body(&bytes)?;
-    let based_on = if_match::based_on(&headers)?;
-    owned(&app, &caller, &id).await?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let NewStateSchema { schema } = parse_body(&bytes)?;
+    let based_on = if_match::base_version(&headers)?;
+    find_owned(&app, &caller, &id).await?;
     let compiled = match &schema {
         Value::Null => None,
         schema => {
-            Some(app.schemas.get((&app.aside, &caller.owner), schema, &app.loaded().config.tools).await?)
+            Some(app.schemas.get((&app.cpu_pool, &caller.owner), schema, &app.loaded_config().config.tools).await?)
         }
     };
-    let _turn = turn(&app, &id).await?;
+    let _turn = wait_change_turn(&app, &id).await?;
     let text = (!schema.is_null()).then(|| schema.to_string());
     let row = app.store.state(&id).await?.unwrap_or_default();
-    states::unchanged(&row, based_on)?;
+    states::check_version(&row, based_on)?;
     if !app.store.put_state_schema(&id, text.as_deref()).await? {
         return Err(no_conversation(&id));
     }
-    let version = in_place(|| states::version(&row.state.to_string(), text.as_deref()));
+    let version = run_in_place(|| states::state_version(&row.state.to_string(), text.as_deref()));
     let mut mismatches = Vec::new();
     if let Some(compiled) = compiled {
-        mismatches = app.aside.run(&caller.owner, move || compiled.check(&row.state, MISMATCHES)).await?;
+        mismatches = app.cpu_pool.run(&caller.owner, move || compiled.check(&row.state, MAX_MISMATCHES)).await?;
     }
     let mismatches: Vec<Value> = mismatches
         .into_iter()
         .map(|mismatch| json!({"pointer": mismatch.pointer, "message": mismatch.message}))
         .collect();
-    Ok((tag(version), Json(json!({"schema": schema, "mismatches": mismatches}))))
+    Ok((etag(version), Json(json!({"schema": schema, "mismatches": mismatches}))))
 }
 
 /// `POST /api/v1/conversations/{id}/state/operations`
@@ -296,30 +296,30 @@ pub(super) async fn operations(
     Path(id): Path<String>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let based_on = if_match::based_on(&headers)?;
-    let NewOperations { operations, analysis, atomic, results: shown } = body(&bytes)?;
-    let BoundedOperations { kept, count } = operations;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let based_on = if_match::base_version(&headers)?;
+    let NewOperations { operations, analysis, atomic, results: shown } = parse_body(&bytes)?;
+    let BoundedOperations { operations: kept, count } = operations;
     drop(bytes);
-    owned(&app, &caller, &id).await?;
-    if analysis.len() > ANALYSIS {
+    find_owned(&app, &caller, &id).await?;
+    if analysis.len() > MAX_ANALYSIS_BYTES {
         let detail = "`analysis` has at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let change = states::change(&app, (&caller.owner, &id), kept, analysis, atomic, based_on);
-    let Changed { update, applied, state, version } = change.await?;
+    let change = states::change_state(&app, (&caller.owner, &id), kept, analysis, atomic, based_on);
+    let ChangedState { update, applied, state, version } = change.await?;
     // F-113
-    let refused = state::refused(&applied.operations, Some(&applied.results));
-    let message = app.settings().texts().notice(REFUSED).to_owned();
+    let refused = state::describe_refusals(&applied.operations, Some(&applied.results));
+    let message = app.settings().texts().notice_text(REFUSED_NOTICE).to_owned();
     let known = applied.results.len();
-    let beyond = (count > known).then(|| format!("{known} to {}: {}", count - 1, Reason::LimitExceeded));
+    let beyond = (count > known).then(|| format!("{known} to {}: {}", count - 1, RefusalReason::LimitExceeded));
     let about = refused.into_iter().chain(beyond);
     let notices: Vec<Value> =
-        about.map(|about| json!({"code": REFUSED, "message": message, "ref": about})).collect();
+        about.map(|about| json!({"code": REFUSED_NOTICE, "message": message, "ref": about})).collect();
     let mut results = applied.results;
     let carried_out = results.iter().filter(|result| result.ok).count();
-    if shown == ShownResults::Ends && known > 2 * ENDS {
-        results.drain(ENDS..known - ENDS);
+    if shown == ShownResults::Ends && known > 2 * SHOWN_ENDS {
+        results.drain(SHOWN_ENDS..known - SHOWN_ENDS);
     }
     let counts = json!({
         "operations": count, "applied": carried_out, "refused": count - carried_out, "left_out": count - results.len(),
@@ -328,7 +328,7 @@ pub(super) async fn operations(
         json!({"update_id": update, "results": results, "counts": counts, "notices": notices, "state": null});
     // Moved instead of copied, since it may be large.
     answer["state"] = state;
-    Ok((tag(version), Json(answer)))
+    Ok((etag(version), Json(answer)))
 }
 
 /// `POST /api/v1/conversations/{id}/state/rollback`
@@ -338,69 +338,69 @@ pub(super) async fn rollback(
     Path(id): Path<String>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let based_on = if_match::based_on(&headers)?.map(str::to_owned);
-    let Rollback { to } = body(&bytes)?;
-    owned(&app, &caller, &id).await?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let based_on = if_match::base_version(&headers)?.map(str::to_owned);
+    let Rollback { to } = parse_body(&bytes)?;
+    find_owned(&app, &caller, &id).await?;
     let work = app.clone();
-    app.undisturbed(async move {
-        let _turn = turn(&work, &id).await?;
+    app.run_to_completion(async move {
+        let _turn = wait_change_turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
-        states::unchanged(&row, based_on.as_deref())?;
+        states::check_version(&row, based_on.as_deref())?;
         let point = match &to {
-            Value::Null => Point::Start,
-            Value::String(to) => point(&work, &id, "to", to).await?,
+            Value::Null => NamedPoint::Start,
+            Value::String(to) => find_point(&work, &id, "to", to).await?,
             _ => {
                 let detail = "`to` is the id of a message or of an update, or null";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "to"));
             }
         };
-        let (state, taken_back) = told(work.store.roll_state_back(&id, point.back()).await?, "to")?;
-        let version = in_place(|| states::version(&state.to_string(), row.schema.as_deref()));
-        Ok((tag(version), Json(json!({"taken_back": taken_back, "state": state}))))
+        let (state, taken_back) = rollback_result(work.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
+        let version = run_in_place(|| states::state_version(&state.to_string(), row.schema.as_deref()));
+        Ok((etag(version), Json(json!({"taken_back": taken_back, "state": state}))))
     })
     .await
 }
 
 /// Point in the history, as named by a client.
-enum Point {
+enum NamedPoint {
     Start,
     Update(String),
     After(String, i64),
 }
 
-impl Point {
-    fn back(&self) -> Back<'_> {
+impl NamedPoint {
+    fn to_state_point(&self) -> StatePoint<'_> {
         match self {
-            Point::Start => Back::Start,
-            Point::Update(id) => Back::Update(id),
-            Point::After(id, number) => Back::After(id, *number),
+            NamedPoint::Start => StatePoint::Start,
+            NamedPoint::Update(id) => StatePoint::Update(id),
+            NamedPoint::After(id, number) => StatePoint::After(id, *number),
         }
     }
 }
 
 /// Returns the point with that id: a message of the conversation, or an update by the route.
-async fn point(app: &App, conversation: &str, field: &'static str, id: &str) -> Result<Point, Problem> {
-    if is_own_update(id) {
-        return Ok(Point::Update(id.to_owned()));
+async fn find_point(app: &App, conversation: &str, field: &'static str, id: &str) -> Result<NamedPoint, Problem> {
+    if is_route_update(id) {
+        return Ok(NamedPoint::Update(id.to_owned()));
     }
     match app.store.message_number(conversation, id).await? {
-        Some(number) => Ok(Point::After(id.to_owned(), number)),
-        None => Err(unknown(field)),
+        Some(number) => Ok(NamedPoint::After(id.to_owned(), number)),
+        None => Err(unknown_point(field)),
     }
 }
 
-fn unknown(field: &'static str) -> Problem {
+fn unknown_point(field: &'static str) -> Problem {
     let detail = format!("`{field}` names no message of the conversation, and no update of its state");
     Problem::not_found(detail).with("field", field)
 }
 
 /// Converts a rollback result to the state and the number of updates undone.
-fn told(change: StateChange, field: &'static str) -> Result<(Value, usize), Problem> {
+fn rollback_result(change: StateRollback, field: &'static str) -> Result<(Value, usize), Problem> {
     match change {
-        StateChange::Done(state, count) => Ok((state, count)),
-        StateChange::Unknown => Err(unknown(field)),
-        StateChange::Gone => {
+        StateRollback::Done(state, count) => Ok((state, count)),
+        StateRollback::Unknown => Err(unknown_point(field)),
+        StateRollback::Gone => {
             let detail =
                 "the state of that time is gone, since a message was deleted or too much came after it";
             Err(Problem::conflict("state_gone", detail).with("field", field))

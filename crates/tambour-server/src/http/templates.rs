@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour_prompt::template::{Layer, Template, builtin};
+use tambour_prompt::template::{Layer, LayeredTemplate, find_shipped};
 
-use super::if_match::{Tag, tag};
+use super::if_match::{ETagHeader, etag};
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
-use super::versions::{Draft, Which, delete, fits, shown, store, text};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
+use super::versions::{DraftQuery, VersionQuery, delete, check_length, document_json, store_version, load_version};
 use crate::app::App;
-use crate::dialogues::Prompts;
+use crate::dialogues::OwnerTemplates;
 use crate::store::DocumentKind::Template as Kind;
 
 /// Body of `PUT /api/v1/templates/{id}`.
@@ -28,7 +28,7 @@ pub(crate) struct NewTemplate {
     text: String,
 }
 
-fn described(template: &Template) -> Value {
+fn template_json(template: &LayeredTemplate) -> Value {
     json!({
         "hash": template.hash(),
         "text": template.source(),
@@ -43,32 +43,32 @@ fn described(template: &Template) -> Value {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let prompts = Prompts::of(&app, &caller.owner).await?;
+    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
     let documents = app.store.documents((&caller.owner, Kind)).await?;
     let mut rows: Vec<(String, Value)> = documents
         .iter()
         .map(|document| {
-            let mut row = shown(Kind, document);
+            let mut row = document_json(Kind, document);
             row["source"] = "stored".into();
             (document.id.clone(), row)
         })
         .collect();
     for id in prompts.files.ids() {
         if !rows.iter().any(|(known, _)| known == id) {
-            rows.push((id.to_owned(), json!({ "template_id": id, "source": source(&prompts, id) })));
+            rows.push((id.to_owned(), json!({ "template_id": id, "source": template_source(&prompts, id) })));
         }
     }
     rows.sort_by(|a, b| a.0.cmp(&b.0));
-    query.of(rows).map(Json)
+    query.page_of(rows).map(Json)
 }
 
 /// Returns the source of a template that is not stored.
-fn source(prompts: &Prompts, id: &str) -> &'static str {
+fn template_source(prompts: &OwnerTemplates, id: &str) -> &'static str {
     let file = prompts.files.get(id).map(|template| template.hash()).ok();
-    match builtin(id) {
-        Some(shipped) if file == Some(shipped.template().hash()) => "builtin",
+    match find_shipped(id) {
+        Some(shipped) if file == Some(shipped.parse().hash()) => "builtin",
         _ => "file",
     }
 }
@@ -78,14 +78,14 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(which): Params<Which>,
-) -> Result<(Tag, Json<Value>), Problem> {
+    QueryParams(which): QueryParams<VersionQuery>,
+) -> Result<(ETagHeader, Json<Value>), Problem> {
     let stored = app.store.document((&caller.owner, Kind), &id).await?;
-    let tag = tag(stored.as_ref().map_or(0, |document| document.latest));
+    let tag = etag(stored.as_ref().map_or(0, |document| document.latest));
     if let Some(document) = stored.filter(|document| document.published.is_some() || which.version.is_some())
     {
-        let version = text(&app, &caller.owner, Kind, &document, which.version).await?;
-        let mut found = described(&Template::parse(version.text));
+        let version = load_version(&app, &caller.owner, Kind, &document, which.version).await?;
+        let mut found = template_json(&LayeredTemplate::parse(version.text));
         found["template_id"] = id.into();
         found["source"] = "stored".into();
         found["version"] = version.version.into();
@@ -93,13 +93,13 @@ pub(super) async fn show(
         found["latest"] = document.latest.into();
         return Ok((tag, Json(found)));
     }
-    let prompts = Prompts::of(&app, &caller.owner).await?;
+    let prompts = OwnerTemplates::load(&app, &caller.owner).await?;
     let template = prompts.files.get(&id).map_err(|error| {
         let problem = Problem::new(StatusCode::NOT_FOUND, "template_not_found", error.to_string());
         problem.with("template_id", id.as_str())
     })?;
-    let mut found = described(&template);
-    found["source"] = source(&prompts, &id).into();
+    let mut found = template_json(&template);
+    found["source"] = template_source(&prompts, &id).into();
     found["template_id"] = id.into();
     Ok((tag, Json(found)))
 }
@@ -109,11 +109,11 @@ pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(draft): Params<Draft>,
+    QueryParams(draft): QueryParams<DraftQuery>,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let new: NewTemplate = body(&bytes)?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let new: NewTemplate = parse_body(&bytes)?;
     let fitting = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     // Dots alone could be taken for a folder in a path.
     let is_path = id.chars().all(|c| c == '.');
@@ -121,17 +121,17 @@ pub(super) async fn put(
         let detail = "the id of a template is 1 to 200 letters, digits, `_`, `-` and `.`, and not dots alone";
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
-    fits(&new.text, "text")?;
-    let template = Template::parse(new.text.as_str());
+    check_length(&new.text, "text")?;
+    let template = LayeredTemplate::parse(new.text.as_str());
     let by = (caller.owner.as_str(), &headers);
-    let version = store(&app, by, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
-    let mut answer = described(&template);
+    let version = store_version(&app, by, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
+    let mut answer = template_json(&template);
     if let Some(fields) = answer.as_object_mut() {
         fields.shift_remove("text");
     }
     answer["template_id"] = id.into();
     answer["version"] = version.into();
-    Ok((tag(version), Json(answer)))
+    Ok((etag(version), Json(answer)))
 }
 
 /// `DELETE /api/v1/templates/{id}`: deletes all versions of a stored template. A file or built-in one with
@@ -145,7 +145,7 @@ pub(super) async fn remove(
     if delete(&app, (&caller.owner, &headers), Kind, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let known = Prompts::of(&app, &caller.owner).await?.files.get(&id).is_ok();
+    let known = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();
     let detail = match known {
         true => format!("`{id}` is no stored template, but a file or a shipped one, which stays"),
         false => format!("there is no template `{id}`"),

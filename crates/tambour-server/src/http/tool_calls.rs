@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use tambour::event::ToolResult;
 
 use super::keys::Caller;
-use super::problem::{Problem, body};
-use super::tools::registered;
+use super::problem::{Problem, parse_body};
+use super::tools::select_registered;
 use crate::app::App;
-use crate::aside::in_place;
-use crate::drive;
+use crate::cpu_pool::run_in_place;
+use crate::runner;
 use crate::ids;
 use crate::metrics::Metrics;
-use crate::telemetry::Span;
-use crate::tools::{Executor, Request};
+use crate::telemetry::TraceSpan;
+use crate::tools::{Executor, WebhookRequest};
 
 /// Body of `POST /api/v1/tools/{name}/calls`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -46,10 +46,10 @@ pub(super) async fn call(
     Path(name): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let NewToolCall { args, caller: by, confirmed } = body(&bytes)?;
-    caller.limits.only(None)?;
+    let NewToolCall { args, caller: by, confirmed } = parse_body(&bytes)?;
+    caller.limits.check_alias(None)?;
     let args = if args.is_null() { json!({}) } else { args };
-    let offered = match registered(&app, &caller, &name).await {
+    let offered = match select_registered(&app, &caller, &name).await {
         Err(problem) if problem.code() == "unknown_tool" => return Err(Problem::not_found(problem.detail())),
         found => found?,
     };
@@ -58,21 +58,21 @@ pub(super) async fn call(
             format!("`{name}` is run by the client that offers it to a model; the server cannot call it");
         return Err(Problem::invalid("tool_of_client", detail).with("field", "name"));
     }
-    if offered.tool.confirm && !confirmed {
+    if offered.tool.requires_confirmation && !confirmed {
         let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
     // A webhook may take minutes, so a call counts against the caller's running messages.
-    let running = super::dialogues::running(&app, &caller, &name)?;
-    app.quotas.ask(&caller, Instant::now(), Timestamp::now())?;
-    let call_id = ids::new("call");
+    let running = super::dialogues::register_turn(&app, &caller, &name)?;
+    app.quotas.admit(&caller, Instant::now(), Timestamp::now())?;
+    let call_id = ids::new_id("call");
     let work = app.clone();
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         let _running = running;
-        let loaded = work.loaded();
+        let loaded = work.loaded_config();
         let language = work.settings().texts().language;
         let began = Instant::now();
-        let request = Request {
+        let request = WebhookRequest {
             message_id: &call_id,
             call_id: &call_id,
             name: &name,
@@ -81,14 +81,14 @@ pub(super) async fn call(
         };
         let barred = {
             // A schema check may take long: it takes a turn of its owner, and other tasks move elsewhere.
-            let _turn = work.aside.turn(&caller.owner).await?;
-            in_place(|| drive::barred(&loaded, &offered, by.as_deref(), &args))
+            let _turn = work.cpu_pool.acquire(&caller.owner).await?;
+            run_in_place(|| runner::refusal_of_call(&loaded, &offered, by.as_deref(), &args))
         };
         let answer = match barred {
             Some(trouble) => Err(trouble),
             None => {
-                Metrics::count(&work.metrics.tool_calls);
-                drive::execute(&loaded, &offered.executor, &request, &Span::default()).await
+                Metrics::increment(&work.metrics.tool_calls);
+                runner::execute(&loaded, &offered.executor, &request, &TraceSpan::default()).await
             }
         };
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -96,7 +96,7 @@ pub(super) async fn call(
             Ok(result) => (Some(result), None),
             Err(trouble) => (None, Some(trouble.error(language))),
         };
-        work.spent(&caller.key, &caller.owner, 1, &Value::Null).await;
+        work.charge_key(&caller.key, &caller.owner, 1, &Value::Null).await;
         Ok(Json(json!(ToolResult { call_id, ok: error.is_none(), result, error, elapsed_ms })))
     })
     .await

@@ -14,40 +14,40 @@ use tambour::schema::Schema;
 
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
-use super::problem::{Problem, body};
+use super::page::QueryParams;
+use super::problem::{Problem, parse_body};
 use crate::app::App;
 use crate::config::is_tool_name;
 use crate::ids;
-use crate::mcp::{Found, Listed, Servers};
+use crate::mcp::{ToolLookup, ListedTool, McpServers};
 use crate::store::ToolRow;
 use crate::tools::{
-    DEFINITION, DESCRIPTION, Definition, Executor, Guard, Offered, SECRET_ENV, Secret, ToolLimits,
-    environment,
+    MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, Definition, Executor, WebhookGuard, OfferedTool, SECRET_ENV_PREFIX, HiddenText, ToolLimits,
+    secret_from_env,
 };
 
 /// Most tools of one owner.
-const MOST: u32 = 1000;
+const MAX_TOOLS: u32 = 1000;
 /// Most tools of one message.
-const MOST_OFFERED: usize = 128;
+const MAX_OFFERED: usize = 128;
 /// Factor of the pattern limit for all tools of a message together.
-const TOGETHER: usize = 4;
+const PATTERN_FACTOR: usize = 4;
 
 /// `GET /api/v1/tools`
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<page::Query>,
+    QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
-    let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), shown(row))).collect();
-    for (name, listed) in app.loaded().mcp.all() {
+    let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
+    for (name, listed) in app.loaded_config().mcp.all_tools() {
         // Tools that the operator names take precedence; others of a server do not replace registered ones.
-        if listed.named || !rows.contains_key(&name) {
-            rows.insert(name, joined(&listed));
+        if listed.is_named || !rows.contains_key(&name) {
+            rows.insert(name, mcp_tool_json(&listed));
         }
     }
-    query.of(rows.into_iter().collect()).map(Json)
+    query.page_of(rows.into_iter().collect()).map(Json)
 }
 
 /// `GET /api/v1/tools/{name}`
@@ -57,10 +57,10 @@ pub(super) async fn show(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let row = app.store.tool(&caller.owner, &name).await?;
-    match (app.loaded().mcp.find(&name), row) {
-        (Found::Tool(listed), row) if listed.named || row.is_none() => Ok(Json(joined(&listed))),
-        (_, Some(row)) => Ok(Json(shown(&row))),
-        (_, None) => Err(none(&name)),
+    match (app.loaded_config().mcp.find_tool(&name), row) {
+        (ToolLookup::Tool(listed), row) if listed.is_named || row.is_none() => Ok(Json(mcp_tool_json(&listed))),
+        (_, Some(row)) => Ok(Json(tool_json(&row))),
+        (_, None) => Err(missing_tool(&name)),
     }
 }
 
@@ -71,20 +71,20 @@ pub(super) async fn put(
     Path(name): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    if bytes.len() > DEFINITION {
-        let detail = format!("a tool takes at most {DEFINITION} bytes, not {}", bytes.len());
+    if bytes.len() > MAX_DEFINITION_BYTES {
+        let detail = format!("a tool takes at most {MAX_DEFINITION_BYTES} bytes, not {}", bytes.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
-    let definition: Definition = body(&bytes)?;
-    let loaded = app.loaded();
+    let definition: Definition = parse_body(&bytes)?;
+    let loaded = app.loaded_config();
     check_name(&name, "name")?;
     // A tool registered before a server provided one of the same name still belongs to the key.
-    let brought = matches!(loaded.mcp.find(&name), Found::Tool(listed) if !listed.named);
+    let brought = matches!(loaded.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_named);
     if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
-        not_of_a_server(&loaded.mcp, &name)?;
+        refuse_mcp_name(&loaded.mcp, &name)?;
     }
-    check(&app, &caller.owner, &definition).await?;
-    secret_of_the_server(&caller, &definition.executor)?;
+    check_definition(&app, &caller.owner, &definition).await?;
+    check_secret_env(&caller, &definition.executor)?;
     check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
     let now = ids::now();
     let row = ToolRow {
@@ -94,18 +94,18 @@ pub(super) async fn put(
         changed: now,
         definition: json!(definition).to_string(),
         secret: match definition.executor {
-            Executor::Http { secret, .. } => secret.map(|Secret(secret)| secret),
+            Executor::Http { secret, .. } => secret.map(|HiddenText(secret)| secret),
             Executor::Client {} | Executor::Mcp { .. } => None,
         },
     };
     let work = app.clone();
-    app.undisturbed(async move {
-        if !work.store.put_tool(&row, MOST).await? {
-            let detail = format!("a key has at most {MOST} tools; remove one first");
+    app.run_to_completion(async move {
+        if !work.store.put_tool(&row, MAX_TOOLS).await? {
+            let detail = format!("a key has at most {MAX_TOOLS} tools; remove one first");
             return Err(Problem::invalid("too_many_tools", detail));
         }
         let stored = work.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
-        Ok(Json(shown(&stored)))
+        Ok(Json(tool_json(&stored)))
     })
     .await
 }
@@ -119,18 +119,18 @@ pub(super) async fn remove(
     match app.store.delete_tool(&caller.owner, &name).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => {
-            not_of_a_server(&app.loaded().mcp, &name)?;
-            Err(none(&name))
+            refuse_mcp_name(&app.loaded_config().mcp, &name)?;
+            Err(missing_tool(&name))
         }
     }
 }
 
 /// Refuses names of MCP tools, which only the operator changes.
-fn not_of_a_server(mcp: &Servers, name: &str) -> Result<(), Problem> {
-    let server = match mcp.find(name) {
-        Found::No => return Ok(()),
-        Found::Kept(server) => server,
-        Found::Tool(listed) => match listed.definition.executor {
+fn refuse_mcp_name(mcp: &McpServers, name: &str) -> Result<(), Problem> {
+    let server = match mcp.find_tool(name) {
+        ToolLookup::Unknown => return Ok(()),
+        ToolLookup::Reserved(server) => server,
+        ToolLookup::Tool(listed) => match listed.definition.executor {
             Executor::Mcp { server, .. } => server,
             _ => String::new(),
         },
@@ -142,22 +142,22 @@ fn not_of_a_server(mcp: &Servers, name: &str) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::CONFLICT, "tool_of_server", detail).with("field", "name"))
 }
 
-fn none(name: &str) -> Problem {
+fn missing_tool(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool `{name}`"))
 }
 
 /// Returns a tool of an MCP server as JSON.
-fn joined(listed: &Listed) -> Value {
+fn mcp_tool_json(listed: &ListedTool) -> Value {
     let mut shown = json!(listed.definition);
     shown["name"] = listed.name.as_str().into();
     shown["signed"] = false.into();
-    shown["created"] = listed.since.as_str().into();
-    shown["changed"] = listed.since.as_str().into();
+    shown["created"] = listed.listed_at.as_str().into();
+    shown["changed"] = listed.listed_at.as_str().into();
     shown
 }
 
 /// Returns a registered tool without its secret as JSON.
-fn shown(row: &ToolRow) -> Value {
+fn tool_json(row: &ToolRow) -> Value {
     let mut shown: Value = serde_json::from_str(&row.definition).unwrap_or_default();
     shown["name"] = row.name.as_str().into();
     let from_env = shown["executor"]["secret_env"].is_string();
@@ -167,7 +167,7 @@ fn shown(row: &ToolRow) -> Value {
     shown
 }
 
-fn refused(field: &str, detail: impl Into<String>) -> Problem {
+fn invalid_field(field: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid("invalid_field", detail).with("field", field)
 }
 
@@ -175,11 +175,11 @@ fn check_name(name: &str, field: &str) -> Result<(), Problem> {
     if is_tool_name(name) {
         return Ok(());
     }
-    Err(refused(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
+    Err(invalid_field(field, "the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`"))
 }
 
 /// Checks a definition of any executor; returns its compiled schema.
-async fn check(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
+async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Schema>, Problem> {
     if !definition.schema.is_object() {
         return Err(
             Problem::invalid("invalid_schema", "`schema` is a JSON Schema object").with("field", "schema")
@@ -188,20 +188,20 @@ async fn check(app: &App, owner: &str, definition: &Definition) -> Result<Arc<Sc
     if definition
         .description
         .as_ref()
-        .is_some_and(|text| text.len() > DESCRIPTION || text.contains(['\n', '\r']))
+        .is_some_and(|text| text.len() > MAX_DESCRIPTION_BYTES || text.contains(['\n', '\r']))
     {
-        return Err(refused("description", "`description` is one line of at most 2000 bytes"));
+        return Err(invalid_field("description", "`description` is one line of at most 2000 bytes"));
     }
     let blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
     if definition.callers.iter().flatten().any(blank) {
-        return Err(refused("callers", "a caller is a name of at most 200 bytes"));
+        return Err(invalid_field("callers", "a caller is a name of at most 200 bytes"));
     }
-    app.schemas.get((&app.aside, owner), &definition.schema, &app.loaded().config.tools).await
+    app.schemas.get((&app.cpu_pool, owner), &definition.schema, &app.loaded_config().config.tools).await
 }
 
 /// Refuses secrets of the environment to callers other than the operator, since naming one allows signing
 /// anything.
-fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
+fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem> {
     match executor {
         Executor::Http { secret_env: Some(_), .. } if !caller.admin => {
             let detail = "`secret_env` needs a key with the `admin` right; give `secret` instead";
@@ -212,26 +212,26 @@ fn secret_of_the_server(caller: &Caller, executor: &Executor) -> Result<(), Prob
 }
 
 /// Checks the executor.
-fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &Guard) -> Result<(), Problem> {
+fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard) -> Result<(), Problem> {
     let Executor::Http { url, timeout_ms, secret, secret_env } = executor else { return Ok(()) };
     guard
-        .url(url)
+        .check_url(url)
         .map_err(|barred| Problem::invalid("webhook_not_allowed", barred.to_string()).with("field", "url"))?;
     if let Some(ms) = timeout_ms.filter(|ms| !(1..=limits.max_timeout_ms).contains(ms)) {
         let detail = format!("`timeout_ms` is 1 to {}, not {ms}", limits.max_timeout_ms);
-        return Err(refused("timeout_ms", detail));
+        return Err(invalid_field("timeout_ms", detail));
     }
     match (secret, secret_env) {
-        (Some(_), Some(_)) => Err(refused("secret_env", "give `secret` or `secret_env`, not both")),
-        (Some(Secret(secret)), None) if secret.len() < 8 || secret.len() > 1000 => {
-            Err(refused("secret", "a secret has 8 to 1000 bytes"))
+        (Some(_), Some(_)) => Err(invalid_field("secret_env", "give `secret` or `secret_env`, not both")),
+        (Some(HiddenText(secret)), None) if secret.len() < 8 || secret.len() > 1000 => {
+            Err(invalid_field("secret", "a secret has 8 to 1000 bytes"))
         }
-        (None, Some(name)) if !name.starts_with(SECRET_ENV) => Err(refused(
+        (None, Some(name)) if !name.starts_with(SECRET_ENV_PREFIX) => Err(invalid_field(
             "secret_env",
-            format!("`secret_env` names a variable that begins with `{SECRET_ENV}`"),
+            format!("`secret_env` names a variable that begins with `{SECRET_ENV_PREFIX}`"),
         )),
         (None, Some(name)) => {
-            environment(name).map(|_| ()).map_err(|missing| refused("secret_env", missing.text(Language::En)))
+            secret_from_env(name).map(|_| ()).map_err(|missing| invalid_field("secret_env", missing.text(Language::En)))
         }
         _ => Ok(()),
     }
@@ -279,21 +279,21 @@ impl<'de> Deserialize<'de> for ToolChoice {
 }
 
 /// Returns the tools that a message names.
-pub(super) async fn offered(
+pub(super) async fn select_tools(
     app: &App,
     caller: &Caller,
     choices: &[ToolChoice],
-) -> Result<Vec<Offered>, Problem> {
-    if choices.len() > MOST_OFFERED {
-        let detail = format!("a message takes at most {MOST_OFFERED} tools, not {}", choices.len());
-        return Err(refused("tools", detail));
+) -> Result<Vec<OfferedTool>, Problem> {
+    if choices.len() > MAX_OFFERED {
+        let detail = format!("a message takes at most {MAX_OFFERED} tools, not {}", choices.len());
+        return Err(invalid_field("tools", detail));
     }
-    let mut all: Vec<Offered> = Vec::with_capacity(choices.len());
-    let most = app.loaded().config.tools.max_patterns.saturating_mul(TOGETHER);
+    let mut all: Vec<OfferedTool> = Vec::with_capacity(choices.len());
+    let most = app.loaded_config().config.tools.max_patterns.saturating_mul(PATTERN_FACTOR);
     let mut patterns = 0;
     for choice in choices {
         let offered = match choice {
-            ToolChoice::Named(name) => registered(app, caller, name).await?,
+            ToolChoice::Named(name) => select_registered(app, caller, name).await?,
             ToolChoice::Inline(inline) => {
                 check_name(&inline.name, "tools")?;
                 let definition = Definition {
@@ -304,14 +304,14 @@ pub(super) async fn offered(
                     confirm: inline.confirm,
                     executor: Executor::Client {},
                 };
-                let schema = check(app, &caller.owner, &definition).await?;
-                definition.offered(&inline.name, &schema)
+                let schema = check_definition(app, &caller.owner, &definition).await?;
+                definition.into_tool(&inline.name, &schema)
             }
         };
         if all.iter().any(|one| one.tool.name == offered.tool.name) {
-            return Err(refused("tools", format!("`{}` is named twice", offered.tool.name)));
+            return Err(invalid_field("tools", format!("`{}` is named twice", offered.tool.name)));
         }
-        patterns += offered.tool.patterns();
+        patterns += offered.tool.count_patterns();
         if patterns > most {
             let detail = format!(
                 "the schemas of the tools up to `{}` have {patterns} patterns together, and a message takes {most}: \
@@ -326,23 +326,23 @@ pub(super) async fn offered(
 }
 
 /// Returns the tool of an MCP server, if the name belongs to one.
-async fn of_a_server(
+async fn select_mcp_tool(
     app: &App,
     caller: &Caller,
-    mcp: &Servers,
-    found: Found,
-) -> Result<Option<Offered>, Problem> {
+    mcp: &McpServers,
+    found: ToolLookup,
+) -> Result<Option<OfferedTool>, Problem> {
     match found {
-        Found::No => Ok(None),
-        Found::Tool(listed) => {
-            let schema = check(app, &caller.owner, &listed.definition).await?;
-            Ok(Some(listed.definition.offered(&listed.name, &schema)))
+        ToolLookup::Unknown => Ok(None),
+        ToolLookup::Tool(listed) => {
+            let schema = check_definition(app, &caller.owner, &listed.definition).await?;
+            Ok(Some(listed.definition.into_tool(&listed.name, &schema)))
         }
-        Found::Kept(server) if mcp.is_known(&server) => {
+        ToolLookup::Reserved(server) if mcp.is_known(&server) => {
             let detail = format!("the MCP server `{server}`, whose tool this would be, does not have it");
             Err(Problem::invalid("unknown_tool", detail).with("field", "tools"))
         }
-        Found::Kept(server) => {
+        ToolLookup::Reserved(server) => {
             let detail = format!(
                 "the MCP server `{server}`, whose tool this is, cannot be reached, and was not yet; try again later"
             );
@@ -353,27 +353,27 @@ async fn of_a_server(
 }
 
 /// Returns the registered tool of that name, or that of an MCP server.
-pub(super) async fn registered(app: &App, caller: &Caller, name: &str) -> Result<Offered, Problem> {
-    let loaded = app.loaded();
+pub(super) async fn select_registered(app: &App, caller: &Caller, name: &str) -> Result<OfferedTool, Problem> {
+    let loaded = app.loaded_config();
     let mcp = &loaded.mcp;
-    let found = match mcp.find(name) {
-        Found::Kept(_) => mcp.wait_for(name).await,
+    let found = match mcp.find_tool(name) {
+        ToolLookup::Reserved(_) => mcp.wait_for_tool(name).await,
         found => found,
     };
     let row = app.store.tool(&caller.owner, name).await?;
-    let kept = row.is_some() && matches!(&found, Found::Tool(listed) if !listed.named);
-    if !kept && let Some(offered) = of_a_server(app, caller, mcp, found).await? {
+    let kept = row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_named);
+    if !kept && let Some(offered) = select_mcp_tool(app, caller, mcp, found).await? {
         return Ok(offered);
     }
     let Some(row) = row else {
         // A server that exposes all its tools may not have listed them yet.
-        if let Some(offered) = of_a_server(app, caller, mcp, mcp.wait_for(name).await).await? {
+        if let Some(offered) = select_mcp_tool(app, caller, mcp, mcp.wait_for_tool(name).await).await? {
             return Ok(offered);
         }
         let rows = app.store.tools(&caller.owner).await?;
-        let joined = mcp.all();
+        let joined = mcp.all_tools();
         let names = rows.iter().map(|row| row.name.as_str()).chain(joined.keys().map(String::as_str));
-        let close = tambour::tool::close(name, names);
+        let close = tambour::tool::closest_names(name, names);
         let hint = if close.is_empty() {
             "register it with `PUT /api/v1/tools/{name}`, or give it whole".to_owned()
         } else {
@@ -387,11 +387,11 @@ pub(super) async fn registered(app: &App, caller: &Caller, name: &str) -> Result
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
     let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
-    secret_of_the_server(caller, &definition.executor)?;
-    let schema = check(app, &caller.owner, &definition).await?;
-    let mut offered = definition.offered(name, &schema);
+    check_secret_env(caller, &definition.executor)?;
+    let schema = check_definition(app, &caller.owner, &definition).await?;
+    let mut offered = definition.into_tool(name, &schema);
     if let Executor::Http { secret, .. } = &mut offered.executor {
-        *secret = row.secret.map(Secret);
+        *secret = row.secret.map(HiddenText);
     }
     Ok(offered)
 }

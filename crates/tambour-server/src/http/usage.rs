@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::keys::Caller;
 use super::page;
-use super::page::Params;
+use super::page::QueryParams;
 use super::problem::Problem;
 use crate::app::App;
 
 /// Query of days and page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Days {
+pub(super) struct UsageQuery {
     from: Option<String>,
     to: Option<String>,
     limit: Option<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Days {
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-    Params(query): Params<Days>,
+    QueryParams(query): QueryParams<UsageQuery>,
 ) -> Result<Json<Value>, Problem> {
     for (name, day) in [("from", &query.from), ("to", &query.to)] {
         if day.as_ref().is_some_and(|day| day.parse::<jiff::civil::Date>().is_err() || day.len() != 10) {
@@ -41,7 +41,7 @@ pub(super) async fn show(
             Problem::invalid("invalid_field", "`after` is the `id` of a row").with("field", "after")
         })?),
     };
-    let limit = page::checked(query.limit)?;
+    let limit = page::check_limit(query.limit)?;
     let owner = (!caller.admin).then_some(caller.owner.as_str());
     let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
     let mut rows = app.store.usage(owner, days, after, limit + 1).await?;
@@ -57,5 +57,5 @@ pub(super) async fn show(
             })
         })
         .collect();
-    Ok(Json(page::answer(&data, more)))
+    Ok(Json(page::page_json(&data, more)))
 }

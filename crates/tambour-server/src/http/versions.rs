@@ -10,24 +10,24 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::if_match::{self, Tag, tag};
+use super::if_match::{self, ETagHeader, etag};
 use super::keys::Caller;
-use super::page::{self, Params};
-use super::problem::{Problem, body};
+use super::page::{self, QueryParams};
+use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::dialogues::hash;
+use crate::dialogues::hash_text;
 use crate::ids;
-use crate::store::{Document, DocumentChange, DocumentKind, Put, PutOutcome, Version};
+use crate::store::{Document, DocumentChange, DocumentKind, PutOptions, PutOutcome, DocumentVersion};
 
 /// Most documents of one kind per owner.
-const MOST: u32 = 1000;
+const MAX_DOCUMENTS: u32 = 1000;
 /// Most bytes of a text.
-const LONGEST: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Query of a `POST` or `PUT` of a text.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Draft {
+pub(super) struct DraftQuery {
     /// Stores the version without publishing it.
     #[serde(default)]
     draft: bool,
@@ -36,7 +36,7 @@ pub(super) struct Draft {
     autosave: bool,
 }
 
-impl Draft {
+impl DraftQuery {
     /// # Errors
     /// An autosave that is no draft.
     fn check(&self) -> Result<(), Problem> {
@@ -51,7 +51,7 @@ impl Draft {
 /// Query of the versions to compare.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Pair {
+pub(super) struct VersionPair {
     /// The version before `to` when absent.
     #[serde(default)]
     from: Option<u32>,
@@ -63,7 +63,7 @@ pub(super) struct Pair {
 /// Query of the version to read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct VersionQuery {
     #[serde(default)]
     pub(super) version: Option<u32>,
 }
@@ -92,7 +92,7 @@ fn text_field(kind: DocumentKind) -> &'static str {
     }
 }
 
-pub(super) fn none(kind: DocumentKind, id: &str) -> Problem {
+pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
     let what = match kind {
         DocumentKind::Script => "script",
         DocumentKind::Template => "stored template",
@@ -105,16 +105,16 @@ fn no_version(id: &str, version: u32) -> Problem {
 }
 
 /// Checks the length of a text.
-pub(super) fn fits(text: &str, field: &'static str) -> Result<(), Problem> {
-    if text.len() <= LONGEST {
+pub(super) fn check_length(text: &str, field: &'static str) -> Result<(), Problem> {
+    if text.len() <= MAX_TEXT_BYTES {
         return Ok(());
     }
-    let detail = format!("`{field}` has at most {LONGEST} bytes, not {}", text.len());
+    let detail = format!("`{field}` has at most {MAX_TEXT_BYTES} bytes, not {}", text.len());
     Err(Problem::invalid("invalid_field", detail).with("field", field))
 }
 
 /// Checks a display name.
-pub(super) fn name(name: &str) -> Result<(), Problem> {
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     if (1..=200).contains(&name.chars().count()) && !name.trim().is_empty() {
         return Ok(());
     }
@@ -122,18 +122,18 @@ pub(super) fn name(name: &str) -> Result<(), Problem> {
 }
 
 /// Returns the document with that id if it is the owner's.
-pub(super) async fn owned(app: &App, owner: &str, kind: DocumentKind, id: &str) -> Result<Document, Problem> {
-    app.store.document((owner, kind), id).await?.ok_or_else(|| none(kind, id))
+pub(super) async fn find_owned(app: &App, owner: &str, kind: DocumentKind, id: &str) -> Result<Document, Problem> {
+    app.store.document((owner, kind), id).await?.ok_or_else(|| missing_document(kind, id))
 }
 
 /// Returns the version in `If-Match`; `None` for `*` or no header, which match any.
-fn based_on(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+fn base_version(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     // No document has that many versions.
-    Ok(if_match::number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
+    Ok(if_match::base_number(headers)?.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
 }
 
 /// Builds the problem of a write based on an outdated version, with the stored and the sent content.
-async fn changed(
+async fn outdated_problem(
     app: &App,
     owner: &str,
     kind: DocumentKind,
@@ -143,7 +143,7 @@ async fn changed(
     let field = text_field(kind);
     let present = match app.store.document((owner, kind), id).await? {
         Some(document) => {
-            let version = text(app, owner, kind, &document, Some(document.latest)).await?;
+            let version = load_version(app, owner, kind, &document, Some(document.latest)).await?;
             json!({
                 "version": version.version,
                 "created": version.created,
@@ -159,35 +159,35 @@ async fn changed(
         Some(version) => format!("`{id}` has changed meanwhile: its last version is {version}"),
         None => format!("`{id}` was removed meanwhile"),
     };
-    Ok(if_match::changed(detail, present, sent))
+    Ok(if_match::outdated_problem(detail, present, sent))
 }
 
 /// Stores the next version and returns its number. With `If-Match` only if that names the latest version.
-pub(super) async fn store(
+pub(super) async fn store_version(
     app: &Arc<App>,
     (owner, headers): (&str, &HeaderMap),
     kind: DocumentKind,
     (id, name): (String, String),
     text: String,
-    draft: &Draft,
+    draft: &DraftQuery,
 ) -> Result<u32, Problem> {
     draft.check()?;
     let put =
-        Put { publish: !draft.draft, autosave: draft.autosave, most: MOST, based_on: based_on(headers)? };
+        PutOptions { is_published: !draft.draft, is_autosave: draft.autosave, max_documents: MAX_DOCUMENTS, based_on: base_version(headers)? };
     let now = ids::now();
     let document =
         Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };
-    let version = Version { version: 0, created: now, hash: hash(&text), text };
+    let version = DocumentVersion { version: 0, created: now, hash: hash_text(&text), text };
     let (work, owner) = (app.clone(), owner.to_owned());
-    app.undisturbed(async move {
+    app.run_to_completion(async move {
         match work.store.put_document((&owner, kind), &document, &version, put).await? {
             PutOutcome::Stored(number) => Ok(number),
-            PutOutcome::Changed => {
+            PutOutcome::Outdated => {
                 let sent = json!({ text_field(kind): version.text });
-                Err(changed(&work, &owner, kind, &document.id, sent).await?)
+                Err(outdated_problem(&work, &owner, kind, &document.id, sent).await?)
             }
             PutOutcome::TooMany => {
-                let detail = format!("a key has at most {MOST} of them; remove one first");
+                let detail = format!("a key has at most {MAX_DOCUMENTS} of them; remove one first");
                 Err(Problem::invalid("too_many", detail))
             }
         }
@@ -196,20 +196,20 @@ pub(super) async fn store(
 }
 
 /// Returns a version with its text: the requested one, otherwise the published one, otherwise the latest.
-pub(super) async fn text(
+pub(super) async fn load_version(
     app: &App,
     owner: &str,
     kind: DocumentKind,
     document: &Document,
     version: Option<u32>,
-) -> Result<Version, Problem> {
+) -> Result<DocumentVersion, Problem> {
     let wanted = version.or(document.published).unwrap_or(document.latest);
     let found = app.store.version((owner, kind), &document.id, wanted).await?;
     found.ok_or_else(|| no_version(&document.id, wanted))
 }
 
 /// Returns a document as JSON.
-pub(super) fn shown(kind: DocumentKind, document: &Document) -> Value {
+pub(super) fn document_json(kind: DocumentKind, document: &Document) -> Value {
     json!({
         id_field(kind): document.id,
         "name": document.name,
@@ -226,19 +226,19 @@ async fn publish(
     kind: DocumentKind,
     id: &str,
     bytes: &Bytes,
-) -> Result<(Tag, Json<Value>), Problem> {
-    let Publish { version } = body(bytes)?;
-    let based_on = based_on(headers)?;
-    let document = owned(app, owner, kind, id).await?;
+) -> Result<(ETagHeader, Json<Value>), Problem> {
+    let Publish { version } = parse_body(bytes)?;
+    let based_on = base_version(headers)?;
+    let document = find_owned(app, owner, kind, id).await?;
     match app.store.publish((owner, kind), id, version, based_on, &ids::now()).await? {
         DocumentChange::Done => {}
         DocumentChange::Missing => return Err(no_version(id, version)),
-        DocumentChange::Changed => {
-            return Err(changed(app, owner, kind, id, json!({ "version": version })).await?);
+        DocumentChange::Outdated => {
+            return Err(outdated_problem(app, owner, kind, id, json!({ "version": version })).await?);
         }
     }
     let answer = json!({ id_field(kind): id, "version": version });
-    Ok((tag(based_on.unwrap_or(document.latest)), Json(answer)))
+    Ok((etag(based_on.unwrap_or(document.latest)), Json(answer)))
 }
 
 /// Deletes a document with its versions. With `If-Match` only if that names the latest version.
@@ -248,11 +248,11 @@ pub(super) async fn delete(
     kind: DocumentKind,
     id: &str,
 ) -> Result<bool, Problem> {
-    match app.store.delete_document((owner, kind), id, based_on(headers)?).await? {
+    match app.store.delete_document((owner, kind), id, base_version(headers)?).await? {
         DocumentChange::Done => Ok(true),
         DocumentChange::Missing => Ok(false),
-        DocumentChange::Changed if app.store.document((owner, kind), id).await?.is_none() => Ok(false),
-        DocumentChange::Changed => Err(changed(app, owner, kind, id, Value::Null).await?),
+        DocumentChange::Outdated if app.store.document((owner, kind), id).await?.is_none() => Ok(false),
+        DocumentChange::Outdated => Err(outdated_problem(app, owner, kind, id, Value::Null).await?),
     }
 }
 
@@ -261,9 +261,9 @@ async fn list(
     owner: &str,
     kind: DocumentKind,
     id: &str,
-    query: &page::Query,
+    query: &page::PageQuery,
 ) -> Result<Json<Value>, Problem> {
-    let document = owned(app, owner, kind, id).await?;
+    let document = find_owned(app, owner, kind, id).await?;
     let versions = app.store.versions((owner, kind), id).await?;
     let rows = versions.into_iter().map(|version| {
         let shown = json!({
@@ -274,17 +274,17 @@ async fn list(
         });
         (version.version.to_string(), shown)
     });
-    query.of(rows.collect()).map(Json)
+    query.page_of(rows.collect()).map(Json)
 }
 
-async fn compare(
+async fn diff_versions(
     app: &App,
     owner: &str,
     kind: DocumentKind,
     id: &str,
-    pair: &Pair,
+    pair: &VersionPair,
 ) -> Result<Json<Value>, Problem> {
-    let document = owned(app, owner, kind, id).await?;
+    let document = find_owned(app, owner, kind, id).await?;
     let to = pair.to.unwrap_or(document.latest);
     let from = match pair.from {
         Some(from) => from,
@@ -294,8 +294,8 @@ async fn compare(
             versions.iter().map(|version| version.version).find(|version| *version < to).unwrap_or(to)
         }
     };
-    let before = text(app, owner, kind, &document, Some(from)).await?;
-    let after = text(app, owner, kind, &document, Some(to)).await?;
+    let before = load_version(app, owner, kind, &document, Some(from)).await?;
+    let after = load_version(app, owner, kind, &document, Some(to)).await?;
     let names = (format!("version {from}"), format!("version {to}"));
     let diff = tokio::task::spawn_blocking(move || {
         // Limits the time of comparing unrelated texts.
@@ -317,7 +317,7 @@ macro_rules! handlers {
             Path(id): Path<String>,
             headers: HeaderMap,
             bytes: Bytes,
-        ) -> Result<(Tag, Json<Value>), Problem> {
+        ) -> Result<(ETagHeader, Json<Value>), Problem> {
             publish(&app, (&caller.owner, &headers), DocumentKind::$kind, &id, &bytes).await
         }
 
@@ -325,7 +325,7 @@ macro_rules! handlers {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(id): Path<String>,
-            Params(query): Params<page::Query>,
+            QueryParams(query): QueryParams<page::PageQuery>,
         ) -> Result<Json<Value>, Problem> {
             list(&app, &caller.owner, DocumentKind::$kind, &id, &query).await
         }
@@ -334,9 +334,9 @@ macro_rules! handlers {
             State(app): State<Arc<App>>,
             Extension(caller): Extension<Caller>,
             Path(id): Path<String>,
-            Params(pair): Params<Pair>,
+            QueryParams(pair): QueryParams<VersionPair>,
         ) -> Result<Json<Value>, Problem> {
-            compare(&app, &caller.owner, DocumentKind::$kind, &id, &pair).await
+            diff_versions(&app, &caller.owner, DocumentKind::$kind, &id, &pair).await
         }
     };
 }

@@ -17,30 +17,30 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
-use super::lines::Lines;
+use super::lines::BoundedLines;
 use super::stderr;
 use crate::config::McpConfig;
-use crate::upstream::is_local;
+use crate::upstream::is_local_host;
 
 /// Connection to an MCP server.
-pub(super) struct Connection {
-    pub(super) service: RunningService<RoleClient, Handler>,
+pub(super) struct McpConnection {
+    pub(super) service: RunningService<RoleClient, McpHandler>,
     /// Notified when the server's tools have changed.
-    pub(super) changed: Arc<Notify>,
-    pub(super) program: Program,
+    pub(super) tools_changed: Arc<Notify>,
+    pub(super) program: ServerProcess,
 }
 
 /// Child process of a connection, if any.
 #[derive(Default)]
-pub(super) struct Program {
+pub(super) struct ServerProcess {
     child: Option<Child>,
     /// Set when it sent a message that was too long.
-    too_long: Option<Arc<AtomicBool>>,
+    is_too_long: Option<Arc<AtomicBool>>,
 }
 
 /// Reason why there is no connection, for the log.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoConnection {
+pub(super) enum ConnectionError {
     #[error("the program `{0}` cannot be started: {1}")]
     Program(String, std::io::Error),
     #[error("there is no client for HTTP: {0}")]
@@ -48,30 +48,30 @@ pub(super) enum NoConnection {
     #[error("{0}")]
     Refused(#[from] Box<ClientInitializeError>),
     #[error("it lists its tools without end")]
-    Endless,
+    EndlessList,
     #[error("it does not list its tools: {0}")]
-    Unlisted(#[from] rmcp::ServiceError),
+    NoToolList(#[from] rmcp::ServiceError),
     #[error("it did not answer within {0:?}")]
-    Slow(Duration),
+    Timeout(Duration),
 }
 
 /// MCP client handler without capabilities.
-pub(super) struct Handler {
+pub(super) struct McpHandler {
     changed: Arc<Notify>,
 }
 
 /// Bytes allowed in a message besides a result, such as a page of tools.
-const MESSAGE: usize = 4 << 20;
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Most bytes of an error response.
-const ERROR: usize = 4 << 10;
+const MAX_ERROR_BYTES: usize = 4 << 10;
 /// Most concurrent calls, enough for the running messages.
-const CALLS: usize = 1000;
+const MAX_CALLS: usize = 1000;
 /// Longest pause before an event stream is reopened.
-const AGAIN: Duration = Duration::from_secs(30);
+const MAX_REOPEN_PAUSE: Duration = Duration::from_secs(30);
 /// Time that a process gets to end after its standard input is closed.
-const END: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Environment variables that every program gets.
-const ENVIRONMENT: [&str; 14] = [
+const BASE_ENVIRONMENT: [&str; 14] = [
     "PATH",
     "HOME",
     "USER",
@@ -88,7 +88,7 @@ const ENVIRONMENT: [&str; 14] = [
     "APPDATA",
 ];
 
-impl ClientHandler for Handler {
+impl ClientHandler for McpHandler {
     fn get_info(&self) -> ClientConfig {
         ClientConfig::new(
             ClientCapabilities::default(),
@@ -101,54 +101,54 @@ impl ClientHandler for Handler {
     }
 }
 
-impl Connection {
+impl McpConnection {
     /// Connects and initializes the session.
     pub(super) async fn open(
         name: &str,
         given: &McpConfig,
         key: Option<&str>,
         result: usize,
-    ) -> Result<Connection, NoConnection> {
-        let most = result.saturating_add(MESSAGE);
-        let changed = Arc::new(Notify::new());
-        let handler = Handler { changed: changed.clone() };
-        let refused = |error| NoConnection::Refused(Box::new(error));
+    ) -> Result<McpConnection, ConnectionError> {
+        let most = result.saturating_add(MAX_MESSAGE_BYTES);
+        let tools_changed = Arc::new(Notify::new());
+        let handler = McpHandler { changed: tools_changed.clone() };
+        let refused = |error| ConnectionError::Refused(Box::new(error));
         if let Some(url) = &given.url {
             let transport =
-                StreamableHttpClientTransport::with_client(client(url)?, over_http(url, given, key, most));
+                StreamableHttpClientTransport::with_client(http_client(url)?, http_config(url, given, key, most));
             let service = handler.serve(transport).await.map_err(refused)?;
-            return Ok(Connection { service, changed, program: Program::default() });
+            return Ok(McpConnection { service, tools_changed, program: ServerProcess::default() });
         }
         let command = given.command.as_deref().unwrap_or_default();
-        let failed = |error| NoConnection::Program(command.to_owned(), error);
+        let failed = |error| ConnectionError::Program(command.to_owned(), error);
         let mut child = spawn(command, given).map_err(failed)?;
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(stderr::tell(name.to_owned(), stderr));
+            tokio::spawn(stderr::log_stderr(name.to_owned(), stderr));
         }
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
         };
-        let lines = Lines::new(stdout, most);
-        let too_long = Some(lines.too_long());
+        let lines = BoundedLines::new(stdout, most);
+        let is_too_long = Some(lines.too_long_flag());
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
         let service = handler.serve(transport).await.map_err(refused)?;
-        Ok(Connection { service, changed, program: Program { child: Some(child), too_long } })
+        Ok(McpConnection { service, tools_changed, program: ServerProcess { child: Some(child), is_too_long } })
     }
 }
 
-impl Program {
+impl ServerProcess {
     /// Returns the flag of messages that were too long.
-    pub(super) fn said_too_much(&self) -> Option<Arc<AtomicBool>> {
-        self.too_long.clone()
+    pub(super) fn too_long_flag(&self) -> Option<Arc<AtomicBool>> {
+        self.is_too_long.clone()
     }
 
     /// Waits for the end of the process, whose standard input is closed already.
-    pub(super) async fn end(mut self, name: &str) {
+    pub(super) async fn wait_end(mut self, name: &str) {
         let Some(child) = &mut self.child else { return };
-        if self.too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
+        if self.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
             tracing::warn!(mcp = name, "the MCP server sent a message that is too long; it is started anew");
         }
-        match tokio::time::timeout(END, child.wait()).await {
+        match tokio::time::timeout(END_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) => tracing::info!(mcp = name, %status, "the program of the MCP server has ended"),
             Ok(Err(error)) => {
                 tracing::warn!(mcp = name, %error, "the program of the MCP server cannot be waited for")
@@ -163,7 +163,7 @@ impl Program {
 
 /// Starts the program with its allowed environment variables.
 fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
-    let names = ENVIRONMENT.into_iter().chain(given.env.iter().map(String::as_str));
+    let names = BASE_ENVIRONMENT.into_iter().chain(given.env.iter().map(String::as_str));
     let variables = names.filter_map(|name| Some((name, std::env::var_os(name)?)));
     let mut starting = Command::new(command);
     starting.args(&given.args).env_clear().envs(variables).kill_on_drop(true);
@@ -172,11 +172,11 @@ fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
 }
 
 /// Creates an HTTP client without redirects, which could leak the key.
-fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
+fn http_client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = reqwest::Client::builder();
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    if host.is_some_and(|host| is_local(&host)) {
+    if host.is_some_and(|host| is_local_host(&host)) {
         // Proxies of the environment are not used for local hosts.
         client = client.no_proxy();
     }
@@ -188,7 +188,7 @@ fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
         .build()
 }
 
-fn over_http(
+fn http_config(
     url: &str,
     given: &McpConfig,
     key: Option<&str>,
@@ -201,12 +201,12 @@ fn over_http(
     let headers: HashMap<HeaderName, HeaderValue> = given.headers.iter().filter_map(header).collect();
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
-        .max_concurrent_requests(CALLS)
+        .max_concurrent_requests(MAX_CALLS)
         .max_sse_event_size(most)
         .max_json_response_size(most)
-        .max_error_response_size(ERROR);
+        .max_error_response_size(MAX_ERROR_BYTES);
     let mut pauses = ExponentialBackoff::default();
-    pauses.max_delay = Some(AGAIN);
+    pauses.max_delay = Some(MAX_REOPEN_PAUSE);
     config.retry_config = Arc::new(pauses);
     match key {
         Some(key) => config.auth_header(key),

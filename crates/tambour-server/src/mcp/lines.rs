@@ -11,29 +11,29 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// Reader that fails at a line that is too long. The line cannot be attributed to a request, and the caller
 /// waiting for its response would otherwise wait for ever.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct BoundedLines<R> {
     inner: R,
     /// Most bytes of a line.
-    most: usize,
+    max_bytes: usize,
     /// Bytes since the last line break.
     length: usize,
     too_long: Arc<AtomicBool>,
 }
 
-impl<R> Lines<R> {
+impl<R> BoundedLines<R> {
     /// Limits lines to `most` bytes.
-    pub fn new(inner: R, most: usize) -> Lines<R> {
-        Lines { inner, most, length: 0, too_long: Arc::default() }
+    pub fn new(inner: R, max_bytes: usize) -> BoundedLines<R> {
+        BoundedLines { inner, max_bytes, length: 0, too_long: Arc::default() }
     }
 
     /// Returns a flag that is set when a line was too long.
     #[must_use]
-    pub fn too_long(&self) -> Arc<AtomicBool> {
+    pub fn too_long_flag(&self) -> Arc<AtomicBool> {
         self.too_long.clone()
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         let first = self.length + memchr::memchr(b'\n', read).unwrap_or(read.len());
         self.length = memchr::memrchr(b'\n', read).map_or(first, |at| read.len() - at - 1);
         // A line within one read is no longer than that read, so only the first one needs the check.
-        if first > self.most {
+        if first > self.max_bytes {
             self.too_long.store(true, Ordering::Relaxed);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }

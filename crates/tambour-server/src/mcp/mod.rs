@@ -7,7 +7,7 @@ pub mod lines;
 #[cfg(not(feature = "mcp"))]
 mod none;
 #[cfg(feature = "mcp")]
-mod offered;
+mod tool_list;
 #[cfg(feature = "mcp")]
 mod result;
 #[cfg(feature = "mcp")]
@@ -22,69 +22,69 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::{Config, ConfigError, McpConfig};
-use crate::tools::{Definition, Trouble};
+use crate::tools::{Definition, CallError};
 #[cfg(not(feature = "mcp"))]
 use none::Server;
 #[cfg(feature = "mcp")]
-use server::Server;
+use server::McpServer;
 
 /// MCP servers of a configuration.
 #[derive(Default)]
-pub(crate) struct Servers {
-    by_name: BTreeMap<String, Arc<Server>>,
+pub(crate) struct McpServers {
+    by_name: BTreeMap<String, Arc<McpServer>>,
 }
 
 /// Tool of an MCP server that messages may use.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ListedTool {
     /// Exposed name.
     pub(crate) name: String,
     pub(crate) definition: Definition,
     /// True if the configuration lists it explicitly, not only by `*`.
-    pub(crate) named: bool,
+    pub(crate) is_named: bool,
     /// RFC 3339 time at which it was listed.
-    pub(crate) since: String,
+    pub(crate) listed_at: String,
 }
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct ServerBounds {
     /// Timeout of a call and of connecting.
-    pub(crate) time: Duration,
+    pub(crate) timeout: Duration,
     /// Most bytes of a result.
-    pub(crate) result: usize,
+    pub(crate) max_result_bytes: usize,
 }
 
 /// Result of looking up a tool name.
-pub(crate) enum Found {
+pub(crate) enum ToolLookup {
     /// No server has a tool of that name.
-    No,
+    Unknown,
     /// Tool of a server.
-    Tool(Box<Listed>),
+    Tool(Box<ListedTool>),
     /// The configuration reserves the name for this server, which lacks the tool or has not listed its tools
     /// yet.
-    Kept(String),
+    Reserved(String),
 }
 
-impl Servers {
+impl McpServers {
     /// Creates the servers of a configuration. Those in `before` with the same settings stay connected.
     ///
     /// # Errors
     /// The key of a server cannot be read.
-    pub(crate) fn new(config: &Config, before: Option<&Servers>) -> Result<Servers, ConfigError> {
+    pub(crate) fn new(config: &Config, before: Option<&McpServers>) -> Result<McpServers, ConfigError> {
         let make = |(name, given): (&String, &McpConfig)| {
             let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
-            let bounds = Bounds { time: Duration::from_millis(ms), result: config.tools.max_answer };
-            let key = given.key_env.as_deref().map(|variable| config.mcp_key(name, variable)).transpose()?;
+            let bounds = ServerBounds { timeout: Duration::from_millis(ms), max_result_bytes: config.tools.max_answer };
+            let key = given.key_env.as_deref().map(|variable| config.read_mcp_key(name, variable)).transpose()?;
             let kept = before.and_then(|before| before.by_name.get(name));
-            let server = match kept.filter(|kept| kept.is(given, key.as_deref(), bounds)) {
+            let server = match kept.filter(|kept| kept.has_settings(given, key.as_deref(), bounds)) {
                 Some(kept) => kept.clone(),
-                None => Arc::new(Server::new(name, given.clone(), key, bounds)),
+                None => Arc::new(McpServer::new(name, given.clone(), key, bounds)),
             };
             Ok((name.clone(), server))
         };
         let by_name = config.mcp.iter().map(make).collect::<Result<_, _>>()?;
-        Ok(Servers { by_name })
+        Ok(McpServers { by_name })
     }
 
     /// Connects to the servers in the background and keeps them connected.
@@ -98,11 +98,11 @@ impl Servers {
     }
 
     /// Returns the known tools by name.
-    pub(crate) fn all(&self) -> BTreeMap<String, Listed> {
-        let listed = self.by_name.values().flat_map(|server| server.listed());
+    pub(crate) fn all_tools(&self) -> BTreeMap<String, ListedTool> {
+        let listed = self.by_name.values().flat_map(|server| server.listed_tools());
         let names: Vec<String> = listed.map(|listed| listed.name).collect();
-        let found = names.into_iter().filter_map(|name| match self.find(&name) {
-            Found::Tool(listed) => Some((name, *listed)),
+        let found = names.into_iter().filter_map(|name| match self.find_tool(&name) {
+            ToolLookup::Tool(listed) => Some((name, *listed)),
             _ => None,
         });
         found.collect()
@@ -110,25 +110,25 @@ impl Servers {
 
     /// Looks up a tool name. An explicitly listed name belongs to its server only; otherwise the first server
     /// with that tool provides it.
-    pub(crate) fn find(&self, name: &str) -> Found {
-        let owner = self.by_name.values().find(|server| server.config().gives(name));
+    pub(crate) fn find_tool(&self, name: &str) -> ToolLookup {
+        let owner = self.by_name.values().find(|server| server.config().names_explicitly(name));
         let listed = match owner {
-            Some(owner) => owner.tool(name),
-            None => self.by_name.values().find_map(|server| server.tool(name)),
+            Some(owner) => owner.find_tool(name),
+            None => self.by_name.values().find_map(|server| server.find_tool(name)),
         };
         match (listed, owner) {
-            (Some(listed), _) => Found::Tool(Box::new(listed)),
-            (None, Some(owner)) => Found::Kept(owner.name().to_owned()),
-            (None, None) => Found::No,
+            (Some(listed), _) => ToolLookup::Tool(Box::new(listed)),
+            (None, Some(owner)) => ToolLookup::Reserved(owner.name().to_owned()),
+            (None, None) => ToolLookup::Unknown,
         }
     }
 
     /// Looks up a tool name after waiting for servers that may have it and have not listed their tools yet.
-    pub(crate) async fn wait_for(&self, name: &str) -> Found {
-        let asked = |server: &&Arc<Server>| server.config().tool_of(name).is_some() && !server.is_known();
-        futures_util::future::join_all(self.by_name.values().filter(asked).map(|server| server.reach()))
+    pub(crate) async fn wait_for_tool(&self, name: &str) -> ToolLookup {
+        let asked = |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
+        futures_util::future::join_all(self.by_name.values().filter(asked).map(|server| server.wait_connected()))
             .await;
-        self.find(name)
+        self.find_tool(name)
     }
 
     /// Returns `true` if the server has listed its tools at least once.
@@ -138,9 +138,9 @@ impl Servers {
 
     /// Returns the connection state of each server, by name.
     pub(crate) fn states(&self) -> Vec<Value> {
-        let state = |(name, server): (&String, &Arc<Server>)| {
+        let state = |(name, server): (&String, &Arc<McpServer>)| {
             let (state, error) = server.state();
-            let tools: Vec<String> = server.listed().into_iter().map(|listed| listed.name).collect();
+            let tools: Vec<String> = server.listed_tools().into_iter().map(|listed| listed.name).collect();
             let kind = if server.config().url.is_some() { "http" } else { "program" };
             json!({ "name": name, "kind": kind, "state": state, "error": error, "tools": tools })
         };
@@ -148,11 +148,11 @@ impl Servers {
     }
 
     /// Runs a tool on a server, once.
-    pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, Trouble> {
+    pub(crate) async fn call(&self, server: &str, tool: &str, args: &Value) -> Result<Value, CallError> {
         match self.by_name.get(server) {
             Some(server) => server.call(tool, args).await,
             // The server was removed from the configuration after the message began.
-            None => Err(Trouble::ServerDown(server.to_owned())),
+            None => Err(CallError::ServerDown(server.to_owned())),
         }
     }
 }

@@ -7,35 +7,35 @@ use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ResourceConten
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde_json::{Value, json};
 
-use crate::tools::Trouble;
+use crate::tools::CallError;
 
 /// Most characters of a server's error text.
-const SAID: usize = 2000;
+const MAX_ERROR_CHARS: usize = 2000;
 
 /// Converts the result of a call, of at most `most` bytes.
-pub(super) fn result(answer: CallToolResponse, most: usize) -> Result<Value, Trouble> {
+pub(super) fn call_result(answer: CallToolResponse, most: usize) -> Result<Value, CallError> {
     let CallToolResponse::Complete(result) = answer else {
-        return Err(Trouble::ServerRefused(
+        return Err(CallError::ServerRefused(
             "it asks for more, and only complete results are taken".to_owned(),
         ));
     };
     let failed = result.is_error == Some(true);
-    let value = value(result);
+    let value = result_value(result);
     if failed {
         let said = match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        return Err(Trouble::ToolFailed(clipped(&said)));
+        return Err(CallError::ToolFailed(clip_error(&said)));
     }
     if value.to_string().len() > most {
-        return Err(Trouble::ResultTooLarge(most));
+        return Err(CallError::ResultTooLarge(most));
     }
     Ok(value)
 }
 
 /// Returns the structured content, or the content blocks as JSON.
-fn value(result: CallToolResult) -> Value {
+fn result_value(result: CallToolResult) -> Value {
     if let Some(structured) = result.structured_content {
         return structured;
     }
@@ -49,19 +49,19 @@ fn value(result: CallToolResult) -> Value {
                 .filter(|value: &Value| value.is_object() || value.is_array());
             json.unwrap_or(Value::String(text.text))
         }
-        (Some(first), _) => std::iter::once(first).chain(blocks).map(block).collect(),
+        (Some(first), _) => std::iter::once(first).chain(blocks).map(block_json).collect(),
     }
 }
 
 /// Converts a block; binary data of images and audio is left out, since the model reads text.
-fn block(block: ContentBlock) -> Value {
+fn block_json(block: ContentBlock) -> Value {
     match block {
         ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
         ContentBlock::Image(image) => {
-            json!({"type": "image", "mime_type": image.mime_type, "left_out": size(&image.data)})
+            json!({"type": "image", "mime_type": image.mime_type, "left_out": decoded_size(&image.data)})
         }
         ContentBlock::Audio(audio) => {
-            json!({"type": "audio", "mime_type": audio.mime_type, "left_out": size(&audio.data)})
+            json!({"type": "audio", "mime_type": audio.mime_type, "left_out": decoded_size(&audio.data)})
         }
         ContentBlock::ResourceLink(link) => {
             json!({"type": "resource_link", "uri": link.uri, "name": link.name})
@@ -71,7 +71,7 @@ fn block(block: ContentBlock) -> Value {
                 json!({"type": "resource", "uri": uri, "text": text})
             }
             ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                json!({"type": "resource", "uri": uri, "left_out": size(&blob)})
+                json!({"type": "resource", "uri": uri, "left_out": decoded_size(&blob)})
             }
             _ => json!({"type": "resource"}),
         },
@@ -79,49 +79,49 @@ fn block(block: ContentBlock) -> Value {
     }
 }
 
-fn size(base64: &str) -> String {
+fn decoded_size(base64: &str) -> String {
     format!("{} bytes", base64.len() / 4 * 3)
 }
 
 /// Converts an error to the reason why there is no result.
-pub(super) fn trouble(error: &ServiceError, server: &str, most: usize) -> Trouble {
+pub(super) fn call_error(error: &ServiceError, server: &str, most: usize) -> CallError {
     match error {
-        ServiceError::McpError(error) => Trouble::ServerRefused(clipped(&error.message)),
-        ServiceError::UnexpectedResponse => Trouble::ServerRefused("its answer is none to a call".to_owned()),
+        ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),
+        ServiceError::UnexpectedResponse => CallError::ServerRefused("its answer is none to a call".to_owned()),
         ServiceError::TransportSend(failed) => {
             let mut cause: Option<&(dyn Error + 'static)> = Some(failed.error.as_ref());
             while let Some(error) = cause {
                 if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
                     match error {
                         StreamableHttpError::ResponseBodyTooLarge { .. } => {
-                            return Trouble::ResultTooLarge(most);
+                            return CallError::ResultTooLarge(most);
                         }
                         StreamableHttpError::HttpStatus(status) => {
-                            return Trouble::ServerRefused(format!("HTTP {}", status.status));
+                            return CallError::ServerRefused(format!("HTTP {}", status.status));
                         }
                         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                            return Trouble::ServerRefused("it does not know the key".to_owned());
+                            return CallError::ServerRefused("it does not know the key".to_owned());
                         }
                         StreamableHttpError::UnexpectedServerResponse(said) => {
-                            return Trouble::ServerRefused(clipped(said));
+                            return CallError::ServerRefused(clip_error(said));
                         }
                         // The call was never received.
                         StreamableHttpError::Client(error) if error.is_connect() => {
-                            return Trouble::ServerDown(server.to_owned());
+                            return CallError::ServerDown(server.to_owned());
                         }
                         _ => {}
                     }
                 }
                 cause = error.source();
             }
-            Trouble::ServerBroken
+            CallError::ServerBroken
         }
-        _ => Trouble::ServerBroken,
+        _ => CallError::ServerBroken,
     }
 }
 
-fn clipped(text: &str) -> String {
-    text.trim().chars().take(SAID).collect()
+fn clip_error(text: &str) -> String {
+    text.trim().chars().take(MAX_ERROR_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     use rmcp::model::{CallToolResult, ContentBlock};
     use serde_json::json;
 
-    use super::result;
+    use super::call_result;
 
     fn text(text: &str) -> ContentBlock {
         ContentBlock::text(text)
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn results_are_what_they_hold() {
-        let ok = |blocks| result(CallToolResult::success(blocks).into(), 1000).unwrap();
+        let ok = |blocks| call_result(CallToolResult::success(blocks).into(), 1000).unwrap();
         assert_eq!(ok(vec![]), json!(null));
         assert_eq!(ok(vec![text("007")]), json!("007"));
         assert_eq!(ok(vec![text("{\"a\": [1]}")]), json!({"a": [1]}));
@@ -146,10 +146,10 @@ mod tests {
             json!([{"type": "text", "text": "a"}, {"type": "image", "mime_type": "image/png", "left_out": "3 bytes"}])
         );
         let structured = CallToolResult::structured(json!({"n": 1}));
-        assert_eq!(result(structured.into(), 1000).unwrap(), json!({"n": 1}));
-        let long = result(CallToolResult::success(vec![text(&"x".repeat(1000))]).into(), 1000);
+        assert_eq!(call_result(structured.into(), 1000).unwrap(), json!({"n": 1}));
+        let long = call_result(CallToolResult::success(vec![text(&"x".repeat(1000))]).into(), 1000);
         assert_eq!(long.unwrap_err().code(), "answer_too_large");
-        let failed = result(CallToolResult::error(vec![text("no such file")]).into(), 1000);
+        let failed = call_result(CallToolResult::error(vec![text("no such file")]).into(), 1000);
         assert_eq!(failed.unwrap_err().code(), "tool_failed");
     }
 }

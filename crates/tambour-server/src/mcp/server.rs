@@ -13,87 +13,87 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::connect::{Connection, NoConnection};
-use super::{Bounds, Listed, offered, result};
+use super::connect::{McpConnection, ConnectionError};
+use super::{ServerBounds, ListedTool, tool_list, result};
 use crate::config::McpConfig;
 use crate::fail;
-use crate::supervise::{Pauses, millis};
-use crate::tools::Trouble;
-use crate::upstream::redacted;
+use crate::supervise::{RestartBackoff, millis};
+use crate::tools::CallError;
+use crate::upstream::redact;
 
 /// Pause after the first failure, and shortest time between two attempts.
-const PAUSE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Time that a request waits for a server that was never reached.
-const REACH: Duration = Duration::from_secs(5);
+const REACH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most characters of an error in the log.
-const LOGGED: usize = 500;
+const MAX_LOGGED_CHARS: usize = 500;
 
 /// Handle of a server; dropping it disconnects.
-pub(super) struct Server {
-    shared: Arc<Shared>,
+pub(super) struct McpServer {
+    shared: Arc<McpState>,
     tasks: TaskTracker,
     started: AtomicBool,
-    _left: DropGuard,
+    _stop_guard: DropGuard,
 }
 
-struct Shared {
+struct McpState {
     name: String,
-    given: McpConfig,
+    config: McpConfig,
     key: Option<String>,
-    bounds: Bounds,
-    state: watch::Sender<State>,
+    bounds: ServerBounds,
+    state: watch::Sender<ConnectionState>,
     /// Tools as last listed; absent before the first time.
-    listed: RwLock<Option<Arc<Vec<Listed>>>>,
+    tools: RwLock<Option<Arc<Vec<ListedTool>>>>,
     /// Notified when a call needs a connection.
-    wanted: Notify,
+    connection_wanted: Notify,
     /// Notified when the connection may be broken.
-    doubted: Notify,
-    leaving: CancellationToken,
+    connection_suspect: Notify,
+    stop: CancellationToken,
 }
 
 /// State of the connection.
-enum State {
+enum ConnectionState {
     /// Connecting, or waiting for the next attempt.
     Pending,
-    Up(Up),
+    Up(LiveConnection),
     /// The last attempt failed, for this reason.
     Down(String),
 }
 
 #[derive(Clone)]
-struct Up {
+struct LiveConnection {
     peer: Peer<RoleClient>,
     /// Set when its program sent a message that was too long.
-    too_long: Option<Arc<AtomicBool>>,
+    is_too_long: Option<Arc<AtomicBool>>,
 }
 
-impl Server {
-    pub(super) fn new(name: &str, given: McpConfig, key: Option<String>, bounds: Bounds) -> Server {
+impl McpServer {
+    pub(super) fn new(name: &str, config: McpConfig, key: Option<String>, bounds: ServerBounds) -> McpServer {
         let leaving = CancellationToken::new();
-        let shared = Shared {
+        let shared = McpState {
             name: name.to_owned(),
-            given,
+            config,
             key,
             bounds,
-            state: watch::Sender::new(State::Pending),
-            listed: RwLock::default(),
-            wanted: Notify::new(),
-            doubted: Notify::new(),
-            leaving: leaving.clone(),
+            state: watch::Sender::new(ConnectionState::Pending),
+            tools: RwLock::default(),
+            connection_wanted: Notify::new(),
+            connection_suspect: Notify::new(),
+            stop: leaving.clone(),
         };
-        Server {
+        McpServer {
             shared: Arc::new(shared),
             tasks: TaskTracker::new(),
             started: AtomicBool::new(false),
-            _left: leaving.drop_guard(),
+            _stop_guard: leaving.drop_guard(),
         }
     }
 
     /// Returns `true` if it has exactly these settings.
-    pub(super) fn is(&self, given: &McpConfig, key: Option<&str>, bounds: Bounds) -> bool {
-        let Shared { given: own, key: own_key, bounds: own_bounds, .. } = &*self.shared;
+    pub(super) fn has_settings(&self, given: &McpConfig, key: Option<&str>, bounds: ServerBounds) -> bool {
+        let McpState { config: own, key: own_key, bounds: own_bounds, .. } = &*self.shared;
         own == given && own_key.as_deref() == key && *own_bounds == bounds
     }
 
@@ -102,164 +102,164 @@ impl Server {
     }
 
     pub(super) fn config(&self) -> &McpConfig {
-        &self.shared.given
+        &self.shared.config
     }
 
     /// Returns the state of the connection: `connected`, `connecting` or `failed`, the last with its reason.
     pub(super) fn state(&self) -> (&'static str, Option<String>) {
         match &*self.shared.state.borrow() {
-            State::Up(up) if !up.peer.is_transport_closed() => ("connected", None),
-            State::Up(_) | State::Pending => ("connecting", None),
-            State::Down(error) => ("failed", Some(redacted(error))),
+            ConnectionState::Up(up) if !up.peer.is_transport_closed() => ("connected", None),
+            ConnectionState::Up(_) | ConnectionState::Pending => ("connecting", None),
+            ConnectionState::Down(error) => ("failed", Some(redact(error))),
         }
     }
 
     /// Starts connecting in the background, once.
     pub(super) fn start(&self) {
         if !self.started.swap(true, Ordering::Relaxed) {
-            self.tasks.spawn(kept(self.shared.clone()));
+            self.tasks.spawn(supervise_connection(self.shared.clone()));
         }
     }
 
     /// Closes the connection and its program.
     pub(super) async fn stop(&self) {
-        self.shared.leaving.cancel();
+        self.shared.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
     /// Returns the known tools.
-    pub(super) fn listed(&self) -> Vec<Listed> {
-        self.shared.known().map(|listed| listed.to_vec()).unwrap_or_default()
+    pub(super) fn listed_tools(&self) -> Vec<ListedTool> {
+        self.shared.tools().map(|listed| listed.to_vec()).unwrap_or_default()
     }
 
     /// Returns a known tool by its exposed name.
-    pub(super) fn tool(&self, name: &str) -> Option<Listed> {
-        self.shared.known()?.iter().find(|listed| listed.name == name).cloned()
+    pub(super) fn find_tool(&self, name: &str) -> Option<ListedTool> {
+        self.shared.tools()?.iter().find(|listed| listed.name == name).cloned()
     }
 
     /// Returns `true` if it has listed its tools at least once.
     pub(super) fn is_known(&self) -> bool {
-        self.shared.known().is_some()
+        self.shared.tools().is_some()
     }
 
     /// Waits briefly for a connection or a failed attempt: a request waits with it.
-    pub(super) async fn reach(&self) -> bool {
-        timeout(REACH, self.shared.up()).await.ok().flatten().is_some()
+    pub(super) async fn wait_connected(&self) -> bool {
+        timeout(REACH_TIMEOUT, self.shared.wait_connection()).await.ok().flatten().is_some()
     }
 
     /// Runs a tool, once: a call that may have had effects is not repeated.
-    pub(super) async fn call(&self, tool: &str, args: &Value) -> Result<Value, Trouble> {
-        let Shared { name, bounds, doubted, .. } = &*self.shared;
-        let until = Instant::now() + bounds.time;
-        let down = || Trouble::ServerDown(name.clone());
-        let up = self.shared.up().await.ok_or_else(down)?;
+    pub(super) async fn call(&self, tool: &str, args: &Value) -> Result<Value, CallError> {
+        let McpState { name, bounds, connection_suspect, .. } = &*self.shared;
+        let until = Instant::now() + bounds.timeout;
+        let down = || CallError::ServerDown(name.clone());
+        let up = self.shared.wait_connection().await.ok_or_else(down)?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         match args {
             Value::Object(args) => params = params.with_arguments(args.clone()),
             Value::Null => {}
             _ => {
-                return Err(Trouble::ServerRefused(
+                return Err(CallError::ServerRefused(
                     "arguments of an MCP server's tool are an object".to_owned(),
                 ));
             }
         }
         match tokio::time::timeout_at(until, up.peer.call_tool_once(params)).await {
-            Ok(Ok(answer)) => result::result(answer, bounds.result),
+            Ok(Ok(answer)) => result::call_result(answer, bounds.max_result_bytes),
             Ok(Err(error)) => {
-                tracing::warn!(mcp = name, tool, error = %Said(&error), "a call of an MCP server failed");
-                if up.too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
-                    return Err(Trouble::ResultTooLarge(bounds.result));
+                tracing::warn!(mcp = name, tool, error = %ShortError(&error), "a call of an MCP server failed");
+                if up.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
+                    return Err(CallError::ResultTooLarge(bounds.max_result_bytes));
                 }
-                let trouble = result::trouble(&error, name, bounds.result);
-                if matches!(trouble, Trouble::ServerDown(_) | Trouble::ServerBroken) {
-                    doubted.notify_one();
+                let trouble = result::call_error(&error, name, bounds.max_result_bytes);
+                if matches!(trouble, CallError::ServerDown(_) | CallError::ServerBroken) {
+                    connection_suspect.notify_one();
                 }
                 Err(trouble)
             }
             Err(_) => {
-                doubted.notify_one();
-                let ms = u64::try_from(bounds.time.as_millis()).unwrap_or(u64::MAX);
-                Err(Trouble::ServerTimeout(ms))
+                connection_suspect.notify_one();
+                let ms = u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX);
+                Err(CallError::ServerTimeout(ms))
             }
         }
     }
 }
 
 /// Keeps the connection task running until the server is dropped; restarts it after a panic.
-async fn kept(shared: Arc<Shared>) {
-    let mut pauses = Pauses::new(PAUSE, LONGEST);
+async fn supervise_connection(shared: Arc<McpState>) {
+    let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         let began = Instant::now();
-        let Err(error) = tokio::spawn(shared.clone().keep()).await else { return };
+        let Err(error) = tokio::spawn(shared.clone().stay_connected()).await else { return };
         if !error.is_panic() {
             // Cancelled: the runtime is shutting down.
             return;
         }
-        shared.state.send_replace(State::Down("the connection panicked; it is made again".to_owned()));
-        let pause = pauses.behind(began.elapsed());
+        shared.state.send_replace(ConnectionState::Down("the connection panicked; it is made again".to_owned()));
+        let pause = pauses.next_pause(began.elapsed());
         let again_ms = millis(pause);
         tracing::error!(
             mcp = shared.name,
             again_ms,
             "the connection to an MCP server panicked; it is made again"
         );
-        if !shared.rested(began, pause).await {
+        if !shared.wait_pause(began, pause).await {
             return;
         }
     }
 }
 
-impl Shared {
-    fn known(&self) -> Option<Arc<Vec<Listed>>> {
-        self.listed.read().unwrap_or_else(PoisonError::into_inner).clone()
+impl McpState {
+    fn tools(&self) -> Option<Arc<Vec<ListedTool>>> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_listed(&self, listed: Vec<Listed>) {
+    fn set_listed(&self, listed: Vec<ListedTool>) {
         tracing::info!(mcp = self.name, tools = listed.len(), "tools of an MCP server have joined");
-        *self.listed.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listed));
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listed));
     }
 
     /// Returns the connection; without one, that of the next attempt.
-    async fn up(&self) -> Option<Up> {
+    async fn wait_connection(&self) -> Option<LiveConnection> {
         let mut state = self.state.subscribe();
         match &*state.borrow_and_update() {
             // A connection that has just ended is followed by another one.
-            State::Up(up) if !up.peer.is_transport_closed() => return Some(up.clone()),
+            ConnectionState::Up(up) if !up.peer.is_transport_closed() => return Some(up.clone()),
             _ => {}
         }
-        self.wanted.notify_one();
+        self.connection_wanted.notify_one();
         let attempted = async {
             while state.changed().await.is_ok() {
                 match &*state.borrow_and_update() {
-                    State::Up(up) => return Some(up.clone()),
-                    State::Down(_) => return None,
-                    State::Pending => {}
+                    ConnectionState::Up(up) => return Some(up.clone()),
+                    ConnectionState::Down(_) => return None,
+                    ConnectionState::Pending => {}
                 }
             }
             None
         };
-        timeout(self.bounds.time, attempted).await.ok().flatten()
+        timeout(self.bounds.timeout, attempted).await.ok().flatten()
     }
 
     /// Stays connected until the server is dropped.
-    async fn keep(self: Arc<Shared>) {
-        let mut pauses = Pauses::new(PAUSE, LONGEST);
+    async fn stay_connected(self: Arc<McpState>) {
+        let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let began = Instant::now();
             let opened = tokio::select! {
-                () = self.leaving.cancelled() => break,
-                opened = timeout(self.bounds.time, self.open()) => opened,
+                () = self.stop.cancelled() => break,
+                opened = timeout(self.bounds.timeout, self.open()) => opened,
             };
-            match opened.unwrap_or(Err(NoConnection::Slow(self.bounds.time))) {
-                Ok(connection) => self.stay(connection).await,
+            match opened.unwrap_or(Err(ConnectionError::Timeout(self.bounds.timeout))) {
+                Ok(connection) => self.serve_connection(connection).await,
                 Err(error) => {
-                    let error = secretless(&error, &self.given);
+                    let error = loggable_error(&error, &self.config);
                     tracing::warn!(mcp = self.name, error, "an MCP server cannot be reached");
-                    self.state.send_replace(State::Down(error));
+                    self.state.send_replace(ConnectionState::Down(error));
                 }
             }
-            if !self.rested(began, pauses.behind(began.elapsed())).await {
+            if !self.wait_pause(began, pauses.next_pause(began.elapsed())).await {
                 break;
             }
         }
@@ -267,18 +267,18 @@ impl Shared {
 
     /// Waits for the next attempt: for a pause, cut short when a call needs a connection. Returns `false` if
     /// the server is dropped.
-    async fn rested(&self, began: Instant, pause: Duration) -> bool {
+    async fn wait_pause(&self, began: Instant, pause: Duration) -> bool {
         tokio::select! {
-            () = self.leaving.cancelled() => false,
+            () = self.stop.cancelled() => false,
             () = sleep(pause) => true,
-            () = async { self.wanted.notified().await; sleep_until(began + PAUSE).await } => true,
+            () = async { self.connection_wanted.notified().await; sleep_until(began + FIRST_PAUSE).await } => true,
         }
     }
 
     /// Connects and lists the tools.
-    async fn open(&self) -> Result<Connection, NoConnection> {
+    async fn open(&self) -> Result<McpConnection, ConnectionError> {
         let connection =
-            Connection::open(&self.name, &self.given, self.key.as_deref(), self.bounds.result).await?;
+            McpConnection::open(&self.name, &self.config, self.key.as_deref(), self.bounds.max_result_bytes).await?;
         // The tools are listed when they change.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
         self.set_listed(self.list(connection.service.peer()).await?);
@@ -286,64 +286,64 @@ impl Shared {
     }
 
     /// Lists the tools.
-    async fn list(&self, peer: &Peer<RoleClient>) -> Result<Vec<Listed>, NoConnection> {
+    async fn list(&self, peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ConnectionError> {
         fail::point("mcp");
-        offered::list(&self.name, &self.given, peer).await
+        tool_list::list_tools(&self.name, &self.config, peer).await
     }
 
     /// Provides a connection to calls until it ends.
-    async fn stay(&self, connection: Connection) {
-        let Connection { service, changed, program } = connection;
+    async fn serve_connection(&self, connection: McpConnection) {
+        let McpConnection { service, tools_changed, program } = connection;
         let peer = service.peer().clone();
         let end = service.cancellation_token();
-        self.state.send_replace(State::Up(Up { peer: peer.clone(), too_long: program.said_too_much() }));
+        self.state.send_replace(ConnectionState::Up(LiveConnection { peer: peer.clone(), is_too_long: program.too_long_flag() }));
         tracing::info!(mcp = self.name, "an MCP server is connected");
         let mut ended = std::pin::pin!(service.waiting());
-        let mut refreshing = std::pin::pin!(self.refresh(&peer, &changed));
+        let mut refreshing = std::pin::pin!(self.refresh_tools(&peer, &tools_changed));
         let over = tokio::select! {
             _ = &mut ended => true,
-            () = self.leaving.cancelled() => false,
+            () = self.stop.cancelled() => false,
             () = &mut refreshing => false,
         };
-        self.state.send_replace(State::Pending);
+        self.state.send_replace(ConnectionState::Pending);
         if !over {
             end.cancel();
-            let _ = timeout(PAUSE, ended).await;
+            let _ = timeout(FIRST_PAUSE, ended).await;
         }
-        program.end(&self.name).await;
+        program.wait_end(&self.name).await;
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
     }
 
     /// Lists the tools again when they change, at most once a second. Returns when the connection is suspect
     /// and listing fails too.
-    async fn refresh(&self, peer: &Peer<RoleClient>, changed: &Notify) {
+    async fn refresh_tools(&self, peer: &Peer<RoleClient>, changed: &Notify) {
         loop {
             let doubted = tokio::select! {
                 () = changed.notified() => false,
-                () = self.doubted.notified() => true,
+                () = self.connection_suspect.notified() => true,
             };
             let began = Instant::now();
-            let listed = timeout(self.bounds.time, self.list(peer)).await;
+            let listed = timeout(self.bounds.timeout, self.list(peer)).await;
             if doubted && !matches!(listed, Ok(Ok(_))) {
                 return;
             }
             match listed {
                 Ok(Ok(listed)) => self.set_listed(listed),
                 Ok(Err(error)) => {
-                    let error = secretless(&error, &self.given);
+                    let error = loggable_error(&error, &self.config);
                     tracing::warn!(mcp = self.name, error, "the changed tools of an MCP server are not known")
                 }
                 Err(_) => {
                     tracing::warn!(mcp = self.name, "an MCP server does not list its changed tools in time")
                 }
             }
-            sleep_until(began + PAUSE).await;
+            sleep_until(began + FIRST_PAUSE).await;
         }
     }
 }
 
 /// Formats an error for the log: short, and without the URL, which may contain secrets.
-fn secretless(error: &impl std::fmt::Display, given: &McpConfig) -> String {
+fn loggable_error(error: &impl std::fmt::Display, given: &McpConfig) -> String {
     let mut said = error.to_string();
     if let Some(url) = &given.url {
         let parsed = reqwest::Url::parse(url).map(String::from);
@@ -351,13 +351,13 @@ fn secretless(error: &impl std::fmt::Display, given: &McpConfig) -> String {
             said = said.replace(&url, "its URL");
         }
     }
-    said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LOGGED).collect()
+    said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_LOGGED_CHARS).collect()
 }
 
 /// Short form of an error.
-struct Said<'a>(&'a ServiceError);
+struct ShortError<'a>(&'a ServiceError);
 
-impl std::fmt::Display for Said<'_> {
+impl std::fmt::Display for ShortError<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             ServiceError::McpError(error) => write!(f, "code {}", error.code.0),

@@ -5,25 +5,25 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Most bytes of one line; the rest is dropped.
-const LINE: usize = 1000;
+const MAX_LINE_BYTES: usize = 1000;
 /// Most lines logged per minute.
-const LINES: u32 = 100;
+const MAX_LINES_PER_MINUTE: u32 = 100;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Reads until the end, so that the program never blocks on a full pipe.
-pub(super) async fn tell(name: String, mut stderr: impl AsyncRead + Unpin) {
-    let mut lines = Cut::default();
+pub(super) async fn log_stderr(name: String, mut stderr: impl AsyncRead + Unpin) {
+    let mut lines = LineSplitter::default();
     let mut buffer = vec![0; 4 << 10];
     let (mut since, mut count) = (Instant::now(), 0);
     while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
-        lines.add(&buffer[..length], |line| {
+        lines.push(&buffer[..length], |line| {
             if since.elapsed() >= MINUTE {
                 (since, count) = (Instant::now(), 0);
             }
             count += 1;
             match count {
-                ..=LINES => tracing::info!(mcp = name, said = line, "the program of the MCP server"),
-                _ if count == LINES + 1 => {
+                ..=MAX_LINES_PER_MINUTE => tracing::info!(mcp = name, said = line, "the program of the MCP server"),
+                _ if count == MAX_LINES_PER_MINUTE + 1 => {
                     tracing::warn!(
                         mcp = name,
                         "the program of the MCP server says too much; a minute of it is left out"
@@ -37,14 +37,14 @@ pub(super) async fn tell(name: String, mut stderr: impl AsyncRead + Unpin) {
 
 /// Splits output into lines of bounded length.
 #[derive(Default)]
-struct Cut {
+struct LineSplitter {
     line: Vec<u8>,
 }
 
-impl Cut {
-    fn add(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
+impl LineSplitter {
+    fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&str)) {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
-            self.keep(&bytes[..at]);
+            self.push_part(&bytes[..at]);
             let text = String::from_utf8_lossy(&self.line);
             // Control characters could change the terminal.
             let text: String =
@@ -55,26 +55,26 @@ impl Cut {
             self.line.clear();
             bytes = &bytes[at + 1..];
         }
-        self.keep(bytes);
+        self.push_part(bytes);
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        let room = LINE.saturating_sub(self.line.len());
+    fn push_part(&mut self, bytes: &[u8]) {
+        let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, LINE};
+    use super::{LineSplitter, MAX_LINE_BYTES};
 
     #[test]
     fn lines_are_cut_and_steer_nothing() {
-        let (mut cut, mut lines) = (Cut::default(), Vec::new());
-        for piece in ["a", "b\r\nc\x1b[31m\n\n", &"x".repeat(LINE), "more\nlast"] {
-            cut.add(piece.as_bytes(), |line| lines.push(line.to_owned()));
+        let (mut cut, mut lines) = (LineSplitter::default(), Vec::new());
+        for piece in ["a", "b\r\nc\x1b[31m\n\n", &"x".repeat(MAX_LINE_BYTES), "more\nlast"] {
+            cut.push(piece.as_bytes(), |line| lines.push(line.to_owned()));
         }
-        assert_eq!(lines, ["ab", "c [31m", &"x".repeat(LINE)]);
+        assert_eq!(lines, ["ab", "c [31m", &"x".repeat(MAX_LINE_BYTES)]);
         assert_eq!(cut.line, b"last");
     }
 }

@@ -7,23 +7,23 @@ use super::*;
 use crate::app::Settings;
 use crate::tools::ToolLimits;
 
-fn own() -> Own {
-    Own::new(&Limits::default(), &ToolLimits::default(), &Settings::default())
+fn reading_defaults() -> ReadingDefaults {
+    ReadingDefaults::new(&Limits::default(), &ToolLimits::default(), &Settings::default())
 }
 
-fn folded(chosen: Option<Value>, more: impl FnOnce(&mut Batch)) -> Fold {
+fn folded(chosen: Option<Value>, more: impl FnOnce(&mut Batch)) -> LogFold {
     let mut batch = Batch::new(1);
     if let Some(chosen) = chosen {
-        choice(&chosen, &mut batch);
+        add_choice(&chosen, &mut batch);
     }
     more(&mut batch);
-    let mut fold = Fold::default();
+    let mut fold = LogFold::default();
     fold.add(&batch);
     fold
 }
 
 fn event(batch: &mut Batch, name: &'static str, data: &Value) {
-    batch.event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
+    batch.push_event(name, |out| out.extend_from_slice(data.to_string().as_bytes()));
 }
 
 #[test]
@@ -32,10 +32,10 @@ fn a_reply_is_written_again_as_it_was_read() {
     let reply = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
     let history = |chosen: Option<Value>| {
         let fold = folded(chosen, |batch| {
-            batch.raw(1, reply);
+            batch.push_raw(1, reply);
             event(batch, "completed", &json!({"finish_reason": "stop"}));
         });
-        fold.into_record(Timings::default(), &request, &own()).1["history"].clone()
+        fold.into_record(Timings::default(), &request, &reading_defaults()).1["history"].clone()
     };
     let written = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
     assert!(written.as_str().is_some_and(|text| text.contains("</final>")), "{written}");
@@ -49,7 +49,7 @@ fn what_closes_a_log_is_in_the_language_of_who_was_asked() {
     let closed = |chosen: Option<Value>| {
         let call = json!({"id": 1, "call_id": "a", "name": "lint", "args": {}});
         let mut fold = folded(chosen, |batch| event(batch, "tool_call", &call));
-        let batch = closing(&mut fold, &row, &own(), interrupted());
+        let batch = closing_events(&mut fold, &row, &reading_defaults(), interrupted_failure());
         batch.entries().map(|entry| entry.json.to_owned()).collect::<String>()
     };
     let english = closed(Some(json!({"contract": {"options": {"text_language": "en"}}})));

@@ -8,7 +8,7 @@ use super::StoreError;
 
 /// API key without its secret.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct KeyRow {
     /// Id of the key.
     pub id: String,
     /// Owner of everything created with it.
@@ -27,7 +27,7 @@ pub struct Key {
 
 /// Usage of one key on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct UsageRow {
     /// The day, in UTC.
     pub day: String,
     /// Id of the key.
@@ -57,31 +57,31 @@ pub trait Admin: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError>;
+    async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError>;
 
     /// Returns all keys.
     ///
     /// # Errors
     /// The database failed.
-    async fn keys(&self) -> Result<Vec<Key>, StoreError>;
+    async fn keys(&self) -> Result<Vec<KeyRow>, StoreError>;
 
     /// Inserts a key.
     ///
     /// # Errors
     /// The database failed.
-    async fn insert_key(&self, key: &Key) -> Result<(), StoreError>;
+    async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError>;
 
     /// Updates name and limits of a key.
     ///
     /// # Errors
     /// The database failed.
-    async fn change_key(&self, key: &Key) -> Result<(), StoreError>;
+    async fn change_key(&self, key: &KeyRow) -> Result<(), StoreError>;
 
     /// Adds to the usage of a key on a day.
     ///
     /// # Errors
     /// The database failed.
-    async fn add_usage(&self, more: &Usage) -> Result<(), StoreError>;
+    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError>;
 
     /// Lists usage, latest day first and by key within a day: of one owner or of all, from one day to another
     /// (inclusive), after a day and key.
@@ -94,7 +94,7 @@ pub trait Admin: Send + Sync {
         from_to: (&str, &str),
         after: Option<(&str, &str)>,
         limit: u32,
-    ) -> Result<Vec<Usage>, StoreError>;
+    ) -> Result<Vec<UsageRow>, StoreError>;
 
     /// Transfers everything from one owner to another.
     ///

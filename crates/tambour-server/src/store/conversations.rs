@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Page, StoreError};
+use super::{RowPage, StoreError};
 
 /// Stored conversation.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ pub trait Conversations: Send + Sync {
         owner: &str,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<ConversationRow>, StoreError>;
+    ) -> Result<RowPage<ConversationRow>, StoreError>;
 
     /// Returns the timed lore state of a conversation's earlier turns, as JSON.
     ///
@@ -61,5 +61,5 @@ pub trait Conversations: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn keep_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError>;
+    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError>;
 }

@@ -32,7 +32,7 @@ pub trait Deletion: Send + Sync {
     fn close_conversation(&self, id: &str);
 
     /// Does the same atomically, only if nothing runs in it. Returns `true` if it is closed.
-    fn close_idle(&self, id: &str) -> bool;
+    fn close_if_idle(&self, id: &str) -> bool;
 
     /// Deletes a conversation with all its messages. New messages in it are refused and running ones are
     /// fenced. If it fails, messages may begin in it again.
@@ -45,7 +45,7 @@ pub trait Deletion: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
+    async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError>;
 
     /// Erases deleted data from the files, a few pages at a time so that others can write meanwhile. Returns
     /// `true` if all of it is erased; readers may prevent that. Ends early, between steps of some

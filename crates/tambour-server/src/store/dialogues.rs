@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Figures, Once, Page, Retention, StoreError};
+use super::{Figures, InputClaim, RowPage, Retention, StoreError};
 
 /// Stored dialogue.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct DialogueRow {
 
 /// Dialogue as a turn leaves it, stored atomically with the end of the turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Progress {
+pub struct DialogueProgress {
     /// Status of the dialogue, as a word.
     pub status: String,
     /// State of the machine, as JSON.
@@ -45,7 +45,7 @@ pub struct Progress {
     #[serde(default)]
     pub records: Vec<CallRecord>,
     /// Response to an input that is processed once.
-    pub once: Option<(Once, String)>,
+    pub once: Option<(InputClaim, String)>,
 }
 
 /// Filter of listed dialogues; absent fields match all.
@@ -106,7 +106,7 @@ pub trait Dialogues: Send + Sync {
         filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<DialogueRow>, StoreError>;
+    ) -> Result<RowPage<DialogueRow>, StoreError>;
 
     /// Stores a dialogue that took an input, with the record of its turn, and the claim of an input that is
     /// processed once. An earlier input of the dialogue without a response is forgotten: it was superseded
@@ -117,7 +117,7 @@ pub trait Dialogues: Send + Sync {
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&Once>,
+        once: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError>;
 

@@ -14,7 +14,7 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn db_name(self) -> &'static str {
         match self {
             DocumentKind::Script => "script",
             DocumentKind::Template => "template",
@@ -41,7 +41,7 @@ pub struct Document {
 
 /// Version of a document.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub struct DocumentVersion {
     /// Number of the version, from 1.
     pub version: u32,
     /// RFC 3339 time.
@@ -54,14 +54,14 @@ pub struct Version {
 
 /// Options for storing a version.
 #[derive(Clone, Copy, Debug)]
-pub struct Put {
+pub struct PutOptions {
     /// Publishes it at once.
-    pub publish: bool,
+    pub is_published: bool,
     /// True if an editor saved it automatically. It replaces the autosave that it is based on, unless that
     /// one is published, is run by a dialogue or belongs to an earlier ten-minute interval.
-    pub autosave: bool,
+    pub is_autosave: bool,
     /// Most documents of the kind per owner.
-    pub most: u32,
+    pub max_documents: u32,
     /// Latest version that the author knew, 0 for none; no check if absent.
     pub based_on: Option<u32>,
 }
@@ -74,7 +74,7 @@ pub enum PutOutcome {
     /// The owner has too many documents.
     TooMany,
     /// The latest version is not the expected one; nothing was stored.
-    Changed,
+    Outdated,
 }
 
 /// Result of changing an existing document.
@@ -85,11 +85,11 @@ pub enum DocumentChange {
     /// The document or version does not exist.
     Missing,
     /// The latest version is not the expected one; nothing was changed.
-    Changed,
+    Outdated,
 }
 
 /// Owner and kind of the documents to look up.
-pub type OfKind<'a> = (&'a str, DocumentKind);
+pub type DocumentScope<'a> = (&'a str, DocumentKind);
 
 /// Storage of documents.
 #[async_trait]
@@ -98,13 +98,13 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn documents(&self, of: OfKind<'_>) -> Result<Vec<Document>, StoreError>;
+    async fn documents(&self, of: DocumentScope<'_>) -> Result<Vec<Document>, StoreError>;
 
     /// Returns one document.
     ///
     /// # Errors
     /// The database failed.
-    async fn document(&self, of: OfKind<'_>, id: &str) -> Result<Option<Document>, StoreError>;
+    async fn document(&self, of: DocumentScope<'_>, id: &str) -> Result<Option<Document>, StoreError>;
 
     /// Stores the next version of a document, creating it if needed; checks and writes atomically.
     ///
@@ -112,10 +112,10 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn put_document(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         document: &Document,
-        text: &Version,
-        put: Put,
+        text: &DocumentVersion,
+        put: PutOptions,
     ) -> Result<PutOutcome, StoreError>;
 
     /// Publishes a version, if the latest version is `based_on` or that is absent.
@@ -124,7 +124,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn publish(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         id: &str,
         version: u32,
         based_on: Option<u32>,
@@ -135,19 +135,19 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn versions(&self, of: OfKind<'_>, id: &str) -> Result<Vec<Version>, StoreError>;
+    async fn versions(&self, of: DocumentScope<'_>, id: &str) -> Result<Vec<DocumentVersion>, StoreError>;
 
     /// Returns one version with its text.
     ///
     /// # Errors
     /// The database failed.
-    async fn version(&self, of: OfKind<'_>, id: &str, version: u32) -> Result<Option<Version>, StoreError>;
+    async fn version(&self, of: DocumentScope<'_>, id: &str, version: u32) -> Result<Option<DocumentVersion>, StoreError>;
 
     /// Returns the published texts of an owner, by id.
     ///
     /// # Errors
     /// The database failed.
-    async fn published(&self, of: OfKind<'_>) -> Result<Vec<(String, String)>, StoreError>;
+    async fn published_texts(&self, of: DocumentScope<'_>) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Deletes a document with its versions, if the latest version is `based_on` or that is absent.
     ///
@@ -155,7 +155,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn delete_document(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError>;

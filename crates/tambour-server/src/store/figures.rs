@@ -135,7 +135,7 @@ pub struct StepRepairs {
 pub struct FirstTexts(Vec<i64>);
 
 /// Number of buckets; the last one holds everything from eighteen minutes on.
-const BUCKETS: usize = 81;
+const BUCKET_COUNT: usize = 81;
 
 impl FirstTexts {
     /// Returns the bucket of a time in milliseconds.
@@ -143,12 +143,12 @@ impl FirstTexts {
     pub fn bucket(ms: u64) -> u8 {
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let bucket = ((ms.max(1) as f64).log2() * 4.0).round() as usize;
-        u8::try_from(bucket.min(BUCKETS - 1)).unwrap_or(u8::MAX)
+        u8::try_from(bucket.min(BUCKET_COUNT - 1)).unwrap_or(u8::MAX)
     }
 
     /// Adds times of one bucket.
     pub fn add(&mut self, bucket: u8, count: i64) {
-        let bucket = usize::from(bucket).min(BUCKETS - 1);
+        let bucket = usize::from(bucket).min(BUCKET_COUNT - 1);
         if self.0.len() <= bucket {
             self.0.resize(bucket + 1, 0);
         }

@@ -16,7 +16,7 @@ pub enum ImportKind {
 impl ImportKind {
     /// Returns the name used in the database.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn db_name(self) -> &'static str {
         match self {
             ImportKind::Card => "card",
             ImportKind::Lorebook => "lorebook",
@@ -45,7 +45,7 @@ pub struct ImportRow {
 
 /// Limits of an owner's imports.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct ImportQuota {
     /// Most files.
     pub files: u32,
     /// Most bytes of all files together.
@@ -63,7 +63,7 @@ pub trait Imports: Send + Sync {
         &self,
         owner: &str,
         imports: &[(ImportKind, ImportRow, Vec<u8>)],
-        room: Room,
+        room: ImportQuota,
     ) -> Result<bool, StoreError>;
 
     /// Lists the files of an owner, newest first.
@@ -82,7 +82,7 @@ pub trait Imports: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn imported(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn import_bytes(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Deletes a file and the stored responses that name it; returns `false` if there was none.
     ///

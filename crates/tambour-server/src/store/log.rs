@@ -3,7 +3,7 @@
 //!
 //!
 //! A run is a message of a conversation, or a turn of a dialogue, whose id then takes the place of the
-//! conversation's. It is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of the
+//! conversation's. It is driven by the holder of its [`Lease`]. Each [`RunLog::claim`] raises the epoch of the
 //! lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
 //! there, or none.
 
@@ -15,12 +15,12 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::{Batch, MessageRow, Outcome, StoreError};
+use super::{Batch, MessageRow, MessageOutcome, StoreError};
 
-/// Result of a write to a log. A run continues only after [`Written::Stored`].
+/// Result of a write to a log. A run continues only after [`WriteOutcome::Stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Written {
+pub enum WriteOutcome {
     /// Written. Readers see it once it is as durable as the store is configured to be.
     Stored,
     /// Not written: another holder has claimed the run, or it was deleted.
@@ -31,13 +31,13 @@ pub enum Written {
     Down,
 }
 
-impl Written {
-    /// Returns `Err` for anything but [`Written::Stored`].
+impl WriteOutcome {
+    /// Returns `Err` for anything but [`WriteOutcome::Stored`].
     ///
     /// # Errors
     /// The write failed; the run must stop.
-    pub fn stored(self) -> Result<(), Written> {
-        if self == Written::Stored { Ok(()) } else { Err(self) }
+    pub fn into_result(self) -> Result<(), WriteOutcome> {
+        if self == WriteOutcome::Stored { Ok(()) } else { Err(self) }
     }
 }
 
@@ -47,29 +47,29 @@ pub struct NewRun {
     /// Row of the message. The store sets number, server and epoch.
     pub row: MessageRow,
     /// True if it opens its conversation. Otherwise that must exist and have the same owner.
-    pub opens: bool,
+    pub opens_conversation: bool,
     /// True if it is refused while another message of the conversation runs.
-    pub alone: bool,
+    pub is_exclusive: bool,
     /// RFC 3339 time: an older message with the same idempotency key (`row.repeat`) is another request.
-    pub since: String,
+    pub repeat_since: String,
     /// Id of the message that it replaces. That one and all later ones become superseded, and their state
     /// updates are undone.
-    pub instead: Option<String>,
+    pub replaces: Option<String>,
 }
 
-/// Result of [`Log::acquire`].
-pub enum Acquired {
+/// Result of [`RunLog::acquire`].
+pub enum AcquireOutcome {
     /// The message has begun.
-    Begun {
+    Started {
         /// Right to write its log.
         lease: Box<dyn Lease>,
         /// Resolves when the message is durable. The run may begin before.
-        kept: BoxFuture<'static, Written>,
+        durable: BoxFuture<'static, WriteOutcome>,
     },
     /// The same owner has begun this message with the same idempotency key.
     Repeated(Box<MessageRow>),
     /// A request with the same idempotency key is beginning.
-    UnderWay,
+    InProgress,
     /// Another message of the conversation runs.
     Busy,
     /// The conversation or dialogue does not exist.
@@ -90,19 +90,19 @@ pub trait Lease: Send + Sync {
     fn epoch(&self) -> i64;
 
     /// Returns the number of the next entry.
-    fn next(&self) -> u64;
+    fn next_number(&self) -> u64;
 
     /// Waits until the runs that began before it in the same conversation are over.
-    fn turn(&self) -> BoxFuture<'static, ()>;
+    fn wait_turn(&self) -> BoxFuture<'static, ()>;
 
-    /// Appends a batch, which begins with entry [`Lease::next`] and does not contain the end. Readers see it
+    /// Appends a batch, which begins with entry [`Lease::next_number`] and does not contain the end. Readers see it
     /// when it is durable as configured, in the order of appends. The write has started when this returns;
-    /// the future only applies back-pressure. Unless it resolves to [`Written::Stored`], [`Lease::next`] is
+    /// the future only applies back-pressure. Unless it resolves to [`WriteOutcome::Stored`], [`Lease::next_number`] is
     /// unchanged.
-    fn append(&mut self, batch: Batch) -> Appending<'_>;
+    fn append(&mut self, batch: Batch) -> PendingAppend<'_>;
 
     /// Waits until everything appended is durable as configured and visible to readers.
-    fn settled(&self) -> BoxFuture<'_, Written>;
+    fn wait_settled(&self) -> BoxFuture<'_, WriteOutcome>;
 
     /// Reads batches after entry `after`, oldest first, about `bytes` of them, including those that readers
     /// may not see yet.
@@ -113,7 +113,7 @@ pub trait Lease: Send + Sync {
 
     /// Finishes the run atomically: last batch, status, outcome, state updates, usage. Readers see none of
     /// them before all are durable as configured.
-    async fn finish(&mut self, end: RunEnd) -> Written;
+    async fn finish(&mut self, end: RunEnd) -> WriteOutcome;
 }
 
 /// End of a run.
@@ -124,7 +124,7 @@ pub struct RunEnd {
     /// `completed`, `failed` or `cancelled`.
     pub status: String,
     /// Outcome of the message.
-    pub outcome: Outcome,
+    pub outcome: MessageOutcome,
 }
 
 /// State of a log.
@@ -146,7 +146,7 @@ pub trait Log: Send + Sync {
     ///
     /// # Errors
     /// The store cannot write, or could not a moment ago.
-    async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError>;
+    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError>;
 
     /// Takes over a run that has not ended; the former holder is fenced. `None` if it has ended or does not
     /// exist.
@@ -160,10 +160,10 @@ pub trait Log: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn abandoned(&self) -> Result<Vec<MessageRow>, StoreError>;
+    async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError>;
 
     /// Waits until the runs that have begun in a conversation are over.
-    fn idle(&self, conversation: &str) -> BoxFuture<'static, ()>;
+    fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()>;
 
     /// Reads batches with entries after number `after`, oldest first, about `bytes` at most; none if there
     /// are no more at present. Returns the state of the log at the time of reading too.
@@ -185,20 +185,20 @@ pub trait Log: Send + Sync {
 }
 
 /// An append in progress. Most are done at once and need no allocation.
-pub enum Appending<'a> {
+pub enum PendingAppend<'a> {
     /// Completed, with its result.
-    Done(Written),
+    Done(WriteOutcome),
     /// Resolves when the batch is written, or when the run may continue after back-pressure.
-    Waits(BoxFuture<'a, Written>),
+    Waiting(BoxFuture<'a, WriteOutcome>),
 }
 
-impl Future for Appending<'_> {
-    type Output = Written;
+impl Future for PendingAppend<'_> {
+    type Output = WriteOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Written> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WriteOutcome> {
         match &mut *self {
-            Appending::Done(done) => Poll::Ready(*done),
-            Appending::Waits(waits) => waits.as_mut().poll(context),
+            PendingAppend::Done(done) => Poll::Ready(*done),
+            PendingAppend::Waiting(waits) => waits.as_mut().poll(context),
         }
     }
 }

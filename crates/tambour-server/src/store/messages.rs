@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Figures, Progress, StoreError, Update, Usage};
+use super::{Figures, DialogueProgress, StoreError, StoredUpdate, UsageRow};
 
 /// Kind of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,12 +57,12 @@ pub struct MessageRow {
     pub epoch: Option<i64>,
     /// Outcome, once it has ended.
     #[serde(skip)]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<MessageOutcome>,
 }
 
 /// Outcome of an ended message, derived from its log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct MessageOutcome {
     /// Bytes stored for the message.
     pub size: u64,
     /// History messages that it adds to its conversation, as JSON.
@@ -73,46 +73,46 @@ pub struct Outcome {
     pub details: Option<String>,
     /// Updates of the conversation's state; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub updates: Vec<Update>,
+    pub updates: Vec<StoredUpdate>,
     /// Usage to add to its key; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<UsageRow>,
     /// Figures to add to its upstreams; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figures>,
     /// Dialogue as the turn leaves it; set only on the way to the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Box<Progress>>,
+    pub progress: Option<Box<DialogueProgress>>,
 }
 
 /// History that a message adds to its conversation.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct TurnHistory {
     /// Id of the message.
     pub id: String,
     /// Status of the message.
     pub status: String,
     /// Stored form.
-    pub turn: Option<String>,
+    pub history: Option<String>,
     /// Request and summary to rebuild it from, where it was not stored.
-    pub made_from: Option<(String, Option<String>)>,
+    pub source: Option<(String, Option<String>)>,
 }
 
 /// One page of rows.
 #[derive(Clone, Debug)]
-pub struct Page<T> {
+pub struct RowPage<T> {
     /// Rows in order.
     pub rows: Vec<T>,
     /// True if more rows follow.
-    pub more: bool,
+    pub has_more: bool,
 }
 
-impl Turn {
+impl TurnHistory {
     /// Returns the bytes read for it.
     pub(super) fn size(&self) -> usize {
-        let turn = self.turn.as_ref().map_or(0, String::len);
+        let turn = self.history.as_ref().map_or(0, String::len);
         let made_from = self
-            .made_from
+            .source
             .iter()
             .map(|(request, summary)| request.len() + summary.as_ref().map_or(0, String::len));
         turn + made_from.sum::<usize>()
@@ -132,7 +132,7 @@ pub trait Messages: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn repeated(
+    async fn message_by_key(
         &self,
         owner: &str,
         repeat: &str,
@@ -144,24 +144,24 @@ pub trait Messages: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn messages_of(
+    async fn conversation_messages(
         &self,
         conversation: &str,
         after: i64,
         limit: u32,
         bytes: usize,
-    ) -> Result<Page<MessageRow>, StoreError>;
+    ) -> Result<RowPage<MessageRow>, StoreError>;
 
     /// Returns the history of the messages before one in its conversation, newest first: about `bytes`, but
     /// at least one.
     ///
     /// # Errors
     /// The database failed.
-    async fn turns_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<Turn>, StoreError>;
+    async fn history_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<TurnHistory>, StoreError>;
 
     /// Returns the history of one message.
     ///
     /// # Errors
     /// The database failed.
-    async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError>;
+    async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError>;
 }

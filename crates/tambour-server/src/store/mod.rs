@@ -15,35 +15,35 @@ mod dialogues;
 mod documents;
 mod figures;
 mod imports;
-mod kept;
+mod responses;
 mod log;
 mod messages;
-mod own;
-mod repeats;
+mod server_identity;
+mod input_responses;
 mod sqlite;
 mod states;
 mod tools;
 
 use async_trait::async_trait;
 
-pub use admin::{Admin, Key, Usage};
-pub use batch::{Batch, Entry, Kind};
+pub use admin::{Admin, KeyRow, UsageRow};
+pub use batch::{Batch, LogEntry, LogEntryKind};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
-pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, Progress};
-pub use documents::{Document, DocumentChange, DocumentKind, Documents, OfKind, Put, PutOutcome, Version};
+pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, DialogueProgress};
+pub use documents::{Document, DocumentChange, DocumentKind, Documents, DocumentScope, PutOptions, PutOutcome, DocumentVersion};
 pub use figures::{
     FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
 };
-pub use imports::{ImportKind, ImportRow, Imports, Room};
-pub use kept::{Answers, Claim, Kept, Sent};
-pub use log::{Acquired, Appending, Lease, Log, LogState, NewRun, RunEnd, Written};
-pub use messages::{MessageRow, Messages, Outcome, Page, RunKind, Turn};
-pub use own::Own;
-pub use repeats::{Once, Repeat, Repeats};
+pub use imports::{ImportKind, ImportRow, Imports, ImportQuota};
+pub use responses::{Responses, RequestClaim, StoredResponse, RequestKey};
+pub use log::{AcquireOutcome, PendingAppend, Lease, Log, LogState, NewRun, RunEnd, WriteOutcome};
+pub use messages::{MessageRow, Messages, MessageOutcome, RowPage, RunKind, TurnHistory};
+pub use server_identity::ServerIdentity;
+pub use input_responses::{InputClaim, InputResponse, InputResponses};
 pub use sqlite::{DamagedFile, JournalLoss, JournalReport, ShortFile, SqliteStore, StoreOptions};
 pub use states::{
-    Back, OWN_UPDATE, StateChange, StateRow, StateUpdates, States, Update, UpdateRow, is_own_update,
+    StatePoint, ROUTE_UPDATE, StateRollback, StateRow, StateUpdates, States, StoredUpdate, StateUpdateRow, is_route_update,
 };
 pub use tools::{ToolRow, Tools};
 
@@ -52,10 +52,10 @@ pub use tools::{ToolRow, Tools};
 pub enum StoreError {
     /// A database query failed.
     #[error("the database failed: {0}")]
-    Database(Cause),
+    Database(DatabaseCause),
     /// The schema could not be migrated.
     #[error("the database could not be migrated: {0}")]
-    Migration(Cause),
+    Migration(DatabaseCause),
     /// The data folder could not be created.
     #[error("the data folder cannot be used: {0}")]
     Folder(#[from] std::io::Error),
@@ -70,10 +70,10 @@ pub enum StoreError {
     Loss(Box<JournalLoss>),
     /// A recent write failed.
     #[error("the disk cannot be written")]
-    Full,
+    Unwritable,
     /// The database did not answer within the deadline.
     #[error("the database does not answer in time")]
-    Slow,
+    Timeout,
     /// A later start of the server has taken over this one's runs.
     #[error("another start of the server has taken over")]
     Superseded,
@@ -83,31 +83,31 @@ pub enum StoreError {
 }
 
 /// Error of a database driver.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub type DatabaseCause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A store: logs, rows and health.
 #[async_trait]
 pub trait Store: Log + Rows {
     /// Returns the identity of the server that the store belongs to.
-    fn own(&self) -> &Own;
+    fn identity(&self) -> &ServerIdentity;
 
     /// Checks that the database can follow the journal, as of its last write.
     ///
     /// # Errors
     /// The writer's last attempt failed; it keeps retrying.
-    fn available(&self) -> Result<(), StoreError>;
+    fn check_available(&self) -> Result<(), StoreError>;
 
     /// Checks that the store can write: writes a probe and waits for the database, at most two seconds.
     ///
     /// # Errors
     /// The store cannot write.
-    async fn ready(&self) -> Result<(), StoreError>;
+    async fn check_ready(&self) -> Result<(), StoreError>;
 
     /// Resolves when the store cannot continue and the process must restart.
-    async fn dead(&self);
+    async fn wait_dead(&self);
 
     /// Releases writes that wait for disk space. Their data is lost; the data on the journal is not.
-    fn give_up(&self);
+    fn release_waiters(&self);
 
     /// Stops the writer after its pending work, and closes the database. A database that cannot be written is
     /// not waited for: the next start replays the journal.
@@ -117,14 +117,14 @@ pub trait Store: Log + Rows {
 /// All row storage.
 pub trait Rows:
     Admin
-    + Answers
+    + Responses
     + Conversations
     + Deletion
     + Dialogues
     + Documents
     + Imports
     + Messages
-    + Repeats
+    + InputResponses
     + ReplyFigures
     + States
     + Tools
@@ -133,14 +133,14 @@ pub trait Rows:
 
 impl<T> Rows for T where
     T: Admin
-        + Answers
+        + Responses
         + Conversations
         + Deletion
         + Dialogues
         + Documents
         + Imports
         + Messages
-        + Repeats
+        + InputResponses
         + ReplyFigures
         + States
         + Tools

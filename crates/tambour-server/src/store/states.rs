@@ -8,13 +8,13 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tambour::state::Applied;
+use tambour::state::AppliedBlock;
 
 use super::StoreError;
 
 /// Update of a message on its way to the database.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Update {
+pub struct StoredUpdate {
     /// Position within the conversation.
     pub position: i64,
     /// Applied operations, as JSON.
@@ -29,30 +29,30 @@ pub struct StateRow {
     /// JSON Schema that updates must satisfy.
     pub schema: Option<String>,
     /// Position of the next update.
-    pub next: i64,
+    pub next_position: i64,
 }
 
 impl Default for StateRow {
     fn default() -> StateRow {
-        StateRow { state: empty(), schema: None, next: 1 }
+        StateRow { state: empty_state(), schema: None, next_position: 1 }
     }
 }
 
 /// Stored update.
 #[derive(Clone, Debug)]
-pub struct UpdateRow {
+pub struct StateUpdateRow {
     /// Position within the conversation.
     pub position: i64,
     /// Id of the message, or a separate id for an update by the route.
     pub id: String,
     /// Number of the message, or of the last one before it.
-    pub place: i64,
+    pub message_number: i64,
     /// True if it is part of the base: it is still listed but cannot be undone.
-    pub passed: bool,
+    pub is_in_base: bool,
     /// RFC 3339 time.
     pub created: String,
     /// Applied operations.
-    pub applied: Applied,
+    pub applied: AppliedBlock,
 }
 
 /// Updates of a conversation's state, oldest first.
@@ -60,16 +60,16 @@ pub struct UpdateRow {
 pub struct StateUpdates {
     pub(super) base: Value,
     /// `place` of the last update that is part of the base; -1 if there is none.
-    pub(super) floor: i64,
-    pub(super) present: Value,
-    pub(super) upto: i64,
+    pub(super) base_number: i64,
+    pub(super) snapshot: Value,
+    pub(super) snapshot_position: i64,
     /// All known updates.
-    pub rows: Vec<UpdateRow>,
+    pub rows: Vec<StateUpdateRow>,
 }
 
 /// Point in the history of a state.
 #[derive(Clone, Copy, Debug)]
-pub enum Back<'a> {
+pub enum StatePoint<'a> {
     /// Before all updates.
     Start,
     /// After the update by the route with this id.
@@ -80,7 +80,7 @@ pub enum Back<'a> {
 
 /// Result of a rollback.
 #[derive(Clone, Debug)]
-pub enum StateChange {
+pub enum StateRollback {
     /// Resulting state, and the number of updates undone.
     Done(Value, usize),
     /// The point is unknown.
@@ -89,75 +89,75 @@ pub enum StateChange {
     Gone,
 }
 
-pub(super) fn empty() -> Value {
+pub(super) fn empty_state() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
 impl StateUpdates {
     /// Returns the number of updates up to a point; `None` if it is unknown.
-    pub(super) fn count(&self, to: Back<'_>) -> Option<usize> {
-        let last = |fits: &dyn Fn(&UpdateRow) -> bool| self.rows.iter().rposition(fits).map(|at| at + 1);
+    pub(super) fn count_to(&self, to: StatePoint<'_>) -> Option<usize> {
+        let last = |fits: &dyn Fn(&StateUpdateRow) -> bool| self.rows.iter().rposition(fits).map(|at| at + 1);
         match to {
-            Back::Start => Some(0),
-            Back::Update(id) => last(&|row| row.id == id),
+            StatePoint::Start => Some(0),
+            StatePoint::Update(id) => last(&|row| row.id == id),
             // A message without updates has the state of the one before it.
-            Back::After(id, number) => Some(last(&|row| row.id == id || row.place < number).unwrap_or(0)),
+            StatePoint::After(id, number) => Some(last(&|row| row.id == id || row.message_number < number).unwrap_or(0)),
         }
     }
 
     /// Returns the number of updates that are part of the base.
-    pub(super) fn passed(&self) -> usize {
-        self.rows.iter().take_while(|row| row.passed).count()
+    pub(super) fn base_len(&self) -> usize {
+        self.rows.iter().take_while(|row| row.is_in_base).count()
     }
 
     /// Returns `true` if the state at a point can still be computed.
-    pub(super) fn reaches(&self, to: Back<'_>) -> bool {
-        let stands = |id: &str| self.rows.iter().any(|row| row.id == id && !row.passed);
+    pub(super) fn can_reach(&self, to: StatePoint<'_>) -> bool {
+        let stands = |id: &str| self.rows.iter().any(|row| row.id == id && !row.is_in_base);
         match to {
-            Back::Start => self.floor < 0,
-            Back::Update(id) => stands(id),
-            Back::After(id, number) => number > self.floor || stands(id),
+            StatePoint::Start => self.base_number < 0,
+            StatePoint::Update(id) => stands(id),
+            StatePoint::After(id, number) => number > self.base_number || stands(id),
         }
     }
 
     /// Computes the state at a point.
-    pub fn at(&self, to: Back<'_>) -> StateChange {
-        match self.count(to) {
-            None => StateChange::Unknown,
-            Some(_) if !self.reaches(to) => StateChange::Gone,
-            Some(count) => StateChange::Done(redone(self.base.clone(), &self.rows[self.passed()..count]), 0),
+    pub fn state_at(&self, to: StatePoint<'_>) -> StateRollback {
+        match self.count_to(to) {
+            None => StateRollback::Unknown,
+            Some(_) if !self.can_reach(to) => StateRollback::Gone,
+            Some(count) => StateRollback::Done(apply_updates(self.base.clone(), &self.rows[self.base_len()..count]), 0),
         }
     }
 
     /// Computes the state after all updates.
     #[must_use]
-    pub fn now(&self) -> Value {
-        let settled = self.rows.partition_point(|row| row.position <= self.upto);
-        redone(self.present.clone(), &self.rows[settled..])
+    pub fn current_state(&self) -> Value {
+        let settled = self.rows.partition_point(|row| row.position <= self.snapshot_position);
+        apply_updates(self.snapshot.clone(), &self.rows[settled..])
     }
 
     /// Removes and returns the updates after the first `count`. `None` if some of them are part of the base.
-    pub(super) fn take_back(&mut self, count: usize) -> Option<Vec<UpdateRow>> {
-        if count < self.passed() {
+    pub(super) fn undo_after(&mut self, count: usize) -> Option<Vec<StateUpdateRow>> {
+        if count < self.base_len() {
             return None;
         }
-        self.present = redone(self.base.clone(), &self.rows[self.passed()..count]);
+        self.snapshot = apply_updates(self.base.clone(), &self.rows[self.base_len()..count]);
         Some(self.rows.split_off(count))
     }
 
     /// Makes the first `count` updates part of the base.
-    pub(super) fn pass(&mut self, count: usize) {
-        let passed = self.passed();
+    pub(super) fn move_to_base(&mut self, count: usize) {
+        let passed = self.base_len();
         if count > passed {
-            self.base = redone(std::mem::take(&mut self.base), &self.rows[passed..count]);
-            self.rows[passed..count].iter_mut().for_each(|row| row.passed = true);
-            self.floor = self.floor.max(self.rows[count - 1].place);
+            self.base = apply_updates(std::mem::take(&mut self.base), &self.rows[passed..count]);
+            self.rows[passed..count].iter_mut().for_each(|row| row.is_in_base = true);
+            self.base_number = self.base_number.max(self.rows[count - 1].message_number);
         }
     }
 }
 
 /// Applies updates to a state. One that does not fit (damaged data) is skipped.
-fn redone(mut state: Value, rows: &[UpdateRow]) -> Value {
+fn apply_updates(mut state: Value, rows: &[StateUpdateRow]) -> Value {
     for row in rows {
         if let Err(error) = row.applied.redo(&mut state) {
             tracing::error!(%error, id = row.id, position = row.position, "a stored update does not fit its state");
@@ -167,12 +167,12 @@ fn redone(mut state: Value, rows: &[UpdateRow]) -> Value {
 }
 
 /// Prefix of ids of updates by the route.
-pub const OWN_UPDATE: &str = "upd";
+pub const ROUTE_UPDATE: &str = "upd";
 
 /// Returns `true` for the id of an update by the route.
 #[must_use]
-pub fn is_own_update(id: &str) -> bool {
-    id.strip_prefix(OWN_UPDATE).is_some_and(|rest| rest.starts_with('_'))
+pub fn is_route_update(id: &str) -> bool {
+    id.strip_prefix(ROUTE_UPDATE).is_some_and(|rest| rest.starts_with('_'))
 }
 
 /// Storage of states.
@@ -212,7 +212,7 @@ pub trait States: Send + Sync {
         &self,
         conversation: &str,
         id: &str,
-        update: &Update,
+        update: &StoredUpdate,
         created_state: (&str, &str),
     ) -> Result<bool, StoreError>;
 
@@ -220,11 +220,11 @@ pub trait States: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn settle_state(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError>;
+    async fn store_snapshot(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError>;
 
     /// Rolls the state of a conversation back to a point.
     ///
     /// # Errors
     /// The database failed.
-    async fn roll_state_back(&self, conversation: &str, to: Back<'_>) -> Result<StateChange, StoreError>;
+    async fn roll_state_back(&self, conversation: &str, to: StatePoint<'_>) -> Result<StateRollback, StoreError>;
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::response::Response;
 use rust_embed::{EmbeddedFile, Metadata};
 
-use super::{answer, page, policy};
+use super::{respond, page_response, content_policy};
 
 /// Returns a file of a studio of three files, one of which has a gzip variant.
 fn files(name: &str) -> Option<EmbeddedFile> {
@@ -28,7 +28,7 @@ fn given(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
 }
 
 fn get(path: &str, headers: &[(HeaderName, &'static str)]) -> Response {
-    answer(files, &Method::GET, path, &given(headers))
+    respond(files, &Method::GET, path, &given(headers))
 }
 
 fn header_of(response: &Response, name: HeaderName) -> &str {
@@ -57,8 +57,8 @@ async fn addresses_within_the_studio_are_its_page() {
 
 #[tokio::test]
 async fn each_page_has_a_nonce_of_its_own() {
-    let one = page(files).expect("a page");
-    let other = page(files).expect("a page");
+    let one = page_response(files).expect("a page");
+    let other = page_response(files).expect("a page");
     assert_ne!(
         one.headers().get(header::CONTENT_SECURITY_POLICY),
         other.headers().get(header::CONTENT_SECURITY_POLICY)
@@ -67,7 +67,7 @@ async fn each_page_has_a_nonce_of_its_own() {
 
 #[test]
 fn only_scripts_of_this_server_run() {
-    let policy = policy("n");
+    let policy = content_policy("n");
     assert!(policy.contains("script-src 'self';") && policy.contains("default-src 'none'"), "{policy}");
     assert!(!policy.contains("http") && !policy.contains("unsafe-eval") && !policy.contains('*'), "{policy}");
     let unsafe_inline = policy.split("; ").filter(|part| part.contains("unsafe-inline")).collect::<Vec<_>>();
@@ -82,7 +82,7 @@ fn nothing_else_is_a_page() {
     assert_eq!(get("/scripts", &[]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "application/json")]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "text/html;q=0")]).status(), 404);
-    assert_eq!(answer(files, &Method::POST, "/scripts", &given(&[BROWSER])).status(), 404);
+    assert_eq!(respond(files, &Method::POST, "/scripts", &given(&[BROWSER])).status(), 404);
     for hidden in ["/.gitignore", "/assets/../.gitignore", "/assets/app-1a2b.js.gz"] {
         assert_eq!(get(hidden, &[]).status(), 404, "{hidden}");
     }

@@ -13,21 +13,21 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tokio::runtime::Handle;
 
 use crate::config::TelemetryConfig;
-use crate::upstream::is_local;
+use crate::upstream::is_local_host;
 
 /// Timeout of a batch, and of the last ones at shutdown.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes read of its responses.
-const ANSWER: usize = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Creates the provider of spans that are sent to a collector.
-pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTracerProvider, HttpError> {
+pub(super) fn build_provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTracerProvider, HttpError> {
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Client::new(endpoint)?)
+        .with_http_client(ExportClient::new(endpoint)?)
         .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
         .with_protocol(Protocol::HttpBinary)
-        .with_timeout(PATIENCE)
+        .with_timeout(EXPORT_TIMEOUT)
         .build()?;
     let resource = Resource::builder()
         .with_service_name(config.service_name.clone())
@@ -43,30 +43,30 @@ pub(super) fn provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTr
 
 /// HTTP client that sends batches on the server's runtime: the exporter's thread has none.
 #[derive(Debug)]
-struct Client {
+struct ExportClient {
     inner: reqwest::Client,
     runtime: Handle,
     /// True if the last batch was refused.
-    failing: AtomicBool,
+    is_failing: AtomicBool,
 }
 
-impl Client {
-    fn new(endpoint: &str) -> Result<Client, HttpError> {
+impl ExportClient {
+    fn new(endpoint: &str) -> Result<ExportClient, HttpError> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut inner = reqwest::Client::builder()
-            .timeout(PATIENCE)
+            .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")));
-        if reqwest::Url::parse(endpoint)?.host_str().is_some_and(is_local) {
+        if reqwest::Url::parse(endpoint)?.host_str().is_some_and(is_local_host) {
             // Proxies of the environment are not used for local hosts.
             inner = inner.no_proxy();
         }
-        Ok(Client { inner: inner.build()?, runtime: Handle::current(), failing: AtomicBool::new(false) })
+        Ok(ExportClient { inner: inner.build()?, runtime: Handle::current(), is_failing: AtomicBool::new(false) })
     }
 }
 
 #[async_trait]
-impl HttpClient for Client {
+impl HttpClient for ExportClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let sent = match self.runtime.spawn(send(self.inner.clone(), request)).await {
             Ok(sent) => sent,
@@ -78,7 +78,7 @@ impl HttpClient for Client {
             Err(error) => Some(error.to_string()),
         };
         // Logged once, not for each batch.
-        let failed = self.failing.swap(trouble.is_some(), Ordering::Relaxed);
+        let failed = self.is_failing.swap(trouble.is_some(), Ordering::Relaxed);
         match trouble {
             Some(error) if !failed => tracing::warn!(error, "the collector takes no traces"),
             None if failed => tracing::info!("the collector takes traces again"),
@@ -98,7 +98,7 @@ async fn send(client: reqwest::Client, request: Request<Bytes>) -> Result<Respon
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
         body.extend_from_slice(&chunk);
-        if body.len() > ANSWER {
+        if body.len() > MAX_RESPONSE_BYTES {
             return Err("the collector's answer is too long".into());
         }
     }

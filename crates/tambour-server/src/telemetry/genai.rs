@@ -6,9 +6,9 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use tambour::event::FinishReason;
 
-use super::{Asked, ToolCalled};
-use crate::quotas::Tokens;
-use crate::upstream::{Ask, Message, NativeCall};
+use super::{CallTarget, ToolCallInfo};
+use crate::quotas::TokenCounts;
+use crate::upstream::{ModelRequest, Message, NativeCall};
 
 /// Conversation or dialogue.
 pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";
@@ -37,25 +37,25 @@ const RESULT: &str = "gen_ai.tool.call.result";
 const ADDRESS: &str = "server.address";
 const PORT: &str = "server.port";
 /// Most bytes of one text attribute; longer ones are omitted and marked.
-const MOST: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 /// Name of an omitted attribute.
 const OMITTED: &str = "tambour.content_omitted";
 
 /// Reply of a model, if texts are traced.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct CollectedReply {
     pub(super) text: String,
     pub(super) reasoning: String,
     pub(super) calls: Vec<NativeCall>,
 }
 
 /// Returns the span name of a model call.
-pub(super) fn chat_name(asked: &Asked<'_>) -> String {
+pub(super) fn chat_name(asked: &CallTarget<'_>) -> String {
     asked.model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"))
 }
 
 /// Returns the attributes of a model call that are known before the response.
-pub(super) fn chat(asked: &Asked<'_>, ask: &Ask, content: bool) -> Vec<KeyValue> {
+pub(super) fn chat_attributes(asked: &CallTarget<'_>, ask: &ModelRequest, content: bool) -> Vec<KeyValue> {
     let provider = match asked.provider {
         "gemini" => "gcp.gemini",
         other => other,
@@ -84,22 +84,22 @@ pub(super) fn chat(asked: &Asked<'_>, ask: &Ask, content: bool) -> Vec<KeyValue>
         all.push(KeyValue::new(OUTPUT, "json"));
     }
     if content {
-        let messages: Vec<Value> = ask.messages.iter().map(message).collect();
-        all.push(texts(INPUT_MESSAGES, &json!(messages)));
+        let messages: Vec<Value> = ask.messages.iter().map(message_json).collect();
+        all.push(text_attribute(INPUT_MESSAGES, &json!(messages)));
     }
     all
 }
 
 /// Returns the attributes of an ended model call.
-pub(super) fn chat_end(
+pub(super) fn chat_end_attributes(
     usage: Option<&Value>,
     first_text: Option<f64>,
     finish: Option<FinishReason>,
-    said: Option<&Said>,
+    said: Option<&CollectedReply>,
 ) -> Vec<KeyValue> {
     let mut all = Vec::new();
     if let Some(usage) = usage {
-        let Tokens { input, output } = Tokens::of(usage);
+        let TokenCounts { input, output } = TokenCounts::from_usage(usage);
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         all.push(KeyValue::new(INPUT_TOKENS, count(input)));
         all.push(KeyValue::new(OUTPUT_TOKENS, count(output)));
@@ -117,46 +117,46 @@ pub(super) fn chat_end(
         if !said.text.is_empty() {
             parts.push(json!({"type": "text", "content": said.text}));
         }
-        parts.extend(said.calls.iter().map(call));
+        parts.extend(said.calls.iter().map(call_json));
         let reply =
             json!([{"role": "assistant", "parts": parts, "finish_reason": reason.unwrap_or_default()}]);
-        all.push(texts(OUTPUT_MESSAGES, &reply));
+        all.push(text_attribute(OUTPUT_MESSAGES, &reply));
     }
     all
 }
 
 /// Returns the span name of a tool call.
-pub(super) fn tool_name(tool: &ToolCalled<'_>) -> String {
+pub(super) fn tool_name(tool: &ToolCallInfo<'_>) -> String {
     format!("execute_tool {}", tool.name)
 }
 
 /// Returns the attributes of a tool call that are known before its result.
-pub(super) fn tool(tool: &ToolCalled<'_>, content: bool) -> Vec<KeyValue> {
+pub(super) fn tool_attributes(tool: &ToolCallInfo<'_>, content: bool) -> Vec<KeyValue> {
     let mut all = vec![
         KeyValue::new(OPERATION, "execute_tool"),
         KeyValue::new(TOOL, tool.name.to_owned()),
         KeyValue::new(TOOL_CALL, tool.call_id.to_owned()),
-        KeyValue::new(TOOL_TYPE, if tool.by_client { "function" } else { "extension" }),
+        KeyValue::new(TOOL_TYPE, if tool.is_client_call { "function" } else { "extension" }),
     ];
     if content {
-        all.push(texts(ARGUMENTS, tool.args));
+        all.push(text_attribute(ARGUMENTS, tool.args));
     }
     all
 }
 
 /// Returns the attribute of a tool's result.
-pub(super) fn result(result: &Value) -> KeyValue {
-    texts(RESULT, result)
+pub(super) fn result_attribute(result: &Value) -> KeyValue {
+    text_attribute(RESULT, result)
 }
 
 /// Returns a JSON text attribute.
-fn texts(name: &'static str, value: &Value) -> KeyValue {
+fn text_attribute(name: &'static str, value: &Value) -> KeyValue {
     let text = value.to_string();
-    if text.len() > MOST { KeyValue::new(OMITTED, name) } else { KeyValue::new(name, text) }
+    if text.len() > MAX_TEXT_BYTES { KeyValue::new(OMITTED, name) } else { KeyValue::new(name, text) }
 }
 
 /// Converts a message to the convention's form.
-fn message(said: &Message) -> Value {
+fn message_json(said: &Message) -> Value {
     let text = said.text();
     let mut parts = Vec::new();
     if let Some(id) = &said.tool_call_id {
@@ -164,11 +164,11 @@ fn message(said: &Message) -> Value {
     } else if !text.is_empty() {
         parts.push(json!({"type": "text", "content": text}));
     }
-    parts.extend(said.tool_calls.iter().map(call));
+    parts.extend(said.tool_calls.iter().map(call_json));
     json!({"role": said.role, "parts": parts})
 }
 
-fn call(call: &NativeCall) -> Value {
+fn call_json(call: &NativeCall) -> Value {
     let arguments: Value = serde_json::from_str(&call.function.arguments)
         .unwrap_or_else(|_| Value::String(call.function.arguments.clone()));
     json!({"type": "tool_call", "id": call.id, "name": call.function.name, "arguments": arguments})

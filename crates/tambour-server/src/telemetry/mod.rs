@@ -10,7 +10,7 @@ mod genai;
 #[cfg(not(feature = "otel"))]
 mod off;
 #[cfg(feature = "otel")]
-mod on;
+mod spans;
 
 #[cfg(feature = "otel")]
 pub(crate) use chat::ChatSpan;
@@ -19,14 +19,14 @@ use off as chosen;
 #[cfg(not(feature = "otel"))]
 pub(crate) use off::ChatSpan;
 #[cfg(feature = "otel")]
-use on as chosen;
+use spans as chosen;
 
-pub use chosen::Span;
-pub(crate) use chosen::{Parent, Traces};
+pub use chosen::TraceSpan;
+pub(crate) use chosen::{ParentSpan, TraceHandle};
 
 /// Target of a model call.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
-pub(crate) struct Asked<'a> {
+pub(crate) struct CallTarget<'a> {
     /// Kind of the service, such as `openai`.
     pub(crate) provider: &'a str,
     /// Base URL, if it has one.
@@ -36,10 +36,10 @@ pub(crate) struct Asked<'a> {
 
 /// Tool call, as described to a span.
 #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only spans tell it"))]
-pub(crate) struct ToolCalled<'a> {
+pub(crate) struct ToolCallInfo<'a> {
     pub(crate) name: &'a str,
     pub(crate) call_id: &'a str,
     /// True if the client runs it instead of the server.
-    pub(crate) by_client: bool,
+    pub(crate) is_client_call: bool,
     pub(crate) args: &'a serde_json::Value,
 }

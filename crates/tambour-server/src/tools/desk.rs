@@ -10,51 +10,51 @@ use tokio::sync::watch;
 
 /// Desks of running messages, by message id.
 #[derive(Default)]
-pub(crate) struct Desks {
-    by_message: Mutex<HashMap<String, Arc<Desk>>>,
+pub(crate) struct DeskRegistry {
+    by_message: Mutex<HashMap<String, Arc<AnswerDesk>>>,
 }
 
 /// Desk of one message.
 #[derive(Default)]
-pub(crate) struct Desk {
-    calls: Mutex<BTreeMap<String, Slot>>,
-    changed: watch::Sender<()>,
+pub(crate) struct AnswerDesk {
+    calls: Mutex<BTreeMap<String, CallSlot>>,
+    answer_notify: watch::Sender<()>,
 }
 
 /// State of one call.
 #[derive(Default)]
-struct Slot {
-    decision: Wanted<Decision>,
-    result: Wanted<Answer>,
+struct CallSlot {
+    decision: AnswerSlot<CallDecision>,
+    result: AnswerSlot<ToolAnswer>,
 }
 
 /// State of an answer that a client may give.
 #[derive(Default)]
-enum Wanted<T> {
+enum AnswerSlot<T> {
     /// Not expected.
     #[default]
-    No,
+    NotExpected,
     /// Expected.
-    Open,
+    Expected,
     /// Given, and not yet taken.
     Given(T),
     /// Taken, or too late.
-    Done,
+    Closed,
 }
 
 /// Decision of a person about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Decision {
+pub(crate) struct CallDecision {
     pub(crate) allow: bool,
     pub(crate) reason: Option<String>,
 }
 
 /// Result of a client's tool.
-pub(crate) type Answer = Result<Value, ToolError>;
+pub(crate) type ToolAnswer = Result<Value, ToolError>;
 
 /// Reason why an answer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AnswerRefusal {
     /// The message has no such call.
     Unknown(String),
     /// The call was answered already, or its time is over.
@@ -63,16 +63,16 @@ pub(crate) enum Refusal {
     NotWaiting(String),
 }
 
-impl Desks {
+impl DeskRegistry {
     /// Opens the desk of a message that may call tools.
-    pub(crate) fn open(&self, message: &str) -> Arc<Desk> {
-        let desk = Arc::new(Desk::default());
+    pub(crate) fn open(&self, message: &str) -> Arc<AnswerDesk> {
+        let desk = Arc::new(AnswerDesk::default());
         self.lock().insert(message.to_owned(), desk.clone());
         desk
     }
 
     /// Returns the desk of a running message, if it has one.
-    pub(crate) fn get(&self, message: &str) -> Option<Arc<Desk>> {
+    pub(crate) fn get(&self, message: &str) -> Option<Arc<AnswerDesk>> {
         self.lock().get(message).cloned()
     }
 
@@ -81,41 +81,41 @@ impl Desks {
         self.lock().remove(message);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Desk>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<AnswerDesk>>> {
         self.by_message.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
+impl AnswerDesk {
     /// Registers calls; those selected by `asks` need a decision.
-    pub(crate) fn announce(&self, calls: &[ToolCall], asks: impl Fn(&ToolCall) -> bool) {
+    pub(crate) fn register_calls(&self, calls: &[ToolCall], asks: impl Fn(&ToolCall) -> bool) {
         let mut slots = self.lock();
         for call in calls {
-            let decision = if asks(call) { Wanted::Open } else { Wanted::No };
-            slots.insert(call.call_id.clone(), Slot { decision, result: Wanted::No });
+            let decision = if asks(call) { AnswerSlot::Expected } else { AnswerSlot::NotExpected };
+            slots.insert(call.call_id.clone(), CallSlot { decision, result: AnswerSlot::NotExpected });
         }
     }
 
     /// Expects the results of these calls from now on.
-    pub(crate) fn want_results(&self, calls: &[ToolCall]) {
+    pub(crate) fn expect_results(&self, calls: &[ToolCall]) {
         let mut slots = self.lock();
         for call in calls {
-            slots.entry(call.call_id.clone()).or_default().result = Wanted::Open;
+            slots.entry(call.call_id.clone()).or_default().result = AnswerSlot::Expected;
         }
     }
 
     /// Waits for the decisions on these calls.
-    pub(crate) async fn decisions(&self, calls: &[ToolCall]) -> Vec<Decision> {
-        self.all(calls, |slot| &mut slot.decision).await
+    pub(crate) async fn wait_decisions(&self, calls: &[ToolCall]) -> Vec<CallDecision> {
+        self.wait_all(calls, |slot| &mut slot.decision).await
     }
 
     /// Waits for the results of these calls.
-    pub(crate) async fn results(&self, calls: &[ToolCall]) -> Vec<Answer> {
-        self.all(calls, |slot| &mut slot.result).await
+    pub(crate) async fn wait_results(&self, calls: &[ToolCall]) -> Vec<ToolAnswer> {
+        self.wait_all(calls, |slot| &mut slot.result).await
     }
 
     /// Takes the answers given for these calls; later ones are refused.
-    pub(crate) fn close(&self, calls: &[ToolCall]) -> (Vec<Option<Decision>>, Vec<Option<Answer>>) {
+    pub(crate) fn close(&self, calls: &[ToolCall]) -> (Vec<Option<CallDecision>>, Vec<Option<ToolAnswer>>) {
         let mut slots = self.lock();
         let mut take = |call: &ToolCall| {
             let slot = slots.entry(call.call_id.clone()).or_default();
@@ -125,43 +125,43 @@ impl Desk {
     }
 
     /// Accepts decisions, all or none.
-    pub(crate) fn decide(&self, given: Vec<(String, Decision)>) -> Result<(), Refusal> {
-        self.leave(given, |slot| &mut slot.decision)
+    pub(crate) fn accept_decisions(&self, given: Vec<(String, CallDecision)>) -> Result<(), AnswerRefusal> {
+        self.accept(given, |slot| &mut slot.decision)
     }
 
     /// Accepts results, all or none.
-    pub(crate) fn answer(&self, given: Vec<(String, Answer)>) -> Result<(), Refusal> {
-        self.leave(given, |slot| &mut slot.result)
+    pub(crate) fn accept_results(&self, given: Vec<(String, ToolAnswer)>) -> Result<(), AnswerRefusal> {
+        self.accept(given, |slot| &mut slot.result)
     }
 
-    fn leave<T>(
+    fn accept<T>(
         &self,
         given: Vec<(String, T)>,
-        place: impl Fn(&mut Slot) -> &mut Wanted<T>,
-    ) -> Result<(), Refusal> {
+        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+    ) -> Result<(), AnswerRefusal> {
         let mut slots = self.lock();
         for (call, _) in &given {
-            let slot = slots.get_mut(call).ok_or_else(|| Refusal::Unknown(call.clone()))?;
+            let slot = slots.get_mut(call).ok_or_else(|| AnswerRefusal::Unknown(call.clone()))?;
             match place(slot) {
-                Wanted::Open => {}
-                Wanted::No => return Err(Refusal::NotWaiting(call.clone())),
-                Wanted::Given(_) | Wanted::Done => return Err(Refusal::Answered(call.clone())),
+                AnswerSlot::Expected => {}
+                AnswerSlot::NotExpected => return Err(AnswerRefusal::NotWaiting(call.clone())),
+                AnswerSlot::Given(_) | AnswerSlot::Closed => return Err(AnswerRefusal::Answered(call.clone())),
             }
         }
         for (call, value) in given {
             if let Some(slot) = slots.get_mut(&call) {
-                *place(slot) = Wanted::Given(value);
+                *place(slot) = AnswerSlot::Given(value);
             }
         }
         drop(slots);
-        self.changed.send_replace(());
+        self.answer_notify.send_replace(());
         Ok(())
     }
 
-    async fn all<T>(&self, calls: &[ToolCall], place: impl Fn(&mut Slot) -> &mut Wanted<T>) -> Vec<T> {
-        let mut changed = self.changed.subscribe();
+    async fn wait_all<T>(&self, calls: &[ToolCall], place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>) -> Vec<T> {
+        let mut changed = self.answer_notify.subscribe();
         loop {
-            if let Some(all) = self.taken(calls, &place) {
+            if let Some(all) = self.take_complete(calls, &place) {
                 return all;
             }
             // The sender lives as long as `self`.
@@ -170,28 +170,28 @@ impl Desk {
     }
 
     /// Takes the answers to these calls, if they are complete.
-    fn taken<T>(&self, calls: &[ToolCall], place: impl Fn(&mut Slot) -> &mut Wanted<T>) -> Option<Vec<T>> {
+    fn take_complete<T>(&self, calls: &[ToolCall], place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>) -> Option<Vec<T>> {
         let mut slots = self.lock();
         let mut given =
-            |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&place), Some(Wanted::Given(_)));
+            |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&place), Some(AnswerSlot::Given(_)));
         if !calls.iter().all(&mut given) {
             return None;
         }
         calls.iter().map(|call| slots.get_mut(&call.call_id).and_then(|slot| place(slot).close())).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Slot>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, CallSlot>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> Wanted<T> {
+impl<T> AnswerSlot<T> {
     /// Takes the answer and closes the slot.
     fn close(&mut self) -> Option<T> {
         match self {
-            Wanted::No => None,
-            _ => match std::mem::replace(self, Wanted::Done) {
-                Wanted::Given(value) => Some(value),
+            AnswerSlot::NotExpected => None,
+            _ => match std::mem::replace(self, AnswerSlot::Closed) {
+                AnswerSlot::Given(value) => Some(value),
                 _ => None,
             },
         }

@@ -6,22 +6,22 @@
 mod desk;
 mod guard;
 mod schemas;
-mod told;
-mod trouble;
+mod result_texts;
+mod call_errors;
 mod webhook;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tambour::options::Language;
 use tambour::schema::Schema;
-use tambour::tool::{Tool, Tools};
+use tambour::tool::{RegisteredTool, ToolRegistry};
 
-pub(crate) use desk::{Answer, Decision, Desk, Desks, Refusal};
-pub(crate) use guard::Guard;
-pub(crate) use schemas::Schemas;
-pub(crate) use told::{told, told_one};
-pub(crate) use trouble::Trouble;
-pub(crate) use webhook::{Request, Webhooks, environment};
+pub(crate) use desk::{ToolAnswer, CallDecision, AnswerDesk, DeskRegistry, AnswerRefusal};
+pub(crate) use guard::WebhookGuard;
+pub(crate) use schemas::SchemaCache;
+pub(crate) use result_texts::{results_message, result_text};
+pub(crate) use call_errors::CallError;
+pub(crate) use webhook::{WebhookRequest, WebhookClient, secret_from_env};
 
 /// Limits of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub(crate) enum Executor {
         /// Secret that signs the calls; never shown.
         #[serde(default, skip_serializing)]
         #[schema(value_type = Option<String>)]
-        secret: Option<Secret>,
+        secret: Option<HiddenText>,
         /// Environment variable of the server with the secret; its name begins with `TAMBOUR_TOOL_SECRET_`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret_env: Option<String>,
@@ -131,50 +131,50 @@ pub(crate) enum Executor {
 /// Text that is never shown.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Secret(pub(crate) String);
+pub(crate) struct HiddenText(pub(crate) String);
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for HiddenText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
 }
 
 /// Most bytes of one definition, including its schema.
-pub(crate) const DEFINITION: usize = 256 << 10;
+pub(crate) const MAX_DEFINITION_BYTES: usize = 256 << 10;
 
 /// Most bytes of a description.
-pub(crate) const DESCRIPTION: usize = 2000;
+pub(crate) const MAX_DESCRIPTION_BYTES: usize = 2000;
 
 /// Prefix of environment variables that may hold secrets of tools, so that a caller cannot name any other
 /// variable.
-pub(crate) const SECRET_ENV: &str = "TAMBOUR_TOOL_SECRET_";
+pub(crate) const SECRET_ENV_PREFIX: &str = "TAMBOUR_TOOL_SECRET_";
 
 /// Tool that a message may call.
 #[derive(Clone, Debug)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedTool {
     /// Tool as the model may call it.
-    pub(crate) tool: Tool,
+    pub(crate) tool: RegisteredTool,
     /// Executor of the tool.
     pub(crate) executor: Executor,
 }
 
 impl Definition {
     /// Builds the tool with its compiled schema.
-    pub(crate) fn offered(self, name: &str, schema: &Schema) -> Offered {
-        let mut tool = Tool::taking(name, schema.clone());
+    pub(crate) fn into_tool(self, name: &str, schema: &Schema) -> OfferedTool {
+        let mut tool = RegisteredTool::with_schema(name, schema.clone());
         if let Some(text) = self.description {
             tool.description = [text.clone(), text];
         }
         tool.read_only = self.read_only.unwrap_or(tool.read_only);
         tool.callers = self.callers;
-        tool.confirm = self.confirm;
-        Offered { tool, executor: self.executor }
+        tool.requires_confirmation = self.confirm;
+        OfferedTool { tool, executor: self.executor }
     }
 }
 
 /// Returns the tools of a message in the form of the chat completions interface, for native calls.
-pub(crate) fn functions(offered: &[Offered], language: Language) -> Vec<Value> {
-    let function = |Offered { tool, .. }: &Offered| {
+pub(crate) fn tool_functions(offered: &[OfferedTool], language: Language) -> Vec<Value> {
+    let function = |OfferedTool { tool, .. }: &OfferedTool| {
         let (name, description) = (&tool.name, tool.description(language));
         json!({"type": "function", "function": {"name": name, "description": description, "parameters": tool.schema()}})
     };
@@ -182,6 +182,6 @@ pub(crate) fn functions(offered: &[Offered], language: Language) -> Vec<Value> {
 }
 
 /// Returns the tools of a message for the pipeline.
-pub(crate) fn registry(offered: &[Offered]) -> Tools {
-    Tools::new(offered.iter().map(|one| one.tool.clone()))
+pub(crate) fn tool_registry(offered: &[OfferedTool]) -> ToolRegistry {
+    ToolRegistry::new(offered.iter().map(|one| one.tool.clone()))
 }

@@ -6,44 +6,44 @@ use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tambour::schema::{Schema, SchemaLimits, Unfit};
+use tambour::schema::{Schema, SchemaLimits, SchemaRejection};
 
-use super::{DEFINITION, ToolLimits};
-use crate::aside::Aside;
+use super::{MAX_DEFINITION_BYTES, ToolLimits};
+use crate::cpu_pool::CpuPool;
 use crate::fail;
 use crate::http::problem::Problem;
 
 /// Approximate bytes of the cache.
-const KEPT: u64 = 64 << 20;
+const CACHE_BYTES: u64 = 64 << 20;
 /// Approximate bytes of a compiled schema per byte of its text.
-const COMPILED: usize = 16;
+const COMPILED_FACTOR: usize = 16;
 
 /// Cache of compiled schemas.
-pub(crate) struct Schemas(Cache<[u8; 32], Kept, Weight>);
+pub(crate) struct SchemaCache(Cache<[u8; 32], CachedSchema, SchemaWeighter>);
 
 #[derive(Clone)]
-struct Kept {
+struct CachedSchema {
     schema: Arc<Schema>,
     bytes: u64,
 }
 
 #[derive(Clone)]
-struct Weight;
+struct SchemaWeighter;
 
-impl Weighter<[u8; 32], Kept> for Weight {
-    fn weight(&self, _: &[u8; 32], kept: &Kept) -> u64 {
+impl Weighter<[u8; 32], CachedSchema> for SchemaWeighter {
+    fn weight(&self, _: &[u8; 32], kept: &CachedSchema) -> u64 {
         kept.bytes
     }
 }
 
-impl Schemas {
-    pub(crate) fn new() -> Schemas {
+impl SchemaCache {
+    pub(crate) fn new() -> SchemaCache {
         // One shard, so that the largest schema fits.
         let options =
-            OptionsBuilder::new().estimated_items_capacity(1000).weight_capacity(KEPT).shards(1).build();
-        let build = |options| Cache::with_options(options, Weight, Default::default(), Default::default());
+            OptionsBuilder::new().estimated_items_capacity(1000).weight_capacity(CACHE_BYTES).shards(1).build();
+        let build = |options| Cache::with_options(options, SchemaWeighter, Default::default(), Default::default());
         // The options are complete, so the fallback is never used.
-        Schemas(options.map_or_else(|_| Cache::with_weighter(1000, KEPT, Weight), build))
+        SchemaCache(options.map_or_else(|_| Cache::with_weighter(1000, CACHE_BYTES, SchemaWeighter), build))
     }
 
     /// Returns the compiled schema.
@@ -52,14 +52,14 @@ impl Schemas {
     /// The schema is invalid, or exceeds a limit.
     pub(crate) async fn get(
         &self,
-        (aside, owner): (&Aside, &str),
+        (aside, owner): (&CpuPool, &str),
         schema: &Value,
         limits: &ToolLimits,
     ) -> Result<Arc<Schema>, Problem> {
         let limits = SchemaLimits::new(limits.max_patterns, limits.max_pattern_bytes);
         let text = schema.to_string();
-        if text.len() > DEFINITION {
-            let detail = format!("a schema takes at most {DEFINITION} bytes, not {}", text.len());
+        if text.len() > MAX_DEFINITION_BYTES {
+            let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {}", text.len());
             return Err(Problem::invalid("schema_limit", detail).with("field", "schema"));
         }
         // The order of fields matters, since the model is shown it.
@@ -71,11 +71,11 @@ impl Schemas {
             let schema = schema.clone();
             let compiled = aside.run(owner, move || {
                 fail::point("schema");
-                Schema::limited(schema, &limits)
+                Schema::with_limits(schema, &limits)
             });
-            let schema = compiled.await?.map_err(|unfit| refused(&unfit))?;
-            let bytes = text.len() * COMPILED + schema.patterns() * limits.pattern_bytes;
-            Ok::<Kept, Problem>(Kept {
+            let schema = compiled.await?.map_err(|unfit| schema_problem(&unfit))?;
+            let bytes = text.len() * COMPILED_FACTOR + schema.count_patterns() * limits.pattern_bytes;
+            Ok::<CachedSchema, Problem>(CachedSchema {
                 schema: Arc::new(schema),
                 bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
             })
@@ -86,7 +86,7 @@ impl Schemas {
     }
 }
 
-fn refused(unfit: &Unfit) -> Problem {
+fn schema_problem(unfit: &SchemaRejection) -> Problem {
     Problem::invalid(unfit.code, unfit.message.as_str())
         .with("field", "schema")
         .with("pointer", unfit.pointer.as_str())
@@ -98,11 +98,11 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Aside, Schemas, ToolLimits};
+    use super::{CpuPool, SchemaCache, ToolLimits};
 
     #[tokio::test]
     async fn what_was_compiled_is_kept_and_failures_are_not() {
-        let (schemas, aside, limits) = (Schemas::new(), Aside::new(), ToolLimits::default());
+        let (schemas, aside, limits) = (SchemaCache::new(), CpuPool::new(), ToolLimits::default());
         let schema = json!({"properties": {"a": {"pattern": "^a+b$"}}});
         let first = schemas.get((&aside, "a"), &schema, &limits).await.unwrap();
         assert!(Arc::ptr_eq(&first, &schemas.get((&aside, "a"), &schema, &limits).await.unwrap()));
@@ -114,7 +114,7 @@ mod tests {
                 (0..64).map(|n| (n.to_string(), json!({"pattern": format!("^a+{at}$")}))).collect();
             let large = json!({ "properties": fields });
             schemas.get((&aside, "a"), &large, &limits).await.unwrap();
-            assert!((1..=super::KEPT).contains(&schemas.0.weight()));
+            assert!((1..=super::CACHE_BYTES).contains(&schemas.0.weight()));
         }
     }
 }

@@ -10,13 +10,13 @@ use ring::hmac;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::guard::Barred;
-use super::{Guard, SECRET_ENV, Secret, ToolLimits, Trouble};
-use crate::telemetry::Span;
+use super::guard::WebhookRefusal;
+use super::{WebhookGuard, SECRET_ENV_PREFIX, HiddenText, ToolLimits, CallError};
+use crate::telemetry::TraceSpan;
 
 /// Webhook client with its access rule.
-pub(crate) struct Webhooks {
-    guard: Guard,
+pub(crate) struct WebhookClient {
+    guard: WebhookGuard,
     limits: ToolLimits,
     /// Created on first use.
     client: OnceLock<reqwest::Client>,
@@ -24,7 +24,7 @@ pub(crate) struct Webhooks {
 
 /// Body of a webhook call.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Request<'a> {
+pub(crate) struct WebhookRequest<'a> {
     pub(crate) message_id: &'a str,
     pub(crate) call_id: &'a str,
     pub(crate) name: &'a str,
@@ -34,15 +34,15 @@ pub(crate) struct Request<'a> {
 }
 
 /// Most bytes read of an error response.
-const ERROR: usize = 4 << 10;
+const MAX_ERROR_BYTES: usize = 4 << 10;
 
-impl Webhooks {
-    pub(crate) fn new(limits: &ToolLimits) -> Webhooks {
-        Webhooks { guard: Guard::new(limits), limits: limits.clone(), client: OnceLock::new() }
+impl WebhookClient {
+    pub(crate) fn new(limits: &ToolLimits) -> WebhookClient {
+        WebhookClient { guard: WebhookGuard::new(limits), limits: limits.clone(), client: OnceLock::new() }
     }
 
     /// Returns the access rule.
-    pub(crate) fn guard(&self) -> &Guard {
+    pub(crate) fn guard(&self) -> &WebhookGuard {
         &self.guard
     }
 
@@ -50,13 +50,13 @@ impl Webhooks {
     pub(crate) async fn call(
         &self,
         url: &str,
-        (secret, secret_env): (Option<&Secret>, Option<&str>),
+        (secret, secret_env): (Option<&HiddenText>, Option<&str>),
         timeout_ms: Option<u64>,
-        request: &Request<'_>,
-        span: &Span,
-    ) -> Result<Value, Trouble> {
-        let url = self.guard.url(url).map_err(Trouble::Host)?;
-        let from_env = secret_env.map(environment).transpose()?;
+        request: &WebhookRequest<'_>,
+        span: &TraceSpan,
+    ) -> Result<Value, CallError> {
+        let url = self.guard.check_url(url).map_err(CallError::Host)?;
+        let from_env = secret_env.map(secret_from_env).transpose()?;
         let secret = from_env.as_ref().or(secret);
         let ms = timeout_ms.unwrap_or(self.limits.timeout_ms).min(self.limits.max_timeout_ms);
         let body = serde_json::to_string(request).unwrap_or_default();
@@ -64,23 +64,23 @@ impl Webhooks {
         let mut call = self.client()?.post(url).header("content-type", "application/json");
         call = call.header("accept", "application/json").header("idempotency-key", key);
         let mut headers = HeaderMap::new();
-        span.headers(&mut headers);
+        span.inject_headers(&mut headers);
         call = call.headers(headers);
         if let Some(secret) = secret {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
             call = call.header("x-tambour-timestamp", now);
-            call = call.header("x-tambour-signature", signature(secret, now, &body));
+            call = call.header("x-tambour-signature", sign_body(secret, now, &body));
         }
         let answered = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
-        answered.await.unwrap_or(Err(Trouble::Timeout(ms)))
+        answered.await.unwrap_or(Err(CallError::Timeout(ms)))
     }
 
-    async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, Trouble> {
-        let mut response = call.send().await.map_err(|failed| refused(&failed))?;
+    async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, CallError> {
+        let mut response = call.send().await.map_err(|failed| request_error(&failed))?;
         let status = response.status();
-        let most = if status.is_success() { self.limits.max_answer } else { ERROR };
+        let most = if status.is_success() { self.limits.max_answer } else { MAX_ERROR_BYTES };
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|failed| refused(&failed))? {
+        while let Some(chunk) = response.chunk().await.map_err(|failed| request_error(&failed))? {
             body.extend_from_slice(&chunk);
             if body.len() > most {
                 break;
@@ -88,10 +88,10 @@ impl Webhooks {
         }
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
-            return Err(Trouble::Status(status.as_u16(), said));
+            return Err(CallError::Status(status.as_u16(), said));
         }
         if body.len() > most {
-            return Err(Trouble::TooLarge(most));
+            return Err(CallError::TooLarge(most));
         }
         if body.trim_ascii().is_empty() {
             return Ok(Value::Null);
@@ -102,7 +102,7 @@ impl Webhooks {
 
     /// Returns the shared client: no proxies, redirects or kept connections, so that each call goes to an
     /// address just checked.
-    fn client(&self) -> Result<&reqwest::Client, Trouble> {
+    fn client(&self) -> Result<&reqwest::Client, CallError> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
@@ -114,28 +114,28 @@ impl Webhooks {
             .pool_max_idle_per_host(0)
             .tcp_nodelay(true)
             .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(Checked(self.guard.clone())))
+            .dns_resolver(Arc::new(GuardedResolver(self.guard.clone())))
             .build();
         match made {
             Ok(client) => Ok(self.client.get_or_init(|| client)),
             Err(failed) => {
                 tracing::error!(error = %failed, "the client of webhooks cannot be made");
-                Err(Trouble::NoClient)
+                Err(CallError::NoClient)
             }
         }
     }
 }
 
 /// DNS resolver that fails unless every address may be called. The connection uses the checked addresses.
-struct Checked(Guard);
+struct GuardedResolver(WebhookGuard);
 
-impl Resolve for Checked {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.0.clone();
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             for address in &found {
-                guard.address(address.ip())?;
+                guard.check_address(address.ip())?;
             }
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -143,14 +143,14 @@ impl Resolve for Checked {
 }
 
 /// Reads a secret from an environment variable.
-pub(crate) fn environment(name: &str) -> Result<Secret, Trouble> {
-    let allowed = name.starts_with(SECRET_ENV);
+pub(crate) fn secret_from_env(name: &str) -> Result<HiddenText, CallError> {
+    let allowed = name.starts_with(SECRET_ENV_PREFIX);
     let value = allowed.then(|| std::env::var(name).ok()).flatten().filter(|value| !value.is_empty());
-    value.map(Secret).ok_or_else(|| Trouble::NoSecret(name.to_owned()))
+    value.map(HiddenText).ok_or_else(|| CallError::NoSecret(name.to_owned()))
 }
 
 /// Computes the signature header over timestamp and body.
-fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
+fn sign_body(secret: &HiddenText, timestamp: u64, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
     let tag = hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
     let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -158,25 +158,25 @@ fn signature(secret: &Secret, timestamp: u64, body: &str) -> String {
 }
 
 /// Converts a failed request.
-fn refused(failed: &reqwest::Error) -> Trouble {
+fn request_error(failed: &reqwest::Error) -> CallError {
     let mut source = std::error::Error::source(failed);
     while let Some(inner) = source {
-        if let Some(barred) = inner.downcast_ref::<Barred>() {
-            return Trouble::Address(barred.clone());
+        if let Some(barred) = inner.downcast_ref::<WebhookRefusal>() {
+            return CallError::Address(barred.clone());
         }
         source = inner.source();
     }
-    if failed.is_connect() { Trouble::Unreachable } else { Trouble::Broken }
+    if failed.is_connect() { CallError::Unreachable } else { CallError::ConnectionBroken }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Secret, signature};
+    use super::{HiddenText, sign_body};
 
     #[test]
     fn signatures_are_those_of_others() {
         // Computed with another HMAC implementation.
-        let signed = signature(&Secret("key".into()), 1, "The quick brown fox jumps over the lazy dog");
+        let signed = sign_body(&HiddenText("key".into()), 1, "The quick brown fox jumps over the lazy dog");
         assert_eq!(signed, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");
     }
 }

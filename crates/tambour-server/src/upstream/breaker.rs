@@ -4,54 +4,54 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Consecutive failures that open the breaker.
-const FAILURES: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 /// Time that it stays open; then one call probes the upstream.
-const REST: Duration = Duration::from_secs(30);
+const OPEN_TIME: Duration = Duration::from_secs(30);
 
 /// Circuit breaker of an upstream.
 #[derive(Debug, Default)]
-pub(crate) struct Breaker(Mutex<State>);
+pub(crate) struct CircuitBreaker(Mutex<BreakerState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     /// Consecutive failures.
     failures: u32,
     /// End of the open time. Set while the breaker is open; only a successful call clears it.
-    open: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     /// Records a successful call.
-    pub(crate) fn succeeded(&self) {
-        *self.state() = State::default();
+    pub(crate) fn record_success(&self) {
+        *self.lock_state() = BreakerState::default();
     }
 
     /// Records a failed call.
-    pub(crate) fn failed(&self, now: Instant) {
-        let mut state = self.state();
+    pub(crate) fn record_failure(&self, now: Instant) {
+        let mut state = self.lock_state();
         state.failures = state.failures.saturating_add(1);
-        if state.failures >= FAILURES {
-            state.open = Some(now + REST);
+        if state.failures >= MAX_FAILURES {
+            state.open_until = Some(now + OPEN_TIME);
         }
     }
 
     /// Returns `true` if the upstream may be asked as usual.
     pub(crate) fn is_closed(&self) -> bool {
-        self.state().open.is_none()
+        self.lock_state().open_until.is_none()
     }
 
     /// Returns `true` if the open time is over, so that the caller probes the upstream; the open time
     /// restarts for others.
-    pub(crate) fn try_again(&self, now: Instant) -> bool {
-        let mut state = self.state();
-        let rested = state.open.is_some_and(|until| now >= until);
+    pub(crate) fn try_probe(&self, now: Instant) -> bool {
+        let mut state = self.lock_state();
+        let rested = state.open_until.is_some_and(|until| now >= until);
         if rested {
-            state.open = Some(now + REST);
+            state.open_until = Some(now + OPEN_TIME);
         }
         rested
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, BreakerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,25 +62,25 @@ mod tests {
 
     #[test]
     fn it_opens_rests_tries_and_closes() {
-        let (breaker, start) = (Breaker::default(), Instant::now());
+        let (breaker, start) = (CircuitBreaker::default(), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         for second in 0..4 {
-            breaker.failed(at(second));
-            assert!(breaker.is_closed() && !breaker.try_again(at(1000)));
+            breaker.record_failure(at(second));
+            assert!(breaker.is_closed() && !breaker.try_probe(at(1000)));
         }
         // One success resets it.
-        breaker.succeeded();
-        (0..4).for_each(|second| breaker.failed(at(second)));
+        breaker.record_success();
+        (0..4).for_each(|second| breaker.record_failure(at(second)));
         assert!(breaker.is_closed());
-        breaker.failed(at(10));
-        assert!(!breaker.is_closed() && !breaker.try_again(at(39)));
+        breaker.record_failure(at(10));
+        assert!(!breaker.is_closed() && !breaker.try_probe(at(39)));
         // One probe at a time; a failed one restarts the open time.
-        assert!(breaker.try_again(at(40)) && !breaker.try_again(at(40)));
-        breaker.failed(at(50));
-        assert!(!breaker.try_again(at(79)) && breaker.try_again(at(80)));
+        assert!(breaker.try_probe(at(40)) && !breaker.try_probe(at(40)));
+        breaker.record_failure(at(50));
+        assert!(!breaker.try_probe(at(79)) && breaker.try_probe(at(80)));
         // A probe without a result allows another one later.
-        assert!(!breaker.try_again(at(109)) && breaker.try_again(at(110)));
-        breaker.succeeded();
-        assert!(breaker.is_closed() && !breaker.try_again(at(1000)));
+        assert!(!breaker.try_probe(at(109)) && breaker.try_probe(at(110)));
+        breaker.record_success();
+        assert!(breaker.is_closed() && !breaker.try_probe(at(1000)));
     }
 }

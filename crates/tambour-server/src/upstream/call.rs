@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::Failure;
 
-use super::Item;
-use super::breaker::Breaker;
-use crate::metrics::Calls;
+use super::ReplyItem;
+use super::breaker::CircuitBreaker;
+use crate::metrics::UpstreamMetrics;
 use crate::telemetry::ChatSpan;
 
 /// Upstream call in progress; dropping it records its end.
-pub(super) struct Call {
-    calls: Calls,
-    breaker: Arc<Breaker>,
+pub(super) struct UpstreamCall {
+    metrics: UpstreamMetrics,
+    breaker: Arc<CircuitBreaker>,
     upstream: Arc<str>,
     message: Arc<str>,
     attempt: u32,
@@ -26,16 +26,16 @@ pub(super) struct Call {
     outcome: &'static str,
 }
 
-impl Call {
+impl UpstreamCall {
     pub(super) fn begin(
         upstream: &Arc<str>,
         message: &Arc<str>,
-        calls: &Calls,
-        breaker: &Arc<Breaker>,
+        calls: &UpstreamMetrics,
+        breaker: &Arc<CircuitBreaker>,
         span: Option<Box<ChatSpan>>,
-    ) -> Call {
-        Call {
-            calls: calls.clone(),
+    ) -> UpstreamCall {
+        UpstreamCall {
+            metrics: calls.clone(),
             breaker: breaker.clone(),
             upstream: upstream.clone(),
             message: message.clone(),
@@ -48,21 +48,21 @@ impl Call {
     }
 
     /// Returns the headers that propagate the call's trace.
-    pub(super) fn headers(&self) -> HeaderMap {
+    pub(super) fn trace_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(span) = &self.span {
-            span.headers(&mut headers);
+            span.inject_headers(&mut headers);
         }
         headers
     }
 
     /// Records a failed attempt, followed by another one after `wait`, or by none.
-    pub(super) fn failed(&mut self, failure: &Failure, wait: Option<Duration>) {
+    pub(super) fn record_failure(&mut self, failure: &Failure, wait: Option<Duration>) {
         let (upstream, message_id) = (&*self.upstream, &*self.message);
         let (code, attempt) = (&failure.code, self.attempt);
-        self.calls.failed(&self.upstream, code);
+        self.metrics.count_failure(&self.upstream, code);
         if let Some(span) = &mut self.span {
-            span.failed(code, wait.is_some());
+            span.record_failure(code, wait.is_some());
         }
         match wait {
             Some(wait) => {
@@ -75,33 +75,33 @@ impl Call {
                 self.outcome = "failed";
                 // A refused request may be the client's fault.
                 if !matches!(&**code, "upstream_refused" | "recording_not_found") {
-                    self.breaker.failed(Instant::now());
+                    self.breaker.record_failure(Instant::now());
                 }
             }
         }
     }
 
     /// Records the items received.
-    pub(super) fn came(&mut self, items: &[Item]) {
+    pub(super) fn record_items(&mut self, items: &[ReplyItem]) {
         if let Some(span) = &mut self.span {
-            span.came(items);
+            span.record_items(items);
         }
         for item in items {
             match item {
-                Item::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
-                Item::End(End::Failed(failure)) => self.failed(failure, None),
-                Item::End(_) => {
+                ReplyItem::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
+                ReplyItem::End(InputEnd::Failed(failure)) => self.record_failure(failure, None),
+                ReplyItem::End(_) => {
                     self.outcome = "completed";
-                    self.breaker.succeeded();
+                    self.breaker.record_success();
                 }
-                Item::Text(_) | Item::Reasoning(_) | Item::Call(_) | Item::Usage(_) => {}
+                ReplyItem::Text(_) | ReplyItem::Reasoning(_) | ReplyItem::Call(_) | ReplyItem::Usage(_) => {}
             }
         }
     }
 }
 
-impl Drop for Call {
+impl Drop for UpstreamCall {
     fn drop(&mut self) {
-        self.calls.ended(&self.upstream, self.outcome, self.first_text, self.started.elapsed());
+        self.metrics.observe_call(&self.upstream, self.outcome, self.first_text, self.started.elapsed());
     }
 }

@@ -23,22 +23,22 @@ use reqwest::Url;
 use rustls::{ClientConfig, RootCertStore};
 use tower::Service;
 
-use super::proxy::{Line, Proxied};
+use super::proxy::{ProxiedStream, ProxyConnector};
 
 /// Read buffer of an HTTP/1 connection in bytes, including the response head.
-const READ: usize = 32 << 10;
+const READ_BUFFER_BYTES: usize = 32 << 10;
 /// Flow-control window of one HTTP/2 stream, in bytes.
-const WINDOW: u32 = 32 << 10;
+const STREAM_WINDOW: u32 = 32 << 10;
 /// Flow-control window of an HTTP/2 connection, in bytes.
-const WINDOWS: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Time that an idle connection is kept.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Idle time before TCP keep-alive probes.
-const PROBE: Duration = Duration::from_secs(15);
+const KEEPALIVE_TIME: Duration = Duration::from_secs(15);
 
 /// Client of one service.
-pub(super) struct Client {
-    inner: legacy::Client<Connector, Full<Bytes>>,
+pub(super) struct ServiceClient {
+    inner: legacy::Client<TimedConnector, Full<Bytes>>,
     proxies: Arc<Matcher>,
     /// Base URL of all requests, without a trailing slash.
     base: String,
@@ -48,49 +48,49 @@ pub(super) struct Client {
 
 /// Reason why no response has begun.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum ConnectError {
     /// No connection within the timeout.
-    Late,
+    Timeout,
     /// The host cannot be reached or verified.
     Unreachable,
     /// The connection broke.
     Closed,
 }
 
-impl Client {
+impl ServiceClient {
     /// Creates a client for a service at `base`.
     ///
     /// # Errors
     /// The system's certificates cannot be read.
-    pub(super) fn new(base: &str, connect: Duration) -> Result<Client, rustls::Error> {
-        let local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local));
+    pub(super) fn new(base: &str, connect: Duration) -> Result<ServiceClient, rustls::Error> {
+        let local = Url::parse(base).is_ok_and(|base| base.host_str().is_some_and(is_local_host));
         // Proxies of the environment are not used for local hosts.
         let proxies = if local { Matcher::builder().build() } else { Matcher::from_env() };
-        Client::through(proxies, base, connect)
+        ServiceClient::with_proxies(proxies, base, connect)
     }
 
-    fn through(proxies: Matcher, base: &str, connect: Duration) -> Result<Client, rustls::Error> {
+    fn with_proxies(proxies: Matcher, base: &str, timeout: Duration) -> Result<ServiceClient, rustls::Error> {
         // The crypto provider is process-wide; later clients find it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxies = Arc::new(proxies);
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(PROBE));
-        let (base, login) = apart(base);
-        let tls = tls(&base, &proxies)?;
+        tcp.set_keepalive(Some(KEEPALIVE_TIME));
+        let (base, login) = split_credentials(base);
+        let tls = tls_config(&base, &proxies)?;
         let secure = || HttpsConnectorBuilder::new().with_tls_config(tls.clone());
         let to_proxy = secure().https_or_http().enable_http1().wrap_connector(tcp.clone());
-        let proxied = Proxied::new(tcp, to_proxy, proxies.clone());
+        let proxied = ProxyConnector::new(tcp, to_proxy, proxies.clone());
         let https = secure().https_or_http().enable_all_versions().wrap_connector(proxied);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(READ)
-            .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(WINDOWS)
-            .build(Connector { https, connect });
-        Ok(Client { inner, proxies, base, login })
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .http1_max_buf_size(READ_BUFFER_BYTES)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .build(TimedConnector { https, timeout });
+        Ok(ServiceClient { inner, proxies, base, login })
     }
 
     /// Returns the base URL of requests.
@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// Sends a request and returns the response head.
-    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
+    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ConnectError> {
         if let Some(login) = &self.login {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
         }
@@ -110,17 +110,17 @@ impl Client {
                 request.headers_mut().insert(PROXY_AUTHORIZATION, name.clone());
             }
         }
-        self.inner.request(request).await.map_err(|error| match source::<Late>(&error) {
-            Some(Late) => Failed::Late,
-            None if error.is_connect() => Failed::Unreachable,
-            None => Failed::Closed,
+        self.inner.request(request).await.map_err(|error| match find_source::<ConnectTimeout>(&error) {
+            Some(ConnectTimeout) => ConnectError::Timeout,
+            None if error.is_connect() => ConnectError::Unreachable,
+            None => ConnectError::Closed,
         })
     }
 }
 
 /// Builds the TLS configuration. The system's roots are loaded only if https is needed: plain http to a local
 /// service needs none.
-fn tls(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
+fn tls_config(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
     let secure = |uri: &Uri| uri.scheme_str() == Some("https");
     let needed = base
         .parse::<Uri>()
@@ -136,40 +136,40 @@ fn tls(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
 
 /// Connector with one timeout for name resolution, proxy, connection and TLS.
 #[derive(Clone)]
-struct Connector {
-    https: HttpsConnector<Proxied>,
-    connect: Duration,
+struct TimedConnector {
+    https: HttpsConnector<ProxyConnector>,
+    timeout: Duration,
 }
 
 /// Error of a connection that was not made in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection in time")]
-struct Late;
+struct ConnectTimeout;
 
-type Cause = Box<dyn Error + Send + Sync>;
+type ConnectorError = Box<dyn Error + Send + Sync>;
 
-impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Line>;
-    type Error = Cause;
-    type Future = BoxFuture<'static, Result<MaybeHttpsStream<Line>, Cause>>;
+impl Service<Uri> for TimedConnector {
+    type Response = MaybeHttpsStream<ProxiedStream>;
+    type Error = ConnectorError;
+    type Future = BoxFuture<'static, Result<MaybeHttpsStream<ProxiedStream>, ConnectorError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectorError>> {
         self.https.poll_ready(context)
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.connect, self.https.call(to));
-        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(Late.into())) })
+        let connecting = tokio::time::timeout(self.timeout, self.https.call(to));
+        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(ConnectTimeout.into())) })
     }
 }
 
 /// Finds an error of type `T` in the source chain.
-fn source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+fn find_source<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     std::iter::successors(error.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
 /// Splits a base URL into the URL without credentials and the header for them.
-fn apart(base: &str) -> (String, Option<HeaderValue>) {
+fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
     let bare = |base: &str| base.trim_end_matches('/').to_owned();
     let Ok(mut url) = Url::parse(base) else { return (bare(base), None) };
     if url.username().is_empty() && url.password().is_none() {
@@ -185,7 +185,7 @@ fn apart(base: &str) -> (String, Option<HeaderValue>) {
 }
 
 /// Returns `true` if a host is this machine.
-pub(crate) fn is_local(host: &str) -> bool {
+pub(crate) fn is_local_host(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
@@ -201,10 +201,10 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    use super::{Client, Failed};
+    use super::{ServiceClient, ConnectError};
 
     /// Sends a request through a proxy; returns the proxy's view of it and the client's result.
-    async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, Failed>) {
+    async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, ConnectError>) {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = proxy.local_addr().unwrap();
         let served = tokio::spawn(async move {
@@ -217,7 +217,7 @@ mod tests {
             String::from_utf8(head).unwrap()
         });
         let proxies = Matcher::builder().all(format!("http://{login}{address}")).no("near.example").build();
-        let client = Client::through(proxies, base, Duration::from_secs(30)).unwrap();
+        let client = ServiceClient::with_proxies(proxies, base, Duration::from_secs(30)).unwrap();
         let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
         let got = match client.send(request).await {
             Ok(answer) => {
@@ -246,7 +246,7 @@ mod tests {
         let (head, got) = asked("https://models.example/v1", "ada:s3cret@", answer).await;
         assert!(head.starts_with("connect models.example:443 http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
-        assert!(matches!(got, Err(Failed::Unreachable)), "{got:?}");
+        assert!(matches!(got, Err(ConnectError::Unreachable)), "{got:?}");
     }
 
     #[tokio::test]
@@ -264,8 +264,8 @@ mod tests {
         // The server accepts, and sends no TLS handshake.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("https://{}", silent.local_addr().unwrap());
-        let client = Client::new(&base, Duration::from_millis(50)).unwrap();
+        let client = ServiceClient::new(&base, Duration::from_millis(50)).unwrap();
         let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
-        assert!(matches!(client.send(request).await, Err(Failed::Late)));
+        assert!(matches!(client.send(request).await, Err(ConnectError::Timeout)));
     }
 }

@@ -4,91 +4,91 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use tambour::End;
-use tambour::lex::sse::{Frame, Frames};
+use tambour::InputEnd;
+use tambour::lex::sse::{SseFrame, SseReader};
 
-use super::kind::Kind;
-use super::lines::Lines;
-use super::{Item, NativeCall, failure};
+use super::kind::ServiceKind;
+use super::lines::LineReader;
+use super::{ReplyItem, NativeCall, new_failure};
 
 /// Most bytes of one JSON body, and of all calls of a response.
-pub(super) const WHOLE: usize = 16 << 20;
+pub(super) const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// Most calls of a response: each new part is looked up among them.
-const CALLS: usize = 1024;
+const MAX_CALLS: usize = 1024;
 
 /// Byte order mark.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// Decoder of a service's response, in chunks of any size.
-pub struct Decoder {
-    kind: Kind,
-    form: Form,
-    reader: Reader,
+pub struct ResponseDecoder {
+    kind: ServiceKind,
+    format: ResponseFormat,
+    reader: FrameReader,
 }
 
 /// Reader of frames, up to the end.
-struct Reader {
-    reading: Box<dyn Reading>,
-    ended: bool,
+struct FrameReader {
+    frames: Box<dyn FrameDecoder>,
+    has_ended: bool,
 }
 
 /// Format of the response, detected from its first bytes, since content types are unreliable.
-enum Form {
+enum ResponseFormat {
     /// Only blanks and this many bytes of a byte order mark so far.
     Unknown(usize),
     /// SSE frames.
-    Frames(Frames),
+    Sse(SseReader),
     /// JSON lines.
-    Lines(Lines),
+    Lines(LineReader),
     /// One JSON body, although a stream was requested.
-    Whole(Vec<u8>),
+    Body(Vec<u8>),
 }
 
 /// Meaning of the frames of a kind of service.
-pub(super) trait Reading: Send {
+pub(super) trait FrameDecoder: Send {
     /// Converts one frame to items. Not called for frames without data, nor after the end.
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>);
+    fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>);
     /// Returns the shared progress.
-    fn progress(&mut self) -> &mut Progress;
+    fn progress(&mut self) -> &mut DecodeProgress;
     /// Takes the calls, after everything was read.
-    fn calls(&mut self) -> Vec<NativeCall>;
+    fn take_calls(&mut self) -> Vec<NativeCall>;
 }
 
 /// Progress that every kind of service reports in its own way.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct DecodeProgress {
     /// Id of the message.
     message: Arc<str>,
     /// Finish reason of the model.
-    pub(super) finish: Option<End>,
+    pub(super) finish: Option<InputEnd>,
     /// Set when the service has announced the end of the stream.
-    pub(super) done: bool,
+    pub(super) is_done: bool,
     /// Set once bytes were received, and once a frame of them was readable.
-    some: bool,
-    understood: bool,
+    has_bytes: bool,
+    has_frame: bool,
     /// True if a JSON object was broken, so that its content is missing.
-    lost: bool,
+    is_damaged: bool,
     /// Bytes of the calls so far, and their number.
-    length: usize,
-    count: usize,
+    call_bytes: usize,
+    call_count: usize,
 }
 
-impl Progress {
+impl DecodeProgress {
     /// Creates the progress of a message's reply.
-    pub(super) fn new(message: &Arc<str>) -> Progress {
-        Progress { message: message.clone(), ..Progress::default() }
+    pub(super) fn new(message: &Arc<str>) -> DecodeProgress {
+        DecodeProgress { message: message.clone(), ..DecodeProgress::default() }
     }
 
     /// Parses the data of a frame. Unreadable data is skipped: the rest of the reply is still good.
-    pub(super) fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a [u8]) -> Option<T> {
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&mut self, data: &'a [u8]) -> Option<T> {
         match serde_json::from_slice(data) {
             Ok(read) => {
-                self.understood = true;
+                self.has_frame = true;
                 Some(read)
             }
             Err(error) => {
-                self.lost |= data.starts_with(b"{") && !error.is_data();
+                self.is_damaged |= data.starts_with(b"{") && !error.is_data();
                 let (message_id, bytes) = (&*self.message, data.len());
                 tracing::warn!(message_id, %error, bytes, "a frame of the upstream is not what it should be; passed over");
                 None
@@ -97,69 +97,69 @@ impl Progress {
     }
 
     /// Counts bytes of calls; adds a failure and returns `false` beyond the limit.
-    pub(super) fn room(&mut self, bytes: usize, items: &mut Vec<Item>) -> bool {
-        self.length += bytes;
-        let fits = self.length <= WHOLE;
+    pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
+        self.call_bytes += bytes;
+        let fits = self.call_bytes <= MAX_BODY_BYTES;
         if !fits {
-            let message = format!("the calls of the answer are longer than {WHOLE} bytes");
-            items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+            let message = format!("the calls of the answer are longer than {MAX_BODY_BYTES} bytes");
+            items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
         fits
     }
 
     /// Counts a call or block; adds a failure and returns `false` beyond the limit.
-    pub(super) fn one_more(&mut self, items: &mut Vec<Item>) -> bool {
-        self.count += 1;
-        let fits = self.count <= CALLS;
+    pub(super) fn count_call(&mut self, items: &mut Vec<ReplyItem>) -> bool {
+        self.call_count += 1;
+        let fits = self.call_count <= MAX_CALLS;
         if !fits {
-            let message = format!("the answer has more than {CALLS} calls");
-            items.push(Item::End(End::Failed(failure("upstream_error", message, false))));
+            let message = format!("the answer has more than {MAX_CALLS} calls");
+            items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
         fits
     }
 
     /// Returns the end of a cleanly ended stream.
-    fn end(&mut self) -> End {
-        if self.some && !self.understood && !self.done {
+    fn end(&mut self) -> InputEnd {
+        if self.has_bytes && !self.has_frame && !self.is_done {
             let message = "the upstream sent something that is no reply";
-            return End::Failed(failure("upstream_malformed", message, false));
+            return InputEnd::Failed(new_failure("upstream_malformed", message, false));
         }
-        let end = match (self.finish.take(), self.done) {
+        let end = match (self.finish.take(), self.is_done) {
             (Some(end), _) => end,
-            (None, true) => End::stop(),
-            (None, false) => End::Unknown,
+            (None, true) => InputEnd::stop(),
+            (None, false) => InputEnd::WithoutReason,
         };
         match end {
             // The service reports a complete reply, but a part is missing: nothing of it may act.
-            End::Finished(reason) if self.lost => End::Incomplete(reason),
+            InputEnd::Finished(reason) if self.is_damaged => InputEnd::Incomplete(reason),
             end => end,
         }
     }
 }
 
-impl Decoder {
+impl ResponseDecoder {
     /// Creates a decoder for a message's response; the id appears in log lines.
     #[must_use]
-    pub fn new(kind: Kind, message: &Arc<str>) -> Decoder {
-        let reader = Reader { reading: kind.reading(message), ended: false };
-        Decoder { kind, form: Form::Unknown(0), reader }
+    pub fn new(kind: ServiceKind, message: &Arc<str>) -> ResponseDecoder {
+        let reader = FrameReader { frames: kind.frame_decoder(message), has_ended: false };
+        ResponseDecoder { kind, format: ResponseFormat::Unknown(0), reader }
     }
 
-    /// Decodes bytes. Nothing is decoded after an [`Item::End`].
-    pub fn push(&mut self, chunk: &[u8], items: &mut Vec<Item>) {
-        let Some(chunk) = self.begun(chunk) else { return };
-        let Decoder { form, reader, .. } = self;
-        if reader.ended {
+    /// Decodes bytes. Nothing is decoded after an [`ReplyItem::InputEnd`].
+    pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
+        let Some(chunk) = self.skip_start(chunk) else { return };
+        let ResponseDecoder { format, reader, .. } = self;
+        if reader.has_ended {
             return;
         }
-        match form {
-            Form::Unknown(_) => {}
-            Form::Whole(whole) if whole.len() + chunk.len() > WHOLE => reader.too_long("the answer", items),
-            Form::Whole(whole) => whole.extend_from_slice(chunk),
-            Form::Frames(frames) => frames.push(chunk, &mut |frame| reader.frame(&frame, items)),
-            Form::Lines(lines) => lines.push(chunk, &mut |data, cut| reader.line(data, cut, items)),
+        match format {
+            ResponseFormat::Unknown(_) => {}
+            ResponseFormat::Body(whole) if whole.len() + chunk.len() > MAX_BODY_BYTES => reader.push_too_long("the answer", items),
+            ResponseFormat::Body(whole) => whole.extend_from_slice(chunk),
+            ResponseFormat::Sse(frames) => frames.push(chunk, &mut |frame| reader.read_frame(&frame, items)),
+            ResponseFormat::Lines(lines) => lines.push(chunk, &mut |data, cut| reader.read_line(data, cut, items)),
         }
-        if reader.reading.progress().done {
+        if reader.frames.progress().is_done {
             // Anything that follows is ignored.
             reader.close(items);
         }
@@ -167,74 +167,74 @@ impl Decoder {
 
     /// Returns the bytes of calls so far; calls become items only at the end.
     pub(super) fn call_bytes(&mut self) -> usize {
-        self.reader.reading.progress().length
+        self.reader.frames.progress().call_bytes
     }
 
     /// Ends a cleanly closed response.
-    pub fn finish(&mut self, items: &mut Vec<Item>) {
-        let Decoder { form, reader, .. } = self;
-        match form {
-            Form::Unknown(_) => {}
-            Form::Whole(whole) => reader.line(whole, false, items),
-            Form::Frames(frames) => frames.finish(&mut |frame| reader.frame(&frame, items)),
-            Form::Lines(lines) => lines.finish(&mut |data, cut| reader.line(data, cut, items)),
+    pub fn finish(&mut self, items: &mut Vec<ReplyItem>) {
+        let ResponseDecoder { format, reader, .. } = self;
+        match format {
+            ResponseFormat::Unknown(_) => {}
+            ResponseFormat::Body(whole) => reader.read_line(whole, false, items),
+            ResponseFormat::Sse(frames) => frames.finish(&mut |frame| reader.read_frame(&frame, items)),
+            ResponseFormat::Lines(lines) => lines.finish(&mut |data, cut| reader.read_line(data, cut, items)),
         }
         reader.close(items);
     }
 
     /// Skips a byte order mark and blanks at the beginning; `None` while there is nothing else.
-    fn begun<'a>(&mut self, mut chunk: &'a [u8]) -> Option<&'a [u8]> {
-        let Form::Unknown(mark) = &mut self.form else { return Some(chunk) };
+    fn skip_start<'a>(&mut self, mut chunk: &'a [u8]) -> Option<&'a [u8]> {
+        let ResponseFormat::Unknown(mark) = &mut self.format else { return Some(chunk) };
         let first = loop {
             match chunk.first()? {
-                byte if MARK.get(*mark) == Some(byte) => *mark += 1,
+                byte if BYTE_ORDER_MARK.get(*mark) == Some(byte) => *mark += 1,
                 byte if byte.is_ascii_whitespace() => {}
                 byte => break *byte,
             }
             chunk = &chunk[1..];
         };
-        self.form = match first {
-            _ if self.kind.has_lines() => Form::Lines(Lines::new(WHOLE)),
-            b'{' | b'[' => Form::Whole(Vec::new()),
-            _ => Form::Frames(Frames::new(WHOLE)),
+        self.format = match first {
+            _ if self.kind.has_lines() => ResponseFormat::Lines(LineReader::new(MAX_BODY_BYTES)),
+            b'{' | b'[' => ResponseFormat::Body(Vec::new()),
+            _ => ResponseFormat::Sse(SseReader::new(MAX_BODY_BYTES)),
         };
-        self.reader.reading.progress().some = true;
+        self.reader.frames.progress().has_bytes = true;
         Some(chunk)
     }
 }
 
-impl Reader {
+impl FrameReader {
     /// Reads one frame, unless the end was reached.
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+    fn read_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
         let data = frame.data.trim_ascii();
-        if self.ended || self.reading.progress().done || data.is_empty() {
+        if self.has_ended || self.frames.progress().is_done || data.is_empty() {
             return;
         }
-        if frame.cut && serde_json::from_slice::<IgnoredAny>(data).is_err() {
+        if frame.is_truncated && serde_json::from_slice::<IgnoredAny>(data).is_err() {
             // The missing part may be the answer.
-            return self.too_long("a frame of the answer", items);
+            return self.push_too_long("a frame of the answer", items);
         }
-        self.reading.frame(&Frame { data, ..*frame }, items);
-        self.ended = matches!(items.last(), Some(Item::End(_)));
+        self.frames.decode_frame(&SseFrame { data, ..*frame }, items);
+        self.has_ended = matches!(items.last(), Some(ReplyItem::End(_)));
     }
 
     /// Reads data without a frame name.
-    fn line(&mut self, data: &[u8], cut: bool, items: &mut Vec<Item>) {
-        self.frame(&Frame { name: "", data, cut }, items);
+    fn read_line(&mut self, data: &[u8], is_truncated: bool, items: &mut Vec<ReplyItem>) {
+        self.read_frame(&SseFrame { name: "", data, is_truncated }, items);
     }
 
     /// Adds the calls, then the end of a clean stream.
-    fn close(&mut self, items: &mut Vec<Item>) {
-        if std::mem::replace(&mut self.ended, true) {
+    fn close(&mut self, items: &mut Vec<ReplyItem>) {
+        if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        items.extend(self.reading.calls().into_iter().map(Item::Call));
-        items.push(Item::End(self.reading.progress().end()));
+        items.extend(self.frames.take_calls().into_iter().map(ReplyItem::Call));
+        items.push(ReplyItem::End(self.frames.progress().end()));
     }
 
-    fn too_long(&mut self, what: &str, items: &mut Vec<Item>) {
-        self.ended = true;
-        let failure = failure("upstream_error", format!("{what} is longer than {WHOLE} bytes"), false);
-        items.push(Item::End(End::Failed(failure)));
+    fn push_too_long(&mut self, what: &str, items: &mut Vec<ReplyItem>) {
+        self.has_ended = true;
+        let failure = new_failure("upstream_error", format!("{what} is longer than {MAX_BODY_BYTES} bytes"), false);
+        items.push(ReplyItem::End(InputEnd::Failed(failure)));
     }
 }

@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
-use super::Ask;
-use super::turns::unsendable;
+use super::ModelRequest;
+use super::chat_turns::unsendable_failure;
 
 /// Fields that clients of the chat completions interface send. A kind uses those for which it has a name of
 /// its own; the others are dropped.
-const CHAT: [&str; 24] = [
+const CHAT_FIELDS: [&str; 24] = [
     "audio",
     "frequency_penalty",
     "function_call",
@@ -37,38 +37,38 @@ const CHAT: [&str; 24] = [
 ];
 
 /// Further fields of a request.
-pub(super) struct Fields {
+pub(super) struct ExtraFields {
     /// Fields of the chat completions interface.
-    chat: Map<String, Value>,
+    chat_fields: Map<String, Value>,
     /// Fields of the service itself.
-    own: Map<String, Value>,
+    service_fields: Map<String, Value>,
 }
 
-impl Fields {
-    pub(super) fn of(ask: &Ask) -> Fields {
-        let (chat, own) = ask.more.clone().into_iter().partition(|(name, _)| CHAT.contains(&name.as_str()));
-        Fields { chat, own }
+impl ExtraFields {
+    pub(super) fn from_request(ask: &ModelRequest) -> ExtraFields {
+        let (chat_fields, service_fields) = ask.extra_fields.clone().into_iter().partition(|(name, _)| CHAT_FIELDS.contains(&name.as_str()));
+        ExtraFields { chat_fields, service_fields }
     }
 
     /// Returns a field of the chat completions interface.
-    pub(super) fn chat(&self, name: &str) -> Option<Value> {
-        self.chat.get(name).filter(|value| !value.is_null()).cloned()
+    pub(super) fn chat_field(&self, name: &str) -> Option<Value> {
+        self.chat_fields.get(name).filter(|value| !value.is_null()).cloned()
     }
 
     /// Removes and returns a field that the service expects in another place.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
-        self.own.remove(name)
+        self.service_fields.remove(name)
     }
 
     /// Returns the limit of the reply's tokens.
-    pub(super) fn max_tokens(&self, ask: &Ask) -> Option<Value> {
-        ask.max_tokens.map(Value::from).or_else(|| self.chat("max_completion_tokens"))
+    pub(super) fn max_tokens(&self, ask: &ModelRequest) -> Option<Value> {
+        ask.max_tokens.map(Value::from).or_else(|| self.chat_field("max_completion_tokens"))
     }
 
     /// Adds the service's own fields to a request; existing ones are kept.
     pub(super) fn finish(self, mut body: Value) -> Value {
         if let Value::Object(body) = &mut body {
-            merge(body, self.own);
+            merge(body, self.service_fields);
         }
         body
     }
@@ -88,12 +88,12 @@ fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
 }
 
 /// Builds an object of the fields that have a value.
-pub(super) fn some<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
+pub(super) fn object_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Returns the stop texts as a list.
-pub(super) fn stops(ask: &Ask) -> Option<Value> {
+pub(super) fn stop_sequences(ask: &ModelRequest) -> Option<Value> {
     match ask.stop.clone()? {
         Value::Null => None,
         list @ Value::Array(_) => Some(list),
@@ -102,12 +102,12 @@ pub(super) fn stops(ask: &Ask) -> Option<Value> {
 }
 
 /// Returns the offered functions, in the form of the chat completions interface.
-pub(super) fn functions(ask: &Ask) -> impl Iterator<Item = &Value> {
+pub(super) fn functions(ask: &ModelRequest) -> impl Iterator<Item = &Value> {
     ask.tools.iter().map(|tool| &tool["function"])
 }
 
 /// Tool choice.
-pub(super) enum Choice<'a> {
+pub(super) enum ToolSelection<'a> {
     /// The model decides.
     Auto,
     /// No tool.
@@ -119,19 +119,19 @@ pub(super) enum Choice<'a> {
 }
 
 /// Returns the tool choice of a request, if any.
-pub(super) fn choice(ask: &Ask) -> Option<Choice<'_>> {
+pub(super) fn tool_selection(ask: &ModelRequest) -> Option<ToolSelection<'_>> {
     let choice = ask.tool_choice.as_ref().filter(|_| !ask.tools.is_empty())?;
     match (choice.as_str(), choice["function"]["name"].as_str()) {
-        (Some("none"), _) => Some(Choice::None),
-        (Some("required"), _) => Some(Choice::Any),
-        (_, Some(name)) => Some(Choice::One(name)),
-        (Some("auto"), _) => Some(Choice::Auto),
+        (Some("none"), _) => Some(ToolSelection::None),
+        (Some("required"), _) => Some(ToolSelection::Any),
+        (_, Some(name)) => Some(ToolSelection::One(name)),
+        (Some("auto"), _) => Some(ToolSelection::Auto),
         _ => None,
     }
 }
 
 /// Response format enforced by the service.
-pub(super) enum Format<'a> {
+pub(super) enum ReplyFormat<'a> {
     /// JSON of any shape.
     Json,
     /// JSON of this schema, with its `strict` flag.
@@ -139,23 +139,23 @@ pub(super) enum Format<'a> {
 }
 
 /// Returns the response format of a request, if any.
-pub(super) fn format(ask: &Ask) -> Option<Format<'_>> {
+pub(super) fn response_format(ask: &ModelRequest) -> Option<ReplyFormat<'_>> {
     let format = ask.response_format.as_ref()?;
     let given = &format["json_schema"];
     match format["type"].as_str()? {
-        "json_object" => Some(Format::Json),
+        "json_object" => Some(ReplyFormat::Json),
         "json_schema" if given["schema"].is_object() => {
-            Some(Format::Schema(&given["schema"], given["strict"] == true))
+            Some(ReplyFormat::Schema(&given["schema"], given["strict"] == true))
         }
         _ => None,
     }
 }
 
 /// Returns the model, which these services require.
-pub(super) fn named<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
+pub(super) fn require_model<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
     let missing = || {
         let advice = "name one in the request or in `model` of the upstream";
-        unsendable(format!(
+        unsendable_failure(format!(
             "a service of the kind `{kind}` is asked for a model, and there is none; {advice}"
         ))
     };

@@ -7,12 +7,12 @@ use axum::http::request::Builder;
 use serde_json::Value;
 use tambour::event::Failure;
 
-use super::decode::Reading;
-use super::{Ask, anthropic, gemini, ollama, openai};
+use super::decode::FrameDecoder;
+use super::{ModelRequest, anthropic, gemini, ollama, openai};
 
 /// Kind of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceKind {
     /// Chat completions interface of OpenAI.
     OpenAi,
     /// Messages interface of Anthropic.
@@ -24,96 +24,96 @@ pub enum Kind {
 }
 
 /// Adds a key in the header `name`, marked as sensitive.
-pub(super) fn secret(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
+pub(super) fn add_secret_header(request: Builder, name: &'static str, key: Option<&str>) -> Builder {
     let Some(Ok(mut value)) = key.map(HeaderValue::from_str) else { return request };
     value.set_sensitive(true);
     request.header(name, value)
 }
 
 /// Adds a key as a bearer token.
-pub(super) fn bearer(request: Builder, key: Option<&str>) -> Builder {
-    secret(request, "authorization", key.map(|key| format!("Bearer {key}")).as_deref())
+pub(super) fn add_bearer(request: Builder, key: Option<&str>) -> Builder {
+    add_secret_header(request, "authorization", key.map(|key| format!("Bearer {key}")).as_deref())
 }
 
 /// Request to send.
-pub(super) struct Request {
+pub(super) struct ServiceRequest {
     pub(super) url: String,
     pub(super) body: Value,
 }
 
-impl Kind {
+impl ServiceKind {
     /// All kinds.
-    pub const ALL: [Kind; 4] = [Kind::OpenAi, Kind::Anthropic, Kind::Gemini, Kind::Ollama];
+    pub const ALL: [ServiceKind; 4] = [ServiceKind::OpenAi, ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
     /// Returns its name in a configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Kind::OpenAi => "openai",
-            Kind::Anthropic => "anthropic",
-            Kind::Gemini => "gemini",
-            Kind::Ollama => "ollama",
+            ServiceKind::OpenAi => "openai",
+            ServiceKind::Anthropic => "anthropic",
+            ServiceKind::Gemini => "gemini",
+            ServiceKind::Ollama => "ollama",
         }
     }
 
     /// Returns the kind with that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn from_name(name: &str) -> Option<ServiceKind> {
+        ServiceKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns an example of a base URL.
-    pub(crate) fn example(self) -> &'static str {
+    pub(crate) fn example_url(self) -> &'static str {
         match self {
-            Kind::OpenAi => "http://127.0.0.1:9100/v1",
-            Kind::Anthropic => "https://api.anthropic.com",
-            Kind::Gemini => "https://generativelanguage.googleapis.com",
-            Kind::Ollama => "http://127.0.0.1:11434",
+            ServiceKind::OpenAi => "http://127.0.0.1:9100/v1",
+            ServiceKind::Anthropic => "https://api.anthropic.com",
+            ServiceKind::Gemini => "https://generativelanguage.googleapis.com",
+            ServiceKind::Ollama => "http://127.0.0.1:11434",
         }
     }
 
     /// Returns the path that is appended to a base URL.
     pub(crate) fn path(self) -> &'static str {
         match self {
-            Kind::OpenAi => "/chat/completions",
-            Kind::Anthropic => "/v1/messages",
-            Kind::Gemini => "/v1beta/models/...",
-            Kind::Ollama => "/api/chat",
+            ServiceKind::OpenAi => "/chat/completions",
+            ServiceKind::Anthropic => "/v1/messages",
+            ServiceKind::Gemini => "/v1beta/models/...",
+            ServiceKind::Ollama => "/api/chat",
         }
     }
 
     /// Builds a request to a service of the kind at `base`, which has no trailing slash.
-    pub(super) fn request(self, base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
+    pub(super) fn build_request(self, base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
         match self {
-            Kind::OpenAi => Ok(openai::request(base, model, ask)),
-            Kind::Anthropic => anthropic::request(base, model, ask),
-            Kind::Gemini => gemini::request(base, model, ask),
-            Kind::Ollama => ollama::request(base, model, ask),
+            ServiceKind::OpenAi => Ok(openai::build_request(base, model, ask)),
+            ServiceKind::Anthropic => anthropic::build_request(base, model, ask),
+            ServiceKind::Gemini => gemini::build_request(base, model, ask),
+            ServiceKind::Ollama => ollama::build_request(base, model, ask),
         }
     }
 
     /// Adds the headers of a request.
-    pub(super) fn headers(self, request: Builder, key: Option<&str>) -> Builder {
+    pub(super) fn add_headers(self, request: Builder, key: Option<&str>) -> Builder {
         match self {
-            Kind::OpenAi => openai::headers(request, key),
-            Kind::Anthropic => anthropic::headers(request, key),
-            Kind::Gemini => gemini::headers(request, key),
-            Kind::Ollama => ollama::headers(request, key),
+            ServiceKind::OpenAi => openai::add_headers(request, key),
+            ServiceKind::Anthropic => anthropic::add_headers(request, key),
+            ServiceKind::Gemini => gemini::add_headers(request, key),
+            ServiceKind::Ollama => ollama::add_headers(request, key),
         }
     }
 
     /// Returns `true` if responses are JSON lines instead of SSE.
     pub(super) fn has_lines(self) -> bool {
-        self == Kind::Ollama
+        self == ServiceKind::Ollama
     }
 
     /// Returns the frame decoder of the kind.
-    pub(super) fn reading(self, message: &Arc<str>) -> Box<dyn Reading> {
+    pub(super) fn frame_decoder(self, message: &Arc<str>) -> Box<dyn FrameDecoder> {
         match self {
-            Kind::OpenAi => Box::new(openai::Frames::new(message)),
-            Kind::Anthropic => Box::new(anthropic::Frames::new(message)),
-            Kind::Gemini => Box::new(gemini::Frames::new(message)),
-            Kind::Ollama => Box::new(ollama::Frames::new(message)),
+            ServiceKind::OpenAi => Box::new(openai::OpenAiFrames::new(message)),
+            ServiceKind::Anthropic => Box::new(anthropic::AnthropicFrames::new(message)),
+            ServiceKind::Gemini => Box::new(gemini::GeminiFrames::new(message)),
+            ServiceKind::Ollama => Box::new(ollama::OllamaFrames::new(message)),
         }
     }
 }

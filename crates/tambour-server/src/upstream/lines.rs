@@ -1,15 +1,15 @@
 //! Splitter of a response into lines, in chunks of any size.
 
 /// Line reader. A line holds at most `limit` bytes; a longer one is truncated and marked.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     line: Vec<u8>,
     limit: usize,
-    cut: bool,
+    is_truncated: bool,
 }
 
-impl Lines {
-    pub(super) fn new(limit: usize) -> Lines {
-        Lines { line: Vec::new(), limit, cut: false }
+impl LineReader {
+    pub(super) fn new(limit: usize) -> LineReader {
+        LineReader { line: Vec::new(), limit, is_truncated: false }
     }
 
     /// Reads bytes; `out` receives each complete line, and whether it was truncated.
@@ -20,23 +20,23 @@ impl Lines {
                 // The whole line is in the chunk and needs no copy.
                 out(&rest[..end], false);
             } else {
-                self.keep(&rest[..end]);
+                self.push_part(&rest[..end]);
                 self.finish(out);
             }
             rest = &rest[end + 1..];
         }
-        self.keep(rest);
+        self.push_part(rest);
     }
 
     /// Ends the last line, which needs no line break.
     pub(super) fn finish(&mut self, out: &mut impl FnMut(&[u8], bool)) {
-        out(&self.line, std::mem::take(&mut self.cut));
+        out(&self.line, std::mem::take(&mut self.is_truncated));
         self.line.clear();
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn push_part(&mut self, bytes: &[u8]) {
         let room = bytes.len().min(self.limit - self.line.len());
         self.line.extend_from_slice(&bytes[..room]);
-        self.cut |= room < bytes.len();
+        self.is_truncated |= room < bytes.len();
     }
 }

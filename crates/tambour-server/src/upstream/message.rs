@@ -52,12 +52,12 @@ pub struct NativeCall {
     pub function: Function,
     /// Data that the service requires back with the call. Known only while the message runs.
     #[serde(skip)]
-    pub kept: Option<Kept>,
+    pub extras: Option<CallExtras>,
 }
 
 /// Service-specific data of a call besides name and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum CallExtras {
     /// Blocks of signed reasoning before the call.
     Anthropic(Vec<Value>),
     /// Signature of the reasoning that led to the call, and the origin of the call's id.
@@ -101,14 +101,14 @@ impl Message {
     }
 
     /// Returns the first fault, if any, with the name of a missing field.
-    pub(crate) fn fault(&self) -> Option<(String, Option<&'static str>)> {
+    pub(crate) fn find_fault(&self) -> Option<(String, Option<&'static str>)> {
         if self.content.is_none() && self.tool_calls.is_empty() && ROLES.contains(&self.role.as_str()) {
             return Some((format!("the message of role `{}` has no `content`", self.role), Some("content")));
         }
-        self.wrong().map(|detail| (detail, None))
+        self.check_content().map(|detail| (detail, None))
     }
 
-    fn wrong(&self) -> Option<String> {
+    fn check_content(&self) -> Option<String> {
         let Message { role, content, tool_calls, tool_call_id, .. } = self;
         if !ROLES.contains(&role.as_str()) {
             return Some(format!("a role is {}, not `{role}`", ROLES.join(", ")));

@@ -1,7 +1,7 @@
 //! Sources of replies: model APIs and recordings.
 //!
 //!
-//! An upstream opens a [`Reply`], whose items are text, reasoning, calls, usage and an end. Quirks of a
+//! An upstream opens a [`UpstreamReply`], whose items are text, reasoning, calls, usage and an end. Quirks of a
 //! service stay in its adapter.
 
 mod anthropic;
@@ -22,59 +22,59 @@ mod replay;
 mod retry;
 mod service;
 mod stream;
-mod turns;
+mod chat_turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breaker::Breaker;
-use call::Call;
+use breaker::CircuitBreaker;
+use call::UpstreamCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::Failure;
 use tambour::texts::Language;
 
-use crate::app::upstreams;
+use crate::app::build_upstreams;
 use crate::config::{Config, ConfigError, Price};
-use crate::metrics::{Calls, Metrics};
-use crate::telemetry::{Asked, Span};
+use crate::metrics::{UpstreamMetrics, Metrics};
+use crate::telemetry::{CallTarget, TraceSpan};
 
 #[cfg(any(feature = "mcp", feature = "otel"))]
-pub(crate) use client::is_local;
-pub use decode::Decoder;
-pub use kind::Kind;
-pub use message::{Content, Function, Kept, Message, NativeCall};
+pub(crate) use client::is_local_host;
+pub use decode::ResponseDecoder;
+pub use kind::ServiceKind;
+pub use message::{Content, Function, CallExtras, Message, NativeCall};
 #[cfg(feature = "mcp")]
-pub(crate) use redact::redacted;
-pub use replay::Replay;
-pub use service::Service;
+pub(crate) use redact::redact;
+pub use replay::RecordedReplies;
+pub use service::HttpService;
 
 /// Configured upstream.
 pub struct Upstream {
     pub(crate) name: Arc<str>,
-    source: Source,
-    calls: Calls,
-    breaker: Arc<Breaker>,
+    source: ReplySource,
+    metrics: UpstreamMetrics,
+    breaker: Arc<CircuitBreaker>,
     prices: BTreeMap<String, Price>,
 }
 
 /// Source of an upstream's replies.
-pub enum Source {
+pub enum ReplySource {
     /// Service over HTTP.
-    Service(Box<Service>),
+    Service(Box<HttpService>),
     /// Recorded replies.
-    Replay(Replay),
+    Replay(RecordedReplies),
 }
 
 /// Request to a model.
 #[derive(Clone, Debug, Default)]
-pub struct Ask {
+pub struct ModelRequest {
     /// Id of the message, for log lines; not sent to the service.
     pub message: Arc<str>,
     /// Span of the message, the parent of the call's span.
-    pub span: Span,
+    pub span: TraceSpan,
     /// Messages by role, the system prompt first.
     pub messages: Vec<Message>,
     /// Model; the upstream's default when absent. Selects a recording by its id.
@@ -100,11 +100,11 @@ pub struct Ask {
     /// Tool choice.
     pub tool_choice: Option<Value>,
     /// Further fields of the service's request, unchanged.
-    pub more: Map<String, Value>,
+    pub extra_fields: Map<String, Value>,
     /// Avoids long waits, since a fallback remains.
-    pub hurry: bool,
+    pub has_fallback: bool,
     /// Most bytes of the reply (`limits.input`); the default when absent.
-    pub input: Option<usize>,
+    pub max_reply_bytes: Option<usize>,
 }
 
 /// Timeouts and retries of an upstream.
@@ -162,7 +162,7 @@ impl Timeouts {
 
 /// Item of a reply.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum ReplyItem {
     /// Text of the reply.
     Text(String),
     /// Reasoning from a separate field.
@@ -172,39 +172,39 @@ pub enum Item {
     /// Token counts, as reported by the service.
     Usage(Value),
     /// End; nothing follows.
-    End(End),
+    End(InputEnd),
 }
 
 /// Reply being received.
-pub struct Reply {
-    arriving: Arriving,
-    call: Call,
+pub struct UpstreamReply {
+    source: ReplyStream,
+    call: UpstreamCall,
 }
 
-enum Arriving {
+enum ReplyStream {
     /// From a model.
-    Service(Box<stream::Stream>),
+    Service(Box<stream::HttpReply>),
     /// From a recording.
-    Replay(replay::Playing),
+    Replay(replay::RecordingPlayer),
 }
 
 impl Upstream {
     /// Creates an upstream with prices by model; its calls are counted in `calls`.
     pub(crate) fn new(
         name: &str,
-        source: Source,
-        calls: &Calls,
+        source: ReplySource,
+        calls: &UpstreamMetrics,
         prices: BTreeMap<String, Price>,
     ) -> Upstream {
-        Upstream { name: name.into(), source, calls: calls.clone(), breaker: Arc::default(), prices }
+        Upstream { name: name.into(), source, metrics: calls.clone(), breaker: Arc::default(), prices }
     }
 
     /// Creates the default upstream of a configuration, for callers without a server.
     ///
     /// # Errors
     /// There is no default upstream, or it cannot be used.
-    pub fn of_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
-        let mut all = upstreams(config, &Metrics::new())?;
+    pub fn from_config(config: &Config) -> Result<Arc<Upstream>, ConfigError> {
+        let mut all = build_upstreams(config, &Metrics::new())?;
         let name = config.default_upstream().unwrap_or_default();
         all.remove(name).ok_or_else(|| ConfigError(format!("there is no upstream `{name}`")))
     }
@@ -215,25 +215,25 @@ impl Upstream {
     }
 
     /// Returns the model for a request, if one is named.
-    pub(crate) fn model<'a>(&'a self, ask: &'a Ask) -> Option<&'a str> {
+    pub(crate) fn model<'a>(&'a self, ask: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
-            Source::Service(service) => service.asked(ask).model,
-            Source::Replay(_) => ask.model.as_deref(),
+            ReplySource::Service(service) => service.call_target(ask).model,
+            ReplySource::Replay(_) => ask.model.as_deref(),
         }
     }
 
     /// Returns the price of the model for a request, if there is one.
-    pub(crate) fn price(&self, ask: &Ask) -> Option<&Price> {
+    pub(crate) fn price(&self, ask: &ModelRequest) -> Option<&Price> {
         self.model(ask).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
 
     /// Returns `true` if requests carry a key.
     pub(crate) fn has_key(&self) -> bool {
-        matches!(&self.source, Source::Service(service) if service.has_key())
+        matches!(&self.source, ReplySource::Service(service) if service.has_key())
     }
 
     /// Returns its circuit breaker.
-    pub(crate) fn breaker(&self) -> &Breaker {
+    pub(crate) fn breaker(&self) -> &CircuitBreaker {
         &self.breaker
     }
 
@@ -241,41 +241,41 @@ impl Upstream {
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply was received.
-    pub async fn open(&self, ask: &Ask) -> Result<Reply, Failure> {
+    pub async fn open(&self, ask: &ModelRequest) -> Result<UpstreamReply, Failure> {
         let asked = match &self.source {
-            Source::Service(service) => service.asked(ask),
-            Source::Replay(_) => Asked { provider: "replay", base: None, model: ask.model.as_deref() },
+            ReplySource::Service(service) => service.call_target(ask),
+            ReplySource::Replay(_) => CallTarget { provider: "replay", base: None, model: ask.model.as_deref() },
         };
-        let span = ask.span.chat(&asked, ask);
-        let mut call = Call::begin(&self.name, &ask.message, &self.calls, &self.breaker, span);
-        let arriving = match &self.source {
-            Source::Service(service) => {
-                let headers = call.headers();
-                let stream = service.open(ask, headers, |failure, wait| call.failed(failure, wait)).await?;
-                Arriving::Service(Box::new(stream))
+        let span = ask.span.start_chat(&asked, ask);
+        let mut call = UpstreamCall::begin(&self.name, &ask.message, &self.metrics, &self.breaker, span);
+        let source = match &self.source {
+            ReplySource::Service(service) => {
+                let headers = call.trace_headers();
+                let stream = service.open(ask, headers, |failure, wait| call.record_failure(failure, wait)).await?;
+                ReplyStream::Service(Box::new(stream))
             }
-            Source::Replay(replay) => {
-                let playing = replay.open(ask).inspect_err(|failure| call.failed(failure, None))?;
-                Arriving::Replay(playing)
+            ReplySource::Replay(replay) => {
+                let playing = replay.open(ask).inspect_err(|failure| call.record_failure(failure, None))?;
+                ReplyStream::Replay(playing)
             }
         };
-        Ok(Reply { arriving, call })
+        Ok(UpstreamReply { source, call })
     }
 }
 
-impl Reply {
-    /// Waits for the next items and adds all that are available to `items`. The last item is [`Item::End`].
-    pub async fn next(&mut self, items: &mut Vec<Item>) {
+impl UpstreamReply {
+    /// Waits for the next items and adds all that are available to `items`. The last item is [`ReplyItem::InputEnd`].
+    pub async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         let before = items.len();
-        match &mut self.arriving {
-            Arriving::Service(stream) => stream.next(items).await,
-            Arriving::Replay(playing) => playing.next(items).await,
+        match &mut self.source {
+            ReplyStream::Service(stream) => stream.next(items).await,
+            ReplyStream::Replay(playing) => playing.next(items).await,
         }
-        self.call.came(&items[before..]);
+        self.call.record_items(&items[before..]);
     }
 }
 
 /// Creates a failure with its stable code.
-pub(crate) fn failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
+pub(crate) fn new_failure(code: &'static str, message: impl Into<String>, retryable: bool) -> Failure {
     Failure::new(code, message, retryable)
 }

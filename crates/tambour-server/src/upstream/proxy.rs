@@ -19,7 +19,7 @@ use tower::Service;
 
 /// Connector that uses a proxy where one is configured for the host.
 #[derive(Clone)]
-pub(super) struct Proxied {
+pub(super) struct ProxyConnector {
     direct: HttpConnector,
     /// Connects to the proxy itself, with TLS if needed.
     to_proxy: HttpsConnector<HttpConnector>,
@@ -27,30 +27,30 @@ pub(super) struct Proxied {
 }
 
 /// Connection before TLS with the host.
-pub(super) struct Line {
+pub(super) struct ProxiedStream {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     /// True if the peer is a proxy that reads the requests.
-    forwards: bool,
+    is_forwarding: bool,
 }
 
-type Cause = Box<dyn Error + Send + Sync>;
+type ProxyError = Box<dyn Error + Send + Sync>;
 
-impl Proxied {
+impl ProxyConnector {
     pub(super) fn new(
         direct: HttpConnector,
         to_proxy: HttpsConnector<HttpConnector>,
         proxies: Arc<Matcher>,
-    ) -> Proxied {
-        Proxied { direct, to_proxy, proxies }
+    ) -> ProxyConnector {
+        ProxyConnector { direct, to_proxy, proxies }
     }
 }
 
-impl Service<Uri> for Proxied {
-    type Response = Line;
-    type Error = Cause;
-    type Future = BoxFuture<'static, Result<Line, Cause>>;
+impl Service<Uri> for ProxyConnector {
+    type Response = ProxiedStream;
+    type Error = ProxyError;
+    type Future = BoxFuture<'static, Result<ProxiedStream, ProxyError>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ProxyError>> {
         self.direct.poll_ready(context).map_err(Into::into)
     }
 
@@ -58,7 +58,7 @@ impl Service<Uri> for Proxied {
         let Some(proxy) = self.proxies.intercept(&to) else {
             let connecting = self.direct.call(to);
             return Box::pin(async move {
-                Ok(Line { stream: MaybeHttpsStream::Http(connecting.await?), forwards: false })
+                Ok(ProxiedStream { stream: MaybeHttpsStream::Http(connecting.await?), is_forwarding: false })
             });
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
@@ -70,30 +70,30 @@ impl Service<Uri> for Proxied {
         }
         if to.scheme_str() == Some("http") {
             let connecting = self.to_proxy.call(proxy.uri().clone());
-            return Box::pin(async move { Ok(Line { stream: connecting.await?, forwards: true }) });
+            return Box::pin(async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: true }) });
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy.clone());
         if let Some(name) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(name.clone());
         }
         let connecting = tunnel.call(to);
-        Box::pin(async move { Ok(Line { stream: connecting.await?, forwards: false }) })
+        Box::pin(async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: false }) })
     }
 }
 
-impl Connection for Line {
+impl Connection for ProxiedStream {
     fn connected(&self) -> Connected {
-        self.stream.connected().proxy(self.forwards)
+        self.stream.connected().proxy(self.is_forwarding)
     }
 }
 
-impl Line {
+impl ProxiedStream {
     fn stream(self: Pin<&mut Self>) -> Pin<&mut MaybeHttpsStream<TokioIo<TcpStream>>> {
         Pin::new(&mut self.get_mut().stream)
     }
 }
 
-impl Read for Line {
+impl Read for ProxiedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for ProxiedStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.stream().poll_write(context, bytes)
     }

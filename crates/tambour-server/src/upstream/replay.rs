@@ -6,23 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tambour::End;
+use tambour::InputEnd;
 use tambour::dialect::DIALECTS;
 use tambour::event::{Failure, FinishReason};
-use tambour::texts::{Language, in_words, listed};
+use tambour::texts::{Language, explain_parse_error, list_names};
 
-use super::{Ask, Item, failure};
+use super::{ModelRequest, ReplyItem, new_failure};
 
 /// Set of recordings, with the next one for each dialect.
-pub struct Replay {
-    records: Vec<Arc<Record>>,
+pub struct RecordedReplies {
+    records: Vec<Arc<RecordedReply>>,
     next: Mutex<HashMap<String, usize>>,
     /// Delay between chunks if a recording has none.
-    pace: Duration,
+    chunk_delay: Duration,
 }
 
 #[derive(Debug, Deserialize)]
-struct Record {
+struct RecordedReply {
     id: String,
     chunks: Vec<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Record {
 }
 
 /// Recordings included in the product.
-const DEMO: [&str; 6] = [
+const DEMO_RECORDINGS: [&str; 6] = [
     include_str!("../../../../fixtures/recorded/thinkingml.jsonl"),
     include_str!("../../../../fixtures/recorded/jsonseq.jsonl"),
     include_str!("../../../../fixtures/recorded/aiplan.jsonl"),
@@ -52,13 +52,13 @@ const DEMO: [&str; 6] = [
 /// Approximate pace of a small model on a laptop.
 const DEMO_PACE: Duration = Duration::from_millis(25);
 
-impl Replay {
+impl RecordedReplies {
     /// Loads the included recordings of real models.
     ///
     /// # Errors
     /// A recording is invalid.
-    pub fn demo() -> Result<Replay, String> {
-        let mut replay = Replay::read(&DEMO.concat(), DEMO_PACE)?;
+    pub fn load_demo() -> Result<RecordedReplies, String> {
+        let mut replay = RecordedReplies::parse(&DEMO_RECORDINGS.concat(), DEMO_PACE)?;
         // The demonstration shows complete replies only.
         replay.records.retain(|record| record.finish_reason == Some(FinishReason::Stop));
         Ok(replay)
@@ -68,42 +68,42 @@ impl Replay {
     ///
     /// # Errors
     /// The file cannot be read, or a line is not a recording.
-    pub fn file(path: &Path) -> Result<Replay, String> {
+    pub fn load_file(path: &Path) -> Result<RecordedReplies, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Replay::read(&text, Duration::ZERO).map_err(|error| format!("{}: {error}", path.display()))
+        RecordedReplies::parse(&text, Duration::ZERO).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    fn read(text: &str, pace: Duration) -> Result<Replay, String> {
+    fn parse(text: &str, chunk_delay: Duration) -> Result<RecordedReplies, String> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let records: Result<Vec<_>, String> = lines
-            .map(|(at, line)| record(line).map_err(|error| format!("line {}: {error}", at + 1)))
+            .map(|(at, line)| parse_record(line).map_err(|error| format!("line {}: {error}", at + 1)))
             .collect();
         let records = records?;
         if records.is_empty() {
             return Err("no recordings".to_owned());
         }
-        Ok(Replay { records, next: Mutex::default(), pace })
+        Ok(RecordedReplies { records, next: Mutex::default(), chunk_delay })
     }
 
     /// Opens the recording whose id is the model, or the next one of the dialect: in file order, cyclically.
-    pub(super) fn open(&self, ask: &Ask) -> Result<Playing, Failure> {
+    pub(super) fn open(&self, ask: &ModelRequest) -> Result<RecordingPlayer, Failure> {
         let record = match &ask.model {
             Some(id) => self.records.iter().find(|record| record.id == *id).cloned(),
-            None => self.of_round(ask).or_else(|| self.turn(&ask.dialect)),
+            None => self.of_round(ask).or_else(|| self.next_of_dialect(&ask.dialect)),
         };
         let record = record.ok_or_else(|| {
             let message = match &ask.model {
                 Some(id) => {
-                    let known = listed(id, self.records.iter().map(|record| record.id.as_str()));
-                    format!("there is no recording `{}`, which `model` picks; known: {known}", clip(id))
+                    let known = list_names(id, self.records.iter().map(|record| record.id.as_str()));
+                    format!("there is no recording `{}`, which `model` picks; known: {known}", clip_name(id))
                 }
                 None => {
                     let protocols = self.records.iter().filter_map(|record| record.protocol.as_deref());
-                    let known = listed(&ask.dialect, protocols);
+                    let known = list_names(&ask.dialect, protocols);
                     format!("there is no recording whose `protocol` is `{}`; known: {known}", ask.dialect)
                 }
             };
-            failure("recording_not_found", message, false)
+            new_failure("recording_not_found", message, false)
         })?;
         if ask.response_format.is_some() {
             tracing::debug!(
@@ -111,26 +111,26 @@ impl Replay {
                 "a recording is played as it was made: `response_format` does nothing"
             );
         }
-        Ok(Playing { record, at: 0, pace: self.pace })
+        Ok(RecordingPlayer { record, at: 0, chunk_delay: self.chunk_delay })
     }
 
     /// Returns the recording of the request's round, in its language if there is one: of the last round that is not after it.
-    fn of_round(&self, ask: &Ask) -> Option<Arc<Record>> {
+    fn of_round(&self, ask: &ModelRequest) -> Option<Arc<RecordedReply>> {
         let (round, language) = ask.round?;
         let language = if language == Language::Zh { "zh" } else { "en" };
-        let rank = |record: &&Arc<Record>| (record.lang.as_deref() == Some(language), record.round);
+        let rank = |record: &&Arc<RecordedReply>| (record.lang.as_deref() == Some(language), record.round);
         let of_dialect = self.records.iter().filter(|record| record.protocol.as_ref() == Some(&ask.dialect));
         let until = of_dialect.filter(|record| record.round.is_some_and(|of| of <= round));
         until.max_by_key(rank).cloned()
     }
 
-    fn turn(&self, dialect: &str) -> Option<Arc<Record>> {
+    fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
         let any = matches!(dialect, "auto" | "plain");
-        let fits = |record: &&Arc<Record>| {
+        let fits = |record: &&Arc<RecordedReply>| {
             record.round.is_none()
                 && (any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
         };
-        let of_dialect: Vec<&Arc<Record>> = self.records.iter().filter(fits).collect();
+        let of_dialect: Vec<&Arc<RecordedReply>> = self.records.iter().filter(fits).collect();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = next.entry(dialect.to_owned()).or_default();
         let record = of_dialect.get(*turn % of_dialect.len().max(1))?;
@@ -140,42 +140,42 @@ impl Replay {
 }
 
 /// Parses a recording.
-fn record(line: &str) -> Result<Arc<Record>, String> {
-    let record: Record = serde_json::from_str(line).map_err(|error| in_words(&error.to_string()))?;
+fn parse_record(line: &str) -> Result<Arc<RecordedReply>, String> {
+    let record: RecordedReply = serde_json::from_str(line).map_err(|error| explain_parse_error(&error.to_string()))?;
     let known = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
     if let Some(name) = record.protocol.as_deref().filter(|name| !known.clone().any(|known| known == *name)) {
-        return Err(format!("there is no `protocol` `{}`; known: {}", clip(name), listed(name, known)));
+        return Err(format!("there is no `protocol` `{}`; known: {}", clip_name(name), list_names(name, known)));
     }
     Ok(Arc::new(record))
 }
 
 /// Returns the part of a name that a message shows.
-fn clip(name: &str) -> &str {
+fn clip_name(name: &str) -> &str {
     &name[..name.floor_char_boundary(80)]
 }
 
 /// Recording being played.
-pub(super) struct Playing {
-    record: Arc<Record>,
+pub(super) struct RecordingPlayer {
+    record: Arc<RecordedReply>,
     at: usize,
-    pace: Duration,
+    chunk_delay: Duration,
 }
 
-impl Playing {
-    pub(super) async fn next(&mut self, items: &mut Vec<Item>) {
+impl RecordingPlayer {
+    pub(super) async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         let Some(chunk) = self.record.chunks.get(self.at) else {
-            let end = self.record.finish_reason.map_or(End::Unknown, End::Finished);
-            items.push(Item::End(end));
+            let end = self.record.finish_reason.map_or(InputEnd::WithoutReason, InputEnd::Finished);
+            items.push(ReplyItem::End(end));
             return;
         };
         let delays = self.record.delays_ms.as_deref().unwrap_or(&[]);
-        let delay = delays.get(self.at).map_or(self.pace, |ms| Duration::from_millis(*ms));
+        let delay = delays.get(self.at).map_or(self.chunk_delay, |ms| Duration::from_millis(*ms));
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         } else {
             tokio::task::yield_now().await;
         }
-        items.push(Item::Text(chunk.clone()));
+        items.push(ReplyItem::Text(chunk.clone()));
         self.at += 1;
     }
 }

@@ -8,43 +8,43 @@ use axum::http::{HeaderMap, StatusCode};
 use super::Timeouts;
 
 /// Longest acceptable pause.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_PAUSE: Duration = Duration::from_secs(20);
 
 /// Longest acceptable pause if a fallback can be asked.
-pub(super) const SHORT: Duration = Duration::from_secs(1);
+pub(super) const MAX_PAUSE_WITH_FALLBACK: Duration = Duration::from_secs(1);
 
 /// Returns `true` if a refusal with this status may succeed later.
-pub(super) fn worth(status: StatusCode) -> bool {
+pub(super) fn is_retryable(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 409 | 425 | 429)
 }
 
 /// Returns the pause before attempt `next` (from 2); `None` if there is none.
-pub(super) fn wait(next: u32, headers: Option<&HeaderMap>, timeouts: &Timeouts) -> Option<Duration> {
+pub(super) fn retry_pause(next: u32, headers: Option<&HeaderMap>, timeouts: &Timeouts) -> Option<Duration> {
     if next > timeouts.attempts {
         return None;
     }
     // Jitter of up to a quarter, so that requests refused together are not repeated together.
     let spread = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
     let own = || (timeouts.retry_ms << (next - 2).min(10)).saturating_mul(spread) / 256;
-    let wait = headers.and_then(asked_for).unwrap_or_else(|| Duration::from_millis(own()));
-    Some(wait).filter(|wait| *wait <= LONGEST)
+    let wait = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(own()));
+    Some(wait).filter(|wait| *wait <= MAX_PAUSE)
 }
 
 /// Returns the pause that the service requests: `retry-after-ms`, or `retry-after` in seconds or as a date.
-fn asked_for(headers: &HeaderMap) -> Option<Duration> {
+fn requested_pause(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = match text("retry-after-ms") {
         Some(milliseconds) => milliseconds.parse::<f64>().ok()? / 1000.0,
         None => {
             let asked = text(RETRY_AFTER.as_str())?;
-            asked.parse().ok().or_else(|| until(asked))?
+            asked.parse().ok().or_else(|| seconds_until(asked))?
         }
     };
     Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Returns the seconds until a date; zero if it is past.
-fn until(date: &str) -> Option<f64> {
+fn seconds_until(date: &str) -> Option<f64> {
     let then = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     Some((then.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)
 }

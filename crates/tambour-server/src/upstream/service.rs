@@ -8,39 +8,39 @@ use axum::http::{self, HeaderMap, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::Value;
-use tambour::event::{Failure, Refusal};
+use tambour::event::{Failure, UpstreamRefusal};
 use tokio::time::Instant;
 
-use super::client::{Client, Failed};
-use super::kind::{Kind, Request};
-use super::redact::redacted;
-use super::stream::Stream;
-use super::{Ask, Timeouts, failure, retry};
-use crate::telemetry::Asked;
+use super::client::{ServiceClient, ConnectError};
+use super::kind::{ServiceKind, ServiceRequest};
+use super::redact::redact;
+use super::stream::HttpReply;
+use super::{ModelRequest, Timeouts, new_failure, retry};
+use crate::telemetry::CallTarget;
 
 /// Configured service.
-pub struct Service {
-    kind: Kind,
-    client: Client,
+pub struct HttpService {
+    kind: ServiceKind,
+    client: ServiceClient,
     model: Option<String>,
     key: Option<String>,
     timeouts: Timeouts,
 }
 
-impl Service {
+impl HttpService {
     /// Creates the client of a service at `base`, such as `http://127.0.0.1:9100/v1`.
     ///
     /// # Errors
     /// The client cannot be created.
     pub fn new(
-        kind: Kind,
+        kind: ServiceKind,
         base: &str,
         model: Option<String>,
         key: Option<String>,
         timeouts: Timeouts,
-    ) -> Result<Service, rustls::Error> {
-        let client = Client::new(base, Duration::from_millis(timeouts.connect_ms))?;
-        Ok(Service { kind, client, model, key, timeouts })
+    ) -> Result<HttpService, rustls::Error> {
+        let client = ServiceClient::new(base, Duration::from_millis(timeouts.connect_ms))?;
+        Ok(HttpService { kind, client, model, key, timeouts })
     }
 
     /// Returns `true` if requests carry a key.
@@ -49,41 +49,41 @@ impl Service {
     }
 
     /// Returns provider, base URL and model of a request, for its span.
-    pub(super) fn asked<'a>(&'a self, ask: &'a Ask) -> Asked<'a> {
+    pub(super) fn call_target<'a>(&'a self, ask: &'a ModelRequest) -> CallTarget<'a> {
         let model = ask.model.as_deref().or(self.model.as_deref());
-        Asked { provider: self.kind.name(), base: Some(self.client.base()), model }
+        CallTarget { provider: self.kind.name(), base: Some(self.client.base()), model }
     }
 
     /// Sends a request, with retries while nothing was received. `failed` is called for each failed attempt,
     /// with the pause before the next one, if any.
     pub(super) async fn open(
         &self,
-        ask: &Ask,
+        ask: &ModelRequest,
         headers: HeaderMap,
         mut failed: impl FnMut(&Failure, Option<Duration>),
-    ) -> Result<Stream, Failure> {
+    ) -> Result<HttpReply, Failure> {
         let model = ask.model.as_deref().or(self.model.as_deref());
         let request =
-            self.kind.request(self.client.base(), model, ask).inspect_err(|failure| failed(failure, None))?;
+            self.kind.build_request(self.client.base(), model, ask).inspect_err(|failure| failed(failure, None))?;
         let asked = Instant::now();
         let mut attempt = 1;
         loop {
             let deadline = (Instant::now() + self.timeouts.first_byte()).min(asked + self.timeouts.total());
             let (failure, wait) = match self.send(&request, &headers, deadline).await {
                 Ok(response) if response.status().is_success() => {
-                    return Ok(Stream::new(self.kind, response, self.timeouts, (asked, deadline), ask));
+                    return Ok(HttpReply::new(self.kind, response, self.timeouts, (asked, deadline), ask));
                 }
                 Ok(response) => {
                     let status = response.status();
-                    let wait = retry::worth(status)
-                        .then(|| retry::wait(attempt + 1, Some(response.headers()), &self.timeouts))
+                    let wait = retry::is_retryable(status)
+                        .then(|| retry::retry_pause(attempt + 1, Some(response.headers()), &self.timeouts))
                         .flatten()
-                        .filter(|wait| !ask.hurry || *wait <= retry::SHORT);
-                    (refused(status, response).await, wait)
+                        .filter(|wait| !ask.has_fallback || *wait <= retry::MAX_PAUSE_WITH_FALLBACK);
+                    (refusal_failure(status, response).await, wait)
                 }
                 Err(failure) => {
                     let wait =
-                        failure.retryable.then(|| retry::wait(attempt + 1, None, &self.timeouts)).flatten();
+                        failure.retryable.then(|| retry::retry_pause(attempt + 1, None, &self.timeouts)).flatten();
                     (failure, wait)
                 }
             };
@@ -96,7 +96,7 @@ impl Service {
 
     async fn send(
         &self,
-        Request { url, body }: &Request,
+        ServiceRequest { url, body }: &ServiceRequest,
         headers: &HeaderMap,
         deadline: Instant,
     ) -> Result<Response<Incoming>, Failure> {
@@ -104,30 +104,30 @@ impl Service {
         if let Some(all) = request.headers_mut() {
             all.extend(headers.clone());
         }
-        let request = self.kind.headers(request, self.key.as_deref());
+        let request = self.kind.add_headers(request, self.key.as_deref());
         let request = request.body(Full::from(body.to_string())).map_err(|error| {
-            failure("upstream_refused", format!("the upstream cannot be sent a request: {error}"), false)
+            new_failure("upstream_refused", format!("the upstream cannot be sent a request: {error}"), false)
         })?;
         match tokio::time::timeout_at(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(Failed::Late)) => {
-                Err(failure("upstream_timeout", "the upstream did not accept the connection in time", true))
+            Ok(Err(ConnectError::Timeout)) => {
+                Err(new_failure("upstream_timeout", "the upstream did not accept the connection in time", true))
             }
-            Ok(Err(Failed::Unreachable)) => {
-                Err(failure("upstream_unreachable", "the upstream cannot be reached", true))
+            Ok(Err(ConnectError::Unreachable)) => {
+                Err(new_failure("upstream_unreachable", "the upstream cannot be reached", true))
             }
-            Ok(Err(Failed::Closed)) => {
-                Err(failure("upstream_closed", "the upstream closed the connection", true))
+            Ok(Err(ConnectError::Closed)) => {
+                Err(new_failure("upstream_closed", "the upstream closed the connection", true))
             }
             // The request may be in progress: repeating it could cost twice.
-            Err(_) => Err(failure("upstream_timeout", "the upstream sent nothing in time", false)),
+            Err(_) => Err(new_failure("upstream_timeout", "the upstream sent nothing in time", false)),
         }
     }
 }
 
 /// Returns the failure for an error status. The service's own text is kept, shortened and redacted.
-async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
-    let body = tokio::time::timeout(Duration::from_secs(5), limited(response)).await.unwrap_or_default();
+async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Failure {
+    let body = tokio::time::timeout(Duration::from_secs(5), read_error_body(response)).await.unwrap_or_default();
     let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let said = error_text(&body);
     let (code, retryable) = match status.as_u16() {
@@ -137,15 +137,15 @@ async fn refused(status: StatusCode, response: Response<Incoming>) -> Failure {
         _ => ("upstream_refused", false),
     };
     let said = said.map_or_else(String::new, |said| format!(": {said}"));
-    let mut failure = failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
+    let mut failure = new_failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
     if code == "upstream_refused" && status.is_client_error() {
-        failure.upstream = Some(Box::new(Refusal { status: status.as_u16(), code: error_code(&body) }));
+        failure.upstream = Some(Box::new(UpstreamRefusal { status: status.as_u16(), code: error_code(&body) }));
     }
     failure
 }
 
 /// Reads about 16 KiB of an error body.
-async fn limited(mut response: Response<Incoming>) -> Vec<u8> {
+async fn read_error_body(mut response: Response<Incoming>) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(Ok(frame)) = response.frame().await {
         body.extend_from_slice(&frame.into_data().unwrap_or_default());
@@ -161,7 +161,7 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str())?;
-    Some(redacted(text))
+    Some(redact(text))
 }
 
 /// Returns the error code of such a body, such as `context_length_exceeded`, unless it may be a secret.
@@ -170,6 +170,6 @@ fn error_code(body: &Value) -> Option<String> {
     let error = body.get("error")?;
     let word = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let fits = (1..=64).contains(&word.len()) && word.chars().all(plain) && redacted(word) == word;
+    let fits = (1..=64).contains(&word.len()) && word.chars().all(plain) && redact(word) == word;
     fits.then(|| word.to_owned())
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tambour::contract::{CheckOptions, Form, check_transcript};
+use tambour::contract::{StreamCheckOptions, TranscriptForm, check_transcript};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -185,7 +185,8 @@ pub(crate) fn check(events: &[Event]) {
             |name: &&str| matches!(*name, "status" | "heartbeat" | "content_delta" | "completed" | "error");
         assert!(names.iter().all(known), "{names:?}");
     } else {
-        let findings = check_transcript(frames.as_bytes(), CheckOptions::default().form(Form::Sse));
+        let findings =
+            check_transcript(frames.as_bytes(), StreamCheckOptions::default().with_form(TranscriptForm::Sse));
         let errors: Vec<_> =
             findings.iter().filter(|finding| finding.severity == tambour::Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:#?}\n{frames}");

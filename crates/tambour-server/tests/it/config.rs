@@ -45,7 +45,7 @@ fn the_environment_overrides_the_file() {
     assert!(config.durable);
     assert_eq!(config.tools.allowed_hosts, ["a.example", "*.b.example"]);
     assert_eq!(config.tools.max_iterations, 3);
-    assert!(!config.masked().contains("hidden"));
+    assert!(!config.to_masked_toml().contains("hidden"));
     // A key made of digits is text.
     assert_eq!(config.api_key.as_deref(), Some("123456"));
     assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);
@@ -81,14 +81,14 @@ fn what_does_not_fit_is_refused_by_name() {
 fn what_is_shown_has_no_secrets() {
     let mut config = load("", &[("TAMBOUR_API_KEY", "top-secret")]).unwrap();
     config.add_upstream("openai=http://user:top-secret@127.0.0.1:1/v1?key=top-secret", None).unwrap();
-    for shown in [config.masked(), format!("{config:?}")] {
+    for shown in [config.to_masked_toml(), format!("{config:?}")] {
         assert!(!shown.contains("top-secret"), "{shown}");
         assert!(shown.contains("http://***@127.0.0.1:1/v1?***"), "{shown}");
         assert!(shown.contains("TAMBOUR_UPSTREAM_API_KEY"), "{shown}");
     }
     // What is shown can be read again.
-    let again = load(&Config::default().masked(), &[]).unwrap();
-    assert_eq!(again.masked(), Config::default().masked());
+    let again = load(&Config::default().to_masked_toml(), &[]).unwrap();
+    assert_eq!(again.to_masked_toml(), Config::default().to_masked_toml());
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
     }
     let secret = "[mcp.a]\nurl = \"http://u:top-secret@127.0.0.1:1/?k=top-secret\"\ntools = [\"*\"]\n\
         headers = { x-key = \"top-secret\" }\n";
-    let shown = load(secret, &[]).unwrap().masked();
+    let shown = load(secret, &[]).unwrap().to_masked_toml();
     assert!(!shown.contains("top-secret") && shown.contains("[mcp.a]"), "{shown}");
     assert!(load(&shown, &[]).is_ok());
 }
@@ -223,7 +223,7 @@ async fn a_hang_up_loads_the_configuration_again() {
             Ok(config)
         }
     };
-    let server = Server::start(load().unwrap()).await.unwrap().reloading(load);
+    let server = Server::start(load().unwrap()).await.unwrap().with_reload(load);
     let server = Tambour::of(folder, server);
     // It answers, so it listens for signals too.
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);

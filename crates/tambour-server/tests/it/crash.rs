@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::apart::Apart;
 use crate::client::{check, message, numbered};
 use crate::mock::{GOOD, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, config};
+use crate::server_process::ServerProcess;
 
 /// How many fail points are passed before the process dies.
 static LEFT: AtomicU64 = AtomicU64::new(0);
@@ -271,7 +271,7 @@ async fn a_writer_of_the_database_that_dies_stops_the_server_and_loses_nothing()
     let mut script = vec![delta("before "), Step::Wait(gate.clone()), delta("after")];
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
     let mut stream = apart.server.stream(&ask).await;
     let seen = stream.until("final_delta").await;

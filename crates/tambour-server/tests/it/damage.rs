@@ -15,11 +15,11 @@ use tambour_server::store::{
 };
 use tambour_server::{Server, StartError};
 
-use crate::apart::Apart;
 use crate::client::{Event, Stream, check, message, names, numbered};
 use crate::journal::begin;
 use crate::mock::{Gate, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, config, within};
+use crate::server_process::ServerProcess;
 
 const MESSAGES: usize = 200;
 
@@ -39,7 +39,7 @@ fn row(n: usize) -> MessageRow {
 
 fn batch(n: usize, first: u64) -> Batch {
     let mut batch = Batch::new(first);
-    batch.raw(first, &format!("text {n} of entry {first}"));
+    batch.push_raw(first, &format!("text {n} of entry {first}"));
     batch
 }
 
@@ -50,7 +50,7 @@ async fn journal() -> Vec<u8> {
     for n in 0..MESSAGES {
         let mut lease = begin(&store, &row(n)).await;
         for first in 1..=2 {
-            lease.append(batch(n, first)).await.stored().unwrap();
+            lease.append(batch(n, first)).await.into_result().unwrap();
         }
     }
     let bytes = std::fs::read(segment(&folder.0.join("tambour.journal"))).unwrap();
@@ -158,13 +158,14 @@ async fn a_changed_byte_costs_one_record_and_stops_the_start_until_the_loss_is_a
         let (store, report) = open(&folder, true).await.unwrap();
         let lost = incomplete(&store).await;
         assert_eq!(lost.len(), 1, "{at}: {lost:?}");
-        let known: BTreeSet<String> = told.gone.iter().chain(told.cut.keys()).cloned().collect();
-        if told.unknown == 0 {
+        let known: BTreeSet<String> =
+            told.lost_messages.iter().chain(told.truncated_messages.keys()).cloned().collect();
+        if told.unknown_records == 0 {
             assert_eq!(known, lost, "{at}: {said}");
             assert!(said.contains(lost.first().unwrap()), "{at}: {said}");
             named += 1;
         } else {
-            assert!(told.unknown == 1 && known.is_subset(&lost), "{at}: {said}");
+            assert!(told.unknown_records == 1 && known.is_subset(&lost), "{at}: {said}");
             unnamed += 1;
         }
         assert_eq!(report.damaged.len(), 1);
@@ -185,7 +186,7 @@ async fn what_is_damaged_and_in_the_database_is_no_loss() {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
-    lease.append(batch(0, 1)).await.stored().unwrap();
+    lease.append(batch(0, 1)).await.into_result().unwrap();
     let mut bytes = std::fs::read(segment(&folder.0.join("tambour.journal"))).unwrap();
     store.close().await;
     let at = bytes.len() - 5;
@@ -228,7 +229,7 @@ async fn a_journal_of_the_first_version_is_taken_over() {
     bytes[at] ^= 1;
     let folder = with_journal(&bytes);
     let told = loss(open(&folder, false).await);
-    assert_eq!((told.unknown, told.cut.get(&id(0))), (1, Some(&0)), "{told}");
+    assert_eq!((told.unknown_records, told.truncated_messages.get(&id(0))), (1, Some(&0)), "{told}");
     let (store, _) = open(&folder, true).await.unwrap();
     assert!(!incomplete(&store).await.contains(&id(1)));
     store.close().await;
@@ -405,11 +406,11 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
     let mut leases = Vec::new();
     for n in 0..MESSAGES {
         let mut lease = begin(&store, &row(n)).await;
-        lease.append(batch(n, 1)).await.stored().unwrap();
+        lease.append(batch(n, 1)).await.into_result().unwrap();
         leases.push(lease);
     }
     for (n, lease) in leases.iter_mut().enumerate() {
-        lease.append(batch(n, 2)).await.stored().unwrap();
+        lease.append(batch(n, 2)).await.into_result().unwrap();
     }
     until_known(&left.0.join("tambour.db"), &left.0.join("tambour.journal")).await;
     let killed = Folder::new();
@@ -430,8 +431,13 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
             // What was cut off is gone, and nothing else.
             let (store, _) = open(&folder, true).await.unwrap();
             let lost = incomplete(&store).await;
-            let told: BTreeSet<String> =
-                told.gone.iter().chain(told.cut.keys()).chain(&told.open).cloned().collect();
+            let told: BTreeSet<String> = told
+                .lost_messages
+                .iter()
+                .chain(told.truncated_messages.keys())
+                .chain(&told.unfinished_messages)
+                .cloned()
+                .collect();
             assert!(lost.is_subset(&told), "{length}: {lost:?}");
             let there = bytes[..length].windows(10).filter(|part| *part == b"of entry 2").count();
             assert!(
@@ -466,7 +472,7 @@ async fn a_server_that_is_killed_at_any_time_loses_nothing_that_was_seen() {
     // With the first events, in the middle, and when some or most messages have ended.
     for (events, ends) in [(1, 0), (300, 0), (0, 1), (0, 60), (0, 140), (0, 190)] {
         let mock = Mock::start(vec![pieces.clone(); MESSAGES]).await;
-        let apart = Apart::start(&mock, false);
+        let apart = ServerProcess::start(&mock, false);
         let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});
         let seen: Arc<[Mutex<Vec<Event>>]> = (0..MESSAGES).map(|_| Mutex::default()).collect();
         let mut readers = tokio::task::JoinSet::new();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use tambour_server::store::{
-    Acquired, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
+    AcquireOutcome, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
 };
 
 use crate::client::{Stream, names};
@@ -194,16 +194,17 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
             kind: RunKind::Turn,
             ..MessageRow::default()
         };
-        let Ok(Acquired::Begun { mut lease, .. }) = store.acquire(NewRun { row, ..NewRun::default() }).await
+        let Ok(AcquireOutcome::Started { mut lease, .. }) =
+            store.acquire(NewRun { row, ..NewRun::default() }).await
         else {
             panic!("it begins")
         };
         let mut log = Batch::new(1);
-        log.event("final_delta", |out| out.extend_from_slice(r#"{"text":"一"}"#.as_bytes()));
-        log.event("final_end", |out| out.extend_from_slice(b"{}"));
-        log.event(name, |out| out.extend_from_slice(data.as_bytes()));
+        log.push_event("final_delta", |out| out.extend_from_slice(r#"{"text":"一"}"#.as_bytes()));
+        log.push_event("final_end", |out| out.extend_from_slice(b"{}"));
+        log.push_event(name, |out| out.extend_from_slice(data.as_bytes()));
         // As the store reads it: it writes no end alone.
-        lease.append(Batch::stored(1, log.last(), log.body().to_vec())).await.stored().unwrap();
+        lease.append(Batch::from_stored(1, log.last(), log.body().to_vec())).await.into_result().unwrap();
     }
     store.close().await;
     drop(store);

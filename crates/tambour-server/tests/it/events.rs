@@ -218,8 +218,8 @@ async fn a_log_without_an_end_is_no_quiet_success() {
     };
     let mut lease = crate::journal::begin(&store, &row).await;
     let mut batch = Batch::new(1);
-    batch.event("final_delta", |out| out.extend_from_slice(b"{\"text\":\"half\"}"));
-    lease.append(batch).await.stored().unwrap();
+    batch.push_event("final_delta", |out| out.extend_from_slice(b"{\"text\":\"half\"}"));
+    lease.append(batch).await.into_result().unwrap();
     drop(lease);
     store.close().await;
     let server = Tambour::serve(folder, config).await;

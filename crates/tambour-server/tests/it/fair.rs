@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::apart::Apart;
 use crate::mock::{Mock, reply};
 use crate::server::{Tambour, within};
+use crate::server_process::ServerProcess;
 
 /// Fail point at which work stops once its turn has come.
 const WORK: &str = "aside";
@@ -60,7 +60,7 @@ fn heavy_book() -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_owners_are_served_beside_heavy_work() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut apart = Apart::start(&mock, false);
+    let mut apart = ServerProcess::start(&mock, false);
     let admin = apart.server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
     apart.server.key(admin["key"].as_str());
     let mut keys = Vec::new();
@@ -122,7 +122,7 @@ async fn other_owners_are_served_beside_heavy_work() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_that_nobody_waits_for_are_not_applied() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let (path, body) = heavy_state(server, "none").await;
     let before = server.get(path.strip_suffix("/operations").unwrap()).await.json["state"].clone();
@@ -136,7 +136,7 @@ async fn operations_that_nobody_waits_for_are_not_applied() {
 }
 
 /// Has a request sent, and goes away when its work has begun.
-async fn begun_and_left(apart: &Apart, path: &str, body: &Value) {
+async fn begun_and_left(apart: &ServerProcess, path: &str, body: &Value) {
     apart.hold(WORK);
     let (address, body) = (apart.server.address, body.to_string());
     let mut socket = TcpStream::connect(address).await.unwrap();
@@ -154,7 +154,7 @@ async fn begun_and_left(apart: &Apart, path: &str, body: &Value) {
 async fn a_rendering_whose_client_has_gone_ends() {
     const RENDER: &str = "/api/v1/prompts/render";
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let skein = |text: &str| json!({"skein": {"blocks": [{"tag": "a", "text": text}]}});
     let heavy =
         skein("{% for a in range(100000) %}{{ (a|string ~ '.' ~ a)|replace('1', '2')|title }}{% endfor %}");

@@ -1,7 +1,7 @@
 //! What the model is shown of earlier messages of a conversation.
 
 use serde_json::{Value, json};
-use tambour::tool::{Tool, Tools};
+use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
@@ -73,8 +73,9 @@ fn pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
 fn strict(dialect: &str, reply: &str) {
     let mut options = Options::default();
     options.profile = Profile::Strict;
-    options.tools = Some(Tools::new([Tool::new("lint", json!({"type": "object"})).unwrap()]));
-    let verdict = Contract::named(dialect).unwrap().check(reply.as_bytes(), &options);
+    options.tools =
+        Some(ToolRegistry::new([RegisteredTool::new("lint", json!({"type": "object"})).unwrap()]));
+    let verdict = Contract::from_name(dialect).unwrap().check(reply.as_bytes(), &options);
     assert!(verdict.passed(), "{:#?}\n{reply}", verdict.findings);
 }
 

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
-use tambour_fixtures::imports::{png, zip};
+use tambour_fixtures::imports::{png_file, zip_file};
 
 use crate::deletion::gone;
 use crate::mock::{Mock, reply};
@@ -49,8 +49,8 @@ fn id<'a>(made: &'a Value, field: &str) -> &'a str {
 async fn cards_and_books_come_in_json_png_and_charx() {
     let server = server().await;
     let text = card("Ada").to_string();
-    let picture = png(&[("chara", &text)]);
-    let archive = zip(&[(b"card.json", text.as_bytes(), None), (b"assets/a.png", b"x", None)]);
+    let picture = png_file(&[("chara", &text)]);
+    let archive = zip_file(&[(b"card.json", text.as_bytes(), None), (b"assets/a.png", b"x", None)]);
     let base64 = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
     let files = json!({"files": [
         {"name": "ada.json", "json": card("Ada")},
@@ -100,7 +100,7 @@ async fn cards_and_books_come_in_json_png_and_charx() {
 #[tokio::test]
 async fn files_come_in_parts_too() {
     let server = server().await;
-    let picture = png(&[("ccv3", &card("Bo").to_string())]);
+    let picture = png_file(&[("ccv3", &card("Bo").to_string())]);
     let mut body = Vec::new();
     for (name, bytes) in [("bo.png", &picture[..]), ("reef.json", book().to_string().as_bytes())] {
         body.extend(
@@ -132,10 +132,10 @@ async fn files_come_in_parts_too() {
 async fn a_broken_file_is_refused_and_nothing_of_the_request_stays() {
     let server = server().await;
     let encoded = |bytes: &[u8]| json!({"name": "it.bin", "base64": BASE64_STANDARD.encode(bytes)});
-    let picture = png(&[("chara", &card("Ada").to_string())]);
+    let picture = png_file(&[("chara", &card("Ada").to_string())]);
     let deep = format!("{{\"name\":\"x\",\"description\":{}{}}}", "[".repeat(90), "]".repeat(90));
-    let traversal = zip(&[(b"../card.json", b"{}", None)]);
-    let bomb = zip(&[(b"card.json", b"{}", Some(4 << 28))]);
+    let traversal = zip_file(&[(b"../card.json", b"{}", None)]);
+    let bomb = zip_file(&[(b"card.json", b"{}", Some(4 << 28))]);
     for (file, word) in [
         (
             json!({"name": "mia.json", "json": {"name": "Mia", "description": "x", "tags": 5, "spec": "chara_card_v2", "data": 7}}),
@@ -144,8 +144,8 @@ async fn a_broken_file_is_refused_and_nothing_of_the_request_stays() {
         (json!({"name": "no.json", "json": {"colour": "red"}}), "neither a character card"),
         (encoded(b"not JSON at all"), "not JSON"),
         (encoded(&picture[..picture.len() / 2]), "cut off"),
-        (encoded(&png(&[])), "without a card"),
-        (encoded(&png(&[("chara", "{\"name\":")])), "it.bin"),
+        (encoded(&png_file(&[])), "without a card"),
+        (encoded(&png_file(&[("chara", "{\"name\":")])), "it.bin"),
         (encoded(b"GIF89a........"), "a picture without a card"),
         (encoded(deep.as_bytes()), "levels deep"),
         (encoded(&traversal), "path out of it"),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures_util::StreamExt as _;
 use tambour_server::store::{
-    Acquired, Appending, Batch, Lease, Log, MessageRow, Messages as _, NewRun, Outcome, RunEnd, SqliteStore,
-    Store as _, Written,
+    AcquireOutcome, Batch, Lease, Log, MessageOutcome, MessageRow, Messages as _, NewRun, PendingAppend,
+    RunEnd, SqliteStore, Store as _, WriteOutcome,
 };
 
 use crate::server::{Folder, within};
@@ -36,15 +36,17 @@ fn row(n: u64) -> MessageRow {
 
 /// Begins a message in a conversation of its own, or of another test's.
 pub(crate) async fn begin(store: &dyn Log, row: &MessageRow) -> Box<dyn Lease> {
-    let new = NewRun { row: row.clone(), opens: true, ..NewRun::default() };
-    let Acquired::Begun { lease, kept } = store.acquire(new).await.unwrap() else { panic!("it begins") };
-    assert_eq!(kept.await, Written::Stored);
+    let new = NewRun { row: row.clone(), opens_conversation: true, ..NewRun::default() };
+    let AcquireOutcome::Started { lease, durable } = store.acquire(new).await.unwrap() else {
+        panic!("it begins")
+    };
+    assert_eq!(durable.await, WriteOutcome::Stored);
     lease
 }
 
 fn batch(first: u64) -> Batch {
     let mut batch = Batch::new(first);
-    (first..first + ENTRIES).for_each(|number| batch.raw(number, &format!("entry {number}")));
+    (first..first + ENTRIES).for_each(|number| batch.push_raw(number, &format!("entry {number}")));
     batch
 }
 
@@ -80,7 +82,7 @@ fn child() {
         }
         for at in 0..BATCHES {
             for lease in &mut leases {
-                lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
+                lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
             }
         }
     });
@@ -120,8 +122,8 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let file = folder.0.join("tambour.db");
     let store = SqliteStore::open(&file, false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
-    lease.append(batch(1)).await.stored().unwrap();
-    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
+    lease.append(batch(1)).await.into_result().unwrap();
+    lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
     // The journal as it is now, with a byte of the last record turned, in the place of a database that has nothing.
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
@@ -138,8 +140,8 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     assert_eq!(read(&store, "msg_0").await, ENTRIES);
     // It goes on behind that.
     let mut lease = store.claim("msg_0").await.unwrap().unwrap();
-    assert_eq!(lease.next(), ENTRIES + 1);
-    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
+    assert_eq!(lease.next_number(), ENTRIES + 1);
+    lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
     assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
     // Once more, and nothing twice.
@@ -154,12 +156,12 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     let file = |folder: &Folder| folder.0.join("tambour.db");
     let store = SqliteStore::open(&file(&folder), false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
-    lease.append(batch(1)).await.stored().unwrap();
-    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
+    lease.append(batch(1)).await.into_result().unwrap();
+    lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
     // The journal is kept aside before it goes.
     let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
     let kept = std::fs::read(segment.path()).unwrap();
-    lease.append(batch(2 * ENTRIES + 1)).await.stored().unwrap();
+    lease.append(batch(2 * ENTRIES + 1)).await.into_result().unwrap();
     store.close().await;
     // A database that has more than the journal.
     std::fs::write(journal(&folder).join("0000000000000009.log"), &kept).unwrap();
@@ -170,8 +172,8 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
     let mut begun = Batch::new(1);
-    (1..=ENTRIES + 3).for_each(|number| begun.raw(number, &format!("entry {number}")));
-    lease.append(begun).await.stored().unwrap();
+    (1..=ENTRIES + 3).for_each(|number| begun.push_raw(number, &format!("entry {number}")));
+    lease.append(begun).await.into_result().unwrap();
     store.close().await;
     std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
@@ -209,7 +211,7 @@ fn refused_child() {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         // Who asks for a message is told, and the next one is taken.
         REFUSED.store(1, Ordering::SeqCst);
-        let new = NewRun { row: row(0), opens: true, ..NewRun::default() };
+        let new = NewRun { row: row(0), opens_conversation: true, ..NewRun::default() };
         assert!(store.acquire(new).await.is_err());
         assert!(store.message("msg_0").await.unwrap().is_none(), "it was not taken");
         let mut lease = begin(&store, &row(0)).await;
@@ -218,7 +220,7 @@ fn refused_child() {
             REFUSED.store(refused, Ordering::SeqCst);
             CUT.store(cut, Ordering::SeqCst);
             let before = TOLD.load(Ordering::SeqCst);
-            lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
+            lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
             assert_eq!(TOLD.load(Ordering::SeqCst) - before, refused + u64::from(cut));
             assert_eq!(read(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
         }
@@ -305,33 +307,38 @@ fn unsynced_child() {
         let mut ending = begin(&store, &row(1)).await;
         let seen = Sign(&SEEN);
         DIES.store(true, Ordering::SeqCst);
-        appending.append(batch(1)).await.stored().unwrap();
+        appending.append(batch(1)).await.into_result().unwrap();
         wait_for(&SYNCING);
         // A run that comes while it syncs waits for the next sync, which never is.
-        let new = NewRun { row: row(2), opens: true, ..NewRun::default() };
-        let Ok(Acquired::Begun { lease: _beginning, kept }) = store.acquire(new).await else {
+        let new = NewRun { row: row(2), opens_conversation: true, ..NewRun::default() };
+        let Ok(AcquireOutcome::Started { lease: _beginning, durable }) = store.acquire(new).await else {
             panic!("it begins")
         };
         // A run that has found it alive, and writes when it is dead.
         HOLDS.store(true, Ordering::SeqCst);
         let finishing = tokio::spawn(async move {
-            let mut last = Batch::new(ending.next());
-            last.event("completed", |out| out.extend_from_slice(b"{}"));
-            let end = RunEnd { last, status: "completed".to_owned(), outcome: Outcome::default() };
+            let mut last = Batch::new(ending.next_number());
+            last.push_event("completed", |out| out.extend_from_slice(b"{}"));
+            let end = RunEnd { last, status: "completed".to_owned(), outcome: MessageOutcome::default() };
             ending.finish(end).await
         });
         wait_for(&WRITING);
         TOLD_TO_DIE.store(true, Ordering::SeqCst);
         let follower = tokio::spawn(store.follow("msg_0", 0, 1 << 20).collect::<Vec<_>>());
-        assert_eq!(within(appending.settled()).await, Written::Unknown);
-        assert_eq!(within(kept).await, Written::Unknown, "a run that begins is told");
-        assert_eq!(within(finishing).await.unwrap(), Written::Unknown, "a run that ends is told");
-        within(store.dead()).await;
-        let next = appending.next();
-        assert_eq!(appending.append(batch(next)).await, Written::Down);
-        assert_eq!(appending.next(), next, "what is not on the log has no number");
-        assert!(store.acquire(NewRun { row: row(3), opens: true, ..NewRun::default() }).await.is_err());
-        assert!(store.ready().await.is_err());
+        assert_eq!(within(appending.wait_settled()).await, WriteOutcome::Unknown);
+        assert_eq!(within(durable).await, WriteOutcome::Unknown, "a run that begins is told");
+        assert_eq!(within(finishing).await.unwrap(), WriteOutcome::Unknown, "a run that ends is told");
+        within(store.wait_dead()).await;
+        let next = appending.next_number();
+        assert_eq!(appending.append(batch(next)).await, WriteOutcome::Down);
+        assert_eq!(appending.next_number(), next, "what is not on the log has no number");
+        assert!(
+            store
+                .acquire(NewRun { row: row(3), opens_conversation: true, ..NewRun::default() })
+                .await
+                .is_err()
+        );
+        assert!(store.check_ready().await.is_err());
         drop(appending);
         let followed = within(follower).await.unwrap();
         let entries = followed.iter().flatten().flat_map(Batch::entries).count();
@@ -365,21 +372,21 @@ fn unwritten_child() {
         let dies = Sign(&WRITER_DIES);
         WRITER_HELD.store(true, Ordering::SeqCst);
         let next = loop {
-            let next = lease.next();
+            let next = lease.next_number();
             assert!(next < 100 * ENTRIES, "a run waits for the database");
             match lease.append(batch(next)) {
-                Appending::Done(written) => written.stored().unwrap(),
-                Appending::Waits(waits) => {
+                PendingAppend::Done(written) => written.into_result().unwrap(),
+                PendingAppend::Waiting(waits) => {
                     WRITER_DIES.store(true, Ordering::SeqCst);
-                    assert_eq!(within(waits).await, Written::Unknown);
+                    assert_eq!(within(waits).await, WriteOutcome::Unknown);
                     break next;
                 }
             }
         };
-        assert_eq!(lease.next(), next, "nobody knows whether it is on the log");
-        within(store.dead()).await;
-        assert_eq!(lease.append(batch(next)).await, Written::Down);
-        assert_eq!(lease.next(), next);
+        assert_eq!(lease.next_number(), next, "nobody knows whether it is on the log");
+        within(store.wait_dead()).await;
+        assert_eq!(lease.append(batch(next)).await, WriteOutcome::Down);
+        assert_eq!(lease.next_number(), next);
         drop(dies);
     });
 }

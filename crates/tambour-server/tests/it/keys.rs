@@ -3,10 +3,10 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::apart::Apart;
 use crate::client::message;
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Answer, Tambour, within};
+use crate::server_process::ServerProcess;
 
 async fn key(server: &Tambour, name: &str, rights: &str) -> (String, String) {
     let made = server.post("/api/v1/keys", &json!({"name": name, "rights": rights})).await;
@@ -295,7 +295,7 @@ async fn a_removed_key_ends_its_turns_of_dialogues() {
     let gate = Gate::new();
     let script = vec![delta("{\"response\": "), Step::Wait(gate.clone())];
     let mock = Mock::start(vec![script]).await;
-    let mut apart = Apart::start(&mock, false);
+    let mut apart = ServerProcess::start(&mock, false);
     let (_, admin) = key(&apart.server, "admin", "admin").await;
     apart.server.key(Some(&admin));
     for stream in [true, false] {

@@ -1,7 +1,7 @@
 //! Services of every kind over HTTP: what they are asked, what comes of their answers, and of their failures.
 
 use serde_json::{Value, json};
-use tambour_server::upstream::Kind;
+use tambour_server::upstream::ServiceKind;
 
 use crate::client::{Event, message, names, text};
 use crate::mock::{Mock, Step, whole};
@@ -9,28 +9,31 @@ use crate::server::{Folder, Tambour};
 use crate::tool_kit::{Kit, gives, local};
 
 /// The kinds that are not the one all others are held against.
-pub(crate) const OTHERS: [Kind; 3] = [Kind::Anthropic, Kind::Gemini, Kind::Ollama];
+pub(crate) const OTHERS: [ServiceKind; 3] =
+    [ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
 pub(crate) fn ask() -> Value {
     json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"})
 }
 
 /// A recorded answer of a kind.
-fn recorded(kind: Kind, case: &str) -> Vec<u8> {
-    let extension = if kind == Kind::Ollama { "ndjson" } else { "sse" };
-    let path =
-        tambour_fixtures::folder().join("upstream").join(kind.name()).join(format!("{case}.{extension}"));
+fn recorded(kind: ServiceKind, case: &str) -> Vec<u8> {
+    let extension = if kind == ServiceKind::Ollama { "ndjson" } else { "sse" };
+    let path = tambour_fixtures::fixtures_folder()
+        .join("upstream")
+        .join(kind.name())
+        .join(format!("{case}.{extension}"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A recorded answer as it is sent, in pieces.
-pub(crate) fn plays(kind: Kind, case: &str) -> Vec<Step> {
+pub(crate) fn plays(kind: ServiceKind, case: &str) -> Vec<Step> {
     let bytes = recorded(kind, case);
     bytes.chunks(97).map(|piece| Step::Send(piece.to_vec())).chain([Step::End]).collect()
 }
 
 /// A server whose upstream is a service of that kind below `path`, with a model and a key.
-pub(crate) async fn server(kind: Kind, mock: &Mock, path: &str) -> Tambour {
+pub(crate) async fn server(kind: ServiceKind, mock: &Mock, path: &str) -> Tambour {
     let url = format!("{}=http://{}{path}", kind.name(), mock.address);
     Tambour::start(mock, |config| {
         local(config);
@@ -43,7 +46,7 @@ pub(crate) async fn server(kind: Kind, mock: &Mock, path: &str) -> Tambour {
     .await
 }
 
-async fn answer(kind: Kind, script: Vec<Step>) -> Vec<Event> {
+async fn answer(kind: ServiceKind, script: Vec<Step>) -> Vec<Event> {
     let mock = Mock::start(vec![script]).await;
     server(kind, &mock, "").await.stream(&ask()).await.whole().await
 }
@@ -65,7 +68,7 @@ async fn replies_of_all_kinds_are_the_same_events() {
         (names, said, usage, end["finish_reason"].clone(), end["metadata"]["truncated"].clone())
     };
     for case in ["text", "reasoning", "length", "cut"] {
-        let wanted = answer(Kind::OpenAi, plays(Kind::OpenAi, case)).await;
+        let wanted = answer(ServiceKind::OpenAi, plays(ServiceKind::OpenAi, case)).await;
         for kind in OTHERS {
             let events = answer(kind, plays(kind, case)).await;
             let (mut seen, mut wanted) = (seen(&events), seen(&wanted));
@@ -81,9 +84,9 @@ async fn replies_of_all_kinds_are_the_same_events() {
 #[tokio::test]
 async fn what_a_service_refuses_is_filtered() {
     for (kind, case, said) in [
-        (Kind::Anthropic, "refusal", "I will"),
-        (Kind::Gemini, "safety", "I will"),
-        (Kind::Gemini, "blocked", ""),
+        (ServiceKind::Anthropic, "refusal", "I will"),
+        (ServiceKind::Gemini, "safety", "I will"),
+        (ServiceKind::Gemini, "blocked", ""),
     ] {
         let events = answer(kind, plays(kind, case)).await;
         assert_eq!(
@@ -97,11 +100,11 @@ async fn what_a_service_refuses_is_filtered() {
 #[tokio::test]
 async fn calls_run_and_the_service_is_told_in_its_own_form() {
     for (kind, case) in [
-        (Kind::Anthropic, "calls"),
-        (Kind::Anthropic, "signed_calls"),
-        (Kind::Gemini, "calls"),
-        (Kind::Gemini, "named_calls"),
-        (Kind::Ollama, "calls"),
+        (ServiceKind::Anthropic, "calls"),
+        (ServiceKind::Anthropic, "signed_calls"),
+        (ServiceKind::Gemini, "calls"),
+        (ServiceKind::Gemini, "named_calls"),
+        (ServiceKind::Ollama, "calls"),
     ] {
         let mock = Mock::start(vec![plays(kind, case), plays(kind, "text")]).await;
         let tambour = server(kind, &mock, "").await;
@@ -135,7 +138,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
         let result = json!({"ok": true, "result": {"score": 7}});
         let told = result.to_string();
         match (kind, case) {
-            (Kind::Anthropic, "calls") => {
+            (ServiceKind::Anthropic, "calls") => {
                 let [.., called, said] = body["messages"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
                 };
@@ -161,7 +164,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                     (&json!("weather"), &json!("object"))
                 );
             }
-            (Kind::Anthropic, _) => {
+            (ServiceKind::Anthropic, _) => {
                 // Signed reasoning goes back word for word, before everything.
                 let [.., called, _] = body["messages"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
@@ -175,7 +178,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                     ]
                 );
             }
-            (Kind::Gemini, "calls") => {
+            (ServiceKind::Gemini, "calls") => {
                 let [.., called, said] = body["contents"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
                 };
@@ -196,7 +199,7 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
                 );
                 assert_eq!(body["tools"][0]["functionDeclarations"][1]["name"], "count");
             }
-            (Kind::Gemini, _) => {
+            (ServiceKind::Gemini, _) => {
                 let [.., called, said] = body["contents"].as_array().unwrap().as_slice() else {
                     panic!("{body}")
                 };
@@ -224,8 +227,8 @@ async fn calls_run_and_the_service_is_told_in_its_own_form() {
 
 #[tokio::test]
 async fn a_call_that_was_cut_does_not_run() {
-    let mock = Mock::start(vec![plays(Kind::Anthropic, "cut_call")]).await;
-    let tambour = server(Kind::Anthropic, &mock, "").await;
+    let mock = Mock::start(vec![plays(ServiceKind::Anthropic, "cut_call")]).await;
+    let tambour = server(ServiceKind::Anthropic, &mock, "").await;
     let kit = Kit { model: mock, hook: Mock::start(vec![gives(&json!(1))]).await, server: tambour };
     kit.register("weather", &json!({})).await;
     let mut ask = ask();
@@ -337,16 +340,16 @@ async fn secrets_in_the_words_of_every_kind_reach_nobody() {
     let secret = "AIzaSyA1bC2dE3fG4hI5jK6lM7nO8pQ9rS0tU1v";
     for (kind, bytes) in [
         (
-            Kind::Anthropic,
+            ServiceKind::Anthropic,
             format!(
                 "data: {{\"type\":\"error\",\"error\":{{\"type\":\"x\",\"message\":\"key {secret} is bad\"}}}}\n\n"
             ),
         ),
         (
-            Kind::Gemini,
+            ServiceKind::Gemini,
             format!("data: {{\"error\":{{\"code\":500,\"message\":\"key {secret} is bad\"}}}}\r\n\r\n"),
         ),
-        (Kind::Ollama, format!("{{\"error\":\"key {secret} is bad\"}}\n")),
+        (ServiceKind::Ollama, format!("{{\"error\":\"key {secret} is bad\"}}\n")),
     ] {
         let events = answer(kind, vec![Step::Send(bytes.into_bytes()), Step::End]).await;
         assert_eq!(end(&events).1["message"], "the upstream failed: key [access_key] is bad");
@@ -356,7 +359,7 @@ async fn secrets_in_the_words_of_every_kind_reach_nobody() {
 #[tokio::test]
 async fn a_kind_is_configured_by_its_name() {
     use tambour_server::{Config, Server};
-    for kind in Kind::ALL {
+    for kind in ServiceKind::ALL {
         let name = kind.name();
         let folder = Folder::new();
         for (text, said) in [

@@ -1,14 +1,14 @@
 //! What services of every kind are asked: addresses, headers, and prompts in the words of each.
 
 use serde_json::{Value, json};
-use tambour_server::upstream::Kind;
+use tambour_server::upstream::ServiceKind;
 
 use crate::kinds::{OTHERS, ask, end, plays, server};
 use crate::mock::{Asked, Mock};
 use crate::server::Tambour;
 
 /// What a service is asked for this message.
-async fn asked(kind: Kind, path: &str, ask: &Value) -> Asked {
+async fn asked(kind: ServiceKind, path: &str, ask: &Value) -> Asked {
     let mock = Mock::start(vec![plays(kind, "text")]).await;
     let tambour = server(kind, &mock, path).await;
     let mut ask = ask.clone();
@@ -24,33 +24,37 @@ async fn bases_have_the_version_or_not() {
     let gemini = "post /v1beta/models/gemini-2.5-of-tests:streamgeneratecontent?alt=sse http/1.1";
     let ollama = "post /api/chat http/1.1";
     for (kind, path, line) in [
-        (Kind::Anthropic, "", anthropic),
-        (Kind::Anthropic, "/", anthropic),
-        (Kind::Anthropic, "/v1", anthropic),
-        (Kind::Anthropic, "/proxy/v1/", "post /proxy/v1/messages http/1.1"),
-        (Kind::Anthropic, "/proxy", "post /proxy/v1/messages http/1.1"),
-        (Kind::Gemini, "", gemini),
-        (Kind::Gemini, "/v1beta", gemini),
-        (Kind::Gemini, "/v1beta/", gemini),
-        (Kind::Gemini, "/v1", "post /v1/models/gemini-2.5-of-tests:streamgeneratecontent?alt=sse http/1.1"),
+        (ServiceKind::Anthropic, "", anthropic),
+        (ServiceKind::Anthropic, "/", anthropic),
+        (ServiceKind::Anthropic, "/v1", anthropic),
+        (ServiceKind::Anthropic, "/proxy/v1/", "post /proxy/v1/messages http/1.1"),
+        (ServiceKind::Anthropic, "/proxy", "post /proxy/v1/messages http/1.1"),
+        (ServiceKind::Gemini, "", gemini),
+        (ServiceKind::Gemini, "/v1beta", gemini),
+        (ServiceKind::Gemini, "/v1beta/", gemini),
         (
-            Kind::Gemini,
+            ServiceKind::Gemini,
+            "/v1",
+            "post /v1/models/gemini-2.5-of-tests:streamgeneratecontent?alt=sse http/1.1",
+        ),
+        (
+            ServiceKind::Gemini,
             "/vertex",
             "post /vertex/v1beta/models/gemini-2.5-of-tests:streamgeneratecontent?alt=sse http/1.1",
         ),
-        (Kind::Ollama, "", ollama),
-        (Kind::Ollama, "/api", ollama),
-        (Kind::Ollama, "/behind/api/", "post /behind/api/chat http/1.1"),
+        (ServiceKind::Ollama, "", ollama),
+        (ServiceKind::Ollama, "/api", ollama),
+        (ServiceKind::Ollama, "/behind/api/", "post /behind/api/chat http/1.1"),
     ] {
         let asked = asked(kind, path, &json!({"text": "x"})).await;
         assert_eq!(asked.head.lines().next(), Some(line), "{path}");
         let key = match kind {
-            Kind::Anthropic => ("x-api-key", "sk-of-a-test"),
-            Kind::Gemini => ("x-goog-api-key", "sk-of-a-test"),
+            ServiceKind::Anthropic => ("x-api-key", "sk-of-a-test"),
+            ServiceKind::Gemini => ("x-goog-api-key", "sk-of-a-test"),
             _ => ("authorization", "bearer sk-of-a-test"),
         };
         assert_eq!(asked.header(key.0), Some(key.1));
-        if kind == Kind::Anthropic {
+        if kind == ServiceKind::Anthropic {
             assert_eq!(asked.header("anthropic-version"), Some("2023-06-01"));
         }
     }
@@ -63,7 +67,7 @@ async fn bases_have_the_version_or_not() {
             "post /v1beta/models/..%2f..%2fx%3fkey=1%23:streamgeneratecontent?alt=sse http/1.1",
         ),
     ] {
-        let asked = asked(Kind::Gemini, "", &json!({"text": "x", "model": model})).await;
+        let asked = asked(ServiceKind::Gemini, "", &json!({"text": "x", "model": model})).await;
         assert_eq!(asked.head.lines().next(), Some(line));
     }
 }
@@ -114,7 +118,7 @@ fn sampled(messages: &Value) -> Value {
 
 #[tokio::test]
 async fn anthropic_is_asked_in_its_form() {
-    let body = asked(Kind::Anthropic, "", &sampled(&talk())).await.body;
+    let body = asked(ServiceKind::Anthropic, "", &sampled(&talk())).await.body;
     assert_eq!(
         body,
         json!({
@@ -144,10 +148,10 @@ async fn anthropic_is_asked_in_its_form() {
         })
     );
     // What is not said: a number of tokens is wanted, and one in the service's own words counts.
-    let body = asked(Kind::Anthropic, "", &json!({"text": "x"})).await.body;
+    let body = asked(ServiceKind::Anthropic, "", &json!({"text": "x"})).await.body;
     assert_eq!((&body["max_tokens"], body.get("system"), body.get("tools")), (&json!(8192), None, None));
     let more = json!({"max_tokens": 99, "thinking": {"type": "adaptive"}, "stream": false});
-    let body = asked(Kind::Anthropic, "", &json!({"text": "x", "upstream_fields": more})).await.body;
+    let body = asked(ServiceKind::Anthropic, "", &json!({"text": "x", "upstream_fields": more})).await.body;
     assert_eq!(
         (&body["max_tokens"], &body["thinking"]["type"], &body["stream"]),
         (&json!(99), &json!("adaptive"), &json!(true))
@@ -157,19 +161,20 @@ async fn anthropic_is_asked_in_its_form() {
         [(true, json!({"type": "json_schema", "schema": {"type": "object"}})), (false, Value::Null)]
     {
         let format = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": {"type": "object"}}});
-        let body = asked(Kind::Anthropic, "", &json!({"text": "x", "response_format": format})).await.body;
+        let body =
+            asked(ServiceKind::Anthropic, "", &json!({"text": "x", "response_format": format})).await.body;
         assert_eq!(body["output_config"]["format"], wanted);
     }
     // Who says only what goes before everything is heard all the same.
     let said = json!([{"role": "system", "content": "Begin."}]);
-    let body = asked(Kind::Anthropic, "", &json!({"messages": said})).await.body;
+    let body = asked(ServiceKind::Anthropic, "", &json!({"messages": said})).await.body;
     assert_eq!(body["messages"], json!([{"role": "user", "content": [{"type": "text", "text": "Begin."}]}]));
     assert_eq!(body.get("system"), None);
 }
 
 #[tokio::test]
 async fn gemini_is_asked_in_its_form() {
-    let body = asked(Kind::Gemini, "", &sampled(&talk())).await.body;
+    let body = asked(ServiceKind::Gemini, "", &sampled(&talk())).await.body;
     assert_eq!(
         body,
         json!({
@@ -202,14 +207,15 @@ async fn gemini_is_asked_in_its_form() {
     // Newer models refuse calls that nobody signed.
     let mut ask = sampled(&talk());
     ask["model"] = "gemini-3.8-flash".into();
-    let body = asked(Kind::Gemini, "", &ask).await.body;
+    let body = asked(ServiceKind::Gemini, "", &ask).await.body;
     let calls = &body["contents"][3]["parts"];
     assert_eq!(calls[0]["thoughtSignature"], "skip_thought_signature_validator");
     assert_eq!(calls[1].get("thoughtSignature"), None);
     // Fields of the service within those that are sent, which they do not change.
     let more = json!({"generationConfig": {"topP": 0.1, "thinkingConfig": {"includeThoughts": true}}, "safetySettings": []});
-    let body =
-        asked(Kind::Gemini, "", &json!({"text": "x", "top_p": 0.9, "upstream_fields": more})).await.body;
+    let body = asked(ServiceKind::Gemini, "", &json!({"text": "x", "top_p": 0.9, "upstream_fields": more}))
+        .await
+        .body;
     assert_eq!(body["generationConfig"], json!({"topP": 0.9, "thinkingConfig": {"includeThoughts": true}}));
     assert_eq!(body["safetySettings"], json!([]));
     // Schemas in the form of the service where they fit it, else as they are.
@@ -219,14 +225,15 @@ async fn gemini_is_asked_in_its_form() {
     full["additionalProperties"] = false.into();
     for (schema, name) in [(plain, "responseSchema"), (full, "responseJsonSchema")] {
         let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
-        let body = asked(Kind::Gemini, "", &json!({"text": "x", "response_format": format})).await.body;
+        let body =
+            asked(ServiceKind::Gemini, "", &json!({"text": "x", "response_format": format})).await.body;
         assert_eq!(body["generationConfig"], json!({"responseMimeType": "application/json", name: schema}));
     }
 }
 
 #[tokio::test]
 async fn ollama_is_asked_in_its_form() {
-    let body = asked(Kind::Ollama, "", &sampled(&talk())).await.body;
+    let body = asked(ServiceKind::Ollama, "", &sampled(&talk())).await.body;
     assert_eq!(
         body,
         json!({
@@ -260,7 +267,7 @@ async fn ollama_is_asked_in_its_form() {
         (json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}), schema),
     ] {
         let ask = json!({"text": "x", "response_format": format, "upstream_fields": {"think": true, "options": {"num_ctx": 9}}});
-        let body = asked(Kind::Ollama, "", &ask).await.body;
+        let body = asked(ServiceKind::Ollama, "", &ask).await.body;
         assert_eq!(
             (&body["format"], &body["think"], &body["options"]),
             (&wanted, &json!(true), &json!({"num_ctx": 9}))
@@ -280,32 +287,37 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
     let one = json!({"type": "function", "function": {"name": "look"}});
     for (kind, choice, at, wanted) in [
         (
-            Kind::Anthropic,
+            ServiceKind::Anthropic,
             json!("auto"),
             "/tool_choice",
             json!({"type": "auto", "disable_parallel_tool_use": true}),
         ),
         (
-            Kind::Anthropic,
+            ServiceKind::Anthropic,
             json!("required"),
             "/tool_choice",
             json!({"type": "any", "disable_parallel_tool_use": true}),
         ),
         (
-            Kind::Anthropic,
+            ServiceKind::Anthropic,
             one.clone(),
             "/tool_choice",
             json!({"type": "tool", "name": "look", "disable_parallel_tool_use": true}),
         ),
-        (Kind::Gemini, json!("required"), "/toolConfig", json!({"functionCallingConfig": {"mode": "ANY"}})),
         (
-            Kind::Gemini,
+            ServiceKind::Gemini,
+            json!("required"),
+            "/toolConfig",
+            json!({"functionCallingConfig": {"mode": "ANY"}}),
+        ),
+        (
+            ServiceKind::Gemini,
             one,
             "/toolConfig",
             json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}}),
         ),
         (
-            Kind::Gemini,
+            ServiceKind::Gemini,
             json!("auto"),
             "/tools",
             json!([{"functionDeclarations": [{"name": "look", "description": "Looks.", "parameters":
@@ -330,9 +342,9 @@ async fn what_a_kind_cannot_be_sent_is_told() {
     let part = json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}});
     let far = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
     for (kind, part, said) in [
-        (Kind::Gemini, &part, "input_audio"),
-        (Kind::Ollama, &part, "input_audio"),
-        (Kind::Ollama, &far, "data:"),
+        (ServiceKind::Gemini, &part, "input_audio"),
+        (ServiceKind::Ollama, &part, "input_audio"),
+        (ServiceKind::Ollama, &far, "data:"),
     ] {
         let mock = Mock::start(vec![plays(kind, "text")]).await;
         let tambour = server(kind, &mock, "").await;
@@ -345,7 +357,7 @@ async fn what_a_kind_cannot_be_sent_is_told() {
         assert_eq!(mock.calls().begun, 0);
     }
     let said = json!({"messages": [{"role": "user", "content": [far, {"type": "document", "source": {}}]}]});
-    let body = asked(Kind::Anthropic, "", &said).await.body;
+    let body = asked(ServiceKind::Anthropic, "", &said).await.body;
     assert_eq!(
         body["messages"][0]["content"],
         json!([
@@ -367,10 +379,10 @@ async fn results_are_of_the_call_before_them() {
     let said = json!([
         {"role": "user", "content": "Go."}, call("look"), result("a cat"), call("count"), result("1"),
     ]);
-    let body = asked(Kind::Gemini, "", &json!({ "messages": said })).await.body;
+    let body = asked(ServiceKind::Gemini, "", &json!({ "messages": said })).await.body;
     let name = |at: usize| body["contents"][at]["parts"][0]["functionResponse"]["name"].clone();
     assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
-    let body = asked(Kind::Ollama, "", &json!({ "messages": said })).await.body;
+    let body = asked(ServiceKind::Ollama, "", &json!({ "messages": said })).await.body;
     let name = |at: usize| body["messages"][at]["tool_name"].clone();
     assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
 }

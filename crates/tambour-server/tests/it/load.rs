@@ -5,10 +5,10 @@ use std::time::Instant;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::apart::Apart;
 use crate::client::{check, message, text};
 use crate::mock::{Gate, Mock, Step, delta, finish};
 use crate::server::{Tambour, within};
+use crate::server_process::ServerProcess;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_streams_at_once() {
@@ -19,7 +19,7 @@ async fn a_thousand_streams_at_once() {
     script.push(delta("the end"));
     script.extend(finish("stop"));
     let mock = Mock::start(vec![script]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     // The first request makes what all share.
     server.get("/metrics").await;
@@ -72,7 +72,7 @@ async fn a_reader_that_stalls_holds_nobody() {
     script.push(Step::Wait(more.clone()));
     script.extend(finish("stop"));
     let mock = Mock::start(vec![first.clone(), first, script]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
     // What a flood takes without anybody who stalls.

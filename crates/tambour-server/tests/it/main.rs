@@ -1,7 +1,6 @@
 //! The server over real sockets, against upstreams that behave badly and clients that come and go.
 
 mod aliases;
-mod apart;
 mod asking;
 mod cancel;
 mod client;
@@ -56,6 +55,7 @@ mod runs;
 mod schemas;
 mod scripts;
 mod server;
+mod server_process;
 mod servers;
 mod services;
 mod settings;

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tambour_server::Config;
 
-use crate::apart::Apart;
 use crate::client::{Event, message, names, text};
 use crate::mcp_kit::{Mcp, Seen, listed, naming, reading, tool, tool_with, until_listed};
 use crate::mock::{self, Mock, Step, delta, finish, reply};
 use crate::server::{Tambour, config};
+use crate::server_process::ServerProcess;
 use crate::tool_kit::{all, answer, plan, results, sound};
 
 /// A server of a model that replies so, and of the MCP server `files`.
@@ -400,13 +400,14 @@ async fn a_reload_adds_and_removes_servers_and_leaves_the_others_connected() {
 async fn a_connection_that_panics_is_told_and_made_again() {
     let mcp = Mcp::start(vec![tool("echo")]).await;
     let model = Mock::start(vec![reply("x", 1)]).await;
-    let apart = Apart::with(&model, &json!({"mcp": {"files": mcp.config(&json!({"tools": ["*"]}))}}), &[]);
+    let apart =
+        ServerProcess::with(&model, &json!({"mcp": {"files": mcp.config(&json!({"tools": ["*"]}))}}), &[]);
     until_listed(&apart.server, &["echo"]).await;
     // One that stands panics when it hears that the tools have changed, and so does the next one, as it is made.
     let panics = apart.panic_at("mcp");
     mcp.seen.lock().unwrap().tools.push(tool("more"));
     mcp.changed().await;
-    let told = crate::apart::lines(&apart, r#""again_ms":2000"#).await;
+    let told = crate::server_process::lines(&apart, r#""again_ms":2000"#).await;
     let told: Vec<&Value> = told
         .iter()
         .filter(|line| line["message"].as_str().unwrap().contains("an MCP server panicked"))

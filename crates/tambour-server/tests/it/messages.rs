@@ -1,9 +1,9 @@
 //! Asking a model: both ways to get the answer, records, conversations, refusals.
 
 use serde_json::{Value, json};
-use tambour::event::Collected;
+use tambour::event::EventCollector;
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline};
+use tambour::{InputEnd, Options, Pipeline};
 
 use crate::client::{names, text};
 use crate::mock::{GOOD, Mock, delta, finish, frame, reply};
@@ -362,19 +362,18 @@ async fn decoding_and_checking_say_the_same_as_the_commands() {
                 options.set(option, value).unwrap();
                 given[option] = value.into();
             }
-            let mut read = Collected::default();
+            let mut read = EventCollector::default();
             let mut pipeline = Pipeline::new(name, &options).unwrap().with_extensions(true);
             pipeline.push(text.as_bytes(), &mut read);
-            pipeline.finish(&End::stop(), &mut read);
+            pipeline.finish(&InputEnd::stop(), &mut read);
             let asked =
                 json!({"reply": text, "dialect": name, "extensions": true, "contract": {"options": given}});
             let decoded = server.post("/api/v1/decode", &asked).await.json;
-            let wanted =
-                json!({"dialect": pipeline.dialect(), "events": read.joined(), "findings": read.findings});
+            let wanted = json!({"dialect": pipeline.dialect(), "events": read.join_deltas(), "findings": read.findings});
             assert_eq!(decoded, wanted, "{name}: {text}");
 
             options.set("profile", "strict").unwrap();
-            let verdict = Contract::named(name).unwrap().check(text.as_bytes(), &options);
+            let verdict = Contract::from_name(name).unwrap().check(text.as_bytes(), &options);
             let asked = json!({"reply": text, "contract": name, "options": given});
             let checked = server.post("/api/v1/check", &asked).await.json;
             let word = if verdict.passed() { "pass" } else { "fail" };

@@ -6,10 +6,10 @@ use sqlx::sqlite::SqliteConnectOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::apart::Apart;
 use crate::deletion::gone;
 use crate::mock::{Mock, reply};
 use crate::server::{Answer, Tambour, config, within};
+use crate::server_process::ServerProcess;
 
 const CONVERSATIONS: &str = "/api/v1/conversations";
 const KEYS: &str = "/api/v1/keys";
@@ -138,7 +138,7 @@ async fn an_answer_goes_with_what_it_names_and_after_a_day() {
     assert_ne!(third["conversation_id"], second["conversation_id"]);
 }
 
-async fn asking(apart: &Apart, request: &str) -> TcpStream {
+async fn asking(apart: &ServerProcess, request: &str) -> TcpStream {
     let mut socket = within(TcpStream::connect(apart.server.address)).await.unwrap();
     within(socket.write_all(request.as_bytes())).await.unwrap();
     socket
@@ -155,7 +155,7 @@ async fn said(socket: &mut TcpStream, text: &mut String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     apart.hold("conversation.before");
     let request = format!(
         "POST {CONVERSATIONS} HTTP/1.1\r\nhost: {}\r\nidempotency-key: a\r\ncontent-length: 2\r\n\r\n{{}}",

@@ -404,7 +404,7 @@ async fn options_are_listed_with_what_they_take() {
     for name in ["limits.input", "tools"] {
         assert_eq!(options["properties"].get(name), None, "{name}");
     }
-    for (_, setting) in tambour::settings::all() {
+    for (_, setting) in tambour::settings::all_settings() {
         let listed = options["properties"].get(setting.name).is_some();
         let value = match (setting.name, setting.default) {
             ("filament.protocols", _) => json!("core"),

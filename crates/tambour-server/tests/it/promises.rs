@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tambour_server::Server;
-use tambour_server::store::{Batch, LogState, Outcome, RunEnd, Written};
+use tambour_server::store::{Batch, LogState, MessageOutcome, RunEnd, WriteOutcome};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::apart::Apart;
 use crate::client::{Event, check, message, text};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply};
 use crate::server::{Folder, Tambour, config, within};
+use crate::server_process::ServerProcess;
 use crate::state::{Chat, said};
 
 fn ask(conversation: &Value) -> Value {
@@ -25,7 +25,7 @@ fn ask(conversation: &Value) -> Value {
 async fn who_sees_the_end_sees_the_record_and_the_state_however_slow_the_disk() {
     let text = |at: u64| said("Fine.", &[json!([["SET", "a", at]])]);
     let mock = Mock::start((1..=20).map(|at| reply(&text(at), 40)).collect()).await;
-    let apart = Apart::slow(&mock);
+    let apart = ServerProcess::slow(&mock);
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let conversation = &made["conversation_id"];
     for at in 1..=20 {
@@ -183,7 +183,7 @@ async fn a_deleted_conversation_does_not_come_back_while_others_post_to_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_end_that_panics_is_written_all_the_same() {
     let mock = Mock::start(vec![reply("Four.", 2)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     for point in ["run.end", "record.before"] {
         let panics = apart.panic_at(point);
         let made = apart.server.post("/api/v1/messages", &ask(&Value::Null)).await.json;
@@ -254,21 +254,21 @@ async fn a_run_whose_message_somebody_else_has_claimed_stops() {
     let mut events = stream.until("final_delta").await;
     let id = message(&events);
     let mut lease = store.claim(&id).await.unwrap().expect("it runs");
-    let next = lease.next();
+    let next = lease.next_number();
     // The run learns of it with its next write: it leaves the upstream, and nothing of it is on the log.
     gate.open();
     mock.until(|calls| calls.deserted == 1).await;
     server.until_metric("tambour_running", 0).await;
-    assert_eq!(lease.settled().await, Written::Stored);
+    assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     let (batches, state) = store.read(&id, 0, 1 << 20).await.unwrap();
     assert_eq!((batches.last().map(Batch::last), state), (Some(next - 1), LogState::Open));
     // Whoever has it writes the one end.
     let failure = json!({"code": "interrupted", "message": "taken over", "retryable": true});
     let mut last = Batch::new(next);
-    last.event("final_end", |out| out.extend_from_slice(b"{}"));
-    last.event("error", |out| out.extend_from_slice(failure.to_string().as_bytes()));
-    let end = RunEnd { last, status: "failed".to_owned(), outcome: Outcome::default() };
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    last.push_event("final_end", |out| out.extend_from_slice(b"{}"));
+    last.push_event("error", |out| out.extend_from_slice(failure.to_string().as_bytes()));
+    let end = RunEnd { last, status: "failed".to_owned(), outcome: MessageOutcome::default() };
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     events.extend(within(stream.rest()).await);
     let log = server.follow(&id, &[]).await.whole().await;
     for events in [events, log] {

@@ -387,7 +387,7 @@ async fn a_failure_does_not_take_the_place_of_text() {
 #[tokio::test]
 async fn a_repeated_example_is_no_answer() {
     for dialect in ["thinkingml", "jsonseq", "aiplan", "ai_say", "filament"] {
-        let entry = tambour::dialect::entry(dialect).unwrap();
+        let entry = tambour::dialect::find_dialect(dialect).unwrap();
         let example = (entry.prompt.unwrap())(&tambour::Options::default()).example.into_owned();
         for (second, reasks) in [(Some("It is 4, I think."), 1), (None, 0)] {
             let replies = [Some(example.as_str()), second].into_iter().flatten();
@@ -418,7 +418,7 @@ async fn a_repeated_example_is_no_answer() {
 
 #[tokio::test]
 async fn an_example_that_is_repeated_takes_over_from_nothing() {
-    let entry = tambour::dialect::entry("aiplan").unwrap();
+    let entry = tambour::dialect::find_dialect("aiplan").unwrap();
     let example = (entry.prompt.unwrap())(&tambour::Options::default()).example.into_owned();
     let prose = "It is 4, I think.";
     for hold in ["none", "all"] {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tambour_server::{Config, Reload, Server};
+use tambour_server::{Config, ReloadHandle, Server};
 use tokio::sync::oneshot;
 
 use crate::client::Stream;
@@ -70,7 +70,7 @@ pub(crate) fn config(folder: &Folder) -> Config {
 pub(crate) struct Tambour {
     pub(crate) address: SocketAddr,
     /// `None` for one of another process.
-    reload: Option<Reload>,
+    reload: Option<ReloadHandle>,
     pub(crate) folder: Folder,
     http: reqwest::Client,
     key: Option<String>,
@@ -113,7 +113,7 @@ impl Tambour {
 
     /// This server, served.
     pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
-        let (address, reload) = (server.address(), Some(server.reload()));
+        let (address, reload) = (server.address(), Some(server.reload_handle()));
         let (stop, stopped) = oneshot::channel::<()>();
         let task = Some(tokio::spawn(async move {
             let stop = async {
@@ -130,7 +130,7 @@ impl Tambour {
     }
 
     /// What replaces its configuration.
-    pub(crate) fn reload(&self) -> &Reload {
+    pub(crate) fn reload(&self) -> &ReloadHandle {
         self.reload.as_ref().expect("a server of this process")
     }
 

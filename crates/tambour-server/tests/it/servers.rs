@@ -30,8 +30,8 @@ async fn begun(store: &SqliteStore, id: &str) {
     };
     let mut lease = begin(store, &row).await;
     let mut batch = Batch::new(1);
-    batch.raw(1, "four");
-    lease.append(batch).await.stored().unwrap();
+    batch.push_raw(1, "four");
+    lease.append(batch).await.into_result().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,7 +39,7 @@ async fn a_start_closes_what_is_its_own_or_nobodys() {
     let folder = Folder::new();
     let file = config(&folder).database_file().unwrap();
     let store = SqliteStore::open(&file, false).await.unwrap();
-    let own = store.own().clone();
+    let own = store.identity().clone();
     assert_eq!(own.epoch, 1);
     for id in ["msg_own", "msg_nobodys", "msg_foreign", "msg_now"] {
         begun(&store, id).await;
@@ -92,16 +92,16 @@ async fn what_a_journal_has_without_its_database_is_closed() {
     let journal = folder.0.join("tambour.journal");
     let segment = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap();
     let kept = std::fs::read(segment.path()).unwrap();
-    let own = store.own().clone();
+    let own = store.identity().clone();
     store.close().await;
     let other = Folder::new();
     std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     std::fs::write(other.0.join("tambour.journal/0000000000000001.log"), kept).unwrap();
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_1").await.unwrap().unwrap().status, "running");
-    assert_ne!(store.own().server, own.server);
+    assert_ne!(store.identity().server, own.server);
     // Whoever ran it is dead, whatever its database was called.
-    let abandoned = store.abandoned().await.unwrap();
+    let abandoned = store.list_abandoned().await.unwrap();
     assert_eq!(abandoned.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["msg_1"]);
     store.close().await;
 }

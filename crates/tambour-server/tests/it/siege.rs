@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::apart::Apart;
 use crate::client::Stream;
 use crate::mock::{Mock, reply};
+use crate::server_process::ServerProcess;
 
 /// Most anonymous memory of the server, in KiB.
 const MEMORY: u64 = 1 << 20;
@@ -178,7 +178,7 @@ async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
     let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let conversation = made["conversation_id"].as_str().unwrap().to_owned();
     // Something to delete meanwhile.
@@ -201,7 +201,7 @@ async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_bodies_of_many_values_at_once_stop_and_freeze_nothing() {
     let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let all = values(made["conversation_id"].as_str().unwrap());
     let all = all.into_iter().flat_map(|(request, times)| std::iter::repeat_n(request, times));
@@ -215,7 +215,7 @@ const OWN: u64 = 32 << 10;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_costs_at_most_sixteen_times_its_bytes() {
     let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     // What a tokenizer is made of stays, whatever is asked.
     let one = json!({"skein": {"blocks": [{"tag": "a", "text": "x"}]}});
@@ -244,7 +244,7 @@ async fn a_body_costs_at_most_sixteen_times_its_bytes() {
 
 /// Sends all of them at once, and holds memory and a chat beside them against their bounds.
 #[cfg(target_os = "linux")]
-async fn besieged(apart: &Apart, all: Vec<Hostile>) {
+async fn besieged(apart: &ServerProcess, all: Vec<Hostile>) {
     let address = apart.server.address;
     assert!(all.len() >= 50, "{}", all.len());
     let alone = first_texts(apart, &mut 0).await[CHATS / 2];
@@ -281,7 +281,7 @@ async fn besieged(apart: &Apart, all: Vec<Hostile>) {
 
 /// Times to the first text of chats, one behind the other, in order; `peak` becomes the most memory of the server meanwhile.
 #[cfg(target_os = "linux")]
-async fn first_texts(apart: &Apart, peak: &mut u64) -> Vec<Duration> {
+async fn first_texts(apart: &ServerProcess, peak: &mut u64) -> Vec<Duration> {
     let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});
     let mut times = Vec::new();
     for _ in 0..CHATS {

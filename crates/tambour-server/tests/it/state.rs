@@ -478,7 +478,7 @@ async fn many_operations_have_results_at_both_ends_and_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_operations_takes_no_more_than_its_body_many_times() {
     let mock = Mock::start(vec![reply("x", 1)]).await;
-    let apart = crate::apart::Apart::start(&mock, false);
+    let apart = crate::server_process::ServerProcess::start(&mock, false);
     let body = format!(r#"{{"operations": [{}]}}"#, vec![r#"["SET", "a", 1]"#; 150_000].join(", "));
     let mut paths = Vec::new();
     for _ in 0..12 {

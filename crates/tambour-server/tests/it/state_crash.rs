@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use tambour_fixtures::random::Random;
+use tambour_fixtures::random::RandomSource;
 
 use crate::server::{Folder, Tambour, config};
 use crate::state::{Chat, of, said};
@@ -71,7 +71,7 @@ async fn work(server: Tambour) {
 /// What a client of the dying process does in a conversation that goes on: what it does may leave one of the states that it says,
 /// and has left one.
 async fn go_on(chat: Chat, seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = RandomSource::new(seed);
     loop {
         let now = chat.state().await["a"].as_i64().unwrap();
         let messages = completed(&chat).await;

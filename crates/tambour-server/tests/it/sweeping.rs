@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-use crate::apart::Apart;
 use crate::client::{Stream, check};
 use crate::dialogues::{SAY, answer, say, started, turn};
 use crate::mock::{Mock, reply};
 use crate::server::{Folder, Tambour, config, within};
+use crate::server_process::ServerProcess;
 
 /// Bytes that were deleted.
 const MANY: usize = 400 << 20;
@@ -87,7 +87,7 @@ async fn others_write_while_a_large_deletion_leaves_the_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_panics_is_begun_again_and_counted() {
     let mock = Mock::start(vec![reply("a-word-to-delete", 4)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     for task in ["sweep", "watch"] {
         let file = apart.panic_at(task);
         // The sweep looks when something was deleted, the watch by itself.
@@ -112,7 +112,7 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
 }
 
 /// The folder of its data alone.
-fn data(apart: &Apart) -> std::mem::ManuallyDrop<Folder> {
+fn data(apart: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
     std::mem::ManuallyDrop::new(Folder(apart.server.folder.0.join("data")))
 }
 
@@ -123,7 +123,7 @@ async fn threads_of_the_store_that_panic_stop_the_server() {
         ("sync.before", "the thread that brings the journal to the disk has died"),
     ] {
         let mock = Mock::start(vec![reply(&"x".repeat(2 << 20), 64 << 10)]).await;
-        let apart = Apart::durable(&mock);
+        let apart = ServerProcess::durable(&mock);
         let _file = apart.panic_at(point);
         // Enough for a checkpoint.
         for _ in 0..8 {
@@ -169,14 +169,14 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
 }
 
 /// A server that keeps nothing, held behind its first look for what is over.
-async fn sweeping(mock: &Mock) -> Apart {
-    let apart = Apart::with(mock, &json!({"days": 0}), &["sweep"]);
+async fn sweeping(mock: &Mock) -> ServerProcess {
+    let apart = ServerProcess::with(mock, &json!({"days": 0}), &["sweep"]);
     apart.until_held("sweep").await;
     apart
 }
 
 /// Has the sweep look again, and waits until it comes to a point where it is held.
-async fn sweep_up_to(apart: &Apart, point: &str) {
+async fn sweep_up_to(apart: &ServerProcess, point: &str) {
     // It looks when something was deleted.
     let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
     let path = format!("/api/v1/conversations/{}", made["conversation_id"].as_str().unwrap());
@@ -188,13 +188,13 @@ async fn sweep_up_to(apart: &Apart, point: &str) {
 }
 
 /// Has the sweep go on from a point where it is held, to the end of its look.
-async fn sweep_from(apart: &Apart, point: &str) {
+async fn sweep_from(apart: &ServerProcess, point: &str) {
     apart.let_go(point).await;
     apart.until_held("sweep").await;
 }
 
 /// The stream of an input.
-async fn input(apart: &Apart, dialogue: &str) -> Stream {
+async fn input(apart: &ServerProcess, dialogue: &str) -> Stream {
     let path = format!("/api/v1/dialogues/{dialogue}/input");
     let body = json!({"text": "甲", "stream": true}).to_string();
     Stream::open(apart.server.address, "POST", &path, &[], Some(&body)).await

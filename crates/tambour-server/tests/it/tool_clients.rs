@@ -286,7 +286,7 @@ async fn who_has_seen_the_end_is_told_of_it() {
         broken,
     ];
     let mock = Mock::start(replies).await;
-    let apart = crate::apart::Apart::start(&mock, false);
+    let apart = crate::server_process::ServerProcess::start(&mock, false);
     let inline = json!({"tools": [{"name": "look", "schema": {"type": "object"}}]});
     let with = ask(&inline);
     let mut without = with.clone();
@@ -323,7 +323,7 @@ async fn the_log_names_calls_and_not_what_is_in_them() {
     let replies =
         vec![reply(&plan(&[("look", "a-private-argument")]), 9), reply(&answer("a-private-answer"), 9)];
     let mock = Mock::start(replies).await;
-    let apart = crate::apart::Apart::start(&mock, false);
+    let apart = crate::server_process::ServerProcess::start(&mock, false);
     let inline = json!({"tools": [{"name": "look", "schema": {"type": "object"}}]});
     let mut stream = apart.server.stream(&ask(&inline)).await;
     let events = until_waiting(&mut stream, "awaiting_tool_results").await;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::apart::Apart;
 use crate::client::{Event, Stream, check, message, names, numbered, text};
 use crate::dialogues::{SAY, answer, halting, say, started, turn};
 use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
 use crate::promises::persistent;
 use crate::server::{Answer, Tambour, within};
+use crate::server_process::ServerProcess;
 
 fn input(id: &str) -> String {
     format!("/api/v1/dialogues/{id}/input")
@@ -64,7 +64,7 @@ async fn a_server_that_stops_asks_no_model_for_turns_that_wait() {
 async fn a_turn_that_panics_has_one_end_and_its_dialogue_goes_on() {
     let replies = [answer(30, false, "一"), answer(40, false, "二"), answer(50, false, "三")];
     let mock = Mock::start(replies.iter().map(|text| reply(text, 9)).collect()).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
     let panics = apart.panic_at("turn");
@@ -303,7 +303,7 @@ async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
         reply(&answer(40, false, "四"), 9),
     ])
     .await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
     say(&apart.server, &id, "甲").await;
     let asked = json!({"text": "乙", "request_id": "r"});
@@ -336,7 +336,7 @@ async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
     let mock = Mock::start((0..10).map(|_| reply(&answer(30, false, "一"), 40)).collect()).await;
-    let apart = Apart::slow(&mock);
+    let apart = ServerProcess::slow(&mock);
     let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
     for at in 1..=10 {
         let asked = json!({"text": format!("text {at}"), "request_id": format!("r{at}")});
@@ -355,7 +355,7 @@ async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let id = started(server, &[SAY]).await;
     let panics = apart.panic_at("record.before");
@@ -465,7 +465,7 @@ async fn cancelling_reaches_the_turn_that_runs_and_none_that_has_its_end() {
     let mut script: Vec<Vec<Step>> = (0..ENDED).map(|_| reply(&answer(30, false, "一"), 9)).collect();
     script.extend([vec![Step::Stall], reply(&answer(30, false, "二"), 9)]);
     let mock = Mock::start(script).await;
-    let apart = Apart::start(&mock, false);
+    let apart = ServerProcess::start(&mock, false);
     let server = &apart.server;
     let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
     // Turns whose ends are stored, and which have not left yet.

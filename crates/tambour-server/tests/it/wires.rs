@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tambour::End;
-use tambour_fixtures::fixture::updating;
-use tambour_fixtures::random::Random;
-use tambour_server::upstream::{Decoder, Item, Kept, Kind, NativeCall};
+use tambour::InputEnd;
+use tambour_fixtures::fixture::is_updating;
+use tambour_fixtures::random::RandomSource;
+use tambour_server::upstream::{CallExtras, NativeCall, ReplyItem, ResponseDecoder, ServiceKind};
 
 /// One answer.
 struct Answer {
-    kind: Kind,
+    kind: ServiceKind,
     path: PathBuf,
     bytes: Vec<u8>,
 }
@@ -19,10 +19,10 @@ struct Answer {
 /// The answers of all kinds: `<kind>/<case>.sse`, `.ndjson`, or `.json` for one that is no stream.
 fn answers() -> Vec<Answer> {
     let mut answers = Vec::new();
-    for kind in Kind::ALL {
-        let folder = tambour_fixtures::folder().join("upstream").join(kind.name());
+    for kind in ServiceKind::ALL {
+        let folder = tambour_fixtures::fixtures_folder().join("upstream").join(kind.name());
         for extension in ["sse", "ndjson", "json"] {
-            for path in tambour_fixtures::files(&folder, extension).unwrap() {
+            for path in tambour_fixtures::list_files(&folder, extension).unwrap() {
                 if !path.to_string_lossy().ends_with(".items.json") {
                     answers.push(Answer { kind, bytes: std::fs::read(&path).unwrap(), path });
                 }
@@ -33,8 +33,8 @@ fn answers() -> Vec<Answer> {
 }
 
 /// What is read of an answer that is cut at these places.
-fn read(kind: Kind, bytes: &[u8], cuts: &[usize]) -> Vec<Item> {
-    let mut decoder = Decoder::new(kind, &Arc::from("msg"));
+fn read(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyItem> {
+    let mut decoder = ResponseDecoder::new(kind, &Arc::from("msg"));
     let (mut items, mut from) = (Vec::new(), 0);
     for &at in cuts.iter().chain([&bytes.len()]) {
         decoder.push(&bytes[from..at], &mut items);
@@ -45,17 +45,17 @@ fn read(kind: Kind, bytes: &[u8], cuts: &[usize]) -> Vec<Item> {
 }
 
 /// Items as JSON, neighbouring texts joined.
-fn written(items: Vec<Item>) -> Vec<Value> {
+fn written(items: Vec<ReplyItem>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for item in items {
         let (name, value) = match item {
-            Item::Text(text) => ("text", text.into()),
-            Item::Reasoning(text) => ("reasoning", text.into()),
-            Item::Call(call) => ("call", written_call(call)),
-            Item::Usage(usage) => ("usage", usage),
-            Item::End(End::Finished(reason)) => ("end", json!(reason)),
-            Item::End(End::Failed(failure)) => ("end", json!(failure)),
-            Item::End(_) => ("end", "unknown".into()),
+            ReplyItem::Text(text) => ("text", text.into()),
+            ReplyItem::Reasoning(text) => ("reasoning", text.into()),
+            ReplyItem::Call(call) => ("call", written_call(call)),
+            ReplyItem::Usage(usage) => ("usage", usage),
+            ReplyItem::End(InputEnd::Finished(reason)) => ("end", json!(reason)),
+            ReplyItem::End(InputEnd::Failed(failure)) => ("end", json!(failure)),
+            ReplyItem::End(_) => ("end", "unknown".into()),
         };
         match all.last_mut().and_then(|last| last.get_mut(name)) {
             Some(Value::String(before)) if name != "end" => before.push_str(value.as_str().unwrap()),
@@ -65,12 +65,12 @@ fn written(items: Vec<Item>) -> Vec<Value> {
     all
 }
 
-fn written_call(NativeCall { id, function, kept, .. }: NativeCall) -> Value {
+fn written_call(NativeCall { id, function, extras, .. }: NativeCall) -> Value {
     let mut call = json!({"id": id, "name": function.name, "arguments": function.arguments});
-    match kept {
+    match extras {
         None => {}
-        Some(Kept::Anthropic(blocks)) => call["kept"] = blocks.into(),
-        Some(Kept::Gemini { signature, named }) => {
+        Some(CallExtras::Anthropic(blocks)) => call["kept"] = blocks.into(),
+        Some(CallExtras::Gemini { signature, named }) => {
             call["kept"] = json!({"signature": signature, "named": named});
         }
     }
@@ -84,14 +84,14 @@ fn expectations(path: &Path) -> PathBuf {
 #[test]
 fn answers_give_what_they_say() {
     let answers = answers();
-    for kind in Kind::ALL {
+    for kind in ServiceKind::ALL {
         assert!(answers.iter().filter(|answer| answer.kind == kind).count() >= 5, "{}", kind.name());
     }
     let mut complaints = Vec::new();
     for Answer { kind, path, bytes } in answers {
         let items = Value::Array(written(read(kind, &bytes, &[])));
         let expected = expectations(&path);
-        if updating() {
+        if is_updating() {
             let lines: Vec<String> =
                 items.as_array().unwrap().iter().map(|item| format!("  {item}")).collect();
             std::fs::write(expected, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
@@ -117,20 +117,20 @@ fn answers_read_the_same_under_every_cutting() {
         };
         same(&(1..bytes.len()).collect::<Vec<_>>());
         (1..bytes.len()).for_each(|at| same(&[at]));
-        let mut random = Random::new(bytes.len() as u64);
-        (0..32).for_each(|_| same(&random.cuts(bytes.len())));
+        let mut random = RandomSource::new(bytes.len() as u64);
+        (0..32).for_each(|_| same(&random.random_cuts(bytes.len())));
     }
 }
 
 #[test]
 fn kinds_say_the_same_in_their_own_words() {
     // What is said of calls but their ids, and of tokens but the details.
-    let said = |kind: Kind, case: &str| -> Vec<Value> {
-        let folder = tambour_fixtures::folder().join("upstream").join(kind.name());
-        let extension = if kind == Kind::Ollama { "ndjson" } else { "sse" };
+    let said = |kind: ServiceKind, case: &str| -> Vec<Value> {
+        let folder = tambour_fixtures::fixtures_folder().join("upstream").join(kind.name());
+        let extension = if kind == ServiceKind::Ollama { "ndjson" } else { "sse" };
         let bytes = std::fs::read(folder.join(format!("{case}.{extension}"))).unwrap();
-        let (counts, items): (Vec<Item>, Vec<Item>) =
-            read(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, Item::Usage(_)));
+        let (counts, items): (Vec<ReplyItem>, Vec<ReplyItem>) =
+            read(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, ReplyItem::Usage(_)));
         let usage = written(counts).pop().unwrap()["usage"].clone();
         let mut items = written(items);
         for item in &mut items {
@@ -144,8 +144,8 @@ fn kinds_say_the_same_in_their_own_words() {
         items
     };
     for case in ["text", "reasoning", "calls", "length"] {
-        for kind in Kind::ALL {
-            assert_eq!(said(kind, case), said(Kind::OpenAi, case), "{case} of {}", kind.name());
+        for kind in ServiceKind::ALL {
+            assert_eq!(said(kind, case), said(ServiceKind::OpenAi, case), "{case} of {}", kind.name());
         }
     }
 }
@@ -153,14 +153,14 @@ fn kinds_say_the_same_in_their_own_words() {
 #[test]
 fn nothing_that_a_service_sends_breaks_the_reading() {
     let answers = answers();
-    let mut random = Random::new(14);
+    let mut random = RandomSource::new(14);
     for Answer { kind, path, bytes } in &answers {
         for _ in 0..60 {
             let mut broken = bytes.clone();
             for _ in 0..=random.below(6) {
                 let at = random.below(broken.len());
                 match random.below(4) {
-                    0 => broken[at] = random.bits() as u8,
+                    0 => broken[at] = random.next_bits() as u8,
                     1 => drop(broken.drain(at..(at + random.below(40)).min(broken.len()))),
                     2 => broken.insert(at, *random.pick(b"{}[]\",:\n\r\\0")),
                     _ => {
@@ -176,7 +176,7 @@ fn nothing_that_a_service_sends_breaks_the_reading() {
             let whole = written(read(*kind, &broken, &[]));
             let ends = whole.iter().filter(|item| item.get("end").is_some()).count();
             assert_eq!((ends, whole.last().is_some_and(|last| last.get("end").is_some())), (1, true));
-            let cuts = random.cuts(broken.len());
+            let cuts = random.random_cuts(broken.len());
             assert_eq!(written(read(*kind, &broken, &cuts)), whole, "{} broken", path.display());
         }
     }
@@ -189,17 +189,20 @@ fn what_is_too_long_is_an_error() {
     let call = |text: &str| {
         [
             (
-                Kind::Anthropic,
+                ServiceKind::Anthropic,
                 format!(
                     "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":{text}}}}}\n\n"
                 ),
             ),
-            (Kind::OpenAi, format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n")),
             (
-                Kind::Gemini,
+                ServiceKind::OpenAi,
+                format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{text}}}}}]}}\n\n"),
+            ),
+            (
+                ServiceKind::Gemini,
                 format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":{text}}}]}}}}]}}\n\n"),
             ),
-            (Kind::Ollama, format!("{{\"message\":{{\"content\":{text}}}}}\n")),
+            (ServiceKind::Ollama, format!("{{\"message\":{{\"content\":{text}}}}}\n")),
         ]
     };
     for (kind, frame) in call(&quoted) {
@@ -217,20 +220,23 @@ fn what_is_too_long_is_an_error() {
     for _ in 0..40 {
         arguments.push_str(&format!("data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{piece}}}}}\n\n"));
     }
-    let items = written(read(Kind::Anthropic, arguments.as_bytes(), &[]));
+    let items = written(read(ServiceKind::Anthropic, arguments.as_bytes(), &[]));
     assert_eq!(items[0]["end"]["code"], "upstream_error");
     // Calls without end.
     let frames = [
         (
-            Kind::OpenAi,
+            ServiceKind::OpenAi,
             "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":N,\"function\":{\"name\":\"f\"}}]}}]}\n\n",
         ),
         (
-            Kind::Anthropic,
+            ServiceKind::Anthropic,
             "data: {\"type\":\"content_block_start\",\"index\":N,\"content_block\":{\"type\":\"tool_use\"}}\n\n",
         ),
-        (Kind::Gemini, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n"),
-        (Kind::Ollama, "{\"message\":{\"tool_calls\":[{}]}}\n"),
+        (
+            ServiceKind::Gemini,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{}}]}}]}\n\n",
+        ),
+        (ServiceKind::Ollama, "{\"message\":{\"tool_calls\":[{}]}}\n"),
     ];
     for (kind, frame) in frames {
         let calls: String = (0..1025).map(|n| frame.replace('N', &n.to_string())).collect();
@@ -240,5 +246,5 @@ fn what_is_too_long_is_an_error() {
     }
     // A long comment is nothing.
     let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);
-    assert_eq!(written(read(Kind::Anthropic, comment.as_bytes(), &[]))[0], json!({"text": "so"}));
+    assert_eq!(written(read(ServiceKind::Anthropic, comment.as_bytes(), &[]))[0], json!({"text": "so"}));
 }

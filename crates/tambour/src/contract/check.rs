@@ -3,21 +3,21 @@
 use serde_json::{Map, Value};
 
 use super::Extent;
-use super::fields::{self, shown};
-use super::lines::Lines;
-use super::order::{Order, fault};
+use super::fields::{self, quote_name};
+use super::lines::TranscriptLines;
+use super::order::{OrderChecker, fault_report};
 use super::rules;
-use super::transcript::{Transcript, parts};
-use crate::event::{Event, EventKind, kind_of};
-use crate::finding::{Finding, Profile, Report, Severity};
+use super::transcript::{TranscriptReader, split_event};
+use crate::event::{Event, EventKind, parse_kind};
+use crate::finding::{Finding, FindingReport, Profile, Severity};
 use crate::options::Options;
-use crate::privacy::Privacy;
+use crate::privacy::DetectorSet;
 use crate::span::Place;
 
 /// Form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Form {
+pub enum TranscriptForm {
     /// `event:`, `data:` and `id:` lines.
     Sse,
     /// One event a line.
@@ -29,11 +29,11 @@ pub enum Form {
 /// Options of checking a stream. The default suits continuous integration: strict.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct CheckOptions {
+pub struct StreamCheckOptions {
     /// Profile, `allow_missing_thinking`, `first_only`, limits.
     pub options: Options,
     /// Form of a transcript; detected if `None`.
-    pub form: Option<Form>,
+    pub form: Option<TranscriptForm>,
     /// Requirement that each event carries `message_id` and `request_id` (J-030). `None`: only in SSE
     /// transcripts.
     pub envelope: Option<bool>,
@@ -41,52 +41,52 @@ pub struct CheckOptions {
     /// In any case there may be only one such event, and it must be the last.
     pub terminal: Option<bool>,
     /// Sensitive data that queries must not contain (T-048).
-    pub privacy: Privacy,
+    pub privacy: DetectorSet,
 }
 
-impl Default for CheckOptions {
-    fn default() -> CheckOptions {
-        CheckOptions {
+impl Default for StreamCheckOptions {
+    fn default() -> StreamCheckOptions {
+        StreamCheckOptions {
             options: Options { profile: Profile::Strict, ..Options::default() },
             form: None,
             envelope: None,
             terminal: None,
-            privacy: Privacy::default(),
+            privacy: DetectorSet::default(),
         }
     }
 }
 
-impl CheckOptions {
+impl StreamCheckOptions {
     /// Default options with other general ones, whose profile applies.
     #[must_use]
-    pub fn new(options: Options) -> CheckOptions {
-        CheckOptions { options, ..CheckOptions::default() }
+    pub fn new(options: Options) -> StreamCheckOptions {
+        StreamCheckOptions { options, ..StreamCheckOptions::default() }
     }
 
     /// Sets the form of the transcript.
     #[must_use]
-    pub fn form(mut self, form: Form) -> CheckOptions {
+    pub fn with_form(mut self, form: TranscriptForm) -> StreamCheckOptions {
         self.form = Some(form);
         self
     }
 
     /// Sets whether each event must carry `message_id` and `request_id`.
     #[must_use]
-    pub fn envelope(mut self, required: bool) -> CheckOptions {
+    pub fn with_envelope(mut self, required: bool) -> StreamCheckOptions {
         self.envelope = Some(required);
         self
     }
 
     /// Sets whether the stream must end with `completed` or `error`.
     #[must_use]
-    pub fn terminal(mut self, required: bool) -> CheckOptions {
+    pub fn with_terminal(mut self, required: bool) -> StreamCheckOptions {
         self.terminal = Some(required);
         self
     }
 
     /// Sets the sensitive data that queries must not contain.
     #[must_use]
-    pub fn privacy(mut self, privacy: Privacy) -> CheckOptions {
+    pub fn with_privacy(mut self, privacy: DetectorSet) -> StreamCheckOptions {
         self.privacy = privacy;
         self
     }
@@ -94,8 +94,8 @@ impl CheckOptions {
 
 /// Checks a stream of events against the contract as it arrives.
 ///
-/// Feed it a transcript with [`push`](Checker::push), or events with [`event`](Checker::event) and
-/// [`value`](Checker::value), but not both. Findings of a transcript have byte offsets into it; findings of a
+/// Feed it a transcript with [`push`](StreamChecker::push_text), or events with [`push_event`](StreamChecker::push_event) and
+/// [`push_value`](StreamChecker::push_value), but not both. Findings of a transcript have byte offsets into it; findings of a
 /// list have the index of the event as their offset and count events as lines.
 ///
 /// ```
@@ -108,39 +108,39 @@ impl CheckOptions {
 /// assert!(findings.iter().any(|finding| finding.code == "final_before_thinking_end"));
 /// ```
 #[derive(Debug)]
-pub struct Checker {
-    lines: Lines,
-    transcript: Transcript,
-    core: Core,
+pub struct StreamChecker {
+    lines: TranscriptLines,
+    transcript: TranscriptReader,
+    core: CheckerCore,
 }
 
-impl Checker {
+impl StreamChecker {
     /// Creates a checker of one stream.
     #[must_use]
-    pub fn new(options: CheckOptions) -> Checker {
+    pub fn new(options: StreamCheckOptions) -> StreamChecker {
         let limit = options.options.limits.input;
-        Checker {
-            lines: Lines::new(limit),
-            transcript: Transcript::new(options.form, limit),
-            core: Core::new(options),
+        StreamChecker {
+            lines: TranscriptLines::new(limit),
+            transcript: TranscriptReader::new(options.form, limit),
+            core: CheckerCore::new(options),
         }
     }
 
     /// Reads the next bytes of a transcript.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Checker { lines, transcript, core } = self;
-        lines.push(bytes, &mut |line| transcript.line(line, core));
+        let StreamChecker { lines, transcript, core } = self;
+        lines.push(bytes, &mut |line| transcript.push_line(line, core));
     }
 
     /// Reads the next event of a list.
-    pub fn event(&mut self, event: &Event<'_>) {
-        let at = self.core.next_index();
-        self.core.event(event.name(), event.data().as_object(), None, at);
+    pub fn push_event(&mut self, event: &Event<'_>) {
+        let at = self.core.next_extent();
+        self.core.push_event(event.name(), event.data().as_object(), None, at);
     }
 
     /// Reads the next event of a list in JSON form, `{"event": NAME, "data": {...}}`.
-    pub fn value(&mut self, event: &Value) {
-        self.core.listed(event);
+    pub fn push_value(&mut self, event: &Value) {
+        self.core.push_listed(event);
     }
 
     /// Findings so far, in the order of detection.
@@ -152,10 +152,10 @@ impl Checker {
     /// All findings, in the order of the stream.
     #[must_use]
     pub fn finish(self) -> Vec<Finding> {
-        let Checker { mut lines, mut transcript, mut core } = self;
-        let end = lines.finish(&mut |line| transcript.line(line, &mut core));
+        let StreamChecker { mut lines, mut transcript, mut core } = self;
+        let end = lines.finish(&mut |line| transcript.push_line(line, &mut core));
         transcript.finish(Extent::empty(end), &mut core);
-        let end = if core.listed > 0 { core.next_index().place } else { end };
+        let end = if core.list_len > 0 { core.next_extent().place } else { end };
         core.finish(Extent::empty(end))
     }
 }
@@ -170,85 +170,85 @@ impl Checker {
 /// ```
 #[must_use]
 pub fn check_events(events: &[Event<'_>]) -> Vec<Finding> {
-    let mut checker = Checker::new(CheckOptions::default());
+    let mut checker = StreamChecker::new(StreamCheckOptions::default());
     for event in events {
-        checker.event(event);
+        checker.push_event(event);
     }
     checker.finish()
 }
 
 /// Findings of a list of events in JSON form.
 #[must_use]
-pub fn check_values(events: &[Value], options: CheckOptions) -> Vec<Finding> {
-    let mut checker = Checker::new(options);
+pub fn check_values(events: &[Value], options: StreamCheckOptions) -> Vec<Finding> {
+    let mut checker = StreamChecker::new(options);
     for event in events {
-        checker.value(event);
+        checker.push_value(event);
     }
     checker.finish()
 }
 
 /// Findings of a whole transcript: SSE, JSON Lines or a JSON array of events.
 #[must_use]
-pub fn check_transcript(transcript: &[u8], options: CheckOptions) -> Vec<Finding> {
-    let mut checker = Checker::new(options);
+pub fn check_transcript(transcript: &[u8], options: StreamCheckOptions) -> Vec<Finding> {
+    let mut checker = StreamChecker::new(options);
     checker.push(transcript);
     checker.finish()
 }
 
 /// Event of the output protocol `legacy` that carries raw text.
-const LEGACY: &str = "content_delta";
+const LEGACY_DELTA: &str = "content_delta";
 
 /// Part of the checker that is common to all forms: events in order, and findings.
 #[derive(Debug)]
-pub(super) struct Core {
-    options: CheckOptions,
+pub(super) struct CheckerCore {
+    options: StreamCheckOptions,
     /// True if this is a transcript of bytes sent over the network.
-    pub(super) wire: bool,
+    pub(super) is_wire: bool,
     /// Number of events read from a list.
-    listed: usize,
-    order: Order,
+    list_len: usize,
+    order: OrderChecker,
     /// Name of the terminal event.
     terminal: Option<&'static str>,
     last_id: Option<u64>,
     /// First event without an id, as long as no event has one.
-    without_id: Option<Extent>,
+    first_without_id: Option<Extent>,
     findings: Vec<Finding>,
-    unlisted: usize,
+    unlisted_count: usize,
     /// True if an error was found.
-    failed: bool,
+    has_error: bool,
 }
 
-impl Core {
-    fn new(options: CheckOptions) -> Core {
-        Core {
-            order: Order::new(options.options.allow_missing_thinking),
+impl CheckerCore {
+    fn new(options: StreamCheckOptions) -> CheckerCore {
+        CheckerCore {
+            order: OrderChecker::new(options.options.allow_missing_thinking),
             options,
-            wire: false,
-            listed: 0,
+            is_wire: false,
+            list_len: 0,
             terminal: None,
             last_id: None,
-            without_id: None,
+            first_without_id: None,
             findings: Vec::new(),
-            unlisted: 0,
-            failed: false,
+            unlisted_count: 0,
+            has_error: false,
         }
     }
 
     /// Reads the next event of a list.
-    pub(super) fn listed(&mut self, event: &Value) {
-        let at = self.next_index();
-        self.value(event, at);
+    pub(super) fn push_listed(&mut self, event: &Value) {
+        let at = self.next_extent();
+        self.push_value(event, at);
     }
 
     /// Reads an event in JSON form.
-    pub(super) fn value(&mut self, event: &Value, at: Extent) {
-        if let Some(parts) = parts(event, at, self) {
-            self.event(parts.name, parts.data.as_deref(), parts.id.as_deref(), at);
+    pub(super) fn push_value(&mut self, event: &Value, at: Extent) {
+        if let Some(parts) = split_event(event, at, self) {
+            self.push_event(parts.name, parts.data.as_deref(), parts.id.as_deref(), at);
         }
     }
 
     /// Reads an event; `data` is `None` if it could not be parsed, which is reported separately.
-    pub(super) fn event(
+    pub(super) fn push_event(
         &mut self,
         name: &str,
         data: Option<&Map<String, Value>>,
@@ -259,26 +259,30 @@ impl Core {
         if let Some(terminal) = self.terminal {
             // Two terminal events are one fault, not an end and a later event.
             reports.push(if matches!(name, "completed" | "error") {
-                fault(rules::TERMINAL_DUPLICATE, at, format!("{name} after {terminal}"))
+                fault_report(rules::TERMINAL_DUPLICATE, at, format!("{name} after {terminal}"))
             } else {
-                fault(rules::EVENT_AFTER_TERMINAL, at, format!("{} after {terminal}", shown(name)))
+                fault_report(
+                    rules::EVENT_AFTER_TERMINAL,
+                    at,
+                    format!("{} after {terminal}", quote_name(name)),
+                )
             });
         }
-        if self.options.envelope.unwrap_or(self.wire) {
-            self.envelope(name, data, at, &mut reports);
+        if self.options.envelope.unwrap_or(self.is_wire) {
+            self.check_envelope(name, data, at, &mut reports);
         }
-        let kind = kind_of(name);
+        let kind = parse_kind(name);
         match kind {
             None => {
-                let mut message = format!("there is no event {}", shown(name));
-                if name == LEGACY {
+                let mut message = format!("there is no event {}", quote_name(name));
+                if name == LEGACY_DELTA {
                     message += " in the contract: this is the output protocol `legacy`; ask for `output_protocol=jsonseq_v1`";
                 }
-                reports.push(fault(rules::EVENT_UNKNOWN, at, message));
+                reports.push(fault_report(rules::EVENT_UNKNOWN, at, message));
             }
             Some(EventKind::Contract) => {
-                if let Some(part) = fields::read(name, data, &self.options.privacy, at, &mut reports) {
-                    self.order.contract(part, at, &mut reports);
+                if let Some(part) = fields::check_event(name, data, &self.options.privacy, at, &mut reports) {
+                    self.order.check_contract_event(part, at, &mut reports);
                 }
             }
             Some(EventKind::System) => match name {
@@ -286,10 +290,10 @@ impl Core {
                 "error" => self.terminal = self.terminal.or(Some("error")),
                 _ => {}
             },
-            Some(EventKind::Extension) => self.order.extension(name, at, &mut reports),
+            Some(EventKind::Extension) => self.order.check_extension(name, at, &mut reports),
         }
         if kind.is_some() {
-            self.stream_id(matches!(name, "status" | "heartbeat"), name, id, at, &mut reports);
+            self.check_id(matches!(name, "status" | "heartbeat"), name, id, at, &mut reports);
         }
         for report in reports {
             self.report(report);
@@ -297,7 +301,7 @@ impl Core {
     }
 
     /// Adds a finding, up to the limit.
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: FindingReport) {
         let options = &self.options.options;
         let limit = options.limits.findings;
         let mut finding = report.judge(options.profile);
@@ -307,28 +311,38 @@ impl Core {
         }
         // The first error decides a verdict, so it is listed no matter how many lesser findings came before
         // it.
-        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
         if self.findings.len() < limit || decides {
             self.findings.push(finding);
         } else {
-            self.unlisted += 1;
+            self.unlisted_count += 1;
         }
     }
 
     /// Extent of the next event of a list.
-    fn next_index(&mut self) -> Extent {
-        let index = self.listed;
-        self.listed += 1;
-        let line = u32::try_from(self.listed).unwrap_or(u32::MAX);
+    fn next_extent(&mut self) -> Extent {
+        let index = self.list_len;
+        self.list_len += 1;
+        let line = u32::try_from(self.list_len).unwrap_or(u32::MAX);
         Extent { place: Place { offset: index, line, column: 1 }, end: index + 1 }
     }
 
     /// Checks the envelope (J-030).
-    fn envelope(&self, name: &str, data: Option<&Map<String, Value>>, at: Extent, out: &mut Vec<Report>) {
+    fn check_envelope(
+        &self,
+        name: &str,
+        data: Option<&Map<String, Value>>,
+        at: Extent,
+        out: &mut Vec<FindingReport>,
+    ) {
         let Some(data) = data else { return };
         for field in ["message_id", "request_id"] {
             if data.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
-                out.push(fault(rules::ENVELOPE_MISSING, at, format!("{} has no {field}", shown(name))));
+                out.push(fault_report(
+                    rules::ENVELOPE_MISSING,
+                    at,
+                    format!("{} has no {field}", quote_name(name)),
+                ));
                 return;
             }
         }
@@ -336,36 +350,43 @@ impl Core {
 
     /// Checks the id (J-036). Ids are required only if some event has one: a stream without ids cannot be
     /// resumed, which is allowed.
-    fn stream_id(&mut self, control: bool, name: &str, id: Option<&str>, at: Extent, out: &mut Vec<Report>) {
+    fn check_id(
+        &mut self,
+        control: bool,
+        name: &str,
+        id: Option<&str>,
+        at: Extent,
+        out: &mut Vec<FindingReport>,
+    ) {
         match id {
             None if control => {}
             None if self.last_id.is_some() => {
-                out.push(fault(
+                out.push(fault_report(
                     rules::EVENT_ID_MISSING,
                     at,
                     format!("{name} has no id, unlike events before it"),
                 ));
             }
             None => {
-                self.without_id.get_or_insert(at);
+                self.first_without_id.get_or_insert(at);
             }
             Some(_) if control => {
-                out.push(fault(rules::CONTROL_EVENT_WITH_ID, at, format!("{name} has an id")));
+                out.push(fault_report(rules::CONTROL_EVENT_WITH_ID, at, format!("{name} has an id")));
             }
             Some(id) => {
                 let number = Some(id)
                     .filter(|id| id.bytes().all(|b| b.is_ascii_digit()))
                     .and_then(|id| id.parse().ok());
                 let Some(number) = number else {
-                    out.push(fault(
+                    out.push(fault_report(
                         rules::EVENT_ID_INVALID,
                         at,
-                        format!("{} is no id of an event", shown(id)),
+                        format!("{} is no id of an event", quote_name(id)),
                     ));
                     return;
                 };
-                if let Some(earlier) = self.without_id.take() {
-                    out.push(fault(
+                if let Some(earlier) = self.first_without_id.take() {
+                    out.push(fault_report(
                         rules::EVENT_ID_MISSING,
                         earlier,
                         "an event has no id, unlike events after it",
@@ -373,7 +394,7 @@ impl Core {
                 }
                 if let Some(last) = self.last_id.filter(|&last| number <= last) {
                     let message = format!("the id {number} comes after {last}");
-                    out.push(fault(rules::EVENT_ID_NOT_INCREASING, at, message));
+                    out.push(fault_report(rules::EVENT_ID_NOT_INCREASING, at, message));
                 }
                 self.last_id = Some(number);
             }
@@ -383,8 +404,12 @@ impl Core {
     fn finish(mut self, end: Extent) -> Vec<Finding> {
         let mut reports = Vec::new();
         self.order.finish(self.terminal == Some("error"), end, &mut reports);
-        if self.terminal.is_none() && self.options.terminal.unwrap_or(self.wire) {
-            reports.push(fault(rules::TERMINAL_MISSING, end, "the stream ends without completed or error"));
+        if self.terminal.is_none() && self.options.terminal.unwrap_or(self.is_wire) {
+            reports.push(fault_report(
+                rules::TERMINAL_MISSING,
+                end,
+                "the stream ends without completed or error",
+            ));
         }
         for report in reports {
             self.report(report);
@@ -396,10 +421,10 @@ impl Core {
             let error = self.findings.iter().position(|finding| finding.severity == Severity::Error);
             return self.findings.into_iter().nth(error.unwrap_or(0)).into_iter().collect();
         }
-        if self.unlisted > 0 {
-            let message = format!("{} more findings are not listed", self.unlisted);
+        if self.unlisted_count > 0 {
+            let message = format!("{} more findings are not listed", self.unlisted_count);
             self.findings
-                .push(fault(rules::LIMIT_EXCEEDED, end, message).judge(self.options.options.profile));
+                .push(fault_report(rules::LIMIT_EXCEEDED, end, message).judge(self.options.options.profile));
         }
         self.findings
     }

@@ -9,7 +9,7 @@ use crate::span::Place;
 /// One fenced code block of a Markdown document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Example<'a> {
+pub struct FencedExample<'a> {
     /// First word of the info string, in lower case; empty if there is none.
     pub language: String,
     /// Line of the opening fence, from 1.
@@ -30,16 +30,16 @@ pub struct Example<'a> {
 /// assert_eq!((examples[0].language.as_str(), examples[0].text.as_str()), ("json", "{}\n"));
 /// ```
 #[must_use]
-pub fn examples(markdown: &str) -> Vec<Example<'_>> {
+pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
     let mut out = Vec::new();
-    let mut open: Option<Example<'_>> = None;
+    let mut open: Option<FencedExample<'_>> = None;
     let mut place = Place::START;
     for (event, range) in Parser::new(markdown).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                 place.advance(&markdown[place.offset..range.start]);
-                open = Some(Example {
-                    language: language(&info),
+                open = Some(FencedExample {
+                    language: fence_language(&info),
                     line: place.line,
                     text: String::new(),
                     markdown,
@@ -60,17 +60,17 @@ pub fn examples(markdown: &str) -> Vec<Example<'_>> {
     out
 }
 
-fn language(info: &str) -> String {
+fn fence_language(info: &str) -> String {
     let info = info.trim_start_matches(['{', '.', ' ']);
     info.split([' ', '\t', ',', '{', '}']).next().unwrap_or_default().to_lowercase()
 }
 
-impl Example<'_> {
+impl FencedExample<'_> {
     /// Adds the fence to the text, for contracts that require one around a reply (P-001).
     #[must_use]
-    pub fn fenced(mut self) -> Self {
+    pub fn with_fence(mut self) -> Self {
         let (fence, at) = self.fence;
-        let marks = Fence::of(fence).map_or("", |(_, info)| &fence[..fence.len() - info.len()]);
+        let marks = Fence::parse(fence).map_or("", |(_, info)| &fence[..fence.len() - info.len()]);
         for piece in &mut self.pieces {
             piece.0 += fence.len() + 1;
         }
@@ -82,9 +82,9 @@ impl Example<'_> {
     /// Translates a finding on the text to places in the document.
     #[must_use]
     pub fn relocate(&self, mut finding: Finding) -> Finding {
-        let place = Place::START.after(&self.markdown[..self.offset(finding.span.start)]);
+        let place = Place::START.end_of(&self.markdown[..self.document_offset(finding.span.start)]);
         let end = match finding.span.end.checked_sub(1) {
-            Some(last) if finding.span.end > finding.span.start => self.offset(last) + 1,
+            Some(last) if finding.span.end > finding.span.start => self.document_offset(last) + 1,
             _ => place.offset,
         };
         (finding.span.start, finding.span.end) = (place.offset, end.max(place.offset));
@@ -93,7 +93,7 @@ impl Example<'_> {
     }
 
     /// Offset in the document of an offset in the text.
-    fn offset(&self, at: usize) -> usize {
+    fn document_offset(&self, at: usize) -> usize {
         let next = self.pieces.partition_point(|(start, _)| *start <= at);
         let (start, offset) = match next.checked_sub(1) {
             Some(index) => self.pieces[index],

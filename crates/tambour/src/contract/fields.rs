@@ -3,73 +3,73 @@
 use serde_json::{Map, Value};
 
 use super::Extent;
-use super::order::{Id, Part, fault};
+use super::order::{ContractEvent, PhaseId, fault_report};
 use super::queries;
 use super::rules;
 use crate::finding::clip;
-use crate::finding::{Report, Rule};
-use crate::privacy::Privacy;
+use crate::finding::{FindingReport, Rule};
+use crate::privacy::DetectorSet;
 use crate::schema::type_name;
 
 /// Checks the contract event `name`; `data` is `None` if it could not be parsed, which is reported
 /// separately. Returns `None` for a name that is not of the contract.
-pub(super) fn read(
+pub(super) fn check_event(
     name: &str,
     data: Option<&Map<String, Value>>,
-    privacy: &Privacy,
-    at: Extent,
-    out: &mut Vec<Report>,
-) -> Option<Part> {
-    let mut fields = Fields { name, data, at, out };
+    privacy: &DetectorSet,
+    extent: Extent,
+    out: &mut Vec<FindingReport>,
+) -> Option<ContractEvent> {
+    let mut fields = ContractFields { name, data, extent, out };
     Some(match name {
         "serp_summary" => {
-            if let Some(text) = fields.text("text", rules::SERP_SUMMARY_EMPTY, "J-002") {
-                summary(text, at, fields.out);
+            if let Some(text) = fields.check_text("text", rules::SERP_SUMMARY_EMPTY, "J-002") {
+                check_summary(text, extent, fields.out);
             }
-            Part::SerpSummary
+            ContractEvent::SerpSummary
         }
         "thinking_start" => {
-            fields.none_of_its_own("J-006");
-            Part::ThinkingStart
+            fields.reject_fields("J-006");
+            ContractEvent::ThinkingStart
         }
         "phase_start" => {
-            fields.text("title", rules::TITLE_EMPTY, "J-009");
-            Part::PhaseStart(fields.phase_id())
+            fields.check_text("title", rules::TITLE_EMPTY, "J-009");
+            ContractEvent::PhaseStart(fields.check_phase_id())
         }
         "phase_delta" => {
-            fields.text("text", rules::DELTA_EMPTY, "J-011");
-            Part::PhaseDelta(fields.id().unwrap_or(Id::Unreadable))
+            fields.check_text("text", rules::DELTA_EMPTY, "J-011");
+            ContractEvent::PhaseDelta(fields.read_id().unwrap_or(PhaseId::Unreadable))
         }
         "thinking_end" => {
-            fields.none_of_its_own("J-012");
-            Part::ThinkingEnd
+            fields.reject_fields("J-012");
+            ContractEvent::ThinkingEnd
         }
         "final_delta" => {
-            fields.text("text", rules::DELTA_EMPTY, "J-013");
-            Part::FinalDelta
+            fields.check_text("text", rules::DELTA_EMPTY, "J-013");
+            ContractEvent::FinalDelta
         }
         "serp_queries" => {
-            fields.queries(privacy);
-            Part::SerpQueries
+            fields.check_queries(privacy);
+            ContractEvent::SerpQueries
         }
         "final_end" => {
-            fields.none_of_its_own("J-014");
-            Part::FinalEnd
+            fields.reject_fields("J-014");
+            ContractEvent::FinalEnd
         }
         _ => return None,
     })
 }
 
-struct Fields<'a> {
+struct ContractFields<'a> {
     name: &'a str,
     data: Option<&'a Map<String, Value>>,
-    at: Extent,
-    out: &'a mut Vec<Report>,
+    extent: Extent,
+    out: &'a mut Vec<FindingReport>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> ContractFields<'a> {
     /// Text of `field`: a non-empty string, for titles and summaries also not blank.
-    fn text(&mut self, field: &str, empty: &'static Rule, row: &'static str) -> Option<&'a str> {
+    fn check_text(&mut self, field: &str, empty: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
                 let missing =
@@ -78,82 +78,86 @@ impl<'a> Fields<'a> {
                     return Some(text);
                 }
                 let message = format!("{field} of {} is empty", self.name);
-                self.out.push(fault(empty, self.at, message).row(row));
+                self.out.push(fault_report(empty, self.extent, message).with_row(row));
             }
             None => {
                 let message = format!("{} has no {field}", self.name);
-                self.out.push(fault(empty, self.at, message).row(row));
+                self.out.push(fault_report(empty, self.extent, message).with_row(row));
             }
             Some(other) => {
                 let message = format!("{field} of {} is {}, not a string", self.name, type_name(other));
-                self.out.push(fault(rules::FIELD_TYPE, self.at, message).row(row));
+                self.out.push(fault_report(rules::FIELD_TYPE, self.extent, message).with_row(row));
             }
         }
         None
     }
 
-    fn phase_id(&mut self) -> Id {
-        self.id().unwrap_or_else(|| {
-            self.out.push(fault(
+    fn check_phase_id(&mut self) -> PhaseId {
+        self.read_id().unwrap_or_else(|| {
+            self.out.push(fault_report(
                 rules::PHASE_ID_INVALID,
-                self.at,
+                self.extent,
                 "the phase has no positive integer as its id",
             ));
-            Id::Unreadable
+            PhaseId::Unreadable
         })
     }
 
     /// Id of the phase, or `None` if it is readable but no positive integer.
-    fn id(&self) -> Option<Id> {
-        let Some(data) = self.data else { return Some(Id::Unreadable) };
+    fn read_id(&self) -> Option<PhaseId> {
+        let Some(data) = self.data else { return Some(PhaseId::Unreadable) };
         match data.get("id").and_then(Value::as_u64) {
-            Some(id) if id > 0 => Some(Id::Known(id)),
+            Some(id) if id > 0 => Some(PhaseId::Known(id)),
             _ => None,
         }
     }
 
-    fn none_of_its_own(&mut self, row: &'static str) {
+    fn reject_fields(&mut self, row: &'static str) {
         let Some(data) = self.data else { return };
         if let Some(field) = data.keys().find(|key| !matches!(key.as_str(), "message_id" | "request_id")) {
-            let message = format!("{} has the field {}", self.name, shown(field));
-            self.out.push(fault(rules::FIELD_UNEXPECTED, self.at, message).row(row));
+            let message = format!("{} has the field {}", self.name, quote_name(field));
+            self.out.push(fault_report(rules::FIELD_UNEXPECTED, self.extent, message).with_row(row));
         }
     }
 
-    fn queries(&mut self, privacy: &Privacy) {
+    fn check_queries(&mut self, privacy: &DetectorSet) {
         let Some(data) = self.data else { return };
         let list = data.get("queries");
         let strings: Option<Vec<&str>> =
             list.and_then(Value::as_array).and_then(|list| list.iter().map(Value::as_str).collect());
         match strings {
-            Some(strings) => queries::check(&strings, privacy, self.at.place, self.at.end, self.out),
+            Some(strings) => queries::check(&strings, privacy, self.extent.place, self.extent.end, self.out),
             None => {
                 let message = match list {
                     None => "serp_queries has no queries".to_owned(),
                     Some(Value::Array(_)) => "a query is not a string".to_owned(),
                     Some(other) => format!("queries is {}, not an array of strings", type_name(other)),
                 };
-                self.out.push(fault(rules::FIELD_TYPE, self.at, message).row("J-003"));
+                self.out.push(fault_report(rules::FIELD_TYPE, self.extent, message).with_row("J-003"));
             }
         }
     }
 }
 
 /// Checks plain text of one or two sentences (J-002).
-fn summary(text: &str, at: Extent, out: &mut Vec<Report>) {
-    if let Some(tag) = tag(text) {
-        let message = format!("serp_summary holds the tag {}", shown(tag));
-        out.push(fault(rules::SERP_SUMMARY_MARKUP, at, message));
+fn check_summary(text: &str, at: Extent, out: &mut Vec<FindingReport>) {
+    if let Some(tag) = find_tag(text) {
+        let message = format!("serp_summary holds the tag {}", quote_name(tag));
+        out.push(fault_report(rules::SERP_SUMMARY_MARKUP, at, message));
     }
-    let sentences = sentences(text);
+    let sentences = count_sentences(text);
     if sentences > 2 {
-        out.push(fault(rules::SERP_SUMMARY_SENTENCES, at, format!("serp_summary has {sentences} sentences")));
+        out.push(fault_report(
+            rules::SERP_SUMMARY_SENTENCES,
+            at,
+            format!("serp_summary has {sentences} sentences"),
+        ));
     }
 }
 
 /// First match of tag syntax: `<`, an optional `/`, an ASCII letter, up to the next `>` without another `<`
 /// (T-028).
-fn tag(text: &str) -> Option<&str> {
+fn find_tag(text: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(open) = text[from..].find('<') {
         let start = from + open;
@@ -162,7 +166,7 @@ fn tag(text: &str) -> Option<&str> {
         let end = inside.find(['<', '>']);
         if name.starts_with(|c: char| c.is_ascii_alphabetic())
             && let Some(end) = end.filter(|&end| inside.as_bytes()[end] == b'>')
-            && attributes(name[..end - (inside.len() - name.len())].trim_end_matches('/'))
+            && is_tag_content(name[..end - (inside.len() - name.len())].trim_end_matches('/'))
         {
             return Some(&text[start..start + end + 2]);
         }
@@ -173,7 +177,7 @@ fn tag(text: &str) -> Option<&str> {
 
 /// Returns whether `text`, the inside of a tag, is a name with or without attributes, unlike in
 /// `<https://a.b>`.
-fn attributes(text: &str) -> bool {
+fn is_tag_content(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     let rest = text.trim_start_matches(name);
     (rest.is_empty() || rest.starts_with(char::is_whitespace)) && !text.contains("//")
@@ -181,7 +185,7 @@ fn attributes(text: &str) -> bool {
 
 /// Lower bound of the number of sentences: an ideographic mark always ends one, a Latin mark only before
 /// white space and a letter that begins a sentence.
-fn sentences(text: &str) -> usize {
+fn count_sentences(text: &str) -> usize {
     let mut count = 0;
     let mut pending = false;
     let mut rest = text.trim().chars().peekable();
@@ -209,6 +213,6 @@ fn sentences(text: &str) -> usize {
 }
 
 /// A name from the stream for a message: quoted and shortened.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn quote_name(text: &str) -> String {
     format!("`{}`", clip(text, 40))
 }

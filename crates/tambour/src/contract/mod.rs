@@ -1,6 +1,6 @@
 //! Contract of outgoing streams.
 //!
-//! The [`Checker`] is written from the grammar of the specification, independently of the sequencer, so that
+//! The [`StreamChecker`] is written from the grammar of the specification, independently of the sequencer, so that
 //! each can test the other. Producing the order of events does not belong here.
 
 mod check;
@@ -12,8 +12,10 @@ mod queries;
 mod rules;
 mod transcript;
 
-pub use check::{CheckOptions, Checker, Form, check_events, check_transcript, check_values};
-pub use examples::{Example, examples};
+pub use check::{
+    StreamCheckOptions, StreamChecker, TranscriptForm, check_events, check_transcript, check_values,
+};
+pub use examples::{FencedExample, find_examples};
 pub use queries::check as check_queries;
 pub(crate) use rules::RULES;
 

@@ -11,15 +11,15 @@ use std::collections::HashSet;
 
 use super::Extent;
 use super::rules;
-use crate::finding::{Report, Rule};
+use crate::finding::{FindingReport, Rule};
 
 /// A contract event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ContractEvent {
     SerpSummary,
     ThinkingStart,
-    PhaseStart(Id),
-    PhaseDelta(Id),
+    PhaseStart(PhaseId),
+    PhaseDelta(PhaseId),
     ThinkingEnd,
     FinalDelta,
     SerpQueries,
@@ -28,7 +28,7 @@ pub(super) enum Part {
 
 /// Id of a phase event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Id {
+pub(super) enum PhaseId {
     /// A positive integer.
     Known(u64),
     /// Unreadable; reported separately, with no further findings.
@@ -37,190 +37,204 @@ pub(super) enum Id {
 
 /// Events seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct OrderChecker {
     allow_missing_thinking: bool,
     /// True if any contract event was seen.
-    any: bool,
-    /// True if any contract event other than `serp_summary` was seen.
-    body: bool,
-    summary: bool,
-    thinking_start: bool,
+    has_events: bool,
+    /// True if any contract event other than `check_serp_summary` was seen.
+    has_body: bool,
+    has_summary: bool,
+    has_thinking_start: bool,
     /// First event that lacks the `thinking_start` it needs before it.
-    orphan: Option<Extent>,
+    first_orphan: Option<Extent>,
     /// Extension events before any `thinking_start`, until it is known whether one follows.
     early_extensions: Vec<(Extent, String)>,
-    phases: usize,
+    phase_count: usize,
     first_phase: Option<Extent>,
-    current: Option<Id>,
-    started: HashSet<u64>,
-    thinking_end: bool,
-    final_delta: bool,
-    queries: bool,
-    /// A `serp_queries` that only `final_end` may follow.
+    current_phase: Option<PhaseId>,
+    started_phases: HashSet<u64>,
+    has_thinking_end: bool,
+    has_final_delta: bool,
+    has_queries: bool,
+    /// A `check_serp_queries` that only `final_end` may follow.
     open_queries: Option<Extent>,
     final_end: Option<Extent>,
 }
 
-impl Order {
-    pub(super) fn new(allow_missing_thinking: bool) -> Order {
-        Order { allow_missing_thinking, ..Order::default() }
+impl OrderChecker {
+    pub(super) fn new(allow_missing_thinking: bool) -> OrderChecker {
+        OrderChecker { allow_missing_thinking, ..OrderChecker::default() }
     }
 
     /// Checks the next contract event.
-    pub(super) fn contract(&mut self, part: Part, at: Extent, out: &mut Vec<Report>) {
-        if !matches!(part, Part::SerpQueries | Part::FinalEnd)
+    pub(super) fn check_contract_event(
+        &mut self,
+        part: ContractEvent,
+        at: Extent,
+        out: &mut Vec<FindingReport>,
+    ) {
+        if !matches!(part, ContractEvent::SerpQueries | ContractEvent::FinalEnd)
             && let Some(queries) = self.open_queries.take()
         {
-            out.push(misplaced(queries, "serp_queries is followed by another event than final_end"));
+            out.push(misplaced_queries(queries, "serp_queries is followed by another event than final_end"));
         }
-        let late = self.final_end.is_some() && part != Part::FinalEnd;
+        let late = self.final_end.is_some() && part != ContractEvent::FinalEnd;
         if late {
             let message = format!("{} after final_end", part.name());
-            out.push(fault(rules::EVENT_AFTER_FINAL_END, at, message));
+            out.push(fault_report(rules::EVENT_AFTER_FINAL_END, at, message));
         }
         match part {
-            Part::SerpSummary => self.serp_summary(at, late, out),
-            Part::ThinkingStart => self.thinking_start(at, late, out),
-            Part::PhaseStart(id) => self.phase_start(id, at, late, out),
-            Part::PhaseDelta(id) => self.phase_delta(id, at, late, out),
-            Part::ThinkingEnd => self.thinking_end(at, out),
-            Part::FinalDelta => self.final_delta(at, late, out),
-            Part::SerpQueries => self.serp_queries(at, late, out),
-            Part::FinalEnd => {
+            ContractEvent::SerpSummary => self.check_serp_summary(at, late, out),
+            ContractEvent::ThinkingStart => self.check_thinking_start(at, late, out),
+            ContractEvent::PhaseStart(id) => self.check_phase_start(id, at, late, out),
+            ContractEvent::PhaseDelta(id) => self.check_phase_delta(id, at, late, out),
+            ContractEvent::ThinkingEnd => self.check_thinking_end(at, out),
+            ContractEvent::FinalDelta => self.check_final_delta(at, late, out),
+            ContractEvent::SerpQueries => self.check_serp_queries(at, late, out),
+            ContractEvent::FinalEnd => {
                 if self.final_end.is_some() {
-                    out.push(fault(rules::FINAL_END_DUPLICATE, at, "a second final_end"));
+                    out.push(fault_report(rules::FINAL_END_DUPLICATE, at, "a second final_end"));
                 } else {
                     self.final_end = Some(at);
                 }
                 self.open_queries = None;
             }
         }
-        self.any = true;
-        self.body |= part != Part::SerpSummary;
+        self.has_events = true;
+        self.has_body |= part != ContractEvent::SerpSummary;
     }
 
     /// Checks an extension event. Only its position matters; it does not affect contract events.
-    pub(super) fn extension(&mut self, name: &str, at: Extent, out: &mut Vec<Report>) {
+    pub(super) fn check_extension(&mut self, name: &str, at: Extent, out: &mut Vec<FindingReport>) {
         if self.final_end.is_some() {
             let message = format!("{name} after final_end");
-            out.push(fault(rules::EVENT_AFTER_FINAL_END, at, message).row("X-010"));
-        } else if !self.thinking_start && !matches!(name, "draft_delta" | "notice" | "finding") {
+            out.push(fault_report(rules::EVENT_AFTER_FINAL_END, at, message).with_row("X-010"));
+        } else if !self.has_thinking_start && !matches!(name, "draft_delta" | "notice" | "finding") {
             self.early_extensions.push((at, name.to_owned()));
         }
     }
 
     /// Checks the end of the stream; `failed` is whether its terminal event was `error`.
-    pub(super) fn finish(&mut self, failed: bool, end: Extent, out: &mut Vec<Report>) {
-        if !self.any && failed {
+    pub(super) fn finish(&mut self, failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
+        if !self.has_events && failed {
             return; // failed before its first contract event.
         }
         let close = self.final_end.unwrap_or(end);
-        let no_thinking = !self.thinking_start && self.orphan.is_none();
+        let no_thinking = !self.has_thinking_start && self.first_orphan.is_none();
         if !(self.allow_missing_thinking && no_thinking) {
-            if !self.thinking_start {
-                out.push(fault(
+            if !self.has_thinking_start {
+                out.push(fault_report(
                     rules::THINKING_START_MISSING,
-                    self.orphan.unwrap_or(close),
+                    self.first_orphan.unwrap_or(close),
                     "no thinking_start",
                 ));
             }
-            if self.phases == 0 && !self.thinking_end {
-                out.push(fault(rules::PHASE_MISSING, close, "thinking without a phase"));
+            if self.phase_count == 0 && !self.has_thinking_end {
+                out.push(fault_report(rules::PHASE_MISSING, close, "thinking without a phase"));
             }
-            if !self.thinking_end {
-                out.push(fault(rules::THINKING_END_MISSING, close, "no thinking_end"));
+            if !self.has_thinking_end {
+                out.push(fault_report(rules::THINKING_END_MISSING, close, "no thinking_end"));
             }
         }
-        if !self.final_delta {
-            out.push(fault(rules::FINAL_DELTA_MISSING, close, "no final_delta"));
+        if !self.has_final_delta {
+            out.push(fault_report(rules::FINAL_DELTA_MISSING, close, "no final_delta"));
         }
         if self.final_end.is_none() {
-            out.push(fault(rules::FINAL_END_MISSING, end, "no final_end"));
+            out.push(fault_report(rules::FINAL_END_MISSING, end, "no final_end"));
         }
-        if let (1, Some(phase)) = (self.phases, self.first_phase) {
-            out.push(fault(rules::SINGLE_PHASE, phase, "only one phase"));
+        if let (1, Some(phase)) = (self.phase_count, self.first_phase) {
+            out.push(fault_report(rules::SINGLE_PHASE, phase, "only one phase"));
         }
     }
 
-    fn serp_summary(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
-        if self.summary {
-            out.push(fault(rules::SERP_SUMMARY_DUPLICATE, at, "a second serp_summary"));
+    fn check_serp_summary(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+        if self.has_summary {
+            out.push(fault_report(rules::SERP_SUMMARY_DUPLICATE, at, "a second serp_summary"));
         }
-        if self.body && !late {
-            out.push(fault(
+        if self.has_body && !late {
+            out.push(fault_report(
                 rules::SERP_SUMMARY_LATE,
                 at,
                 "serp_summary after the thinking or the answer began",
             ));
         }
-        self.summary = true;
+        self.has_summary = true;
     }
 
-    fn thinking_start(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
-        if self.thinking_start {
-            out.push(fault(rules::THINKING_START_DUPLICATE, at, "a second thinking_start"));
+    fn check_thinking_start(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+        if self.has_thinking_start {
+            out.push(fault_report(rules::THINKING_START_DUPLICATE, at, "a second thinking_start"));
             return;
         }
-        self.thinking_start = true;
+        self.has_thinking_start = true;
         for (early, name) in std::mem::take(&mut self.early_extensions) {
-            out.push(fault(rules::EXTENSION_MISPLACED, early, format!("{name} before thinking_start")));
+            out.push(fault_report(
+                rules::EXTENSION_MISPLACED,
+                early,
+                format!("{name} before thinking_start"),
+            ));
         }
-        if !late && (self.orphan.is_some() || self.final_delta) {
-            out.push(fault(rules::ORDER_INVALID, at, "thinking_start after events that it should precede"));
+        if !late && (self.first_orphan.is_some() || self.has_final_delta) {
+            out.push(fault_report(
+                rules::ORDER_INVALID,
+                at,
+                "thinking_start after events that it should precede",
+            ));
         }
     }
 
     /// Records the first event of a thinking that was not started.
-    fn needs_start(&mut self, at: Extent) {
-        if !self.thinking_start && self.orphan.is_none() {
-            self.orphan = Some(at);
+    fn record_orphan(&mut self, at: Extent) {
+        if !self.has_thinking_start && self.first_orphan.is_none() {
+            self.first_orphan = Some(at);
         }
     }
 
-    fn phase_start(&mut self, id: Id, at: Extent, late: bool, out: &mut Vec<Report>) {
-        self.needs_start(at);
-        if self.thinking_end && !late {
-            out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_start after thinking_end"));
+    fn check_phase_start(&mut self, id: PhaseId, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+        self.record_orphan(at);
+        if self.has_thinking_end && !late {
+            out.push(fault_report(rules::PHASE_AFTER_THINKING_END, at, "phase_start after thinking_end"));
         }
-        if let Id::Known(id) = id {
-            match self.current {
-                Some(Id::Known(before)) if id <= before => {
+        if let PhaseId::Known(id) = id {
+            match self.current_phase {
+                Some(PhaseId::Known(before)) if id <= before => {
                     let message = format!("phase id {id} after {before}");
-                    out.push(fault(rules::PHASE_ID_NOT_INCREASING, at, message));
+                    out.push(fault_report(rules::PHASE_ID_NOT_INCREASING, at, message));
                 }
-                Some(Id::Known(before)) if id - before > 1 => {
+                Some(PhaseId::Known(before)) if id - before > 1 => {
                     let message = format!("phase id {id} after {before}");
-                    out.push(fault(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
+                    out.push(fault_report(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
                 }
                 None if id != 1 => {
                     let message = format!("the first phase has id {id}");
-                    out.push(fault(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
+                    out.push(fault_report(rules::PHASE_ID_NOT_CONSECUTIVE, at, message));
                 }
                 _ => {}
             }
-            self.started.insert(id);
+            self.started_phases.insert(id);
         }
-        self.current = Some(id);
-        self.phases += 1;
+        self.current_phase = Some(id);
+        self.phase_count += 1;
         self.first_phase.get_or_insert(at);
     }
 
-    fn phase_delta(&mut self, id: Id, at: Extent, late: bool, out: &mut Vec<Report>) {
-        self.needs_start(at);
-        if self.thinking_end && !late {
-            out.push(fault(rules::PHASE_AFTER_THINKING_END, at, "phase_delta after thinking_end"));
+    fn check_phase_delta(&mut self, id: PhaseId, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+        self.record_orphan(at);
+        if self.has_thinking_end && !late {
+            out.push(fault_report(rules::PHASE_AFTER_THINKING_END, at, "phase_delta after thinking_end"));
         }
-        match (self.current, id) {
+        match (self.current_phase, id) {
             (None, _) => {
-                let report = fault(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta before any phase_start");
-                out.push(report.row("J-017"));
+                let report =
+                    fault_report(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta before any phase_start");
+                out.push(report.with_row("J-017"));
             }
-            (Some(Id::Unreadable), _) => {}
-            (Some(_), Id::Unreadable) => {
-                out.push(fault(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta without a readable id"));
+            (Some(PhaseId::Unreadable), _) => {}
+            (Some(_), PhaseId::Unreadable) => {
+                out.push(fault_report(rules::PHASE_DELTA_UNKNOWN, at, "phase_delta without a readable id"));
             }
-            (Some(Id::Known(current)), Id::Known(id)) if id != current => {
-                let (code, message) = if self.started.contains(&id) {
+            (Some(PhaseId::Known(current)), PhaseId::Known(id)) if id != current => {
+                let (code, message) = if self.started_phases.contains(&id) {
                     (rules::PHASE_DELTA_NOT_CURRENT, format!("phase_delta for phase {id} in phase {current}"))
                 } else {
                     (
@@ -228,66 +242,66 @@ impl Order {
                         format!("phase_delta for phase {id}, which was never started"),
                     )
                 };
-                out.push(fault(code, at, message));
+                out.push(fault_report(code, at, message));
             }
             _ => {}
         }
     }
 
-    fn thinking_end(&mut self, at: Extent, out: &mut Vec<Report>) {
-        if self.thinking_end {
-            out.push(fault(rules::THINKING_END_DUPLICATE, at, "a second thinking_end"));
+    fn check_thinking_end(&mut self, at: Extent, out: &mut Vec<FindingReport>) {
+        if self.has_thinking_end {
+            out.push(fault_report(rules::THINKING_END_DUPLICATE, at, "a second thinking_end"));
             return;
         }
-        self.needs_start(at);
-        self.thinking_end = true;
-        if self.phases == 0 {
-            out.push(fault(rules::PHASE_MISSING, at, "thinking_end without a phase before it"));
+        self.record_orphan(at);
+        self.has_thinking_end = true;
+        if self.phase_count == 0 {
+            out.push(fault_report(rules::PHASE_MISSING, at, "thinking_end without a phase before it"));
         }
     }
 
-    fn final_delta(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
+    fn check_final_delta(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
         // One finding for the answer, not one for each delta.
-        let skipped = self.allow_missing_thinking && !self.thinking_start && self.orphan.is_none();
-        if !self.thinking_end && !self.final_delta && !skipped && !late {
-            out.push(fault(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
+        let skipped = self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none();
+        if !self.has_thinking_end && !self.has_final_delta && !skipped && !late {
+            out.push(fault_report(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
         }
-        self.final_delta = true;
+        self.has_final_delta = true;
     }
 
-    fn serp_queries(&mut self, at: Extent, late: bool, out: &mut Vec<Report>) {
-        if self.queries {
-            out.push(fault(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
+    fn check_serp_queries(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+        if self.has_queries {
+            out.push(fault_report(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
         }
         if late {
-            out.push(misplaced(at, "serp_queries after final_end"));
+            out.push(misplaced_queries(at, "serp_queries after final_end"));
         } else {
             self.open_queries.get_or_insert(at);
         }
-        self.queries = true;
+        self.has_queries = true;
     }
 }
 
-impl Part {
+impl ContractEvent {
     fn name(self) -> &'static str {
         match self {
-            Part::SerpSummary => "serp_summary",
-            Part::ThinkingStart => "thinking_start",
-            Part::PhaseStart(_) => "phase_start",
-            Part::PhaseDelta(_) => "phase_delta",
-            Part::ThinkingEnd => "thinking_end",
-            Part::FinalDelta => "final_delta",
-            Part::SerpQueries => "serp_queries",
-            Part::FinalEnd => "final_end",
+            ContractEvent::SerpSummary => "serp_summary",
+            ContractEvent::ThinkingStart => "thinking_start",
+            ContractEvent::PhaseStart(_) => "phase_start",
+            ContractEvent::PhaseDelta(_) => "phase_delta",
+            ContractEvent::ThinkingEnd => "thinking_end",
+            ContractEvent::FinalDelta => "final_delta",
+            ContractEvent::SerpQueries => "serp_queries",
+            ContractEvent::FinalEnd => "final_end",
         }
     }
 }
 
 /// Report on the main row of `rule`.
-pub(super) fn fault(rule: &'static Rule, at: Extent, message: impl Into<String>) -> Report {
-    Report::new(rule, at.place, at.end, message)
+pub(super) fn fault_report(rule: &'static Rule, at: Extent, message: impl Into<String>) -> FindingReport {
+    FindingReport::new(rule, at.place, at.end, message)
 }
 
-fn misplaced(at: Extent, message: &str) -> Report {
-    fault(rules::SERP_QUERIES_MISPLACED, at, message)
+fn misplaced_queries(at: Extent, message: &str) -> FindingReport {
+    fault_report(rules::SERP_QUERIES_MISPLACED, at, message)
 }

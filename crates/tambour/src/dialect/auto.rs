@@ -8,158 +8,160 @@
 
 use std::sync::Arc;
 
-use super::opening::{Extent, Opening, Verdict, look};
-use super::{Dialect, Ending, Entry, Examples, Output, entry, plain};
+use super::opening::{Opening, OpeningVerdict, PrefixExtent, examine};
+use super::{Dialect, DialectEntry, ExampleStyle, IntentSink, ReplyEnding, find_dialect, plain};
 use crate::event::Event;
 use crate::options::Options;
 use crate::span::Place;
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "auto",
     summary: "finds out which dialect a reply is written in",
-    reader: |options| Box::new(Auto::new(options)),
+    reader: |options| Box::new(AutoReader::new(options)),
     opening: Opening::NONE,
     settings: &[],
     rules: &[],
     write: None,
     prompt: None,
     schema: None,
-    examples: Examples { languages: &[], fenced: false },
+    examples: ExampleStyle { languages: &[], is_fenced: false },
 };
 
-struct Auto {
+struct AutoReader {
     options: Arc<Options>,
     /// Text received before the decision.
-    seen: String,
+    buffer: String,
     /// Bytes of `seen` that are not blank.
-    filled: usize,
+    nonblank_len: usize,
     /// Value of `filled` at the last look, and whether a line ended there: further white space adds no
     /// evidence.
-    looked: usize,
-    broken: bool,
+    examined_len: usize,
+    examined_newline: bool,
     /// Set if the next non-blank character adds evidence.
-    closed: bool,
+    next_char_decides: bool,
     /// Non-blank bytes after which the decision is due, and whether that limit was reached before without
     /// one.
     window: usize,
-    doubtful: bool,
+    is_window_extended: bool,
     /// Reasoning received before the decision.
-    reasoned: String,
+    reasoning: String,
     /// Set once the reasoning has exceeded the hold limit and become a draft.
-    drafted: bool,
+    is_reasoning_drafted: bool,
     reader: Option<Box<dyn Dialect>>,
 }
 
-impl Auto {
-    fn new(options: &Arc<Options>) -> Auto {
-        Auto {
+impl AutoReader {
+    fn new(options: &Arc<Options>) -> AutoReader {
+        AutoReader {
             options: Arc::clone(options),
-            seen: String::new(),
-            filled: 0,
-            looked: 0,
-            broken: false,
-            closed: false,
+            buffer: String::new(),
+            nonblank_len: 0,
+            examined_len: 0,
+            examined_newline: false,
+            next_char_decides: false,
             window: options.limits.detect,
-            doubtful: false,
-            reasoned: String::new(),
-            drafted: false,
+            is_window_extended: false,
+            reasoning: String::new(),
+            is_reasoning_drafted: false,
             reader: None,
         }
     }
 
     /// Share of the reply that has been received.
-    fn extent(&self) -> Extent {
-        match self.filled >= self.window {
-            _ if self.seen.len() + self.reasoned.len() >= self.options.limits.hold => Extent::All,
-            true => Extent::Window,
-            false => Extent::Part,
+    fn extent(&self) -> PrefixExtent {
+        match self.nonblank_len >= self.window {
+            _ if self.buffer.len() + self.reasoning.len() >= self.options.limits.hold => PrefixExtent::All,
+            true => PrefixExtent::Window,
+            false => PrefixExtent::Part,
         }
     }
 
-    fn decide(&mut self, verdict: Verdict, out: &mut dyn Output) {
-        let reasoned = std::mem::take(&mut self.reasoned);
+    fn decide(&mut self, verdict: OpeningVerdict, out: &mut dyn IntentSink) {
+        let reasoned = std::mem::take(&mut self.reasoning);
         let mut reader = match verdict {
-            Verdict::Dialect(name) => match entry(name) {
+            OpeningVerdict::Dialect(name) => match find_dialect(name) {
                 Ok(entry) => (entry.reader)(&self.options),
-                Err(_) => plain::detected(&self.options),
+                Err(_) => plain::detected_reader(&self.options),
             },
-            Verdict::Plain | Verdict::Unknown => plain::detected(&self.options),
+            OpeningVerdict::Plain | OpeningVerdict::Unknown => plain::detected_reader(&self.options),
         };
         if !reasoned.is_empty() {
-            reader.reasoning(&reasoned, out);
+            reader.push_reasoning(&reasoned, out);
         }
         let reader = self.reader.insert(reader);
-        reader.text(&std::mem::take(&mut self.seen), out);
+        reader.push_text(&std::mem::take(&mut self.buffer), out);
     }
 }
 
-impl Dialect for Auto {
+impl Dialect for AutoReader {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         if let Some(reader) = &mut self.reader {
-            return reader.text(text, out);
+            return reader.push_text(text, out);
         }
         // One character at a time, so that the decision falls at the same place however the reply is cut into
         // chunks. The text is examined only where a token can have ended.
         for (at, c) in text.char_indices() {
-            self.seen.push(c);
-            self.filled += if c.is_whitespace() { 0 } else { c.len_utf8() };
+            self.buffer.push(c);
+            self.nonblank_len += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let extent = self.extent();
             let telling = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
-                || (!c.is_whitespace() && self.closed);
+                || (!c.is_whitespace() && self.next_char_decides);
             let looks = match extent {
-                Extent::Part => {
-                    telling && !self.doubtful && (self.filled > self.looked || c == '\n' && !self.broken)
+                PrefixExtent::Part => {
+                    telling
+                        && !self.is_window_extended
+                        && (self.nonblank_len > self.examined_len || c == '\n' && !self.examined_newline)
                 }
-                Extent::Window | Extent::All => true,
+                PrefixExtent::Window | PrefixExtent::All => true,
             };
             let verdict = if looks {
-                (self.looked, self.broken) = (self.filled, c == '\n');
-                let seen = look(&self.seen, extent);
-                self.closed = seen.closed;
+                (self.examined_len, self.examined_newline) = (self.nonblank_len, c == '\n');
+                let seen = examine(&self.buffer, extent);
+                self.next_char_decides = seen.next_char_decides;
                 seen.verdict
             } else {
-                Verdict::Unknown
+                OpeningVerdict::Unknown
             };
-            if extent == Extent::Window && verdict == Verdict::Unknown {
+            if extent == PrefixExtent::Window && verdict == OpeningVerdict::Unknown {
                 // The next look comes at twice the length, so that the work stays linear.
-                (self.window, self.doubtful) = (self.window.saturating_mul(2), true);
+                (self.window, self.is_window_extended) = (self.window.saturating_mul(2), true);
             }
-            if verdict != Verdict::Unknown || extent == Extent::All {
+            if verdict != OpeningVerdict::Unknown || extent == PrefixExtent::All {
                 let mut rest = &text[at + c.len_utf8()..];
                 if rest.len() <= self.options.limits.delta {
                     // Joined with the held text it makes one chunk.
-                    self.seen.push_str(std::mem::take(&mut rest));
+                    self.buffer.push_str(std::mem::take(&mut rest));
                 }
                 self.decide(verdict, out);
                 if let Some(reader) = &mut self.reader
                     && !rest.is_empty()
                 {
-                    reader.text(rest, out);
+                    reader.push_text(rest, out);
                 }
                 return;
             }
         }
     }
 
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
         match &mut self.reader {
-            Some(reader) => reader.reasoning(text, out),
+            Some(reader) => reader.push_reasoning(text, out),
             // A model that reasons in a field of its own may still write any dialect.
             None => {
-                self.reasoned.push_str(text);
-                self.drafted |= self.held() > self.options.limits.hold;
-                if self.drafted {
-                    out.intent(super::Intent::Draft(&std::mem::take(&mut self.reasoned)));
+                self.reasoning.push_str(text);
+                self.is_reasoning_drafted |= self.held_bytes() > self.options.limits.hold;
+                if self.is_reasoning_drafted {
+                    out.emit_intent(super::Intent::Draft(&std::mem::take(&mut self.reasoning)));
                 }
             }
         }
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         if self.reader.is_none() {
-            self.decide(look(&self.seen, Extent::All).verdict, out);
+            self.decide(examine(&self.buffer, PrefixExtent::All).verdict, out);
         }
         if let Some(reader) = &mut self.reader {
             reader.finish(ending, out);
@@ -169,14 +171,14 @@ impl Dialect for Auto {
     fn place(&self) -> Place {
         match &self.reader {
             Some(reader) => reader.place(),
-            None => Place::START.after(&self.seen),
+            None => Place::START.end_of(&self.buffer),
         }
     }
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         match &self.reader {
-            Some(reader) => reader.held(),
-            None => self.seen.len() + self.reasoned.len(),
+            Some(reader) => reader.held_bytes(),
+            None => self.buffer.len() + self.reasoning.len(),
         }
     }
 

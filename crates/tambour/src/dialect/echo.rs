@@ -7,139 +7,141 @@ mod example;
 
 use std::sync::Arc;
 
-use self::example::{Example, Words};
-use super::{Action, Dialect, Ending, Intent, Output, Prompt, Written};
+use self::example::{EchoExample, ExampleText};
+use super::{Dialect, FormatInstructions, Intent, IntentSink, RawQueries, ReplyAction, ReplyEnding};
 use crate::event::{AsideKind, Event};
-use crate::finding::{Report, Rule};
+use crate::finding::{FindingReport, Rule};
 use crate::options::{Language, Options, Texts};
 use crate::span::Place;
 
 /// Fallback reason for a reply that repeats an example.
-const REASON: &str = "example_echo";
+const ECHO_REASON: &str = "example_echo";
 
-type Make = fn(&Arc<Options>) -> Box<dyn Dialect>;
+type ReaderFactory = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
 /// Wraps the reader built by `make` so that a reply that repeats an example counts as empty. Examples are
 /// those of `options.examples`, read by the same reader, and those of the dialect's own instructions in each
 /// language if they were given.
-pub(super) fn watch(
+pub(super) fn refuse_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
-    prompt: fn(&Options) -> Prompt,
-    make: Make,
+    prompt: fn(&Options) -> FormatInstructions,
+    make: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    watched(options, rule, prompt, make, true)
+    wrap_reader(options, rule, prompt, make, true)
 }
 
-/// Like [`watch`], but only reports a repeated example: it may be the requested value.
-pub(super) fn tell(
+/// Like [`refuse_echoes`], but only reports a repeated example: it may be the requested value.
+pub(super) fn report_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
-    prompt: fn(&Options) -> Prompt,
-    make: Make,
+    prompt: fn(&Options) -> FormatInstructions,
+    make: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    watched(options, rule, prompt, make, false)
+    wrap_reader(options, rule, prompt, make, false)
 }
 
-fn watched(
+fn wrap_reader(
     options: &Arc<Options>,
     rule: &'static Rule,
-    prompt: fn(&Options) -> Prompt,
-    make: Make,
-    refuses: bool,
+    prompt: fn(&Options) -> FormatInstructions,
+    factory: ReaderFactory,
+    is_refusing: bool,
 ) -> Box<dyn Dialect> {
-    let inner = make(options);
-    let languages: &[Language] = if options.own_examples { &[Language::Zh, Language::En] } else { &[] };
+    let inner = factory(options);
+    let languages: &[Language] = if options.has_own_examples { &[Language::Zh, Language::En] } else { &[] };
     let own = languages.iter().map(|language| {
-        let options = Options { texts: Texts::of(*language), ..Options::clone(options) };
+        let options = Options { texts: Texts::from_language(*language), ..Options::clone(options) };
         prompt(&options).example.into_owned()
     });
     let given = options.examples.iter().cloned();
-    let words = given.chain(own).map(|example| words_of(&example, options, make));
-    let examples: Vec<Example> = words.filter_map(|words| Example::new(&words, &options.texts)).collect();
+    let words = given.chain(own).map(|example| read_example(&example, options, factory));
+    let examples: Vec<EchoExample> =
+        words.filter_map(|words| EchoExample::new(&words, &options.texts)).collect();
     if examples.is_empty() {
         return inner;
     }
-    let suspense = Suspense { refuses, examples, most: options.limits.hold, ..Suspense::default() };
-    Box::new(Echo { inner, make, options: Arc::clone(options), rule, suspense, end: None })
+    let suspense =
+        HeldOutput { is_refusing, examples, max_bytes: options.limits.hold, ..HeldOutput::default() };
+    Box::new(EchoReader { inner, factory, options: Arc::clone(options), rule, suspense, refused_end: None })
 }
 
-impl Output for Words {
-    fn intent(&mut self, intent: Intent<'_>) {
-        Words::intent(self, &intent);
+impl IntentSink for ExampleText {
+    fn emit_intent(&mut self, intent: Intent<'_>) {
+        ExampleText::add_intent(self, &intent);
     }
-    fn queries(&mut self, written: Written<'_>, _: Place, _: usize) -> Option<usize> {
-        Words::queries(self, written);
+    fn emit_queries(&mut self, written: RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
+        ExampleText::add_queries(self, written);
         None
     }
-    fn act(&mut self, action: Action) {
-        Words::act(self, &action);
+    fn emit_action(&mut self, action: ReplyAction) {
+        ExampleText::add_action(self, &action);
     }
-    fn report(&mut self, _: Report) {}
+    fn report(&mut self, _: FindingReport) {}
     fn fall_back(&mut self, _: &'static str) {}
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
 /// Collects the texts and actions of an example.
-fn words_of(example: &str, options: &Arc<Options>, make: Make) -> Words {
-    let mut words = Words::default();
+fn read_example(example: &str, options: &Arc<Options>, make: ReaderFactory) -> ExampleText {
+    let mut words = ExampleText::default();
     let mut reader = make(options);
-    reader.text(example, &mut words);
-    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut words);
+    reader.push_text(example, &mut words);
+    reader.finish(ReplyEnding { is_truncated: false, is_failed: false, has_native_calls: false }, &mut words);
     words
 }
 
 /// Reader that compares replies with examples.
-struct Echo {
+struct EchoReader {
     inner: Box<dyn Dialect>,
-    make: Make,
+    factory: ReaderFactory,
     options: Arc<Options>,
     rule: &'static Rule,
-    suspense: Suspense,
+    suspense: HeldOutput,
     /// End of a reply that was replaced by an empty one.
-    end: Option<Place>,
+    refused_end: Option<Place>,
 }
 
 /// Output held back while the reply may repeat an example.
 #[derive(Default)]
-struct Suspense {
+struct HeldOutput {
     /// Set if a reply that repeats an example is refused.
-    refuses: bool,
-    examples: Vec<Example>,
-    waiting: Vec<Held>,
+    is_refusing: bool,
+    examples: Vec<EchoExample>,
+    queue: Vec<HeldItem>,
     /// Bytes of held text, and their limit.
-    bytes: usize,
-    most: usize,
+    held_bytes: usize,
+    max_bytes: usize,
     /// Set once queries have been emitted.
-    queried: bool,
+    has_queries: bool,
 }
 
 /// One held output of a reader.
-enum Held {
-    Text(Kind, String),
+enum HeldItem {
+    Text(HeldTextKind, String),
     Intent(Intent<'static>),
-    Act(Action),
-    Report(Report),
-    FallBack(&'static str),
-    Fail(&'static str, String),
+    Action(ReplyAction),
+    Report(FindingReport),
+    Fallback(&'static str),
+    Failure(&'static str, String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum HeldTextKind {
     Phase,
     Answer,
     Draft,
     Aside(AsideKind),
 }
 
-impl Held {
-    fn of(intent: Intent<'_>) -> Held {
-        let text = |kind, text: &str| Held::Text(kind, text.to_owned());
-        Held::Intent(match intent {
-            Intent::PhaseText(said) => return text(Kind::Phase, said),
-            Intent::FinalText(said) => return text(Kind::Answer, said),
-            Intent::Draft(said) => return text(Kind::Draft, said),
-            Intent::Aside { kind, text: said } => return text(Kind::Aside(kind), said),
+impl HeldItem {
+    fn from_intent(intent: Intent<'_>) -> HeldItem {
+        let text = |kind, text: &str| HeldItem::Text(kind, text.to_owned());
+        HeldItem::Intent(match intent {
+            Intent::PhaseText(said) => return text(HeldTextKind::Phase, said),
+            Intent::FinalText(said) => return text(HeldTextKind::Answer, said),
+            Intent::Draft(said) => return text(HeldTextKind::Draft, said),
+            Intent::Aside { kind, text: said } => return text(HeldTextKind::Aside(kind), said),
             Intent::SkipThinking => Intent::SkipThinking,
             Intent::Summary(text) => Intent::Summary(text.into_owned().into()),
             Intent::ThinkingStart => Intent::ThinkingStart,
@@ -149,134 +151,137 @@ impl Held {
         })
     }
 
-    fn say(self, out: &mut dyn Output) {
+    fn emit(self, out: &mut dyn IntentSink) {
         match self {
-            Held::Text(kind, text) => out.intent(match kind {
-                Kind::Phase => Intent::PhaseText(&text),
-                Kind::Answer => Intent::FinalText(&text),
-                Kind::Draft => Intent::Draft(&text),
-                Kind::Aside(kind) => Intent::Aside { kind, text: &text },
+            HeldItem::Text(kind, text) => out.emit_intent(match kind {
+                HeldTextKind::Phase => Intent::PhaseText(&text),
+                HeldTextKind::Answer => Intent::FinalText(&text),
+                HeldTextKind::Draft => Intent::Draft(&text),
+                HeldTextKind::Aside(kind) => Intent::Aside { kind, text: &text },
             }),
-            Held::Intent(intent) => out.intent(intent),
-            Held::Act(action) => out.act(action),
-            Held::Report(report) => out.report(report),
-            Held::FallBack(reason) => out.fall_back(reason),
-            Held::Fail(code, message) => out.fail(code, &message),
+            HeldItem::Intent(intent) => out.emit_intent(intent),
+            HeldItem::Action(action) => out.emit_action(action),
+            HeldItem::Report(report) => out.report(report),
+            HeldItem::Fallback(reason) => out.fall_back(reason),
+            HeldItem::Failure(code, message) => out.fail(code, &message),
         }
     }
 }
 
-impl Suspense {
+impl HeldOutput {
     /// Returns whether the reply may still be refused.
-    fn lasts(&self) -> bool {
-        self.refuses && self.examples.iter().any(Example::may_be_repeated)
+    fn may_refuse(&self) -> bool {
+        self.is_refusing && self.examples.iter().any(EchoExample::may_be_repeated)
     }
 
     /// Holds back an output, in order, until the reply is decided.
-    fn keep(&mut self, held: Held, out: &mut dyn Output) {
-        match (self.waiting.last_mut(), held) {
-            (Some(Held::Text(before, all)), Held::Text(kind, text)) if *before == kind => {
-                self.bytes += text.len();
+    fn hold(&mut self, held: HeldItem, out: &mut dyn IntentSink) {
+        match (self.queue.last_mut(), held) {
+            (Some(HeldItem::Text(before, all)), HeldItem::Text(kind, text)) if *before == kind => {
+                self.held_bytes += text.len();
                 all.push_str(&text);
             }
             (_, held) => {
-                if let Held::Text(_, text) = &held {
-                    self.bytes += text.len();
+                if let HeldItem::Text(_, text) = &held {
+                    self.held_bytes += text.len();
                 }
-                self.waiting.push(held);
+                self.queue.push(held);
             }
         }
-        if self.bytes > self.most {
-            self.examples.iter_mut().for_each(Example::give_up);
+        if self.held_bytes > self.max_bytes {
+            self.examples.iter_mut().for_each(EchoExample::give_up);
         }
-        if !self.lasts() {
-            self.go_on(out);
+        if !self.may_refuse() {
+            self.release(out);
         }
     }
 
     /// Emits all held output.
-    fn go_on(&mut self, out: &mut dyn Output) {
-        self.bytes = 0;
-        for held in std::mem::take(&mut self.waiting) {
-            held.say(out);
+    fn release(&mut self, out: &mut dyn IntentSink) {
+        self.held_bytes = 0;
+        for held in std::mem::take(&mut self.queue) {
+            held.emit(out);
         }
     }
 
     /// Drops the held answer and its actions, and emits the rest: thoughts and findings.
-    fn refuse(&mut self, out: &mut dyn Output) {
-        self.bytes = 0;
-        for held in std::mem::take(&mut self.waiting) {
+    fn refuse(&mut self, out: &mut dyn IntentSink) {
+        self.held_bytes = 0;
+        for held in std::mem::take(&mut self.queue) {
             match held {
-                Held::Text(Kind::Answer, _) | Held::Act(_) | Held::FallBack(_) | Held::Fail(..) => {}
-                Held::Intent(Intent::Queries(_)) => self.queried = true,
-                held => held.say(out),
+                HeldItem::Text(HeldTextKind::Answer, _)
+                | HeldItem::Action(_)
+                | HeldItem::Fallback(_)
+                | HeldItem::Failure(..) => {}
+                HeldItem::Intent(Intent::Queries(_)) => self.has_queries = true,
+                held => held.emit(out),
             }
         }
-        if std::mem::take(&mut self.queried) {
-            out.intent(Intent::Queries(Vec::new()));
+        if std::mem::take(&mut self.has_queries) {
+            out.emit_intent(Intent::Queries(Vec::new()));
         }
     }
 }
 
 /// Output that compares everything a reader emits before passing it on or holding it back.
-struct Watched<'a> {
-    suspense: &'a mut Suspense,
-    out: &'a mut dyn Output,
+struct EchoSink<'a> {
+    suspense: &'a mut HeldOutput,
+    out: &'a mut dyn IntentSink,
 }
 
-impl Watched<'_> {
+impl EchoSink<'_> {
     /// Returns whether an output must be held back; `begins` is set for output that may start the holding.
-    fn holds(&self, begins: bool) -> bool {
-        !self.suspense.waiting.is_empty() || begins && self.suspense.lasts()
+    fn must_hold(&self, begins: bool) -> bool {
+        !self.suspense.queue.is_empty() || begins && self.suspense.may_refuse()
     }
 }
 
-impl Output for Watched<'_> {
-    fn intent(&mut self, intent: Intent<'_>) {
-        self.suspense.examples.iter_mut().for_each(|example| example.intent(&intent));
-        if self.holds(matches!(intent, Intent::FinalText(_) | Intent::Queries(_))) {
-            self.suspense.keep(Held::of(intent), self.out);
+impl IntentSink for EchoSink<'_> {
+    fn emit_intent(&mut self, intent: Intent<'_>) {
+        self.suspense.examples.iter_mut().for_each(|example| example.compare_intent(&intent));
+        if self.must_hold(matches!(intent, Intent::FinalText(_) | Intent::Queries(_))) {
+            self.suspense.hold(HeldItem::from_intent(intent), self.out);
         } else {
-            self.out.intent(intent);
+            self.out.emit_intent(intent);
         }
     }
 
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
-        self.suspense.examples.iter_mut().for_each(|example| example.queries(written));
+    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+        self.suspense.examples.iter_mut().for_each(|example| example.compare_queries(written));
         // Queries are emitted after the answer in any case, so they need not wait.
-        let used = self.out.queries(written, place, end);
-        self.suspense.queried |= used.is_some();
+        let used = self.out.emit_queries(written, place, end);
+        self.suspense.has_queries |= used.is_some();
         used
     }
 
-    fn act(&mut self, action: Action) {
-        self.suspense.examples.iter_mut().for_each(|example| example.act(&action));
-        if self.holds(true) {
-            self.suspense.keep(Held::Act(action), self.out);
+    fn emit_action(&mut self, action: ReplyAction) {
+        self.suspense.examples.iter_mut().for_each(|example| example.compare_action(&action));
+        if self.must_hold(true) {
+            self.suspense.hold(HeldItem::Action(action), self.out);
         } else {
-            self.out.act(action);
+            self.out.emit_action(action);
         }
     }
 
-    fn report(&mut self, report: Report) {
-        if self.holds(false) {
-            self.suspense.keep(Held::Report(report), self.out);
+    fn report(&mut self, report: FindingReport) {
+        if self.must_hold(false) {
+            self.suspense.hold(HeldItem::Report(report), self.out);
         } else {
             self.out.report(report);
         }
     }
 
     fn fall_back(&mut self, reason: &'static str) {
-        if self.holds(true) {
-            self.suspense.keep(Held::FallBack(reason), self.out);
+        if self.must_hold(true) {
+            self.suspense.hold(HeldItem::Fallback(reason), self.out);
         } else {
             self.out.fall_back(reason);
         }
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {
-        if self.holds(true) {
-            self.suspense.keep(Held::Fail(code, message.to_owned()), self.out);
+        if self.must_hold(true) {
+            self.suspense.hold(HeldItem::Failure(code, message.to_owned()), self.out);
         } else {
             self.out.fail(code, message);
         }
@@ -284,57 +289,57 @@ impl Output for Watched<'_> {
 }
 
 /// Output that passes on only the actions of an empty reply, such as the safe fallback of a plan.
-struct Empty<'a>(&'a mut dyn Output);
+struct ActionSink<'a>(&'a mut dyn IntentSink);
 
-impl Output for Empty<'_> {
-    fn intent(&mut self, _: Intent<'_>) {}
-    fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
+impl IntentSink for ActionSink<'_> {
+    fn emit_intent(&mut self, _: Intent<'_>) {}
+    fn emit_queries(&mut self, _: RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
         None
     }
-    fn act(&mut self, action: Action) {
-        self.0.act(action);
+    fn emit_action(&mut self, action: ReplyAction) {
+        self.0.emit_action(action);
     }
-    fn report(&mut self, _: Report) {}
+    fn report(&mut self, _: FindingReport) {}
     fn fall_back(&mut self, _: &'static str) {}
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
-impl Dialect for Echo {
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.inner.text(text, &mut Watched { suspense: &mut self.suspense, out });
+impl Dialect for EchoReader {
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.inner.push_text(text, &mut EchoSink { suspense: &mut self.suspense, out });
     }
 
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        self.inner.reasoning(text, &mut Watched { suspense: &mut self.suspense, out });
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.inner.push_reasoning(text, &mut EchoSink { suspense: &mut self.suspense, out });
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        let Echo { inner, suspense, .. } = self;
-        inner.finish(ending, &mut Watched { suspense, out });
-        if !suspense.examples.iter().any(Example::is_repeated) {
-            return suspense.go_on(out);
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
+        let EchoReader { inner, suspense, .. } = self;
+        inner.finish(ending, &mut EchoSink { suspense, out });
+        if !suspense.examples.iter().any(EchoExample::is_repeated) {
+            return suspense.release(out);
         }
         let message = "the reply repeats an example of the instructions";
         let end = inner.place();
-        let report = Report::new(self.rule, Place::START, end.offset, message);
-        if !suspense.refuses {
-            suspense.go_on(out);
+        let report = FindingReport::new(self.rule, Place::START, end.offset, message);
+        if !suspense.is_refusing {
+            suspense.release(out);
             return out.report(report);
         }
-        out.fall_back(REASON);
+        out.fall_back(ECHO_REASON);
         suspense.refuse(out);
-        out.report(report.repaired("not used"));
-        let mut empty = (self.make)(&self.options);
-        empty.finish(ending, &mut Empty(out));
-        (self.inner, self.end) = (empty, Some(end));
+        out.report(report.with_repair("not used"));
+        let mut empty = (self.factory)(&self.options);
+        empty.finish(ending, &mut ActionSink(out));
+        (self.inner, self.refused_end) = (empty, Some(end));
     }
 
     fn place(&self) -> Place {
-        self.end.unwrap_or_else(|| self.inner.place())
+        self.refused_end.unwrap_or_else(|| self.inner.place())
     }
 
-    fn held(&self) -> usize {
-        self.inner.held() + self.suspense.bytes
+    fn held_bytes(&self) -> usize {
+        self.inner.held_bytes() + self.suspense.held_bytes
     }
 
     fn name(&self) -> &'static str {

@@ -1,12 +1,12 @@
 //! The failure marker as the whole of a reply (T-025, J-055), and inexact forms of it.
 
-use super::{MARKER, Output};
-use crate::finding::{Report, Rule};
+use super::{FAILURE_MARKER, IntentSink};
+use crate::finding::{FindingReport, Rule};
 use crate::span::Place;
 
 /// Form in which a reply declares that the model failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum MarkerForm {
     /// The exact marker.
     Exact,
     /// An inexact marker: `<ParsingError>`, in a fence, with a full stop.
@@ -15,58 +15,58 @@ pub(super) enum Form {
 
 /// Rules that such a reply breaks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct MarkerRules {
     /// The model declared that it failed.
-    pub(super) declared: &'static Rule,
+    pub(super) declaration: &'static Rule,
     /// The marker is not written exactly.
     pub(super) form: &'static Rule,
 }
 
-impl Rules {
+impl MarkerRules {
     /// Reports that the reply is the marker, which spans `at..end`, and requests the fallback text.
-    pub(super) fn declare(self, form: Form, at: Place, end: usize, out: &mut dyn Output) {
-        if form == Form::Near {
-            let report = Report::new(
+    pub(super) fn report_marker(self, form: MarkerForm, at: Place, end: usize, out: &mut dyn IntentSink) {
+        if form == MarkerForm::Near {
+            let report = FindingReport::new(
                 self.form,
                 at,
                 end,
-                format!("the failure marker is written `{MARKER}` and no more"),
+                format!("the failure marker is written `{FAILURE_MARKER}` and no more"),
             );
-            out.report(report.repaired("read as the marker"));
+            out.report(report.with_repair("read as the marker"));
         }
         let message = "the model declared that it cannot answer in this form";
-        out.report(Report::new(self.declared, at, end, message).repaired("fallback text"));
+        out.report(FindingReport::new(self.declaration, at, end, message).with_repair("fallback text"));
         out.fall_back("parsing_error");
     }
 }
 
 /// Returns the form of the marker if the whole text is one.
-pub(super) fn form(text: &str) -> Option<Form> {
-    let mut watch = Watch::default();
+pub(super) fn marker_form(text: &str) -> Option<MarkerForm> {
+    let mut watch = MarkerWatch::default();
     watch.push(text);
     watch.form()
 }
 
 /// Follows a reply as long as it may be the marker and nothing else.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
-    at: At,
+pub(super) struct MarkerWatch {
+    state: MarkerState,
     /// Fence or code span character around the marker.
     fence: Option<char>,
     /// Set once that fence has closed.
-    closed: bool,
-    punctuated: bool,
-    near: bool,
+    is_fence_closed: bool,
+    has_punctuation: bool,
+    is_near: bool,
 }
 
 /// Part of the marker read last. Numbers count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum MarkerState {
     Start,
     Fence(u8),
     Info(u8),
     /// White space inside the fence.
-    Inside,
+    FenceSpace,
     Opening(u8),
     Name(u8),
     Closing(u8),
@@ -77,23 +77,33 @@ enum At {
     Other,
 }
 
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch { at: At::Start, fence: None, closed: false, punctuated: false, near: false }
+impl Default for MarkerWatch {
+    fn default() -> MarkerWatch {
+        MarkerWatch {
+            state: MarkerState::Start,
+            fence: None,
+            is_fence_closed: false,
+            has_punctuation: false,
+            is_near: false,
+        }
     }
 }
 
-impl Watch {
+impl MarkerWatch {
     /// Returns whether a fence or code span around the marker is open.
-    pub(super) fn in_fence(&self) -> bool {
-        self.fence.is_some() && !self.closed && self.at != At::FenceEnd
+    pub(super) fn is_in_fence(&self) -> bool {
+        self.fence.is_some() && !self.is_fence_closed && self.state != MarkerState::FenceEnd
     }
 
     /// Returns the form of the marker, if the text so far is the whole reply.
-    pub(super) fn form(&self) -> Option<Form> {
-        match self.at {
-            At::Closing(closing) => Some(if self.near || closing < 2 { Form::Near } else { Form::Exact }),
-            At::After | At::FenceEnd => Some(if self.near { Form::Near } else { Form::Exact }),
+    pub(super) fn form(&self) -> Option<MarkerForm> {
+        match self.state {
+            MarkerState::Closing(closing) => {
+                Some(if self.is_near || closing < 2 { MarkerForm::Near } else { MarkerForm::Exact })
+            }
+            MarkerState::After | MarkerState::FenceEnd => {
+                Some(if self.is_near { MarkerForm::Near } else { MarkerForm::Exact })
+            }
             _ => None,
         }
     }
@@ -101,69 +111,78 @@ impl Watch {
     /// Reads text; returns the length of the prefix that may still be part of the marker.
     pub(super) fn push(&mut self, text: &str) -> usize {
         for (at, c) in text.char_indices() {
-            self.at = self.step(c);
-            if self.at == At::Other {
+            self.state = self.next_state(c);
+            if self.state == MarkerState::Other {
                 return at;
             }
         }
         text.len()
     }
 
-    fn step(&mut self, c: char) -> At {
-        let name = &MARKER[2..MARKER.len() - 2];
+    fn next_state(&mut self, c: char) -> MarkerState {
+        let name = &FAILURE_MARKER[2..FAILURE_MARKER.len() - 2];
         let space = c.is_whitespace() || c == '\u{FEFF}';
-        match self.at {
-            At::Start if space => At::Start,
-            At::Start if matches!(c, '`' | '~') => {
+        match self.state {
+            MarkerState::Start if space => MarkerState::Start,
+            MarkerState::Start if matches!(c, '`' | '~') => {
                 self.fence = Some(c);
-                self.near = true;
-                At::Fence(1)
+                self.is_near = true;
+                MarkerState::Fence(1)
             }
-            At::Fence(n) if self.fence == Some(c) && n < 8 => At::Fence(n + 1),
-            At::Fence(n) if n < 3 && self.fence == Some('~') => At::Other,
-            At::Fence(n) if n >= 3 && c.is_ascii_alphanumeric() => At::Info(1),
-            At::Info(n) if c.is_ascii_alphanumeric() && n < 16 => At::Info(n + 1),
-            At::Fence(_) | At::Info(_) | At::Inside if space => At::Inside,
-            At::Start | At::Fence(_) | At::Inside if c == '<' => At::Opening(1),
-            At::Opening(1) if c == '<' => At::Opening(2),
-            At::Opening(n) if name.starts_with(c.to_ascii_uppercase()) => {
-                self.near |= n < 2 || !name.starts_with(c);
-                At::Name(1)
+            MarkerState::Fence(n) if self.fence == Some(c) && n < 8 => MarkerState::Fence(n + 1),
+            MarkerState::Fence(n) if n < 3 && self.fence == Some('~') => MarkerState::Other,
+            MarkerState::Fence(n) if n >= 3 && c.is_ascii_alphanumeric() => MarkerState::Info(1),
+            MarkerState::Info(n) if c.is_ascii_alphanumeric() && n < 16 => MarkerState::Info(n + 1),
+            MarkerState::Fence(_) | MarkerState::Info(_) | MarkerState::FenceSpace if space => {
+                MarkerState::FenceSpace
             }
-            At::Name(n) if usize::from(n) == name.len() && c == '>' => At::Closing(1),
-            At::Name(n) => match name.as_bytes().get(usize::from(n)) {
+            MarkerState::Start | MarkerState::Fence(_) | MarkerState::FenceSpace if c == '<' => {
+                MarkerState::Opening(1)
+            }
+            MarkerState::Opening(1) if c == '<' => MarkerState::Opening(2),
+            MarkerState::Opening(n) if name.starts_with(c.to_ascii_uppercase()) => {
+                self.is_near |= n < 2 || !name.starts_with(c);
+                MarkerState::Name(1)
+            }
+            MarkerState::Name(n) if usize::from(n) == name.len() && c == '>' => MarkerState::Closing(1),
+            MarkerState::Name(n) => match name.as_bytes().get(usize::from(n)) {
                 Some(due) if due.eq_ignore_ascii_case(&(c as u32).try_into().unwrap_or(0)) => {
-                    self.near |= char::from(*due) != c;
-                    At::Name(n + 1)
+                    self.is_near |= char::from(*due) != c;
+                    MarkerState::Name(n + 1)
                 }
-                _ => At::Other,
+                _ => MarkerState::Other,
             },
-            At::Closing(1) if c == '>' => At::Closing(2),
-            At::Closing(n) => {
-                self.near |= n < 2;
-                self.after(c, space)
+            MarkerState::Closing(1) if c == '>' => MarkerState::Closing(2),
+            MarkerState::Closing(n) => {
+                self.is_near |= n < 2;
+                self.state_after_marker(c, space)
             }
-            At::FenceEnd if self.fence == Some(c) => At::FenceEnd,
-            At::After | At::FenceEnd => self.after(c, space),
-            At::Start | At::Fence(_) | At::Info(_) | At::Inside | At::Opening(_) | At::Other => At::Other,
+            MarkerState::FenceEnd if self.fence == Some(c) => MarkerState::FenceEnd,
+            MarkerState::After | MarkerState::FenceEnd => self.state_after_marker(c, space),
+            MarkerState::Start
+            | MarkerState::Fence(_)
+            | MarkerState::Info(_)
+            | MarkerState::FenceSpace
+            | MarkerState::Opening(_)
+            | MarkerState::Other => MarkerState::Other,
         }
     }
 
     /// Returns the state after a character behind the marker.
-    fn after(&mut self, c: char, space: bool) -> At {
-        self.closed |= self.at == At::FenceEnd;
+    fn state_after_marker(&mut self, c: char, space: bool) -> MarkerState {
+        self.is_fence_closed |= self.state == MarkerState::FenceEnd;
         let punctuation =
             matches!(c, '.' | '!' | '?' | ',' | ';' | ':' | '…' | '。' | '！' | '？' | '，' | '；');
         if space {
-            At::After
-        } else if punctuation && !self.punctuated {
-            self.punctuated = true;
-            self.near = true;
-            At::After
-        } else if self.fence == Some(c) && !self.closed {
-            At::FenceEnd
+            MarkerState::After
+        } else if punctuation && !self.has_punctuation {
+            self.has_punctuation = true;
+            self.is_near = true;
+            MarkerState::After
+        } else if self.fence == Some(c) && !self.is_fence_closed {
+            MarkerState::FenceEnd
         } else {
-            At::Other
+            MarkerState::Other
         }
     }
 }

@@ -1,50 +1,50 @@
 //! Readers of reply formats: tokens to intents, one folder per dialect.
 //!
 //! A dialect knows neither the source of its bytes nor the receiver of its events. It emits the meaning of a
-//! reply in order as [`Intent`]s, and its faults as [`Report`]s; policy and sequencer turn these into a valid
+//! reply in order as [`Intent`]s, and its faults as [`FindingReport`]s; policy and sequencer turn these into a valid
 //! stream.
 
 mod action;
 mod ai_say;
 mod aiplan;
 mod auto;
-mod called;
+mod call_check;
 mod draft;
 mod echo;
 mod filament;
-mod front;
 mod json_value;
 mod jsonseq;
 mod marker;
+mod open_reasoning;
 mod opening;
 mod pieces;
 mod plain;
 mod preface;
-mod said;
+mod structure_reader;
 mod thinkingml;
 mod thoughts;
 mod toolcall;
-mod unclosed;
+mod value_text;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 #[doc(hidden)]
-pub use action::{Action, Call, Plan, Update};
+pub use action::{CallIntent, PlanIntent, ReplyAction, UpdateIntent};
 #[doc(hidden)]
-pub use ai_say::{answers_have, flag, role, roles};
+pub use ai_say::{add_answer_keys, parse_flag, role, roles};
 #[doc(hidden)]
-pub use opening::{Begin, Needed, Opening, Shape, When};
+pub use opening::{NeededKey, Opening, OpeningTag, TagPosition, ValueShape};
 pub use thinkingml::escape_literals;
 
 use crate::error::{Error, Result};
 use crate::event::{AsideKind, Event};
-use crate::finding::{Report, Rule};
+use crate::finding::{FindingReport, Rule};
 use crate::options::{Options, Setting};
 use crate::span::Place;
 
 /// Failure marker: the whole output of a model that cannot comply (T-025, J-055).
-const MARKER: &str = "<<ParsingError>>";
+const FAILURE_MARKER: &str = "<<ParsingError>>";
 
 /// Meaning that a dialect read, before policy and order.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +80,7 @@ pub enum Intent<'a> {
 /// Search queries as the model wrote them.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
-pub enum Written<'a> {
+pub enum RawQueries<'a> {
     /// A text that should be a JSON array.
     Text(&'a str),
     /// A JSON value.
@@ -89,19 +89,19 @@ pub enum Written<'a> {
 
 /// Receiver of everything a dialect emits.
 #[doc(hidden)]
-pub trait Output {
+pub trait IntentSink {
     /// Receives the next intent.
-    fn intent(&mut self, intent: Intent<'_>);
+    fn emit_intent(&mut self, intent: Intent<'_>);
 
     /// Receives search queries, which the policy stage cleans. `end` is the offset after them. Returns the
     /// number of queries used, or `None` if the value is not a list.
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize>;
+    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize>;
 
     /// Receives an action. The policy stage decides on it.
-    fn act(&mut self, action: Action);
+    fn emit_action(&mut self, action: ReplyAction);
 
     /// Receives a finding about a broken or repaired rule.
-    fn report(&mut self, report: Report);
+    fn report(&mut self, report: FindingReport);
 
     /// Requests the fallback text for `reason`, because the reply is not what was asked for. Text of
     /// the reply takes precedence over it.
@@ -114,42 +114,42 @@ pub trait Output {
 /// End of a dialect's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
-pub struct Ending {
+pub struct ReplyEnding {
     /// Set if the reply was truncated by a limit, a filter, a failure or the user: nothing unfinished may act
     ///
-    pub cut: bool,
+    pub is_truncated: bool,
     /// Set if the connection broke or the stream ended with an error: nothing is decided (S-065).
-    pub failed: bool,
+    pub is_failed: bool,
     /// Set if native tool calls accompany the reply, which then needs no text.
-    pub calls: bool,
+    pub has_native_calls: bool,
 }
 
 /// Reader of one dialect.
 #[doc(hidden)]
 pub trait Dialect: Send {
     /// Reads the next chunk of the reply.
-    fn text(&mut self, text: &str, out: &mut dyn Output);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink);
 
     /// Reads reasoning that the upstream sends in a field of its own.
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        out.intent(Intent::Draft(text));
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        out.emit_intent(Intent::Draft(text));
     }
 
     /// Ends the reply.
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output);
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink);
 
     /// Returns the place after all text so far.
     fn place(&self) -> Place;
 
     /// Returns the bytes of text held back, without values that are emitted whole (titles, summaries,
     /// queries).
-    fn held(&self) -> usize;
+    fn held_bytes(&self) -> usize;
 
     /// Returns the name of the dialect that the reply is read as.
     fn name(&self) -> &'static str;
 
     /// Returns the canonical form of the reply after its end, from its events and from data that only the
-    /// dialect keeps. `None` if the events alone suffice ([`Entry::write`]).
+    /// dialect keeps. `None` if the events alone suffice ([`DialectEntry::write`]).
     fn write(&self, _events: &[Event<'_>]) -> Option<String> {
         None
     }
@@ -157,7 +157,7 @@ pub trait Dialect: Send {
 
 /// Entry in the table of dialects.
 #[non_exhaustive]
-pub struct Entry {
+pub struct DialectEntry {
     /// Public name.
     pub name: &'static str,
     /// One-line description.
@@ -176,17 +176,17 @@ pub struct Entry {
     pub write: Option<fn(&[Event<'_>]) -> String>,
     /// Builds the format instructions for a system prompt (T-066, P-023), in the language of the options'
     /// texts.
-    pub prompt: Option<fn(&Options) -> Prompt>,
+    pub prompt: Option<fn(&Options) -> FormatInstructions>,
     /// Builds the JSON Schema of the model's output under these options, for dialects of JSON.
     pub schema: Option<fn(&Options) -> serde_json::Value>,
     /// Style of examples in documents (P-037).
-    pub examples: Examples,
+    pub examples: ExampleStyle,
 }
 
 /// Format instructions for a system prompt, with a worked example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Prompt {
+pub struct FormatInstructions {
     /// The task, and the request of the example.
     pub opening: Cow<'static, str>,
     /// A reply that passes the strict check without a warning.
@@ -195,7 +195,7 @@ pub struct Prompt {
     pub rules: Cow<'static, str>,
 }
 
-impl Prompt {
+impl FormatInstructions {
     /// Returns the complete instructions.
     #[must_use]
     pub fn text(&self) -> String {
@@ -206,15 +206,15 @@ impl Prompt {
 /// Style in which Markdown documents show replies of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Examples {
+pub struct ExampleStyle {
     /// Languages of the fenced blocks.
     pub languages: &'static [&'static str],
     /// Set if the fence is part of the reply.
-    pub fenced: bool,
+    pub is_fenced: bool,
 }
 
 /// Table of all dialects.
-pub static DIALECTS: &[Entry] = &[
+pub static DIALECTS: &[DialectEntry] = &[
     thinkingml::ENTRY,
     jsonseq::ENTRY,
     aiplan::ENTRY,
@@ -230,7 +230,7 @@ pub static DIALECTS: &[Entry] = &[
 ///
 /// # Errors
 /// Returns an error if no dialect has that name.
-pub fn entry(name: &str) -> Result<&'static Entry> {
+pub fn find_dialect(name: &str) -> Result<&'static DialectEntry> {
     let found = DIALECTS.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| Error::unknown("dialect", name, DIALECTS.iter().map(|entry| entry.name)))
 }
@@ -242,25 +242,28 @@ pub const THINKINGML: &str = thinkingml::ENTRY.name;
 pub const AUTO: &str = auto::ENTRY.name;
 
 /// Output that discards everything.
-struct Unheard;
+struct NullSink;
 
-impl Output for Unheard {
-    fn intent(&mut self, _: Intent<'_>) {}
-    fn queries(&mut self, _: Written<'_>, _: Place, _: usize) -> Option<usize> {
+impl IntentSink for NullSink {
+    fn emit_intent(&mut self, _: Intent<'_>) {}
+    fn emit_queries(&mut self, _: RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
         None
     }
-    fn act(&mut self, _: Action) {}
-    fn report(&mut self, _: Report) {}
+    fn emit_action(&mut self, _: ReplyAction) {}
+    fn report(&mut self, _: FindingReport) {}
     fn fall_back(&mut self, _: &'static str) {}
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
 /// Detects the dialect of a complete text.
 #[must_use]
-pub fn detect(text: &str) -> &'static Entry {
+pub fn detect(text: &str) -> &'static DialectEntry {
     let mut reader = (auto::ENTRY.reader)(&Arc::default());
-    reader.text(text, &mut Unheard);
-    reader.finish(Ending { cut: false, failed: false, calls: false }, &mut Unheard);
+    reader.push_text(text, &mut NullSink);
+    reader.finish(
+        ReplyEnding { is_truncated: false, is_failed: false, has_native_calls: false },
+        &mut NullSink,
+    );
     let name = reader.name();
     DIALECTS.iter().find(|entry| entry.name == name).unwrap_or(&auto::ENTRY)
 }

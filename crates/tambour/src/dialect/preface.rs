@@ -6,71 +6,78 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct Preface {
     /// The held text; `None` once the structure has begun or the text was taken.
-    held: Option<String>,
+    held_text: Option<String>,
     /// Offset in the reply that corresponds to index 0 of `held`, in bytes. Text removed from `held` always
     /// precedes the unread text, so that this holds for all later offsets.
-    before: usize,
+    base_offset: usize,
     /// Ranges of thoughts in `held`, which are not text of the reply, and their total bytes.
-    thoughts: Vec<Range<usize>>,
-    thinking: usize,
-    plain: bool,
+    thought_ranges: Vec<Range<usize>>,
+    thought_bytes: usize,
+    is_plain: bool,
     limit: usize,
 }
 
 /// Overflow of the limit before any structure: the held text, the part of the new text that still fitted, and
 /// the rest.
-pub(super) struct Overflow<'a> {
-    pub(super) held: String,
-    pub(super) last: &'a str,
+pub(super) struct PrefaceOverflow<'a> {
+    pub(super) held_text: String,
+    pub(super) fitting: &'a str,
     pub(super) rest: &'a str,
 }
 
 impl Preface {
     pub(super) fn new(limit: usize) -> Preface {
-        let thoughts = Vec::new();
-        Preface { held: Some(String::new()), before: 0, thoughts, thinking: 0, plain: false, limit }
+        let thought_ranges = Vec::new();
+        Preface {
+            held_text: Some(String::new()),
+            base_offset: 0,
+            thought_ranges,
+            thought_bytes: 0,
+            is_plain: false,
+            limit,
+        }
     }
 
     /// Sets the offset in the reply of the first text.
     pub(super) fn start_at(&mut self, offset: usize) {
-        self.before = offset;
+        self.base_offset = offset;
     }
 
     /// Returns whether the reply is emitted unchanged, because no structure arrived in time.
     pub(super) fn is_plain(&self) -> bool {
-        self.plain
+        self.is_plain
     }
 
     /// Returns the bytes held, without thoughts.
-    pub(super) fn held(&self) -> usize {
-        self.held.as_ref().map_or(0, String::len) - self.thinking
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_text.as_ref().map_or(0, String::len) - self.thought_bytes
     }
 
     /// Takes the held text, without thoughts, at the end of the reply.
-    pub(super) fn take(&mut self) -> Option<String> {
+    pub(super) fn take_text(&mut self) -> Option<String> {
         self.compact();
-        self.held.take()
+        self.held_text.take()
     }
 
     /// Marks the offsets `from..to` of the reply as a thought, which is not text of it. Calls come in order.
-    pub(super) fn thought(&mut self, from: usize, to: usize) {
-        if self.held.is_none() {
+    pub(super) fn mark_thought(&mut self, from: usize, to: usize) {
+        if self.held_text.is_none() {
             return;
         }
-        let range = from - self.before..to - self.before;
-        self.thinking += range.len();
-        match self.thoughts.last_mut() {
+        let range = from - self.base_offset..to - self.base_offset;
+        self.thought_bytes += range.len();
+        match self.thought_ranges.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
-            _ => self.thoughts.push(range),
+            _ => self.thought_ranges.push(range),
         }
     }
 
     /// Marks everything before this offset as a thought; `out` receives the parts that were not marked yet.
-    pub(super) fn thought_before(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
-        let Some(held) = &self.held else { return };
-        let end = offset - self.before;
+    pub(super) fn mark_thought_before(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
+        let Some(held) = &self.held_text else { return };
+        let end = offset - self.base_offset;
         let mut from = 0;
-        for thought in self.thoughts.drain(..) {
+        for thought in self.thought_ranges.drain(..) {
             if thought.start > from {
                 out(&held[from..thought.start]);
             }
@@ -79,8 +86,8 @@ impl Preface {
         if end > from {
             out(&held[from..end]);
         }
-        self.thoughts.push(0..end);
-        self.thinking = end;
+        self.thought_ranges.push(0..end);
+        self.thought_bytes = end;
     }
 
     /// Passes text to `read`, which returns whether the structure has begun. Returns the overflow once the
@@ -90,25 +97,25 @@ impl Preface {
         &mut self,
         text: &'a str,
         mut read: impl FnMut(&str, &mut Preface) -> bool,
-    ) -> Option<Overflow<'a>> {
+    ) -> Option<PrefaceOverflow<'a>> {
         let mut from = 0;
         loop {
-            let Some(held) = &mut self.held else {
+            let Some(held) = &mut self.held_text else {
                 read(&text[from..], self);
                 return None;
             };
             // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = self.limit - (held.len() - self.thinking);
+            let room = self.limit - (held.len() - self.thought_bytes);
             let to = text.floor_char_boundary(from + room);
             if to == from && from < text.len() {
                 break;
             }
             held.push_str(&text[from..to]);
             if read(&text[from..to], self) {
-                self.held = None;
-                self.thoughts.clear();
-                self.thinking = 0;
-            } else if self.held.as_ref().is_some_and(|held| held.len() >= 2 * self.limit) {
+                self.held_text = None;
+                self.thought_ranges.clear();
+                self.thought_bytes = 0;
+            } else if self.held_text.as_ref().is_some_and(|held| held.len() >= 2 * self.limit) {
                 self.compact();
             }
             if to == text.len() {
@@ -116,16 +123,16 @@ impl Preface {
             }
             from = to;
         }
-        self.plain = true;
-        let held = self.take().unwrap_or_default();
-        Some(Overflow { held, last: &text[..from], rest: &text[from..] })
+        self.is_plain = true;
+        let held_text = self.take_text().unwrap_or_default();
+        Some(PrefaceOverflow { held_text, fitting: &text[..from], rest: &text[from..] })
     }
 
     /// Removes thoughts from the held text.
     fn compact(&mut self) {
-        let thoughts = std::mem::take(&mut self.thoughts);
-        let Some(held) = self.held.as_mut().filter(|_| !thoughts.is_empty()) else { return };
-        let mut kept = String::with_capacity(held.len() - self.thinking);
+        let thoughts = std::mem::take(&mut self.thought_ranges);
+        let Some(held) = self.held_text.as_mut().filter(|_| !thoughts.is_empty()) else { return };
+        let mut kept = String::with_capacity(held.len() - self.thought_bytes);
         let mut from = 0;
         for thought in thoughts {
             kept.push_str(&held[from..thought.start]);
@@ -133,6 +140,6 @@ impl Preface {
         }
         kept.push_str(&held[from..]);
         *held = kept;
-        self.before += std::mem::take(&mut self.thinking);
+        self.base_offset += std::mem::take(&mut self.thought_bytes);
     }
 }

@@ -2,16 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Tokens, call_id, data, value};
-use super::patch::{Update, empty, of_update};
-use super::seen::Seen;
+use super::client_protocol::{
+    AnswerBuffer, StreamContext, UsageCounts, unique_call_id, write_data_frame, write_value,
+};
+use super::encoder::{Encoder, EncoderEntry};
+use super::entry_content::EntryContent;
+use super::patch::{StatePatch, apply_update, initial_state};
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 
 /// Context of a run beyond its message.
 #[derive(Clone, Debug, Default)]
-pub struct Run {
+pub struct RunContext {
     /// Thread id given by the client.
     pub thread: String,
     /// Run id given by the client.
@@ -24,168 +26,168 @@ pub struct Run {
 
 /// Writes the events of one run.
 #[derive(Debug)]
-pub struct AgUi {
-    about: About,
-    run: Run,
+pub struct AgUiEncoder {
+    about: StreamContext,
+    run: RunContext,
     /// True if the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
     /// events.
-    thinking: bool,
+    is_reasoning_open: bool,
     /// First phase, held back until it has text: an empty single phase is not sent.
-    waiting: Option<(u64, String)>,
-    phases: usize,
+    held_phase: Option<(u64, String)>,
+    phase_count: usize,
     /// Open phase: its id, and the name of its step.
-    phase: Option<(u64, String)>,
-    text: bool,
-    answer: Answer,
+    open_phase: Option<(u64, String)>,
+    is_text_open: bool,
+    answer: AnswerBuffer,
     /// Calls without a result.
-    pending: Vec<String>,
-    called: bool,
+    pending_calls: Vec<String>,
+    has_calls: bool,
     /// Number of activities, for their ids, and the choice offered last.
-    activities: usize,
-    choice: Option<(String, Value)>,
-    over: bool,
+    activity_count: usize,
+    last_choice: Option<(String, Value)>,
+    is_over: bool,
 }
 
-impl AgUi {
+impl AgUiEncoder {
     /// Creates the encoder of one run.
     #[must_use]
-    pub fn new(about: About, run: Run) -> AgUi {
-        AgUi {
-            answer: Answer::new(&about),
+    pub fn new(about: StreamContext, run: RunContext) -> AgUiEncoder {
+        AgUiEncoder {
+            answer: AnswerBuffer::new(&about),
             about,
             run,
-            thinking: false,
-            waiting: None,
-            phases: 0,
-            phase: None,
-            text: false,
-            pending: Vec::new(),
-            called: false,
-            activities: 0,
-            choice: None,
-            over: false,
+            is_reasoning_open: false,
+            held_phase: None,
+            phase_count: 0,
+            open_phase: None,
+            is_text_open: false,
+            pending_calls: Vec::new(),
+            has_calls: false,
+            activity_count: 0,
+            last_choice: None,
+            is_over: false,
         }
     }
 
-    fn id(&self, part: &str) -> String {
-        format!("{}:{part}", self.about.message)
+    fn part_id(&self, part: &str) -> String {
+        format!("{}:{part}", self.about.message_id)
     }
 
     /// Sends the start of a phase.
     fn open_phase(&mut self, (id, title): (u64, String), out: &mut Vec<u8>) {
         self.close_phase(out);
-        if !std::mem::replace(&mut self.thinking, true) {
-            event(&json!({"type": "REASONING_START", "messageId": self.id("thinking")}), out);
+        if !std::mem::replace(&mut self.is_reasoning_open, true) {
+            write_event(&json!({"type": "REASONING_START", "messageId": self.part_id("thinking")}), out);
         }
         let step = format!("{id} {title}");
-        event(&json!({"type": "STEP_STARTED", "stepName": step}), out);
+        write_event(&json!({"type": "STEP_STARTED", "stepName": step}), out);
         let start = json!({
-            "type": "REASONING_MESSAGE_START", "messageId": self.id(&format!("phase-{id}")),
+            "type": "REASONING_MESSAGE_START", "messageId": self.part_id(&format!("phase-{id}")),
             "role": "reasoning", "metadata": {"tambour": {"phase": id, "title": title}},
         });
-        event(&start, out);
-        self.phase = Some((id, step));
+        write_event(&start, out);
+        self.open_phase = Some((id, step));
     }
 
     fn close_phase(&mut self, out: &mut Vec<u8>) {
-        if let Some((id, step)) = self.phase.take() {
-            let message = self.id(&format!("phase-{id}"));
-            event(&json!({"type": "REASONING_MESSAGE_END", "messageId": message}), out);
-            event(&json!({"type": "STEP_FINISHED", "stepName": step}), out);
+        if let Some((id, step)) = self.open_phase.take() {
+            let message = self.part_id(&format!("phase-{id}"));
+            write_event(&json!({"type": "REASONING_MESSAGE_END", "messageId": message}), out);
+            write_event(&json!({"type": "STEP_FINISHED", "stepName": step}), out);
         }
     }
 
     fn close_thinking(&mut self, out: &mut Vec<u8>) {
-        self.waiting = None;
+        self.held_phase = None;
         self.close_phase(out);
-        if std::mem::take(&mut self.thinking) {
-            event(&json!({"type": "REASONING_END", "messageId": self.id("thinking")}), out);
+        if std::mem::take(&mut self.is_reasoning_open) {
+            write_event(&json!({"type": "REASONING_END", "messageId": self.part_id("thinking")}), out);
         }
     }
 
-    fn close(&mut self, out: &mut Vec<u8>) {
+    fn close_parts(&mut self, out: &mut Vec<u8>) {
         self.close_thinking(out);
-        if std::mem::take(&mut self.text) {
-            event(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.about.message}), out);
+        if std::mem::take(&mut self.is_text_open) {
+            write_event(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.about.message_id}), out);
         }
     }
 
-    fn final_text(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn write_final_text(&mut self, text: &str, out: &mut Vec<u8>) {
         if text == "\"\"" {
             return;
         }
-        if !std::mem::replace(&mut self.text, true) {
-            let start =
-                json!({"type": "TEXT_MESSAGE_START", "messageId": self.about.message, "role": "assistant"});
-            event(&start, out);
+        if !std::mem::replace(&mut self.is_text_open, true) {
+            let start = json!({"type": "TEXT_MESSAGE_START", "messageId": self.about.message_id, "role": "assistant"});
+            write_event(&start, out);
         }
-        delta("TEXT_MESSAGE_CONTENT", &self.about.message, text, out);
+        write_delta("TEXT_MESSAGE_CONTENT", &self.about.message_id, text, out);
     }
 
-    fn custom(name: &str, value: &Value, out: &mut Vec<u8>) {
-        event(&json!({"type": "CUSTOM", "name": format!("tambour.{name}"), "value": value}), out);
+    fn write_custom(name: &str, value: &Value, out: &mut Vec<u8>) {
+        write_event(&json!({"type": "CUSTOM", "name": format!("tambour.{name}"), "value": value}), out);
     }
 
-    fn beside(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
+    fn write_extension(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(data) = serde_json::from_str::<Value>(json) else { return };
         match name {
-            "state_update" => self.state(&data, out),
+            "state_update" => self.write_state_update(&data, out),
             "status_bar" | "details" | "ui_component" | "media" | "choice" | "form" | "picture" | "skill" => {
                 let id = if name == "status_bar" {
-                    self.id("status_bar")
+                    self.part_id("status_bar")
                 } else {
-                    self.activities += 1;
-                    self.id(&format!("{name}-{}", self.activities))
+                    self.activity_count += 1;
+                    self.part_id(&format!("{name}-{}", self.activity_count))
                 };
                 if name == "choice" {
-                    self.choice = Some((id.clone(), data.clone()));
+                    self.last_choice = Some((id.clone(), data.clone()));
                 }
                 let kind = format!("tambour.{name}");
                 let snapshot = json!({"type": "ACTIVITY_SNAPSHOT", "messageId": id, "activityType": kind, "content": data});
-                event(&snapshot, out);
+                write_event(&snapshot, out);
             }
-            "aside" => AgUi::custom("comment", &data, out),
-            "finding" => AgUi::custom("repair", &data, out),
+            "aside" => AgUiEncoder::write_custom("comment", &data, out),
+            "finding" => AgUiEncoder::write_custom("repair", &data, out),
             "tool_start" => {}
-            name => AgUi::custom(name, &data, out),
+            name => AgUiEncoder::write_custom(name, &data, out),
         }
     }
 
     /// Sends operations on the state as a patch; their effect is taken from their results, and refused ones
     /// are sent separately.
-    fn state(&mut self, update: &Value, out: &mut Vec<u8>) {
+    fn write_state_update(&mut self, update: &Value, out: &mut Vec<u8>) {
         let told = self.run.state.is_some();
-        let Update { patch, refused, .. } = of_update(update, self.run.state.get_or_insert_with(empty));
+        let StatePatch { patch, refused_operations, .. } =
+            apply_update(update, self.run.state.get_or_insert_with(initial_state));
         if !told && !patch.is_empty() {
             // A patch needs a state to apply to.
-            event(&json!({"type": "STATE_SNAPSHOT", "snapshot": empty()}), out);
+            write_event(&json!({"type": "STATE_SNAPSHOT", "snapshot": initial_state()}), out);
         }
         if !patch.is_empty() {
             let mut changed = json!({"type": "STATE_DELTA", "delta": patch});
             if let Some(analysis) = update["analysis"].as_str() {
                 changed["metadata"] = json!({"tambour": {"analysis": analysis}});
             }
-            event(&changed, out);
+            write_event(&changed, out);
         }
-        for (_, result) in refused {
-            AgUi::custom("state_rejected", &result, out);
+        for (_, result) in refused_operations {
+            AgUiEncoder::write_custom("state_rejected", &result, out);
         }
     }
 
-    fn call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
-        let id = call_id(&self.about, id);
-        let message = &self.about.message;
+    fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
+        let id = unique_call_id(&self.about, id);
+        let message = &self.about.message_id;
         let start = json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": message});
-        event(&start, out);
-        event(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": args.to_string()}), out);
-        event(&json!({"type": "TOOL_CALL_END", "toolCallId": id}), out);
-        self.pending.push(id);
-        self.called = true;
+        write_event(&start, out);
+        write_event(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": args.to_string()}), out);
+        write_event(&json!({"type": "TOOL_CALL_END", "toolCallId": id}), out);
+        self.pending_calls.push(id);
+        self.has_calls = true;
     }
 
-    fn result(&mut self, result: &ToolResult, out: &mut Vec<u8>) {
-        let id = call_id(&self.about, &result.call_id);
-        self.pending.retain(|pending| *pending != id);
+    fn write_result(&mut self, result: &ToolResult, out: &mut Vec<u8>) {
+        let id = unique_call_id(&self.about, &result.call_id);
+        self.pending_calls.retain(|pending| *pending != id);
         let content = match &result.error {
             Some(error) => json!({ "error": error }).to_string(),
             None => match result.result.clone().unwrap_or_default() {
@@ -193,29 +195,32 @@ impl AgUi {
                 other => other.to_string(),
             },
         };
-        let message = self.id(&format!("result-{}", result.call_id));
+        let message = self.part_id(&format!("result-{}", result.call_id));
         let told = json!({
             "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": content, "role": "tool",
         });
-        event(&told, out);
+        write_event(&told, out);
     }
 
-    fn end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
+    fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
         let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.release(replaced && self.called) {
-            self.final_text(&text, out);
+        for text in self.answer.take_held(replaced && self.has_calls) {
+            self.write_final_text(&text, out);
         }
-        self.close(out);
-        let Tokens { input, output, total, reasoning, cached } = Tokens::of(&completed.usage);
+        self.close_parts(out);
+        let UsageCounts { input, output, total, reasoning, cached } =
+            UsageCounts::from_usage(&completed.usage);
         let usage = json!([{
             "model": self.about.model, "inputTokens": input, "outputTokens": output, "totalTokens": total,
             "reasoningTokens": reasoning, "cachedInputTokens": cached,
         }]);
-        let outcome = match (&self.choice, completed.finish_reason) {
+        let outcome = match (&self.last_choice, completed.finish_reason) {
             (_, FinishReason::Cancelled) => json!({"type": "cancelled"}),
-            (Some((id, choice)), _) => json!({"type": "interrupt", "interrupts": [interrupt(id, choice)]}),
-            _ if !self.pending.is_empty() => {
-                json!({"type": "success", "pendingToolCallIds": self.pending})
+            (Some((id, choice)), _) => {
+                json!({"type": "interrupt", "interrupts": [choice_interrupt(id, choice)]})
+            }
+            _ if !self.pending_calls.is_empty() => {
+                json!({"type": "success", "pendingToolCallIds": self.pending_calls})
             }
             _ => json!({"type": "success"}),
         };
@@ -226,13 +231,13 @@ impl AgUi {
             // The protocol has no outcome for a truncated run.
             finished["result"] = json!({"truncated": true, "finish_reason": completed.finish_reason});
         }
-        event(&finished, out);
-        self.over = true;
+        write_event(&finished, out);
+        self.is_over = true;
     }
 }
 
 /// A choice as an interrupt that the run waits for.
-fn interrupt(id: &str, choice: &Value) -> Value {
+fn choice_interrupt(id: &str, choice: &Value) -> Value {
     let ids: Vec<&Value> =
         choice["options"].as_array().into_iter().flatten().map(|option| &option["id"]).collect();
     let mut interrupt = json!({
@@ -244,87 +249,95 @@ fn interrupt(id: &str, choice: &Value) -> Value {
     interrupt
 }
 
-impl Encoder for AgUi {
-    fn open(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let Run { thread, run, .. } = &self.run;
+impl Encoder for AgUiEncoder {
+    fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
+        let RunContext { thread, run, .. } = &self.run;
         let started =
             json!({"type": "RUN_STARTED", "threadId": thread, "runId": run, "protocolVersion": "1.0"});
-        event(&started, out);
+        write_event(&started, out);
         if let Some(state) = &self.run.state {
-            event(&json!({"type": "STATE_SNAPSHOT", "snapshot": state}), out);
+            write_event(&json!({"type": "STATE_SNAPSHOT", "snapshot": state}), out);
         }
         for refused in &self.run.refused {
-            AgUi::custom("state_rejected", refused, out);
+            AgUiEncoder::write_custom("state_rejected", refused, out);
         }
     }
 
-    fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
-        match Seen::new(entry) {
-            Some(Seen::Phase { id, title }) => {
-                self.phases += 1;
+    fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
+        match EntryContent::new(entry) {
+            Some(EntryContent::PhaseStart { id, title }) => {
+                self.phase_count += 1;
                 let phase = (id, title.into_owned());
-                if self.phases == 1 {
-                    self.waiting = Some(phase);
+                if self.phase_count == 1 {
+                    self.held_phase = Some(phase);
                 } else {
-                    for phase in self.waiting.take().into_iter().chain([phase]) {
+                    for phase in self.held_phase.take().into_iter().chain([phase]) {
                         self.open_phase(phase, out);
                     }
                 }
             }
-            Some(Seen::PhaseText(text)) => {
+            Some(EntryContent::PhaseText(text)) => {
                 if text != "\"\""
-                    && let Some(phase) = self.waiting.take()
+                    && let Some(phase) = self.held_phase.take()
                 {
                     self.open_phase(phase, out);
                 }
                 // Clients refuse an empty delta.
-                if let Some((id, _)) = self.phase.as_ref().filter(|_| text != "\"\"") {
-                    delta("REASONING_MESSAGE_CONTENT", &self.id(&format!("phase-{id}")), text, out);
+                if let Some((id, _)) = self.open_phase.as_ref().filter(|_| text != "\"\"") {
+                    write_delta(
+                        "REASONING_MESSAGE_CONTENT",
+                        &self.part_id(&format!("phase-{id}")),
+                        text,
+                        out,
+                    );
                 }
             }
-            Some(Seen::ThinkingEnd) => self.close_thinking(out),
-            Some(Seen::FinalText(text)) => {
-                if self.answer.text(text) {
-                    self.final_text(text, out);
+            Some(EntryContent::ThinkingEnd) => self.close_thinking(out),
+            Some(EntryContent::FinalText(text)) => {
+                if self.answer.push_text(text) {
+                    self.write_final_text(text, out);
                 }
             }
-            Some(Seen::Call(call)) => {
-                self.answer.call();
-                self.call(&call, out);
+            Some(EntryContent::Call(call)) => {
+                self.answer.note_call();
+                self.write_call(&call, out);
             }
-            Some(Seen::Result(result)) => self.result(&result, out),
-            Some(Seen::Summary(json)) => self.beside("serp_summary", json, out),
-            Some(Seen::Queries(json)) => self.beside("serp_queries", json, out),
-            Some(Seen::Beside(name, json)) => self.beside(name, json, out),
-            Some(Seen::Status(json)) => {
-                AgUi::custom("status", &serde_json::from_str(json).unwrap_or_default(), out);
+            Some(EntryContent::Result(result)) => self.write_result(&result, out),
+            Some(EntryContent::Summary(json)) => self.write_extension("serp_summary", json, out),
+            Some(EntryContent::Queries(json)) => self.write_extension("serp_queries", json, out),
+            Some(EntryContent::Extension(name, json)) => self.write_extension(name, json, out),
+            Some(EntryContent::Status(json)) => {
+                AgUiEncoder::write_custom("status", &serde_json::from_str(json).unwrap_or_default(), out);
             }
-            Some(Seen::Completed(completed)) => self.end(&completed, out),
-            Some(Seen::Error(failure)) => {
-                self.close(out);
-                event(&json!({"type": "RUN_ERROR", "message": failure.message, "code": failure.code}), out);
-                self.over = true;
+            Some(EntryContent::Completed(completed)) => self.write_end(&completed, out),
+            Some(EntryContent::Error(failure)) => {
+                self.close_parts(out);
+                write_event(
+                    &json!({"type": "RUN_ERROR", "message": failure.message, "code": failure.code}),
+                    out,
+                );
+                self.is_over = true;
             }
-            Some(Seen::ThinkingStart | Seen::FinalEnd) | None => {}
+            Some(EntryContent::ThinkingStart | EntryContent::FinalEnd) | None => {}
         }
     }
 
-    fn heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
-        sse::comment("keep-alive", out);
+    fn write_heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
+        sse::write_comment("keep-alive", out);
     }
 
     fn is_over(&self) -> bool {
-        self.over
+        self.is_over
     }
 }
 
-fn event(event: &Value, out: &mut Vec<u8>) {
-    data(out, |out| value(out, event));
+fn write_event(event: &Value, out: &mut Vec<u8>) {
+    write_data_frame(out, |out| write_value(out, event));
 }
 
 /// Writes a text delta; `text` is a JSON string.
-fn delta(kind: &str, message: &str, text: &str, out: &mut Vec<u8>) {
-    data(out, |out| {
+fn write_delta(kind: &str, message: &str, text: &str, out: &mut Vec<u8>) {
+    write_data_frame(out, |out| {
         let message = Value::from(message);
         out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"messageId\":{message},\"delta\":").as_bytes());
         out.extend_from_slice(text.as_bytes());

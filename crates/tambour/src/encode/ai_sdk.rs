@@ -3,103 +3,109 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Tokens, call_id, data, value};
-use super::patch::{Update, empty, of_update};
-use super::seen::Seen;
+use super::client_protocol::{
+    AnswerBuffer, StreamContext, UsageCounts, unique_call_id, write_data_frame, write_value,
+};
+use super::encoder::{Encoder, EncoderEntry};
+use super::entry_content::EntryContent;
+use super::patch::{StatePatch, apply_update, initial_state};
 use super::sse;
 use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 
 /// Writes the parts of one message.
 #[derive(Debug)]
-pub struct AiSdk {
-    about: About,
+pub struct AiSdkEncoder {
+    about: StreamContext,
     /// Open phase, with its title.
-    phase: Option<(u64, String)>,
-    text: bool,
-    answer: Answer,
-    called: bool,
+    open_phase: Option<(u64, String)>,
+    is_text_open: bool,
+    answer: AnswerBuffer,
+    has_calls: bool,
     /// Number of data parts, for their ids.
-    parts: usize,
+    part_count: usize,
     /// State of the conversation after the entries so far.
     state: Value,
-    over: bool,
+    is_over: bool,
 }
 
-impl AiSdk {
+impl AiSdkEncoder {
     /// Creates the encoder of one message. `state` is that of the conversation before it, if it was ever set.
     #[must_use]
-    pub fn new(about: About, state: Option<Value>) -> AiSdk {
-        AiSdk {
-            answer: Answer::new(&about),
+    pub fn new(about: StreamContext, state: Option<Value>) -> AiSdkEncoder {
+        AiSdkEncoder {
+            answer: AnswerBuffer::new(&about),
             about,
-            phase: None,
-            text: false,
-            called: false,
-            parts: 0,
-            state: state.unwrap_or_else(empty),
-            over: false,
+            open_phase: None,
+            is_text_open: false,
+            has_calls: false,
+            part_count: 0,
+            state: state.unwrap_or_else(initial_state),
+            is_over: false,
         }
     }
 
-    fn phase_data(id: u64, title: &str, status: &str, out: &mut Vec<u8>) {
+    fn write_phase_data(id: u64, title: &str, status: &str, out: &mut Vec<u8>) {
         let data = json!({"id": id, "title": title, "status": status});
-        part(&json!({"type": "data-phase", "id": format!("phase-{id}"), "data": data}), out);
+        write_part(&json!({"type": "data-phase", "id": format!("phase-{id}"), "data": data}), out);
     }
 
     fn close_phase(&mut self, out: &mut Vec<u8>) {
-        if let Some((id, title)) = self.phase.take() {
-            part(&json!({"type": "reasoning-end", "id": format!("phase-{id}")}), out);
-            AiSdk::phase_data(id, &title, "done", out);
+        if let Some((id, title)) = self.open_phase.take() {
+            write_part(&json!({"type": "reasoning-end", "id": format!("phase-{id}")}), out);
+            AiSdkEncoder::write_phase_data(id, &title, "done", out);
         }
     }
 
-    fn close(&mut self, out: &mut Vec<u8>) {
+    fn close_parts(&mut self, out: &mut Vec<u8>) {
         self.close_phase(out);
-        if std::mem::take(&mut self.text) {
-            part(&json!({"type": "text-end", "id": "final"}), out);
+        if std::mem::take(&mut self.is_text_open) {
+            write_part(&json!({"type": "text-end", "id": "final"}), out);
         }
     }
 
-    fn final_text(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn write_final_text(&mut self, text: &str, out: &mut Vec<u8>) {
         if text == "\"\"" {
             return;
         }
-        if !std::mem::replace(&mut self.text, true) {
-            part(&json!({"type": "text-start", "id": "final"}), out);
+        if !std::mem::replace(&mut self.is_text_open, true) {
+            write_part(&json!({"type": "text-start", "id": "final"}), out);
         }
-        delta("text-delta", "final", text, out);
+        write_delta("text-delta", "final", text, out);
     }
 
     /// Sends operations on the state: applied ones together, with the resulting patch, and each refused one
     /// separately.
-    fn update(&mut self, update: &Value, out: &mut Vec<u8>) {
-        let Update { applied, patch, refused } = of_update(update, &mut self.state);
+    fn write_state_update(&mut self, update: &Value, out: &mut Vec<u8>) {
+        let StatePatch { applied_operations, patch, refused_operations } =
+            apply_update(update, &mut self.state);
         let mut told = Vec::new();
-        if !applied.is_empty() || refused.is_empty() {
-            told.push(json!({"ops": applied, "patch": patch, "applied": true}));
+        if !applied_operations.is_empty() || refused_operations.is_empty() {
+            told.push(json!({"ops": applied_operations, "patch": patch, "applied": true}));
         }
-        told.extend(refused.into_iter().map(|(operation, result)| {
+        told.extend(refused_operations.into_iter().map(|(operation, result)| {
             json!({"ops": [operation], "patch": [], "applied": false, "error": result["reason"]})
         }));
         for mut data in told {
             if let Some(analysis) = update.get("analysis") {
                 data["analysis"] = analysis.clone();
             }
-            self.parts += 1;
-            part(&json!({"type": "data-state", "id": format!("state-{}", self.parts), "data": data}), out);
+            self.part_count += 1;
+            write_part(
+                &json!({"type": "data-state", "id": format!("state-{}", self.part_count), "data": data}),
+                out,
+            );
         }
     }
 
     /// Sends a data part: an update of an earlier one if it has a fixed id, otherwise a new one.
-    fn data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
+    fn write_data(&mut self, name: &str, json: &str, out: &mut Vec<u8>) {
         let Ok(mut data) = serde_json::from_str::<Value>(json) else { return };
         let (kind, id, transient) = match name {
             "status_bar" => ("status-bar", Some("status-bar".to_owned()), false),
             "plan" => ("plan", Some("plan".to_owned()), false),
             "serp_summary" => ("serp-summary", Some("serp-summary".to_owned()), false),
             "serp_queries" => ("serp-queries", Some("serp-queries".to_owned()), false),
-            "state_update" => return self.update(&data, out),
+            "state_update" => return self.write_state_update(&data, out),
             "exit_decision" => ("exit-decision", None, false),
             "ui_component" => ("ui-component", None, false),
             "choice" | "details" | "media" | "form" | "picture" | "skill" => (name, None, false),
@@ -109,7 +115,7 @@ impl AiSdk {
             _ => return,
         };
         if transient {
-            part(&json!({"type": format!("data-{kind}"), "data": data, "transient": true}), out);
+            write_part(&json!({"type": format!("data-{kind}"), "data": data, "transient": true}), out);
             return;
         }
         if name == "choice" {
@@ -129,24 +135,27 @@ impl AiSdk {
             fields.insert("fallbackText".to_owned(), text);
         }
         let id = id.unwrap_or_else(|| {
-            self.parts += 1;
-            format!("{kind}-{}", self.parts)
+            self.part_count += 1;
+            format!("{kind}-{}", self.part_count)
         });
-        part(&json!({"type": format!("data-{kind}"), "id": id, "data": data}), out);
+        write_part(&json!({"type": format!("data-{kind}"), "id": id, "data": data}), out);
     }
 
-    fn call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
-        let id = call_id(&self.about, id);
+    fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
+        let id = unique_call_id(&self.about, id);
         let start = json!({"type": "tool-input-start", "toolCallId": id, "toolName": name, "dynamic": true});
-        part(&start, out);
-        part(&json!({"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": args.to_string()}), out);
+        write_part(&start, out);
+        write_part(
+            &json!({"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": args.to_string()}),
+            out,
+        );
         let whole = json!({"type": "tool-input-available", "toolCallId": id, "toolName": name, "input": args, "dynamic": true});
-        part(&whole, out);
-        self.called = true;
+        write_part(&whole, out);
+        self.has_calls = true;
     }
 
-    fn result(&self, result: &ToolResult, out: &mut Vec<u8>) {
-        let id = call_id(&self.about, &result.call_id);
+    fn write_result(&self, result: &ToolResult, out: &mut Vec<u8>) {
+        let id = unique_call_id(&self.about, &result.call_id);
         let whole = match &result.error {
             None => {
                 let output = result.result.clone().unwrap_or_default();
@@ -156,109 +165,112 @@ impl AiSdk {
                 json!({"type": "tool-output-error", "toolCallId": id, "errorText": error.message, "dynamic": true})
             }
         };
-        part(&whole, out);
+        write_part(&whole, out);
     }
 
-    fn end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
+    fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
         let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.release(replaced && self.called) {
-            self.final_text(&text, out);
+        for text in self.answer.take_held(replaced && self.has_calls) {
+            self.write_final_text(&text, out);
         }
-        self.close(out);
+        self.close_parts(out);
         if completed.finish_reason == FinishReason::Cancelled {
-            part(&json!({"type": "abort", "reason": "cancelled"}), out);
+            write_part(&json!({"type": "abort", "reason": "cancelled"}), out);
         } else {
-            part(&json!({"type": "finish-step"}), out);
+            write_part(&json!({"type": "finish-step"}), out);
             let reason = match completed.finish_reason {
                 FinishReason::Length => "length",
                 FinishReason::ContentFilter => "content-filter",
-                _ if self.called && !self.answer.said => "tool-calls",
+                _ if self.has_calls && !self.answer.has_sent_text => "tool-calls",
                 _ => "stop",
             };
-            let Tokens { input, output, total, .. } = Tokens::of(&completed.usage);
+            let UsageCounts { input, output, total, .. } = UsageCounts::from_usage(&completed.usage);
             let usage = json!({"inputTokens": input, "outputTokens": output, "totalTokens": total});
             let metadata = json!({"usage": usage, "metadata": completed.metadata});
-            part(&json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}), out);
+            write_part(&json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}), out);
         }
-        self.done(out);
+        self.write_done(out);
     }
 
-    fn done(&mut self, out: &mut Vec<u8>) {
-        data(out, |out| out.extend_from_slice(b"[DONE]"));
-        self.over = true;
+    fn write_done(&mut self, out: &mut Vec<u8>) {
+        write_data_frame(out, |out| out.extend_from_slice(b"[DONE]"));
+        self.is_over = true;
     }
 }
 
-impl Encoder for AiSdk {
-    fn open(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let metadata = json!({"requestId": self.about.request, "model": self.about.model});
-        part(&json!({"type": "start", "messageId": self.about.message, "messageMetadata": metadata}), out);
-        part(&json!({"type": "start-step"}), out);
+impl Encoder for AiSdkEncoder {
+    fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
+        let metadata = json!({"requestId": self.about.request_id, "model": self.about.model});
+        write_part(
+            &json!({"type": "start", "messageId": self.about.message_id, "messageMetadata": metadata}),
+            out,
+        );
+        write_part(&json!({"type": "start-step"}), out);
     }
 
-    fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
-        match Seen::new(entry) {
-            Some(Seen::Phase { id, title }) => {
+    fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
+        match EntryContent::new(entry) {
+            Some(EntryContent::PhaseStart { id, title }) => {
                 self.close_phase(out);
-                AiSdk::phase_data(id, &title, "streaming", out);
+                AiSdkEncoder::write_phase_data(id, &title, "streaming", out);
                 let metadata = json!({"tambour": {"phase": id, "title": title}});
                 let start = json!({"type": "reasoning-start", "id": format!("phase-{id}"), "providerMetadata": metadata});
-                part(&start, out);
-                self.phase = Some((id, title.into_owned()));
+                write_part(&start, out);
+                self.open_phase = Some((id, title.into_owned()));
             }
-            Some(Seen::PhaseText(text)) => {
-                if let Some((id, _)) = &self.phase {
-                    delta("reasoning-delta", &format!("phase-{id}"), text, out);
+            Some(EntryContent::PhaseText(text)) => {
+                if let Some((id, _)) = &self.open_phase {
+                    write_delta("reasoning-delta", &format!("phase-{id}"), text, out);
                 }
             }
-            Some(Seen::ThinkingEnd) => self.close_phase(out),
-            Some(Seen::FinalText(text)) => {
-                if self.answer.text(text) {
-                    self.final_text(text, out);
+            Some(EntryContent::ThinkingEnd) => self.close_phase(out),
+            Some(EntryContent::FinalText(text)) => {
+                if self.answer.push_text(text) {
+                    self.write_final_text(text, out);
                 }
             }
-            Some(Seen::Call(call)) => {
-                self.answer.call();
-                self.call(&call, out);
+            Some(EntryContent::Call(call)) => {
+                self.answer.note_call();
+                self.write_call(&call, out);
             }
-            Some(Seen::Result(result)) => self.result(&result, out),
-            Some(Seen::Summary(json)) => self.data("serp_summary", json, out),
-            Some(Seen::Queries(json)) => self.data("serp_queries", json, out),
-            Some(Seen::Beside(name, json)) => self.data(name, json, out),
-            Some(Seen::Status(json)) => {
+            Some(EntryContent::Result(result)) => self.write_result(&result, out),
+            Some(EntryContent::Summary(json)) => self.write_data("serp_summary", json, out),
+            Some(EntryContent::Queries(json)) => self.write_data("serp_queries", json, out),
+            Some(EntryContent::Extension(name, json)) => self.write_data(name, json, out),
+            Some(EntryContent::Status(json)) => {
                 let status: Value = serde_json::from_str(json).unwrap_or_default();
                 let (kind, data) = match status["reask"].as_u64() {
                     Some(reask) => ("data-retry", json!({ "attempt": reask + 1 })),
                     None => ("data-status", status),
                 };
-                part(&json!({"type": kind, "data": data, "transient": true}), out);
+                write_part(&json!({"type": kind, "data": data, "transient": true}), out);
             }
-            Some(Seen::Completed(completed)) => self.end(&completed, out),
-            Some(Seen::Error(failure)) => {
-                self.close(out);
-                part(&json!({"type": "error", "errorText": failure.message}), out);
-                self.done(out);
+            Some(EntryContent::Completed(completed)) => self.write_end(&completed, out),
+            Some(EntryContent::Error(failure)) => {
+                self.close_parts(out);
+                write_part(&json!({"type": "error", "errorText": failure.message}), out);
+                self.write_done(out);
             }
-            Some(Seen::ThinkingStart | Seen::FinalEnd) | None => {}
+            Some(EntryContent::ThinkingStart | EntryContent::FinalEnd) | None => {}
         }
     }
 
-    fn heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
-        sse::comment("keep-alive", out);
+    fn write_heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
+        sse::write_comment("keep-alive", out);
     }
 
     fn is_over(&self) -> bool {
-        self.over
+        self.is_over
     }
 }
 
-fn part(part: &Value, out: &mut Vec<u8>) {
-    data(out, |out| value(out, part));
+fn write_part(part: &Value, out: &mut Vec<u8>) {
+    write_data_frame(out, |out| write_value(out, part));
 }
 
 /// Writes a text delta for the part `id`; `text` is a JSON string.
-fn delta(kind: &str, id: &str, text: &str, out: &mut Vec<u8>) {
-    data(out, |out| {
+fn write_delta(kind: &str, id: &str, text: &str, out: &mut Vec<u8>) {
+    write_data_frame(out, |out| {
         out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"id\":\"{id}\",\"delta\":").as_bytes());
         out.extend_from_slice(text.as_bytes());
         out.push(b'}');

@@ -2,172 +2,174 @@
 
 use serde_json::{Value, json};
 
-use super::encoder::{Encoder, Entry};
-use super::foreign::{About, Answer, Titles, Tokens, call_id, named, value};
-use super::seen::{Seen, Whole};
+use super::client_protocol::{
+    AnswerBuffer, PhaseTitles, StreamContext, UsageCounts, unique_call_id, write_named_frame, write_value,
+};
+use super::encoder::{Encoder, EncoderEntry};
+use super::entry_content::{EntryContent, FoldedMessage};
 use crate::event::{Completed, Failure, FinishReason, ToolCall};
 
 /// Writes the events of one message.
 #[derive(Debug)]
-pub struct Anthropic {
-    about: About,
+pub struct AnthropicEncoder {
+    about: StreamContext,
     /// Number of finished blocks, and the kind of the open one.
-    blocks: usize,
-    open: Option<Kind>,
-    answer: Answer,
-    titles: Titles,
-    called: bool,
-    over: bool,
+    block_count: usize,
+    open_block: Option<BlockKind>,
+    answer: AnswerBuffer,
+    titles: PhaseTitles,
+    has_calls: bool,
+    is_over: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Thinking,
     Text,
 }
 
-impl Anthropic {
+impl AnthropicEncoder {
     /// Creates the encoder of one message.
     #[must_use]
-    pub fn new(about: About) -> Anthropic {
-        let answer = Answer::new(&about);
-        Anthropic {
+    pub fn new(about: StreamContext) -> AnthropicEncoder {
+        let answer = AnswerBuffer::new(&about);
+        AnthropicEncoder {
             about,
-            blocks: 0,
-            open: None,
+            block_count: 0,
+            open_block: None,
             answer,
-            titles: Titles::default(),
-            called: false,
-            over: false,
+            titles: PhaseTitles::default(),
+            has_calls: false,
+            is_over: false,
         }
     }
 
-    fn begin(&mut self, kind: Kind, out: &mut Vec<u8>) {
-        if self.open == Some(Kind::Text) && kind == Kind::Text {
+    fn begin_block(&mut self, kind: BlockKind, out: &mut Vec<u8>) {
+        if self.open_block == Some(BlockKind::Text) && kind == BlockKind::Text {
             return;
         }
-        self.close(out);
+        self.close_block(out);
         let block = match kind {
-            Kind::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Kind::Text => json!({"type": "text", "text": ""}),
+            BlockKind::Thinking => json!({"type": "thinking", "thinking": "", "signature": ""}),
+            BlockKind::Text => json!({"type": "text", "text": ""}),
         };
-        let fields = json!({"index": self.blocks, "content_block": block});
-        event("content_block_start", &fields, out);
-        self.open = Some(kind);
+        let fields = json!({"index": self.block_count, "content_block": block});
+        write_event("content_block_start", &fields, out);
+        self.open_block = Some(kind);
     }
 
     /// Writes text of the open block; `text` is a JSON string.
-    fn text(&self, text: &str, out: &mut Vec<u8>) {
-        let (kind, field) = match self.open {
-            Some(Kind::Thinking) => ("thinking_delta", "thinking"),
-            Some(Kind::Text) => ("text_delta", "text"),
+    fn write_text(&self, text: &str, out: &mut Vec<u8>) {
+        let (kind, field) = match self.open_block {
+            Some(BlockKind::Thinking) => ("thinking_delta", "thinking"),
+            Some(BlockKind::Text) => ("text_delta", "text"),
             None => return,
         };
         let start = format!(
             "{{\"type\":\"content_block_delta\",\"index\":{},\"delta\":{{\"type\":\"{kind}\",\"{field}\":",
-            self.blocks
+            self.block_count
         );
-        named(out, "content_block_delta", |out| {
+        write_named_frame(out, "content_block_delta", |out| {
             out.extend_from_slice(start.as_bytes());
             out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b"}}");
         });
     }
 
-    fn phase(&mut self, title: &str, out: &mut Vec<u8>) {
-        self.begin(Kind::Thinking, out);
-        self.text(&Value::from(format!("{title}\n")).to_string(), out);
+    fn write_title(&mut self, title: &str, out: &mut Vec<u8>) {
+        self.begin_block(BlockKind::Thinking, out);
+        self.write_text(&Value::from(format!("{title}\n")).to_string(), out);
     }
 
-    fn close(&mut self, out: &mut Vec<u8>) {
-        if let Some(kind) = self.open.take() {
-            if kind == Kind::Thinking {
+    fn close_block(&mut self, out: &mut Vec<u8>) {
+        if let Some(kind) = self.open_block.take() {
+            if kind == BlockKind::Thinking {
                 // A signature cannot be made up.
                 let delta = json!({"type": "signature_delta", "signature": ""});
-                event("content_block_delta", &json!({"index": self.blocks, "delta": delta}), out);
+                write_event("content_block_delta", &json!({"index": self.block_count, "delta": delta}), out);
             }
-            event("content_block_stop", &json!({"index": self.blocks}), out);
-            self.blocks += 1;
+            write_event("content_block_stop", &json!({"index": self.block_count}), out);
+            self.block_count += 1;
         }
     }
 
-    fn call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
-        self.close(out);
-        let mut block = tool_use(&self.about, call);
+    fn write_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
+        self.close_block(out);
+        let mut block = tool_use_block(&self.about, call);
         let input = std::mem::replace(&mut block["input"], json!({}));
-        event("content_block_start", &json!({"index": self.blocks, "content_block": block}), out);
+        write_event("content_block_start", &json!({"index": self.block_count, "content_block": block}), out);
         let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
-        event("content_block_delta", &json!({"index": self.blocks, "delta": delta}), out);
-        event("content_block_stop", &json!({"index": self.blocks}), out);
-        self.blocks += 1;
-        self.called = true;
+        write_event("content_block_delta", &json!({"index": self.block_count, "delta": delta}), out);
+        write_event("content_block_stop", &json!({"index": self.block_count}), out);
+        self.block_count += 1;
+        self.has_calls = true;
     }
 
-    fn end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
+    fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
         let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.release(replaced && self.called) {
-            self.begin(Kind::Text, out);
-            self.text(&text, out);
+        for text in self.answer.take_held(replaced && self.has_calls) {
+            self.begin_block(BlockKind::Text, out);
+            self.write_text(&text, out);
         }
-        self.close(out);
-        let tokens = Tokens::of(&completed.usage);
-        let delta = json!({"stop_reason": stop_reason(completed, self.called), "stop_sequence": null});
+        self.close_block(out);
+        let tokens = UsageCounts::from_usage(&completed.usage);
+        let delta = json!({"stop_reason": stop_reason(completed, self.has_calls), "stop_sequence": null});
         let usage = json!({"input_tokens": tokens.input, "output_tokens": tokens.output});
-        event("message_delta", &json!({"delta": delta, "usage": usage}), out);
-        event("message_stop", &json!({}), out);
-        self.over = true;
+        write_event("message_delta", &json!({"delta": delta, "usage": usage}), out);
+        write_event("message_stop", &json!({}), out);
+        self.is_over = true;
     }
 }
 
-impl Encoder for Anthropic {
-    fn open(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let begun = message(&self.about, &[], None, Tokens::default());
-        event("message_start", &json!({ "message": begun }), out);
+impl Encoder for AnthropicEncoder {
+    fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
+        let begun = message_body(&self.about, &[], None, UsageCounts::default());
+        write_event("message_start", &json!({ "message": begun }), out);
     }
 
-    fn entry(&mut self, entry: &Entry<'_>, out: &mut Vec<u8>) {
-        match Seen::new(entry) {
-            Some(Seen::Phase { title, .. }) => {
-                for title in self.titles.phase(&title) {
-                    self.phase(&title, out);
+    fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
+        match EntryContent::new(entry) {
+            Some(EntryContent::PhaseStart { title, .. }) => {
+                for title in self.titles.begin_phase(&title) {
+                    self.write_title(&title, out);
                 }
             }
-            Some(Seen::PhaseText(text)) => {
-                if let Some(title) = self.titles.text() {
-                    self.phase(&title, out);
+            Some(EntryContent::PhaseText(text)) => {
+                if let Some(title) = self.titles.take_held() {
+                    self.write_title(&title, out);
                 }
-                self.text(text, out);
+                self.write_text(text, out);
             }
-            Some(Seen::ThinkingEnd) => self.close(out),
-            Some(Seen::FinalText(text)) if self.answer.text(text) => {
-                self.begin(Kind::Text, out);
-                self.text(text, out);
+            Some(EntryContent::ThinkingEnd) => self.close_block(out),
+            Some(EntryContent::FinalText(text)) if self.answer.push_text(text) => {
+                self.begin_block(BlockKind::Text, out);
+                self.write_text(text, out);
             }
-            Some(Seen::Call(call)) => {
-                self.answer.call();
-                self.call(&call, out);
+            Some(EntryContent::Call(call)) => {
+                self.answer.note_call();
+                self.write_call(&call, out);
             }
-            Some(Seen::Completed(completed)) => self.end(&completed, out),
-            Some(Seen::Error(failure)) => {
-                named(out, "error", |out| value(out, &error(&failure)));
-                self.over = true;
+            Some(EntryContent::Completed(completed)) => self.write_end(&completed, out),
+            Some(EntryContent::Error(failure)) => {
+                write_named_frame(out, "error", |out| write_value(out, &error_body(&failure)));
+                self.is_over = true;
             }
             _ => {}
         }
     }
 
-    fn heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
-        event("ping", &json!({}), out);
+    fn write_heartbeat(&mut self, _: &str, out: &mut Vec<u8>) {
+        write_event("ping", &json!({}), out);
     }
 
     fn is_over(&self) -> bool {
-        self.over
+        self.is_over
     }
 }
 
 /// Error body for a failure in this protocol.
 #[must_use]
-pub fn error(failure: &Failure) -> Value {
+pub fn error_body(failure: &Failure) -> Value {
     let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
     let kind = match &*failure.code {
         _ if refused == Some(404) => "not_found_error",
@@ -184,28 +186,33 @@ pub fn error(failure: &Failure) -> Value {
 
 /// Body of a message that is not streamed.
 #[must_use]
-pub fn whole(about: &About, whole: &Whole) -> Value {
-    let thinking = whole.thoughts().iter().map(
+pub fn message_from_log(about: &StreamContext, whole: &FoldedMessage) -> Value {
+    let thinking = whole.reasoning_phases().iter().map(
         |(title, text)| json!({"type": "thinking", "thinking": format!("{title}\n{text}"), "signature": ""}),
     );
     let text = (!whole.answer.is_empty()).then(|| json!({"type": "text", "text": whole.answer}));
-    let calls = whole.calls.iter().map(|call| tool_use(about, call));
+    let calls = whole.calls.iter().map(|call| tool_use_block(about, call));
     let content: Vec<Value> = thinking.chain(text).chain(calls).collect();
     let completed = whole.completed.as_deref().cloned().unwrap_or_default();
     let reason = stop_reason(&completed, !whole.calls.is_empty());
-    message(about, &content, Some(reason), Tokens::of(&completed.usage))
+    message_body(about, &content, Some(reason), UsageCounts::from_usage(&completed.usage))
 }
 
-fn message(about: &About, content: &[Value], stop_reason: Option<&str>, tokens: Tokens) -> Value {
+fn message_body(
+    about: &StreamContext,
+    content: &[Value],
+    stop_reason: Option<&str>,
+    tokens: UsageCounts,
+) -> Value {
     json!({
-        "id": about.message, "type": "message", "role": "assistant", "model": about.model, "content": content,
+        "id": about.message_id, "type": "message", "role": "assistant", "model": about.model, "content": content,
         "stop_reason": stop_reason, "stop_sequence": null,
         "usage": {"input_tokens": tokens.input, "output_tokens": tokens.output},
     })
 }
 
-fn tool_use(about: &About, ToolCall { call_id: id, name, args }: &ToolCall) -> Value {
-    json!({"type": "tool_use", "id": call_id(about, id), "name": name, "input": args})
+fn tool_use_block(about: &StreamContext, ToolCall { call_id: id, name, args }: &ToolCall) -> Value {
+    json!({"type": "tool_use", "id": unique_call_id(about, id), "name": name, "input": args})
 }
 
 fn stop_reason(completed: &Completed, called: bool) -> &'static str {
@@ -217,10 +224,10 @@ fn stop_reason(completed: &Completed, called: bool) -> &'static str {
     }
 }
 
-fn event(kind: &str, fields: &Value, out: &mut Vec<u8>) {
+fn write_event(kind: &str, fields: &Value, out: &mut Vec<u8>) {
     let mut event = json!({ "type": kind });
     if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
         event.extend(fields.clone());
     }
-    named(out, kind, |out| value(out, &event));
+    write_named_frame(out, kind, |out| write_value(out, &event));
 }

@@ -6,36 +6,36 @@ use crate::event::Event;
 
 /// Appends the data of an event as a JSON object.
 #[inline]
-pub fn data(event: &Event<'_>, out: &mut Vec<u8>) {
+pub fn write_data(event: &Event<'_>, out: &mut Vec<u8>) {
     match event {
         Event::FinalDelta { text } | Event::SerpSummary { text } | Event::DraftDelta { text } => {
             out.extend_from_slice(b"{\"text\":");
-            string(text, out);
+            write_string(text, out);
             out.push(b'}');
         }
         Event::PhaseDelta { id, text } => {
             out.extend_from_slice(b"{\"id\":");
-            number(u64::from(*id), out);
+            write_number(u64::from(*id), out);
             out.extend_from_slice(b",\"text\":");
-            string(text, out);
+            write_string(text, out);
             out.push(b'}');
         }
         Event::ThinkingStart | Event::ThinkingEnd | Event::FinalEnd => out.extend_from_slice(b"{}"),
-        Event::Completed(completed) => value(completed, out),
-        Event::Error(failure) => value(failure, out),
-        Event::Finding(finding) => value(finding, out),
-        other => value(&other.data(), out),
+        Event::Completed(completed) => write_value(completed, out),
+        Event::Error(failure) => write_value(failure, out),
+        Event::Finding(finding) => write_value(finding, out),
+        other => write_value(&other.data(), out),
     }
 }
 
 /// Appends any value as JSON.
-pub(super) fn value(value: &impl Serialize, out: &mut Vec<u8>) {
+pub(super) fn write_value(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value)
         .expect("event data has string keys, and writing to memory does not fail");
 }
 
 /// Appends a number in decimal digits.
-pub fn number(mut number: u64, out: &mut Vec<u8>) {
+pub fn write_number(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {
@@ -52,7 +52,7 @@ pub fn number(mut number: u64, out: &mut Vec<u8>) {
 /// Appends a JSON string. All characters that could end a line are escaped, so that it fits an SSE `data:`
 /// line (J-034).
 #[inline]
-pub fn string(text: &str, out: &mut Vec<u8>) {
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();
@@ -63,13 +63,13 @@ pub fn string(text: &str, out: &mut Vec<u8>) {
         }
         out.extend_from_slice(&bytes[from..at]);
         from = at + 1;
-        escape(byte, out);
+        write_escape(byte, out);
     }
     out.extend_from_slice(&bytes[from..]);
     out.push(b'"');
 }
 
-fn escape(byte: u8, out: &mut Vec<u8>) {
+fn write_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
         b'"' | b'\\' => byte,

@@ -13,10 +13,10 @@ use crate::event::Event;
 /// assert_eq!(out, b"{\"event\":\"final_delta\",\"data\":{\"text\":\"a\\nb\"}}\n");
 /// ```
 #[inline]
-pub fn line(event: &Event<'_>, out: &mut Vec<u8>) {
+pub fn write_line(event: &Event<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"event\":\"");
     out.extend_from_slice(event.name().as_bytes());
     out.extend_from_slice(b"\",\"data\":");
-    json::data(event, out);
+    json::write_data(event, out);
     out.extend_from_slice(b"}\n");
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::json;
-use super::sse::{Envelope, frame};
+use super::sse::{Envelope, write_frame};
 use crate::event::{Completed, Event, FinishReason, Metadata};
 
 /// Appends the frame of one event. `number` is its number in the log of the message; `status` and `heartbeat`
@@ -22,19 +22,19 @@ use crate::event::{Completed, Event, FinishReason, Metadata};
 /// );
 /// ```
 #[inline]
-pub fn event(event: &Event<'_>, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
+pub fn write_event(event: &Event<'_>, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     let id = (!matches!(event, Event::Status { .. } | Event::Heartbeat { .. })).then_some(number);
-    frame(event.name(), id, envelope, out, |out| match event {
+    write_frame(event.name(), id, envelope, out, |out| match event {
         // The raw reply is sent only in the legacy protocol.
-        Event::Completed(completed) if completed.reply.is_some() => completed_with(completed, None, out),
-        event => json::data(event, out),
+        Event::Completed(completed) if completed.reply.is_some() => write_completed(completed, None, out),
+        event => json::write_data(event, out),
     });
 }
 
 /// Appends the data of `completed` with this reply.
-pub(super) fn completed_with(completed: &Completed, reply: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn write_completed(completed: &Completed, reply: Option<&str>, out: &mut Vec<u8>) {
     #[derive(Serialize)]
-    struct Data<'a> {
+    struct CompletedFrame<'a> {
         usage: &'a Value,
         finish_reason: FinishReason,
         metadata: &'a Metadata,
@@ -42,5 +42,5 @@ pub(super) fn completed_with(completed: &Completed, reply: Option<&str>, out: &m
         reply: Option<&'a str>,
     }
     let Completed { usage, finish_reason, metadata, reply: _ } = completed;
-    json::value(&Data { usage, finish_reason: *finish_reason, metadata, reply }, out);
+    json::write_value(&CompletedFrame { usage, finish_reason: *finish_reason, metadata, reply }, out);
 }

@@ -10,26 +10,26 @@ pub mod ag_ui;
 pub mod ai_sdk;
 pub mod anthropic;
 pub mod chat;
+mod client_protocol;
 mod encoder;
-mod foreign;
+mod entry_content;
 mod json;
 pub mod jsonl;
 pub mod jsonseq;
 pub mod legacy;
 mod patch;
 pub mod responses;
-mod seen;
 pub mod sse;
 
-pub use encoder::{Encoder, Entry, EntryKind, Native};
-pub use foreign::{About, Tokens};
-pub use json::{data, number, string};
-pub use seen::Whole;
+pub use client_protocol::{StreamContext, UsageCounts};
+pub use encoder::{Encoder, EncoderEntry, EncoderEntryKind, NativeEncoder};
+pub use entry_content::FoldedMessage;
+pub use json::{write_data, write_number, write_string};
 
 /// Native protocol in which events are written to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Protocol {
+pub enum OutputProtocol {
     /// Raw reply text in `content_delta`, and all of it in `completed` (J-032).
     #[default]
     Legacy,
@@ -37,29 +37,29 @@ pub enum Protocol {
     JsonSeqV1,
 }
 
-impl Protocol {
+impl OutputProtocol {
     /// All protocols.
-    pub const ALL: &[Protocol] = &[Protocol::Legacy, Protocol::JsonSeqV1];
+    pub const ALL: &[OutputProtocol] = &[OutputProtocol::Legacy, OutputProtocol::JsonSeqV1];
 
     /// Public name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Legacy => "legacy",
-            Protocol::JsonSeqV1 => "jsonseq_v1",
+            OutputProtocol::Legacy => "legacy",
+            OutputProtocol::JsonSeqV1 => "jsonseq_v1",
         }
     }
 
     /// Protocol called `name`.
     #[must_use]
-    pub fn named(name: &str) -> Option<Protocol> {
-        Protocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
+    pub fn from_name(name: &str) -> Option<OutputProtocol> {
+        OutputProtocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
     }
 
     /// Protocol that the setting `llm_app_settings.app_output_protocol` selects: the legacy one unless it
     /// names another known one (J-032).
     #[must_use]
-    pub fn of_setting(setting: Option<&str>) -> Protocol {
-        setting.and_then(Protocol::named).unwrap_or_default()
+    pub fn from_setting(setting: Option<&str>) -> OutputProtocol {
+        setting.and_then(OutputProtocol::from_name).unwrap_or_default()
     }
 }

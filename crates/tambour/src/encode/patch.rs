@@ -6,20 +6,20 @@ use crate::state::{ApplyOptions, Operation, apply};
 
 /// Result of a `state_update`.
 #[derive(Default)]
-pub(super) struct Update {
+pub(super) struct StatePatch {
     /// Applied operations, as `[op, path, value?]`.
-    pub(super) applied: Vec<Value>,
+    pub(super) applied_operations: Vec<Value>,
     /// Patch from the state before to the state after.
     pub(super) patch: Vec<Value>,
     /// Refused operations, each with its result.
-    pub(super) refused: Vec<(Value, Value)>,
+    pub(super) refused_operations: Vec<(Value, Value)>,
 }
 
 /// Applies a `state_update` to `state`.
-pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
+pub(super) fn apply_update(update: &Value, state: &mut Value) -> StatePatch {
     let list = |name: &str| update[name].as_array().map_or(&[][..], Vec::as_slice);
     let before = state.clone();
-    let mut came = Update::default();
+    let mut came = StatePatch::default();
     for (at, operation) in list("operations").iter().enumerate() {
         let parts = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
         let operation = Value::Array(parts.collect());
@@ -30,9 +30,9 @@ pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
         };
         if result["ok"] == true {
             apply(state, &[Operation::from_value(&operation)], &ApplyOptions::default());
-            came.applied.push(operation);
+            came.applied_operations.push(operation);
         } else {
-            came.refused.push((operation, result.clone()));
+            came.refused_operations.push((operation, result.clone()));
         }
     }
     let patch = json!(json_patch::diff(&before, state));
@@ -41,6 +41,6 @@ pub(super) fn of_update(update: &Value, state: &mut Value) -> Update {
 }
 
 /// Initial state of a conversation.
-pub(super) fn empty() -> Value {
+pub(super) fn initial_state() -> Value {
     json!({})
 }

@@ -13,20 +13,20 @@ impl Envelope {
     #[must_use]
     pub fn new(message_id: &str, request_id: &str) -> Envelope {
         let mut out = b"\"message_id\":".to_vec();
-        json::string(message_id, &mut out);
+        json::write_string(message_id, &mut out);
         out.extend_from_slice(b",\"request_id\":");
-        json::string(request_id, &mut out);
+        json::write_string(request_id, &mut out);
         out.push(b'}');
         Envelope(out)
     }
 }
 
 /// Bytes reserved for a short frame.
-const FRAME: usize = 320;
+const SHORT_FRAME_LEN: usize = 320;
 
 /// Appends one frame. `data` appends a JSON object in one line, to which the envelope is added.
 #[inline]
-pub fn frame(
+pub fn write_frame(
     name: &str,
     id: Option<u64>,
     envelope: &Envelope,
@@ -35,11 +35,11 @@ pub fn frame(
 ) {
     if out.capacity() == 0 {
         // Reserves a short event at once, since growing step by step costs more than the writing.
-        out.reserve(FRAME);
+        out.reserve(SHORT_FRAME_LEN);
     }
     if let Some(id) = id {
         out.extend_from_slice(b"id: ");
-        json::number(id, out);
+        json::write_number(id, out);
         out.push(b'\n');
     }
     out.extend_from_slice(b"event: ");
@@ -56,7 +56,7 @@ pub fn frame(
 }
 
 /// Appends a comment, which clients ignore; it keeps a connection open.
-pub fn comment(text: &str, out: &mut Vec<u8>) {
+pub fn write_comment(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b": ");
     out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
     out.extend_from_slice(b"\n\n");

@@ -226,7 +226,7 @@ pub struct StateOperation {
     /// Path as written.
     pub path: String,
     /// Value of the operation, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "deserialize_present")]
     pub value: Option<Value>,
     /// Stable code of the reason why the operation can never be carried out, whatever the state. Its value is
     /// left out then.
@@ -242,10 +242,10 @@ pub struct StateResult {
     /// True if it was carried out.
     pub ok: bool,
     /// Value before the operation.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "deserialize_present")]
     pub before: Option<Value>,
     /// Value after the operation.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "deserialize_present")]
     pub after: Option<Value>,
     /// Stable code of the reason why it was refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -253,7 +253,7 @@ pub struct StateResult {
 }
 
 /// Deserializes a field that is present, `null` included.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -360,7 +360,7 @@ pub struct OwnElement {
     /// Text of the element; empty for a JSON body.
     pub text: String,
     /// Value of a JSON body.
-    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "given")]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "deserialize_present")]
     pub value: Option<Value>,
 }
 

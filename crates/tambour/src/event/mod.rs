@@ -1,10 +1,10 @@
 //! Typed vocabulary of events, and their JSON names.
 //!
-//! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`]
+//! Events of a running stream borrow their text from the chunk they arrived in; [`AnthropicEvent::into_owned`]
 //! detaches them. The order of events does not belong here: `sequence` produces it, `contract` checks it.
 
 mod extension;
-mod joined;
+mod joined_events;
 mod sink;
 mod worth;
 
@@ -20,9 +20,9 @@ pub use extension::{
     OwnElement, Picture, PlanOutcome, Request, Skill, StateOperation, StateResult, StateUpdate, StatusBar,
     StatusItem, ToolCall, ToolError, ToolResult, ToolStart, UiComponent,
 };
-pub use joined::Joined;
-pub use sink::{Collected, Sink, push_joined};
-pub use worth::{Appraisal, Worth};
+pub use joined_events::JoinedEvents;
+pub use sink::{EventCollector, Sink, push_joined};
+pub use worth::{ReplyAppraisal, ReplyWorth};
 
 /// One item of the outgoing stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ pub struct Failure {
     pub retryable: bool,
     /// Refusal by the upstream, if the request itself was at fault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub upstream: Option<Box<Refusal>>,
+    pub upstream: Option<Box<UpstreamRefusal>>,
 }
 
 impl Failure {
@@ -119,7 +119,7 @@ impl Failure {
 
 /// Refusal of a request, as the upstream reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct UpstreamRefusal {
     /// HTTP status, such as 404.
     pub status: u16,
     /// Error code of the upstream, such as `context_length_exceeded`; absent if it gave none.
@@ -216,7 +216,7 @@ impl<'a> Event<'a> {
     /// Data of the event as JSON, without the envelope (`message_id`, `request_id`).
     #[must_use]
     pub fn data(&self) -> Value {
-        fn plain<T: Serialize>(value: &T) -> Value {
+        fn to_value<T: Serialize>(value: &T) -> Value {
             serde_json::to_value(value).expect("event data has string keys and no fallible parts")
         }
         match self {
@@ -229,11 +229,11 @@ impl<'a> Event<'a> {
             Event::SerpQueries { queries } => json!({ "queries": queries }),
             Event::Status { state } => json!({ "state": state }),
             Event::Heartbeat { ts } => json!({ "ts": ts }),
-            Event::Error(failure) => plain(failure),
-            Event::Completed(completed) => plain(completed),
+            Event::Error(failure) => to_value(failure),
+            Event::Completed(completed) => to_value(completed),
             Event::Aside { kind, text } => json!({ "kind": kind, "text": text }),
             Event::Extension(extension) => extension.data(),
-            Event::Finding(finding) => plain(finding),
+            Event::Finding(finding) => to_value(finding),
         }
     }
 
@@ -295,24 +295,24 @@ impl<'a> Event<'a> {
     /// Detaches the event from the chunk it came from.
     #[must_use]
     pub fn into_owned(self) -> Event<'static> {
-        fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+        fn into_static(text: Cow<'_, str>) -> Cow<'static, str> {
             Cow::Owned(text.into_owned())
         }
         match self {
-            Event::SerpSummary { text } => Event::SerpSummary { text: own(text) },
+            Event::SerpSummary { text } => Event::SerpSummary { text: into_static(text) },
             Event::ThinkingStart => Event::ThinkingStart,
-            Event::PhaseStart { id, title } => Event::PhaseStart { id, title: own(title) },
-            Event::PhaseDelta { id, text } => Event::PhaseDelta { id, text: own(text) },
+            Event::PhaseStart { id, title } => Event::PhaseStart { id, title: into_static(title) },
+            Event::PhaseDelta { id, text } => Event::PhaseDelta { id, text: into_static(text) },
             Event::ThinkingEnd => Event::ThinkingEnd,
-            Event::FinalDelta { text } => Event::FinalDelta { text: own(text) },
+            Event::FinalDelta { text } => Event::FinalDelta { text: into_static(text) },
             Event::SerpQueries { queries } => Event::SerpQueries { queries },
             Event::FinalEnd => Event::FinalEnd,
-            Event::Status { state } => Event::Status { state: own(state) },
-            Event::Heartbeat { ts } => Event::Heartbeat { ts: own(ts) },
+            Event::Status { state } => Event::Status { state: into_static(state) },
+            Event::Heartbeat { ts } => Event::Heartbeat { ts: into_static(ts) },
             Event::Error(failure) => Event::Error(failure),
             Event::Completed(completed) => Event::Completed(completed),
-            Event::DraftDelta { text } => Event::DraftDelta { text: own(text) },
-            Event::Aside { kind, text } => Event::Aside { kind, text: own(text) },
+            Event::DraftDelta { text } => Event::DraftDelta { text: into_static(text) },
+            Event::Aside { kind, text } => Event::Aside { kind, text: into_static(text) },
             Event::Extension(extension) => Event::Extension(extension),
             Event::Finding(finding) => Event::Finding(finding),
         }
@@ -348,7 +348,7 @@ pub enum EventKind {
 }
 
 /// Names of the contract events (J-001).
-pub(crate) const CONTRACT: &[&str] = &[
+pub(crate) const CONTRACT_EVENTS: &[&str] = &[
     "serp_summary",
     "thinking_start",
     "phase_start",
@@ -361,9 +361,9 @@ pub(crate) const CONTRACT: &[&str] = &[
 
 /// Class of the event called `name`, or `None` for an unknown name (J-001, X-010).
 #[must_use]
-pub fn kind_of(name: &str) -> Option<EventKind> {
+pub fn parse_kind(name: &str) -> Option<EventKind> {
     Some(match name {
-        _ if CONTRACT.contains(&name) => EventKind::Contract,
+        _ if CONTRACT_EVENTS.contains(&name) => EventKind::Contract,
         "status" | "heartbeat" | "error" | "completed" => EventKind::System,
         "draft_delta" | "aside" | "finding" => EventKind::Extension,
         _ if Extension::NAMES.contains(&name) => EventKind::Extension,

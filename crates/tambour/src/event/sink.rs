@@ -24,14 +24,14 @@ impl<F: FnMut(Event<'_>)> Sink for F {
 /// Simplest sink: stores everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Collected {
+pub struct EventCollector {
     /// Events in order.
     pub events: Vec<Event<'static>>,
     /// Findings in order.
     pub findings: Vec<Finding>,
 }
 
-impl Sink for Collected {
+impl Sink for EventCollector {
     fn event(&mut self, event: Event<'_>) {
         self.events.push(event.into_owned());
     }
@@ -41,11 +41,11 @@ impl Sink for Collected {
     }
 }
 
-impl Collected {
+impl EventCollector {
     /// Events with adjacent deltas of one text joined: two readings of the same reply are equal in this form,
     /// whatever its chunks (J-038).
     #[must_use]
-    pub fn joined(&self) -> Vec<Event<'static>> {
+    pub fn join_deltas(&self) -> Vec<Event<'static>> {
         let mut out = Vec::new();
         self.events.iter().for_each(|event| push_joined(&mut out, event));
         out
@@ -54,14 +54,14 @@ impl Collected {
 
 /// Appends an event to a list; a delta of the same text is joined to the last event.
 pub fn push_joined(events: &mut Vec<Event<'static>>, event: &Event<'_>) {
-    if !events.last_mut().is_some_and(|last| join(last, event)) {
+    if !events.last_mut().is_some_and(|last| join_delta(last, event)) {
         events.push(event.clone().into_owned());
     }
 }
 
 /// Joins a delta to the event before it if both belong to one text: answer, phase, draft or thought. Comments
 /// are complete events of their own.
-fn join(last: &mut Event<'static>, event: &Event<'_>) -> bool {
+fn join_delta(last: &mut Event<'static>, event: &Event<'_>) -> bool {
     let (before, text) = match (last, event) {
         (Event::FinalDelta { text: before }, Event::FinalDelta { text })
         | (Event::DraftDelta { text: before }, Event::DraftDelta { text })

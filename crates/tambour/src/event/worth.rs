@@ -7,9 +7,9 @@ use crate::finding::{Finding, Severity};
 /// Usefulness of a reply to a user who waits for an answer, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Worth {
+pub enum ReplyWorth {
     /// No answer: it failed, is empty, or repeats placeholders or an example; the fallback text replaces it.
-    Nothing,
+    Useless,
     /// Text that answers, but in another format than requested or with a fault that could not be repaired.
     Text,
     /// The answer in the requested format, or calls.
@@ -18,39 +18,39 @@ pub enum Worth {
 
 /// Rates one reply from its events and findings.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Appraisal {
-    called: bool,
-    replaced: bool,
-    broken: bool,
+pub struct ReplyAppraisal {
+    has_calls: bool,
+    is_replaced: bool,
+    has_faults: bool,
 }
 
-impl Appraisal {
+impl ReplyAppraisal {
     /// Observes the next event of the reply.
-    pub fn event(&mut self, event: &Event<'_>) {
+    pub fn observe_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Extension(extension) => self.called |= matches!(**extension, Extension::ToolCall(_)),
+            Event::Extension(extension) => self.has_calls |= matches!(**extension, Extension::ToolCall(_)),
             Event::Completed(completed) => {
-                self.replaced = completed.metadata.fallback_reason.is_some();
-                self.broken |= completed.metadata.unused_reason.is_some();
+                self.is_replaced = completed.metadata.fallback_reason.is_some();
+                self.has_faults |= completed.metadata.unused_reason.is_some();
             }
-            Event::Error(_) => (self.replaced, self.called) = (true, false),
+            Event::Error(_) => (self.is_replaced, self.has_calls) = (true, false),
             _ => {}
         }
     }
 
     /// Observes the next finding of the reply.
-    pub fn finding(&mut self, finding: &Finding) {
-        self.broken |= finding.severity == Severity::Error;
+    pub fn observe_finding(&mut self, finding: &Finding) {
+        self.has_faults |= finding.severity == Severity::Error;
     }
 
     /// Worth of the reply so far.
     #[must_use]
-    pub fn worth(&self) -> Worth {
+    pub fn worth(&self) -> ReplyWorth {
         match self {
             // A reply with tool calls needs no text.
-            Appraisal { replaced: true, called: false, .. } => Worth::Nothing,
-            Appraisal { broken: true, .. } => Worth::Text,
-            _ => Worth::Usable,
+            ReplyAppraisal { is_replaced: true, has_calls: false, .. } => ReplyWorth::Useless,
+            ReplyAppraisal { has_faults: true, .. } => ReplyWorth::Text,
+            _ => ReplyWorth::Usable,
         }
     }
 }

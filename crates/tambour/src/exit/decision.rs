@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::Criteria;
+use super::ExitCriteria;
 use crate::event::{DecisionSource, ExitDecision};
 use crate::texts::Language;
-use crate::texts::counted;
+use crate::texts::format_count;
 
 /// Understanding of the user. The default never ends an action early (S-055).
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Assessment {
 
 /// Parts of a model's answer that a decision depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct RoundAnswer {
     /// Understanding of the user.
     pub assessment: Assessment,
     /// True if the model suggests to end the action.
@@ -40,7 +40,7 @@ pub struct Answer {
 /// Status of an action after a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Status {
+pub enum ActionStatus {
     /// The next round follows.
     Active,
     /// The action ends as soon as the user has replied (S-081).
@@ -63,7 +63,7 @@ impl Default for Assessment {
 impl Assessment {
     /// Returns all fields as JSON, including the model's reasoning: for the application, not for the user.
     #[must_use]
-    pub fn told(&self) -> Value {
+    pub fn to_full_value(&self) -> Value {
         let mut told = self.to_value();
         told["reasoning"] = self.reasoning.as_str().into();
         told
@@ -98,11 +98,11 @@ impl Assessment {
 pub fn decide(
     round: u32,
     max_rounds: u32,
-    criteria: &Criteria,
-    answer: &Answer,
+    criteria: &ExitCriteria,
+    answer: &RoundAnswer,
     language: Language,
 ) -> ExitDecision {
-    let understood = understood(criteria, &answer.assessment, language);
+    let understood = check_understanding(criteria, &answer.assessment, language);
     let unmet = match (&understood, answer.should_exit) {
         (Ok(_), true) => Vec::new(),
         (Ok(_), false) => vec!["should_exit"],
@@ -110,9 +110,9 @@ pub fn decide(
         (Err(unmet), false) => [&["should_exit"], unmet.as_slice()].concat(),
     };
     let (decision_source, reason) = match understood {
-        _ if round >= max_rounds => (DecisionSource::MaxRounds, last_round(max_rounds, language)),
+        _ if round >= max_rounds => (DecisionSource::MaxRounds, last_round_reason(max_rounds, language)),
         Ok(reason) if answer.should_exit => (DecisionSource::ExitCriteria, reason),
-        _ => (DecisionSource::LlmSuggestion, go_on(&answer.exit_reason, language)),
+        _ => (DecisionSource::LlmSuggestion, continue_reason(&answer.exit_reason, language)),
     };
     ExitDecision {
         should_exit: decision_source != DecisionSource::LlmSuggestion,
@@ -128,18 +128,18 @@ pub fn decide(
 /// Returns the status of an action after its decision `should_exit`; `replied` is set if the user has replied
 /// after its first message (S-081, S-082).
 #[must_use]
-pub fn status(should_exit: bool, require_acknowledgment: bool, replied: bool) -> Status {
+pub fn action_status(should_exit: bool, require_acknowledgment: bool, replied: bool) -> ActionStatus {
     match should_exit {
-        false => Status::Active,
-        true if require_acknowledgment && !replied => Status::AwaitingAck,
-        true => Status::Completed,
+        false => ActionStatus::Active,
+        true if require_acknowledgment && !replied => ActionStatus::AwaitingAck,
+        true => ActionStatus::Completed,
     }
 }
 
 /// Returns the reason why the user counts as having understood, or the names of the answer fields whose
 /// conditions are not met.
-fn understood(
-    criteria: &Criteria,
+fn check_understanding(
+    criteria: &ExitCriteria,
     assessment: &Assessment,
     language: Language,
 ) -> Result<String, Vec<&'static str>> {
@@ -153,7 +153,7 @@ fn understood(
             Language::En => format!("Understanding {level} reached {threshold} and no questions are open"),
         });
     }
-    if reached && criteria.has_questions() {
+    if reached && criteria.allows_questions() {
         return Ok(match language {
             Language::Zh => format!("理解度{level}达到{threshold}（允许有疑问）"),
             Language::En => format!("Understanding {level} reached {threshold} (open questions allowed)"),
@@ -171,7 +171,7 @@ fn understood(
             if !reached || expressed.is_some_and(|least| level < least) {
                 unmet.push("understanding_level");
             }
-            if questions && !criteria.has_questions() {
+            if questions && !criteria.allows_questions() {
                 unmet.push("has_questions");
             }
             if expressed.is_some() && !assessment.expressed_understanding {
@@ -182,15 +182,15 @@ fn understood(
     }
 }
 
-fn last_round(max_rounds: u32, language: Language) -> String {
+fn last_round_reason(max_rounds: u32, language: Language) -> String {
     match language {
         Language::Zh => format!("达到最大轮次限制 ({max_rounds})"),
-        Language::En => format!("Reached the maximum of {}", counted(max_rounds, "round")),
+        Language::En => format!("Reached the maximum of {}", format_count(max_rounds, "round")),
     }
 }
 
 /// Returns the model's own reason, if it gave one.
-fn go_on(reason: &str, language: Language) -> String {
+fn continue_reason(reason: &str, language: Language) -> String {
     match (reason.trim(), language) {
         ("", Language::Zh) => "继续讲解".to_owned(),
         ("", Language::En) => "continue explaining".to_owned(),

@@ -1,12 +1,12 @@
 //! The named colours of CSS.
 
 /// Returns whether a word in lower case is a colour name.
-pub(super) fn is_name(word: &str) -> bool {
-    NAMES.binary_search(&word).is_ok()
+pub(super) fn is_colour_name(word: &str) -> bool {
+    COLOUR_NAMES.binary_search(&word).is_ok()
 }
 
 /// Colour names in alphabetical order.
-const NAMES: &[&str] = &[
+const COLOUR_NAMES: &[&str] = &[
     "aliceblue",
     "antiquewhite",
     "aqua",

@@ -22,23 +22,23 @@
 //! backticks that stay open on a line longer than `limits.line`). For that reason line breaks in removed text
 //! stay, and text removed directly behind a backtick leaves a blank.
 
+mod code_trust;
 mod colour;
 mod read;
 pub(crate) mod rules;
 mod style;
 mod tag;
-mod trust;
 mod write;
 
-use crate::finding::Report;
-use crate::lex::code::Code;
+use crate::finding::FindingReport;
+use crate::lex::code::CodeTracker;
 use crate::limits::Limits;
 use crate::span::Place;
-use trust::Trust;
+use code_trust::CodeTrust;
 
 /// Treatment of markup that is not on the whitelist (`filament.html`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum HtmlMode {
     /// Shown as text: its `<` becomes `&lt;`.
     #[default]
     Escape,
@@ -46,57 +46,57 @@ pub enum Mode {
     Strip,
 }
 
-/// Output of a [`Sanitizer`].
+/// Output of a [`HtmlSanitizer`].
 #[derive(Debug)]
-pub enum Piece<'a> {
+pub enum SanitizedPiece<'a> {
     /// Text to pass on.
     Text(&'a str),
     /// Report of a change, with its place (F-236).
-    Found(Report),
+    Report(FindingReport),
 }
 
 /// Sanitizes one text as it arrives. Linear; holds back at most one tag (`limits.tag`, 1 KiB) or, behind an
 /// open backtick, the line from its first `<` on (`limits.line`, 1 KiB).
 #[derive(Debug)]
-pub struct Sanitizer {
-    mode: Mode,
+pub struct HtmlSanitizer {
+    mode: HtmlMode,
     /// Most bytes of a tag, and most bytes held back of a line.
-    most: (usize, usize),
+    limits: (usize, usize),
     /// Code context of the emitted text.
-    code: Code,
-    trust: Trust,
+    code: CodeTracker,
+    trust: CodeTrust,
     /// Place after all text read.
-    here: Place,
-    reading: Reading,
+    place: Place,
+    state: SanitizerState,
     /// Open elements, outermost first.
-    open: Vec<Open>,
-    line: Line,
-    last: u8,
+    open_elements: Vec<OpenElement>,
+    backticks: BacktickState,
+    last_byte: u8,
 }
 
 /// State of the current line.
 #[derive(Debug, Default)]
-struct Line {
+struct BacktickState {
     /// Number of open backtick runs, from the first, that do not close on it.
-    dead: usize,
+    unclosable_runs: usize,
     /// No backtick passes, since it could not be decided whether one would close code.
-    shut: bool,
+    escapes_backticks: bool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenElement {
     name: String,
-    at: Place,
+    place: Place,
     end: usize,
 }
 
 /// State of the sanitizer.
 #[derive(Debug)]
-enum Reading {
+enum SanitizerState {
     Text,
     /// A possible tag.
     Tag {
-        state: tag::State,
+        state: tag::HtmlTagState,
         raw: String,
         at: Place,
     },
@@ -108,68 +108,68 @@ enum Reading {
         broken: bool,
     },
     /// In a script or style; `matched` bytes of its end tag have been read.
-    Body {
+    RawText {
         name: &'static str,
         at: Place,
         matched: usize,
         broken: bool,
     },
     /// Behind open backticks.
-    Held(Box<Held>),
+    PossibleCode(Box<PossibleCode>),
 }
 
 /// Possible code: text from a `<` behind open backticks on.
 #[derive(Debug)]
-struct Held {
-    raw: String,
-    at: Place,
+struct PossibleCode {
+    text: String,
+    place: Place,
     /// Trackers in their state after it, if it is code.
-    code: Code,
-    trust: Trust,
+    code: CodeTracker,
+    trust: CodeTrust,
     /// Number of backtick runs open before it.
-    runs: usize,
+    open_runs: usize,
 }
 
-impl Sanitizer {
+impl HtmlSanitizer {
     /// Creates a sanitizer at the start of a text.
     #[must_use]
-    pub fn new(mode: Mode, limits: &Limits) -> Sanitizer {
-        Sanitizer {
+    pub fn new(mode: HtmlMode, limits: &Limits) -> HtmlSanitizer {
+        HtmlSanitizer {
             mode,
-            most: (limits.tag, limits.line),
-            code: Code::default(),
-            trust: Trust::default(),
-            here: Place::START,
-            reading: Reading::Text,
-            open: Vec::new(),
-            line: Line::default(),
-            last: b'\n',
+            limits: (limits.tag, limits.line),
+            code: CodeTracker::default(),
+            trust: CodeTrust::default(),
+            place: Place::START,
+            state: SanitizerState::Text,
+            open_elements: Vec::new(),
+            backticks: BacktickState::default(),
+            last_byte: b'\n',
         }
     }
 
     /// Reads the next chunk.
-    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Piece<'_>)) {
-        self.read(text, out);
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+        self.read_text_chunk(text, out);
     }
 
     /// Reads the next chunk, which is at `place` of the reply, for text with gaps there. Findings get places
     /// from it.
-    pub fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(Piece<'_>)) {
-        self.here = place;
-        self.read(text, out);
+    pub fn push_at(&mut self, text: &str, place: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+        self.place = place;
+        self.read_text_chunk(text, out);
     }
 
     /// Ends the text. Open elements are closed, unless it ends within a fence.
-    pub fn finish(&mut self, out: &mut impl FnMut(Piece<'_>)) {
-        self.end(out);
+    pub fn finish(&mut self, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+        self.end_text(out);
     }
 
     /// Number of bytes held back.
     #[must_use]
-    pub fn held(&self) -> usize {
-        match &self.reading {
-            Reading::Tag { raw, .. } => raw.len(),
-            Reading::Held(held) => held.raw.len(),
+    pub fn held_bytes(&self) -> usize {
+        match &self.state {
+            SanitizerState::Tag { raw, .. } => raw.len(),
+            SanitizerState::PossibleCode(held) => held.text.len(),
             _ => 0,
         }
     }
@@ -177,13 +177,13 @@ impl Sanitizer {
 
 /// Sanitizes a whole text; returns it with reports of the changes.
 #[must_use]
-pub fn sanitized(text: &str, mode: Mode) -> (String, Vec<Report>) {
+pub fn sanitize(text: &str, mode: HtmlMode) -> (String, Vec<FindingReport>) {
     let (mut result, mut reports) = (String::with_capacity(text.len()), Vec::new());
-    let mut out = |piece: Piece<'_>| match piece {
-        Piece::Text(text) => result.push_str(text),
-        Piece::Found(report) => reports.push(report),
+    let mut out = |piece: SanitizedPiece<'_>| match piece {
+        SanitizedPiece::Text(text) => result.push_str(text),
+        SanitizedPiece::Report(report) => reports.push(report),
     };
-    let mut sanitizer = Sanitizer::new(mode, &Limits::default());
+    let mut sanitizer = HtmlSanitizer::new(mode, &Limits::default());
     sanitizer.push(text, &mut out);
     sanitizer.finish(&mut out);
     (result, reports)

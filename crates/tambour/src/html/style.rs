@@ -1,17 +1,17 @@
 //! Checks of style values against their grammar (F-104), by a whitelist of declarations.
 
-use super::colour::is_name;
+use super::colour::is_colour_name;
 
 /// A declaration, as written, with the decision about it.
-pub(super) enum Declaration<'a> {
-    Kept(&'a str),
+pub(super) enum StyleDeclaration<'a> {
+    Allowed(&'a str),
     /// Allowed without its `!important`.
-    Unimportant(&'a str),
-    Dropped(&'a str),
+    AllowedUnimportant(&'a str),
+    Forbidden(&'a str),
 }
 
 /// Declarations of a style.
-pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration<'_>> {
+pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDeclaration<'_>> {
     style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
         let (text, important) = match part.split_once('!') {
             Some((text, word)) if word.trim().eq_ignore_ascii_case("important") => (text.trim_end(), true),
@@ -19,20 +19,22 @@ pub(super) fn declarations(style: &str) -> impl Iterator<Item = Declaration<'_>>
         };
         match text.split_once(':') {
             Some((name, value)) if is_allowed(name.trim_end(), value.trim()) && important => {
-                Declaration::Unimportant(text)
+                StyleDeclaration::AllowedUnimportant(text)
             }
-            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) => Declaration::Kept(text),
-            _ => Declaration::Dropped(part),
+            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) => {
+                StyleDeclaration::Allowed(text)
+            }
+            _ => StyleDeclaration::Forbidden(part),
         }
     })
 }
 
 /// Most bytes of a value: two colours and a few words.
-const LONGEST: usize = 128;
+const MAX_VALUE_LEN: usize = 128;
 
 fn is_allowed(name: &str, value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#.,%()/+- \t".contains(&byte);
-    if value.is_empty() || value.len() > LONGEST || !value.bytes().all(plain) {
+    if value.is_empty() || value.len() > MAX_VALUE_LEN || !value.bytes().all(plain) {
         return false;
     }
     let value = value.to_ascii_lowercase();
@@ -47,14 +49,14 @@ fn is_allowed(name: &str, value: &str) -> bool {
 
 fn is_weight(value: &str) -> bool {
     matches!(value, "normal" | "bold" | "bolder" | "lighter")
-        || number(value).is_some_and(|weight| (1.0..=1000.0).contains(&weight))
+        || parse_number(value).is_some_and(|weight| (1.0..=1000.0).contains(&weight))
 }
 
 fn is_font_style(value: &str) -> bool {
     match value.split_once([' ', '\t']) {
         None => matches!(value, "normal" | "italic" | "oblique"),
         Some((word, angle)) => {
-            let degrees = angle.trim().strip_suffix("deg").and_then(number);
+            let degrees = angle.trim().strip_suffix("deg").and_then(parse_number);
             word == "oblique" && degrees.is_some_and(|degrees| (-90.0..=90.0).contains(&degrees))
         }
     }
@@ -63,7 +65,7 @@ fn is_font_style(value: &str) -> bool {
 /// Returns whether a value consists of lines, a style and a colour, in any order.
 fn is_decoration(value: &str) -> bool {
     let mut seen: Vec<&str> = Vec::new();
-    for word in words(value) {
+    for word in split_words(value) {
         let kind = match word {
             "underline" | "overline" | "line-through" | "none" => word,
             "solid" | "double" | "dotted" | "dashed" | "wavy" => "style",
@@ -80,7 +82,7 @@ fn is_decoration(value: &str) -> bool {
 }
 
 /// Words separated by blanks outside of brackets.
-fn words(value: &str) -> impl Iterator<Item = &str> {
+fn split_words(value: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let parts = value.split(move |c: char| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -94,7 +96,7 @@ fn is_colour(value: &str) -> bool {
     if let Some(digits) = value.strip_prefix('#') {
         return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     }
-    let Some((name, rest)) = value.split_once('(') else { return is_name(value) };
+    let Some((name, rest)) = value.split_once('(') else { return is_colour_name(value) };
     let Some(inside) = rest.strip_suffix(')') else { return false };
     let hue = match name {
         "rgb" | "rgba" => false,
@@ -104,53 +106,54 @@ fn is_colour(value: &str) -> bool {
     if inside.contains(['(', ')']) {
         return false;
     }
-    if inside.contains(',') { with_commas(inside, hue) } else { with_blanks(inside, hue) }
+    if inside.contains(',') { is_comma_colour(inside, hue) } else { is_blank_colour(inside, hue) }
 }
 
 /// Checks colours such as `rgb(1, 2, 3, 0.5)`.
-fn with_commas(inside: &str, hue: bool) -> bool {
+fn is_comma_colour(inside: &str, hue: bool) -> bool {
     let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
     let [a, b, c, alpha @ ..] = parts.as_slice() else { return false };
     let colour = if hue {
-        is_hue(a) && percentage(b) && percentage(c)
+        is_hue(a) && is_percentage(b) && is_percentage(c)
     } else {
-        [a, b, c].iter().all(|part| number(part).is_some()) || [a, b, c].iter().all(|part| percentage(part))
+        [a, b, c].iter().all(|part| parse_number(part).is_some())
+            || [a, b, c].iter().all(|part| is_percentage(part))
     };
-    colour && alpha.len() < 2 && alpha.iter().all(|alpha| amount(alpha))
+    colour && alpha.len() < 2 && alpha.iter().all(|alpha| is_amount(alpha))
 }
 
 /// Checks colours such as `rgb(1 2 3 / 50%)`.
-fn with_blanks(inside: &str, hue: bool) -> bool {
+fn is_blank_colour(inside: &str, hue: bool) -> bool {
     let (colour, alpha) = match inside.split_once('/') {
         None => (inside, None),
         Some((colour, alpha)) => (colour, Some(alpha.trim())),
     };
     let parts: Vec<&str> = colour.split_ascii_whitespace().collect();
     let [a, b, c] = parts.as_slice() else { return false };
-    let first = if hue { is_hue(a) || *a == "none" } else { amount_or_none(a) };
-    first && amount_or_none(b) && amount_or_none(c) && alpha.is_none_or(amount_or_none)
+    let first = if hue { is_hue(a) || *a == "none" } else { is_amount_or_none(a) };
+    first && is_amount_or_none(b) && is_amount_or_none(c) && alpha.is_none_or(is_amount_or_none)
 }
 
-fn amount_or_none(text: &str) -> bool {
-    text == "none" || amount(text)
+fn is_amount_or_none(text: &str) -> bool {
+    text == "none" || is_amount(text)
 }
 
-fn amount(text: &str) -> bool {
-    number(text).is_some() || percentage(text)
+fn is_amount(text: &str) -> bool {
+    parse_number(text).is_some() || is_percentage(text)
 }
 
-fn percentage(text: &str) -> bool {
-    text.strip_suffix('%').and_then(number).is_some()
+fn is_percentage(text: &str) -> bool {
+    text.strip_suffix('%').and_then(parse_number).is_some()
 }
 
 fn is_hue(text: &str) -> bool {
     let units = ["deg", "grad", "rad", "turn"];
     let angle = units.iter().find_map(|unit| text.strip_suffix(unit));
-    number(angle.unwrap_or(text)).is_some()
+    parse_number(angle.unwrap_or(text)).is_some()
 }
 
 /// Parses a CSS number without an exponent.
-fn number(text: &str) -> Option<f64> {
+fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let all = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

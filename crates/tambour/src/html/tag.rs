@@ -2,11 +2,11 @@
 
 /// Position behind a `<`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum HtmlTagState {
     /// Directly behind it.
     Lt,
     /// Behind this many characters that may begin an e-mail address in angle brackets.
-    Sign(usize),
+    AddressStart(usize),
     Slash,
     Bang,
     BangDash,
@@ -22,8 +22,8 @@ pub(super) enum State {
 }
 
 /// Effect of a byte.
-pub(super) enum Step {
-    Go(State),
+pub(super) enum HtmlTagStep {
+    Continue(HtmlTagState),
     /// Ends the tag and belongs to it.
     Tag,
     /// Completes `<!--`.
@@ -35,14 +35,14 @@ pub(super) enum Step {
 }
 
 /// Most characters of an address before its `@`.
-const ADDRESS: usize = 64;
+const MAX_ADDRESS_LEN: usize = 64;
 
-impl State {
+impl HtmlTagState {
     /// Reads one byte behind the `<`.
-    pub(super) fn step(self, byte: u8) -> Step {
-        use State::*;
+    pub(super) fn step(self, byte: u8) -> HtmlTagStep {
+        use HtmlTagState::*;
         if byte == b'<' {
-            return Step::Escape;
+            return HtmlTagStep::Escape;
         }
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0C');
         let next = match (self, byte) {
@@ -50,19 +50,21 @@ impl State {
             (Lt, b'!') => Bang,
             (Lt, b'?') => Declaration,
             (Lt | Slash, byte) if byte.is_ascii_alphabetic() => Name,
-            (Lt, byte) if is_address(byte) => Sign(1),
-            (Sign(count), byte) if is_address(byte) && count < ADDRESS => Sign(count + 1),
-            (Sign(_), b'@') => return Step::Escape,
-            (Sign(_), byte) if is_address(byte) => return Step::Escape,
+            (Lt, byte) if is_address_byte(byte) => AddressStart(1),
+            (AddressStart(count), byte) if is_address_byte(byte) && count < MAX_ADDRESS_LEN => {
+                AddressStart(count + 1)
+            }
+            (AddressStart(_), b'@') => return HtmlTagStep::Escape,
+            (AddressStart(_), byte) if is_address_byte(byte) => return HtmlTagStep::Escape,
             // A backtick may belong to an address; and a client that drops control characters would join the
             // text around them.
-            (Lt | Sign(_), b'`' | b'\x0C' | 0x7F) => return Step::Escape,
-            (Lt | Sign(_), byte) if byte < b' ' && !space => return Step::Escape,
-            (Lt | Sign(_), _) => return Step::Text,
-            (Slash, _) => return Step::Escape,
+            (Lt | AddressStart(_), b'`' | b'\x0C' | 0x7F) => return HtmlTagStep::Escape,
+            (Lt | AddressStart(_), byte) if byte < b' ' && !space => return HtmlTagStep::Escape,
+            (Lt | AddressStart(_), _) => return HtmlTagStep::Text,
+            (Slash, _) => return HtmlTagStep::Escape,
             (Bang, b'-') => BangDash,
-            (BangDash, b'-') => return Step::Comment,
-            (_, b'>') if !matches!(self, Quoted(_)) => return Step::Tag,
+            (BangDash, b'-') => return HtmlTagStep::Comment,
+            (_, b'>') if !matches!(self, Quoted(_)) => return HtmlTagStep::Tag,
             (Bang | BangDash | Declaration, _) => Declaration,
             (Name | Space | Attribute | AfterAttribute, b'/') => Space,
             (Name | Space, _) if space => Space,
@@ -78,51 +80,58 @@ impl State {
             (Unquoted, _) if space => Space,
             (Unquoted, _) => Unquoted,
         };
-        Step::Go(next)
+        HtmlTagStep::Continue(next)
     }
 }
 
 /// Returns whether a byte may occur in an e-mail address before its `@`, the backtick excluded.
-fn is_address(byte: u8) -> bool {
+fn is_address_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_{|}~-".contains(&byte)
 }
 
 /// A complete tag.
 #[derive(Debug)]
-pub(super) struct Tag<'a> {
+pub(super) struct HtmlTag<'a> {
     /// Name in lower case; of a declaration its first character.
     pub(super) name: String,
-    pub(super) closing: bool,
+    pub(super) is_closing: bool,
     /// True if a slash precedes its end.
-    pub(super) empty: bool,
+    pub(super) is_self_closing: bool,
     /// Names in lower case, and values.
     pub(super) attributes: Vec<(String, &'a str)>,
 }
 
-impl<'a> Tag<'a> {
-    /// Parses a tag that [`State`] has found to be complete.
-    pub(super) fn of(raw: &'a str) -> Tag<'a> {
-        let closing = raw.starts_with("</");
+impl<'a> HtmlTag<'a> {
+    /// Parses a tag that [`HtmlTagState`] has found to be complete.
+    pub(super) fn parse(raw: &'a str) -> HtmlTag<'a> {
+        let is_closing = raw.starts_with("</");
         let inside = raw.strip_suffix('>').unwrap_or(raw);
-        let start = 1 + usize::from(closing);
+        let start = 1 + usize::from(is_closing);
         if inside[start..].starts_with(['!', '?']) {
-            return Tag { name: inside[1..2].to_owned(), closing, empty: false, attributes: Vec::new() };
+            return HtmlTag {
+                name: inside[1..2].to_owned(),
+                is_closing,
+                is_self_closing: false,
+                attributes: Vec::new(),
+            };
         }
-        let mut state = State::Lt;
+        let mut state = HtmlTagState::Lt;
         let (mut name, mut attributes): (&str, Vec<(&str, &str)>) = ("", Vec::new());
         let mut from = start;
         for (at, byte) in raw.bytes().enumerate().skip(start) {
             let next = match state.step(byte) {
-                Step::Go(next) => next,
-                _ => State::Lt,
+                HtmlTagStep::Continue(next) => next,
+                _ => HtmlTagState::Lt,
             };
             if next != state {
                 let word = &raw[from.min(at)..at];
                 match state {
-                    State::Name => name = word,
-                    State::Attribute => attributes.push((word, "")),
-                    State::Quoted(_) => set(&mut attributes, word.get(1..).unwrap_or_default()),
-                    State::Unquoted => set(&mut attributes, word),
+                    HtmlTagState::Name => name = word,
+                    HtmlTagState::Attribute => attributes.push((word, "")),
+                    HtmlTagState::Quoted(_) => {
+                        set_last_value(&mut attributes, word.get(1..).unwrap_or_default())
+                    }
+                    HtmlTagState::Unquoted => set_last_value(&mut attributes, word),
                     _ => {}
                 }
                 from = at;
@@ -131,22 +140,27 @@ impl<'a> Tag<'a> {
         }
         let attributes = attributes.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
         // A slash at the end of an unquoted value is part of it.
-        let empty = inside.ends_with('/') && !unquoted_end(inside);
-        Tag { name: name.to_ascii_lowercase(), closing, empty, attributes: attributes.collect() }
+        let is_self_closing = inside.ends_with('/') && !ends_unquoted(inside);
+        HtmlTag {
+            name: name.to_ascii_lowercase(),
+            is_closing,
+            is_self_closing,
+            attributes: attributes.collect(),
+        }
     }
 }
 
-fn set<'a>(attributes: &mut [(&'a str, &'a str)], value: &'a str) {
+fn set_last_value<'a>(attributes: &mut [(&'a str, &'a str)], value: &'a str) {
     if let Some((_, last)) = attributes.last_mut() {
         *last = value;
     }
 }
 
 /// Returns whether an unfinished tag ends within an unquoted value.
-fn unquoted_end(inside: &str) -> bool {
-    let end = inside.bytes().skip(1).try_fold(State::Lt, |state, byte| match state.step(byte) {
-        Step::Go(next) => Some(next),
+fn ends_unquoted(inside: &str) -> bool {
+    let end = inside.bytes().skip(1).try_fold(HtmlTagState::Lt, |state, byte| match state.step(byte) {
+        HtmlTagStep::Continue(next) => Some(next),
         _ => None,
     });
-    end == Some(State::Unquoted)
+    end == Some(HtmlTagState::Unquoted)
 }

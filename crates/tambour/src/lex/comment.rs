@@ -11,19 +11,19 @@ pub fn comment_len(text: &str) -> Option<usize> {
 
 /// Tracks an open comment to its end. Text outside of comments is not read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Comment {
-    stand: Stand,
+pub struct CommentTracker {
+    state: CommentState,
 }
 
 /// Position within a comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stand {
+enum CommentState {
     /// No comment is open.
     #[default]
     Closed,
     /// After `<!--`, where `>` ends it at once, and after a dash there.
-    Begun,
-    BegunDash,
+    Opened,
+    OpenedDash,
     /// In its text: after another character, one dash, two or more dashes, and `--!`.
     Text,
     Dash,
@@ -31,33 +31,33 @@ enum Stand {
     Bang,
 }
 
-impl Comment {
+impl CommentTracker {
     /// Opens the comment, after `<!--`.
     pub fn begin(&mut self) {
-        self.stand = Stand::Begun;
+        self.state = CommentState::Opened;
     }
 
     /// Returns whether a comment is open.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.stand != Stand::Closed
+        self.state != CommentState::Closed
     }
 
     /// Reads text of an open comment. Returns the offset behind the comment if it ends there.
-    pub fn text(&mut self, text: &str) -> Option<usize> {
-        use Stand::*;
+    pub fn push_text(&mut self, text: &str) -> Option<usize> {
+        use CommentState::*;
         for (at, byte) in text.bytes().enumerate() {
-            self.stand = match (self.stand, byte) {
+            self.state = match (self.state, byte) {
                 (Closed, _) => return Some(at),
-                (Begun | BegunDash | Dashes | Bang, b'>') => Closed,
-                (Begun, b'-') => BegunDash,
-                (BegunDash | Dash | Dashes, b'-') => Dashes,
+                (Opened | OpenedDash | Dashes | Bang, b'>') => Closed,
+                (Opened, b'-') => OpenedDash,
+                (OpenedDash | Dash | Dashes, b'-') => Dashes,
                 (Text | Bang, b'-') => Dash,
                 (Dashes, b'!') => Bang,
                 _ => Text,
             };
         }
-        (self.stand == Closed).then_some(text.len())
+        (self.state == Closed).then_some(text.len())
     }
 }
 
@@ -79,13 +79,14 @@ mod tests {
             (" a -!> ->", None),
             (" a --x>", None),
         ] {
-            let mut comment = Comment::default();
+            let mut comment = CommentTracker::default();
             comment.begin();
-            assert_eq!((comment.text(text), comment_len(text)), (len, len), "{text:?}");
-            let mut comment = Comment::default();
+            assert_eq!((comment.push_text(text), comment_len(text)), (len, len), "{text:?}");
+            let mut comment = CommentTracker::default();
             comment.begin();
-            let end =
-                text.char_indices().find_map(|(at, c)| Some(at + comment.text(c.encode_utf8(&mut [0; 4]))?));
+            let end = text
+                .char_indices()
+                .find_map(|(at, c)| Some(at + comment.push_text(c.encode_utf8(&mut [0; 4]))?));
             assert_eq!((end, comment.is_open()), (len, len.is_none()), "{text:?}");
         }
     }

@@ -2,19 +2,19 @@
 
 /// Decodes `&lt; &gt; &amp; &quot; &apos;`; all other text is passed through.
 #[derive(Clone, Debug, Default)]
-pub struct Entities {
-    held: String,
+pub struct EntityDecoder {
+    carry: String,
 }
 
-const TABLE: [(&str, &str); 5] =
+const ENTITY_TABLE: [(&str, &str); 5] =
     [("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", "\""), ("&apos;", "'")];
 
-impl Entities {
+impl EntityDecoder {
     /// Decodes `text` and passes the pieces to `out` in order. At most five bytes are held back.
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         let mut rest = text;
-        if !self.held.is_empty() {
+        if !self.carry.is_empty() {
             rest = self.resume(rest, out);
         }
         while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
@@ -22,16 +22,16 @@ impl Entities {
                 out(&rest[..at]);
             }
             rest = &rest[at..];
-            match read(rest) {
-                Read::Entity(written, decoded) => {
+            match match_entity(rest) {
+                EntityMatch::Entity(written, decoded) => {
                     out(decoded);
                     rest = &rest[written.len()..];
                 }
-                Read::Partial => {
-                    self.held.push_str(rest);
+                EntityMatch::Partial => {
+                    self.carry.push_str(rest);
                     return;
                 }
-                Read::Text => {
+                EntityMatch::Text => {
                     out(&rest[..1]);
                     rest = &rest[1..];
                 }
@@ -46,19 +46,19 @@ impl Entities {
     fn resume<'a>(&mut self, text: &'a str, out: &mut impl FnMut(&str)) -> &'a str {
         let mut rest = text;
         while let Some(next) = rest.chars().next() {
-            self.held.push(next);
-            match read(&self.held) {
-                Read::Partial => rest = &rest[next.len_utf8()..],
-                Read::Entity(_, decoded) => {
+            self.carry.push(next);
+            match match_entity(&self.carry) {
+                EntityMatch::Partial => rest = &rest[next.len_utf8()..],
+                EntityMatch::Entity(_, decoded) => {
                     out(decoded);
-                    self.held.clear();
+                    self.carry.clear();
                     return &rest[next.len_utf8()..];
                 }
-                Read::Text => {
+                EntityMatch::Text => {
                     // The new character may begin another entity, so it is read again.
-                    self.held.truncate(self.held.len() - next.len_utf8());
-                    out(&self.held);
-                    self.held.clear();
+                    self.carry.truncate(self.carry.len() - next.len_utf8());
+                    out(&self.carry);
+                    self.carry.clear();
                     return rest;
                 }
             }
@@ -68,22 +68,22 @@ impl Entities {
 
     /// Ends a run of text: emits held bytes as text.
     pub fn flush(&mut self, out: &mut impl FnMut(&str)) {
-        if !self.held.is_empty() {
-            out(&self.held);
-            self.held.clear();
+        if !self.carry.is_empty() {
+            out(&self.carry);
+            self.carry.clear();
         }
     }
 
     /// Number of bytes held back.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.held.len()
+    pub fn held_bytes(&self) -> usize {
+        self.carry.len()
     }
 }
 
 /// Match of an entity at the beginning of a text that begins with `&`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum EntityMatch {
     /// An entity: its spelling, and the character it stands for.
     Entity(&'static str, &'static str),
     /// The text is a prefix of one.
@@ -92,23 +92,23 @@ pub(super) enum Read {
     Text,
 }
 
-pub(super) fn read(text: &str) -> Read {
-    for (entity, decoded) in TABLE {
+pub(super) fn match_entity(text: &str) -> EntityMatch {
+    for (entity, decoded) in ENTITY_TABLE {
         if text.starts_with(entity) {
-            return Read::Entity(entity, decoded);
+            return EntityMatch::Entity(entity, decoded);
         }
         if entity.starts_with(text) {
-            return Read::Partial;
+            return EntityMatch::Partial;
         }
     }
-    Read::Text
+    EntityMatch::Text
 }
 
 /// Decodes a complete text.
 #[must_use]
 pub fn decode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut entities = Entities::default();
+    let mut entities = EntityDecoder::default();
     entities.push(text, &mut |piece| out.push_str(piece));
     entities.flush(&mut |piece| out.push_str(piece));
     out
@@ -116,13 +116,13 @@ pub fn decode(text: &str) -> String {
 
 /// Escapes the `&` of literal entities; [`decode`] restores the text.
 #[must_use]
-pub fn literal(text: &str) -> String {
+pub fn escape_entities(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = super::scan::find(b'&', rest.as_bytes()) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        out.push_str(if matches!(read(rest), Read::Entity(..)) { "&amp;" } else { "&" });
+        out.push_str(if matches!(match_entity(rest), EntityMatch::Entity(..)) { "&amp;" } else { "&" });
         rest = &rest[1..];
     }
     out + rest

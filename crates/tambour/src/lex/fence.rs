@@ -2,7 +2,7 @@
 //! fence may begin and which info string it may have is for each reader to decide.
 
 /// Least length of a fence.
-const LEAST: usize = 3;
+const MIN_LEN: usize = 3;
 
 /// Run of characters that makes a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ impl Fence {
     #[must_use]
     #[inline]
     pub fn new(mark: u8, len: usize) -> Option<Fence> {
-        (is_mark(mark) && len >= LEAST).then_some(Fence { mark, len })
+        (is_mark(mark) && len >= MIN_LEN).then_some(Fence { mark, len })
     }
 
     /// Parses the fence at the start of a line; returns the rest of the line too.
     #[must_use]
-    pub fn of(line: &str) -> Option<(Fence, &str)> {
+    pub fn parse(line: &str) -> Option<(Fence, &str)> {
         let mark = *line.as_bytes().first()?;
         let len = line.bytes().take_while(|&byte| byte == mark).count();
         Some((Fence::new(mark, len)?, &line[len..]))
@@ -39,7 +39,7 @@ impl Fence {
     /// Returns whether a line, ignoring blanks around it, closes this fence.
     #[must_use]
     pub fn is_closed_by_line(self, line: &str) -> bool {
-        Fence::of(line.trim()).is_some_and(|(run, rest)| rest.is_empty() && self.is_closed_by(run))
+        Fence::parse(line.trim()).is_some_and(|(run, rest)| rest.is_empty() && self.is_closed_by(run))
     }
 }
 

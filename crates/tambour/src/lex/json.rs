@@ -4,7 +4,7 @@
 
 /// Kind of quotation mark, named by the one that opens the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Quote {
+pub(crate) enum QuoteKind {
     /// `"`, the only one in the JSON standard.
     Double,
     /// `'`
@@ -25,29 +25,29 @@ pub(crate) enum Quote {
     Triple,
 }
 
-impl Quote {
+impl QuoteKind {
     /// Returns whether `mark` can end a string that `self` opened.
-    pub(crate) fn ends_with(self, mark: Quote) -> bool {
+    pub(crate) fn can_end_with(self, mark: QuoteKind) -> bool {
         match self {
-            Quote::Triple => mark == Quote::Double,
-            Quote::Back => matches!(mark, Quote::Back | Quote::Single),
-            Quote::Curly => matches!(mark, Quote::Curly | Quote::Double),
-            Quote::CurlySingle => matches!(mark, Quote::CurlySingle | Quote::Single),
-            Quote::Escaped => matches!(mark, Quote::Escaped | Quote::Double),
+            QuoteKind::Triple => mark == QuoteKind::Double,
+            QuoteKind::Back => matches!(mark, QuoteKind::Back | QuoteKind::Single),
+            QuoteKind::Curly => matches!(mark, QuoteKind::Curly | QuoteKind::Double),
+            QuoteKind::CurlySingle => matches!(mark, QuoteKind::CurlySingle | QuoteKind::Single),
+            QuoteKind::Escaped => matches!(mark, QuoteKind::Escaped | QuoteKind::Double),
             _ => self == mark,
         }
     }
 
     /// Bytes at which a reader of such a string must stop.
-    pub(crate) fn stops(self) -> &'static Stops {
+    pub(crate) fn stop_bytes(self) -> &'static StopBytes {
         match self {
-            Quote::Double | Quote::Escaped | Quote::Triple => &DOUBLE,
-            Quote::Single => &SINGLE,
-            Quote::Back => &BACK,
-            Quote::Curly => &CURLY,
-            Quote::CurlySingle => &CURLY_SINGLE,
-            Quote::Angle => &ANGLE,
-            Quote::Corner => &CORNER,
+            QuoteKind::Double | QuoteKind::Escaped | QuoteKind::Triple => &DOUBLE_STOPS,
+            QuoteKind::Single => &SINGLE_STOPS,
+            QuoteKind::Back => &BACK_STOPS,
+            QuoteKind::Curly => &CURLY_STOPS,
+            QuoteKind::CurlySingle => &CURLY_SINGLE_STOPS,
+            QuoteKind::Angle => &ANGLE_STOPS,
+            QuoteKind::Corner => &CORNER_STOPS,
         }
     }
 }
@@ -55,31 +55,31 @@ impl Quote {
 /// Quote at `at` and its length; of a triple quote, its first `"`. Typographic quotes have two or three
 /// bytes.
 #[inline]
-pub(crate) fn quote(bytes: &[u8], at: usize) -> Option<(Quote, usize)> {
+pub(crate) fn quote_at(bytes: &[u8], at: usize) -> Option<(QuoteKind, usize)> {
     let rest = &bytes[at..];
     Some(match *rest.first()? {
-        b'"' => (Quote::Double, 1),
-        b'\'' => (Quote::Single, 1),
-        b'`' => (Quote::Back, 1),
-        b'\\' if rest.get(1) == Some(&b'"') => (Quote::Escaped, 2),
+        b'"' => (QuoteKind::Double, 1),
+        b'\'' => (QuoteKind::Single, 1),
+        b'`' => (QuoteKind::Back, 1),
+        b'\\' if rest.get(1) == Some(&b'"') => (QuoteKind::Escaped, 2),
         0xC2 => match rest.get(1)? {
-            0xAB | 0xBB => (Quote::Angle, 2),
-            0xB4 => (Quote::Back, 2),
+            0xAB | 0xBB => (QuoteKind::Angle, 2),
+            0xB4 => (QuoteKind::Back, 2),
             _ => return None,
         },
         0xE2 if rest.get(1) == Some(&0x80) => match rest.get(2)? {
-            0x98..=0x9B => (Quote::CurlySingle, 3),
-            0x9C..=0x9F => (Quote::Curly, 3),
-            0xB9 | 0xBA => (Quote::Angle, 3),
+            0x98..=0x9B => (QuoteKind::CurlySingle, 3),
+            0x9C..=0x9F => (QuoteKind::Curly, 3),
+            0xB9 | 0xBA => (QuoteKind::Angle, 3),
             _ => return None,
         },
         0xE3 if rest.get(1) == Some(&0x80) => match rest.get(2)? {
-            0x8C..=0x8F => (Quote::Corner, 3),
+            0x8C..=0x8F => (QuoteKind::Corner, 3),
             _ => return None,
         },
         0xEF if rest.get(1) == Some(&0xBC) => match rest.get(2)? {
-            0x82 => (Quote::Curly, 3),
-            0x87 => (Quote::CurlySingle, 3),
+            0x82 => (QuoteKind::Curly, 3),
+            0x87 => (QuoteKind::CurlySingle, 3),
             _ => return None,
         },
         _ => return None,
@@ -88,7 +88,7 @@ pub(crate) fn quote(bytes: &[u8], at: usize) -> Option<(Quote, usize)> {
 
 /// Structural character at `at`, as ASCII, and its length: `, : { } [ ] ( )` or their full-width forms.
 #[inline]
-pub(crate) fn mark(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+pub(crate) fn mark_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let rest = &bytes[at..];
     match *rest.first()? {
         b @ (b',' | b':' | b'{' | b'}' | b'[' | b']' | b'(' | b')') => Some((b, 1)),
@@ -114,7 +114,7 @@ pub(crate) fn mark(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 /// Length of the non-JSON white space character at `at`: a Unicode space, the byte order mark, vertical tab
 /// or form feed.
 #[inline]
-pub(crate) fn odd_space(bytes: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn odd_space_len(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     match *rest.first()? {
         0x0B | 0x0C => Some(1),
@@ -132,21 +132,21 @@ pub(crate) fn odd_space(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Returns whether JSON allows `byte` between tokens.
 #[inline]
-pub(crate) fn is_space(byte: u8) -> bool {
+pub(crate) fn is_json_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
 /// Returns whether `byte` can be part of a word without quotes: a number, a literal, an identifier.
 #[inline]
-pub(crate) fn is_word(byte: u8) -> bool {
-    WORD.0[byte as usize]
+pub(crate) fn is_word_byte(byte: u8) -> bool {
+    WORD_BYTES.0[byte as usize]
 }
 
 /// Set of bytes to stop at.
-pub(crate) struct Stops([bool; 256]);
+pub(crate) struct StopBytes([bool; 256]);
 
-impl Stops {
-    const fn new(bytes: &[u8], controls: bool) -> Stops {
+impl StopBytes {
+    const fn new(bytes: &[u8], controls: bool) -> StopBytes {
         let mut set = [false; 256];
         let mut i = 0;
         while i < bytes.len() {
@@ -158,7 +158,7 @@ impl Stops {
             set[i] = true;
             i += 1;
         }
-        Stops(set)
+        StopBytes(set)
     }
 
     /// Offset of the first byte of the set in `bytes` at or after `at`; the length if there is none.
@@ -179,18 +179,18 @@ impl Stops {
     }
 }
 
-static DOUBLE: Stops = Stops::new(b"\"\\", true);
-static SINGLE: Stops = Stops::new(b"'\\", true);
-static BACK: Stops = Stops::new(b"`'\\\xC2", true);
-static CURLY: Stops = Stops::new(b"\"\\\xE2\xEF", true);
-static CURLY_SINGLE: Stops = Stops::new(b"'\\\xE2\xEF", true);
-static ANGLE: Stops = Stops::new(b"\\\xC2\xE2", true);
-static CORNER: Stops = Stops::new(b"\\\xE3", true);
-static WORD: Stops =
-    Stops::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
+static DOUBLE_STOPS: StopBytes = StopBytes::new(b"\"\\", true);
+static SINGLE_STOPS: StopBytes = StopBytes::new(b"'\\", true);
+static BACK_STOPS: StopBytes = StopBytes::new(b"`'\\\xC2", true);
+static CURLY_STOPS: StopBytes = StopBytes::new(b"\"\\\xE2\xEF", true);
+static CURLY_SINGLE_STOPS: StopBytes = StopBytes::new(b"'\\\xE2\xEF", true);
+static ANGLE_STOPS: StopBytes = StopBytes::new(b"\\\xC2\xE2", true);
+static CORNER_STOPS: StopBytes = StopBytes::new(b"\\\xE3", true);
+static WORD_BYTES: StopBytes =
+    StopBytes::new(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.$", false);
 
 /// Bytes that may end an unquoted string.
-pub(crate) static BARE: Stops = Stops::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
+pub(crate) static BARE_STOPS: StopBytes = StopBytes::new(b",]}[{()\n\"`/#\\\xEF\xE3", false);
 
 /// Bytes that matter in text outside of values.
-pub(crate) static PROSE: Stops = Stops::new(b"{[`~</\xE2\xEF\xE3", false);
+pub(crate) static PROSE_STOPS: StopBytes = StopBytes::new(b"{[`~</\xE2\xEF\xE3", false);

@@ -3,17 +3,17 @@
 //! Tags match in any letter case and with attributes, other marks exactly. Each dialect decides at which
 //! places of a reply marks count, and what the reasoning becomes.
 
-use self::Kind::{Close, CloseOwn, Header, Open as Begin, Stop};
-use self::Way::*;
+use self::MarkFamily::*;
+use self::MarkKind::{Close, CloseOwn, Header, Open as Begin, Stop};
 use super::scan;
 use super::space::is_space;
 
 /// Most bytes of a mark, attributes included, for readers without a tag lexer.
-pub const LONGEST: usize = 128;
+pub const MAX_MARK_LEN: usize = 128;
 
 /// Effect of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MarkKind {
     /// Begins reasoning.
     Open,
     /// Ends reasoning.
@@ -29,7 +29,7 @@ pub enum Kind {
 
 /// Family of marks that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum MarkFamily {
     Think,
     Thinking,
     Thought,
@@ -40,16 +40,16 @@ enum Way {
     SeedThink,
     Bracket,
     Triangle,
-    OfThought,
+    BeginOfThought,
     Harmony,
     Template,
 }
 
 /// Number of families.
-const WAYS: usize = Template as usize + 1;
+const FAMILY_COUNT: usize = Template as usize + 1;
 
 /// Tag names. A tag opens and, with a slash, closes; with a kind, both forms have that effect.
-static TAGS: &[(&str, Way, Option<Kind>)] = &[
+static TAG_MARKS: &[(&str, MarkFamily, Option<MarkKind>)] = &[
     ("think", Think, None),
     ("thinking", Thinking, None),
     ("thought", Thought, None),
@@ -58,18 +58,18 @@ static TAGS: &[(&str, Way, Option<Kind>)] = &[
     ("scratchpad", Scratchpad, None),
     ("reflection", Reflection, None),
     ("seed:think", SeedThink, None),
-    ("begin_of_thought", OfThought, None),
-    ("end_of_thought", OfThought, Some(Close)),
+    ("begin_of_thought", BeginOfThought, None),
+    ("end_of_thought", BeginOfThought, Some(Close)),
 ];
 
 /// Marks that are not tags. None is a prefix of another.
-static WORDS: &[(&str, Way, Kind)] = &[
+static LITERAL_MARKS: &[(&str, MarkFamily, MarkKind)] = &[
     ("[THINK]", Bracket, Begin),
     ("[/THINK]", Bracket, Close),
     ("◁think▷", Triangle, Begin),
     ("◁/think▷", Triangle, Close),
-    ("<|begin_of_thought|>", OfThought, Begin),
-    ("<|end_of_thought|>", OfThought, Close),
+    ("<|begin_of_thought|>", BeginOfThought, Begin),
+    ("<|end_of_thought|>", BeginOfThought, Close),
     // Analysis channel of Harmony; the template may have consumed `<|start|>assistant`.
     ("<|channel|>analysis<|message|>", Harmony, Begin),
     ("<|start|>assistant<|channel|>analysis<|message|>", Harmony, Begin),
@@ -95,77 +95,78 @@ static WORDS: &[(&str, Way, Kind)] = &[
 
 /// Marks that enclose reasoning.
 #[derive(Clone, Copy, Debug)]
-pub struct Pair {
+pub struct MarkPair {
     /// Opening mark as text.
     pub open: &'static str,
     /// Closing mark as text.
     pub close: &'static str,
     /// Parsed opening mark.
-    pub mark: Mark,
+    pub mark: ReasoningMark,
 }
 
-const fn pair(open: &'static str, close: &'static str, way: Way) -> Pair {
-    Pair { open, close, mark: Mark { way, kind: Begin } }
+const fn mark_pair(open: &'static str, close: &'static str, family: MarkFamily) -> MarkPair {
+    MarkPair { open, close, mark: ReasoningMark { family, kind: Begin } }
 }
 
 /// Marks for writing reasoning, the usual pair first. `<thinking>` is not among them, since it begins a
 /// structure too.
-pub static PAIRS: &[Pair] = &[
-    pair("<think>", "</think>", Think),
-    pair("<reasoning>", "</reasoning>", Reasoning),
-    pair("<thought>", "</thought>", Thought),
-    pair("<analysis>", "</analysis>", Analysis),
-    pair("<scratchpad>", "</scratchpad>", Scratchpad),
-    pair("<reflection>", "</reflection>", Reflection),
-    pair("<seed:think>", "</seed:think>", SeedThink),
-    pair("[THINK]", "[/THINK]", Bracket),
-    pair("◁think▷", "◁/think▷", Triangle),
-    pair("<|begin_of_thought|>", "<|end_of_thought|>", OfThought),
+pub static MARK_PAIRS: &[MarkPair] = &[
+    mark_pair("<think>", "</think>", Think),
+    mark_pair("<reasoning>", "</reasoning>", Reasoning),
+    mark_pair("<thought>", "</thought>", Thought),
+    mark_pair("<analysis>", "</analysis>", Analysis),
+    mark_pair("<scratchpad>", "</scratchpad>", Scratchpad),
+    mark_pair("<reflection>", "</reflection>", Reflection),
+    mark_pair("<seed:think>", "</seed:think>", SeedThink),
+    mark_pair("[THINK]", "[/THINK]", Bracket),
+    mark_pair("◁think▷", "◁/think▷", Triangle),
+    mark_pair("<|begin_of_thought|>", "<|end_of_thought|>", BeginOfThought),
 ];
 
 /// A mark: its family and its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    way: Way,
+pub struct ReasoningMark {
+    family: MarkFamily,
     /// Effect of the mark.
-    pub kind: Kind,
+    pub kind: MarkKind,
 }
 
 /// `<think>`.
-pub const THINK: Mark = Mark { way: Think, kind: Begin };
+pub const THINK_MARK: ReasoningMark = ReasoningMark { family: Think, kind: Begin };
 
 /// `<thinking>`.
-pub const THINKING: Mark = Mark { way: Thinking, kind: Begin };
+pub const THINKING_MARK: ReasoningMark = ReasoningMark { family: Thinking, kind: Begin };
 
 /// The analysis channel of Harmony.
-pub const HARMONY: Mark = Mark { way: Harmony, kind: Begin };
+pub const HARMONY_MARK: ReasoningMark = ReasoningMark { family: Harmony, kind: Begin };
 
 /// Beginning and end of a text in other templates, if written as tags, such as `<s>` and `</s>`.
-pub const TEMPLATE: (Mark, Mark) = (Mark { way: Template, kind: Header }, Mark { way: Template, kind: Stop });
+pub const TEMPLATE_MARKS: (ReasoningMark, ReasoningMark) =
+    (ReasoningMark { family: Template, kind: Header }, ReasoningMark { family: Template, kind: Stop });
 
-impl Mark {
+impl ReasoningMark {
     /// Returns whether both marks belong to the same family.
     #[must_use]
-    pub fn same(self, other: Mark) -> bool {
-        self.way == other.way
+    pub fn is_same_family(self, other: ReasoningMark) -> bool {
+        self.family == other.family
     }
 
     /// Closing mark that closes only its own family.
     #[must_use]
-    pub fn as_own(self) -> Mark {
-        Mark { kind: CloseOwn, ..self }
+    pub fn as_own_closing(self) -> ReasoningMark {
+        ReasoningMark { kind: CloseOwn, ..self }
     }
 
     /// Closing mark of the same family.
     #[must_use]
-    pub fn as_closing(self) -> Mark {
-        Mark { kind: Close, ..self }
+    pub fn as_closing(self) -> ReasoningMark {
+        ReasoningMark { kind: Close, ..self }
     }
 
     /// Returns whether it is a `thinking` tag, which also begins the structure of ThinkingML.
     #[must_use]
     pub fn is_thinking(self) -> bool {
-        self.way == Thinking
+        self.family == Thinking
     }
 
     /// Returns whether it neither begins nor ends reasoning.
@@ -177,10 +178,10 @@ impl Mark {
 
 /// Mark that the tag `name` stands for. Not for self-closing tags.
 #[must_use]
-pub fn of_tag(name: &str, close: bool) -> Option<Mark> {
-    let (_, way, kind) = TAGS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
+pub fn parse_tag_mark(name: &str, close: bool) -> Option<ReasoningMark> {
+    let (_, way, kind) = TAG_MARKS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
     let slash = if close { Close } else { Begin };
-    Some(Mark { way: *way, kind: kind.unwrap_or(slash) })
+    Some(ReasoningMark { family: *way, kind: kind.unwrap_or(slash) })
 }
 
 /// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark.
@@ -189,7 +190,7 @@ pub fn is_half_close(carry: &str) -> bool {
     // Text that only might be attributes must not be lost.
     ["</", "<|", "[/", "◁/"].iter().any(|start| carry.starts_with(start))
         && !has_attributes(carry)
-        && at(carry.as_bytes()) == Seen::Part
+        && match_mark(carry.as_bytes()) == MarkMatch::Prefix
 }
 
 /// Returns whether a possibly unfinished mark has attributes.
@@ -203,15 +204,15 @@ pub fn has_attributes(mark: &str) -> bool {
 
 /// Open reasoning: the mark that began it, and the families reopened inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Open {
-    mark: Mark,
+pub struct OpenReasoning {
+    mark: ReasoningMark,
     /// Unclosed opening marks inside, by family; saturates.
-    inner: [u8; WAYS],
+    nested_opens: [u8; FAMILY_COUNT],
 }
 
 /// Effect of a mark inside reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum MarkEffect {
     /// The mark is text of the reasoning.
     Text,
     /// The mark ends the reasoning.
@@ -220,35 +221,35 @@ pub enum Effect {
     CloseForeign,
 }
 
-impl Open {
+impl OpenReasoning {
     /// Starts reasoning at `mark`.
     #[must_use]
-    pub fn new(mark: Mark) -> Open {
-        Open { mark, inner: [0; WAYS] }
+    pub fn new(mark: ReasoningMark) -> OpenReasoning {
+        OpenReasoning { mark, nested_opens: [0; FAMILY_COUNT] }
     }
 
     /// Opening mark.
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> ReasoningMark {
         self.mark
     }
 
     /// Applies the next mark inside. A closing mark of another family ends the reasoning (R-69), unless that
     /// family was opened inside.
-    pub fn see(&mut self, mark: Mark) -> Effect {
-        let own = mark.same(self.mark);
-        let inner = &mut self.inner[mark.way as usize];
+    pub fn apply(&mut self, mark: ReasoningMark) -> MarkEffect {
+        let own = mark.is_same_family(self.mark);
+        let inner = &mut self.nested_opens[mark.family as usize];
         match mark.kind {
-            Header | Stop => Effect::Text,
+            Header | Stop => MarkEffect::Text,
             Begin => {
                 *inner = inner.saturating_add(u8::from(!own));
-                Effect::Text
+                MarkEffect::Text
             }
-            Close | CloseOwn if own => Effect::Close,
-            Close if *inner == 0 => Effect::CloseForeign,
+            Close | CloseOwn if own => MarkEffect::Close,
+            Close if *inner == 0 => MarkEffect::CloseForeign,
             Close | CloseOwn => {
                 *inner = inner.saturating_sub(1);
-                Effect::Text
+                MarkEffect::Text
             }
         }
     }
@@ -263,110 +264,114 @@ pub fn find(bytes: &[u8]) -> Option<usize> {
 
 /// Match of a mark at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum MarkMatch {
     /// No mark.
-    No,
+    Mismatch,
     /// A prefix of a mark.
-    Part,
+    Prefix,
     /// A mark, and its length in bytes.
-    Mark(Mark, usize),
+    Mark(ReasoningMark, usize),
 }
 
 /// Matches a mark at the beginning of `text`.
 #[must_use]
-pub fn at(text: &[u8]) -> Seen {
-    let mut word = Word::default();
+pub fn match_mark(text: &[u8]) -> MarkMatch {
+    let mut word = LiteralMatcher::default();
     for (at, &byte) in text.iter().enumerate() {
-        match word.byte(byte) {
-            Seen::Part => {}
-            Seen::Mark(mark, _) => return Seen::Mark(mark, at + 1),
-            Seen::No => return tag(text),
+        match word.push(byte) {
+            MarkMatch::Prefix => {}
+            MarkMatch::Mark(mark, _) => return MarkMatch::Mark(mark, at + 1),
+            MarkMatch::Mismatch => return match_tag_mark(text),
         }
     }
-    Seen::Part
+    MarkMatch::Prefix
 }
 
 /// Matches marks that are not tags, byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct LiteralMatcher {
     /// Bit set of the table entries that still match, and the bytes read.
-    fit: u32,
-    read: u8,
+    candidates: u32,
+    len: u8,
 }
 
-impl Default for Word {
-    fn default() -> Word {
-        Word { fit: (1 << WORDS.len()) - 1, read: 0 }
+impl Default for LiteralMatcher {
+    fn default() -> LiteralMatcher {
+        LiteralMatcher { candidates: (1 << LITERAL_MARKS.len()) - 1, len: 0 }
     }
 }
 
-impl Word {
+impl LiteralMatcher {
     /// Reads the next byte.
-    pub fn byte(&mut self, byte: u8) -> Seen {
-        let read = usize::from(self.read);
-        self.read += 1;
-        for (i, (text, way, kind)) in WORDS.iter().enumerate() {
-            if self.fit & 1 << i == 0 {
+    pub fn push(&mut self, byte: u8) -> MarkMatch {
+        let read = usize::from(self.len);
+        self.len += 1;
+        for (i, (text, way, kind)) in LITERAL_MARKS.iter().enumerate() {
+            if self.candidates & 1 << i == 0 {
                 continue;
             }
             if text.as_bytes()[read] != byte {
-                self.fit &= !(1 << i);
+                self.candidates &= !(1 << i);
             } else if read + 1 == text.len() {
-                return Seen::Mark(Mark { way: *way, kind: *kind }, text.len());
+                return MarkMatch::Mark(ReasoningMark { family: *way, kind: *kind }, text.len());
             }
         }
-        if self.fit == 0 { Seen::No } else { Seen::Part }
+        if self.candidates == 0 { MarkMatch::Mismatch } else { MarkMatch::Prefix }
     }
 
     /// Matcher after one more byte.
     #[must_use]
-    pub(super) fn after(mut self, byte: u8) -> Word {
-        self.byte(byte);
+    pub(super) fn with_byte(mut self, byte: u8) -> LiteralMatcher {
+        self.push(byte);
         self
     }
 }
 
 /// Matches a tag at the beginning of `text`.
-fn tag(text: &[u8]) -> Seen {
-    let Some(rest) = text.strip_prefix(b"<") else { return Seen::No };
+fn match_tag_mark(text: &[u8]) -> MarkMatch {
+    let Some(rest) = text.strip_prefix(b"<") else { return MarkMatch::Mismatch };
     let (close, rest) = match rest.strip_prefix(b"/") {
         Some(rest) => (true, rest),
         None => (false, rest),
     };
-    let len = rest.iter().take_while(|byte| is_name(**byte)).count();
+    let len = rest.iter().take_while(|byte| is_name_byte(**byte)).count();
     let (name, rest) = rest.split_at(len);
     if rest.is_empty() {
-        let may = |known: &&(&str, Way, Option<Kind>)| {
+        let may = |known: &&(&str, MarkFamily, Option<MarkKind>)| {
             known.0.as_bytes().get(..len).is_some_and(|start| start.eq_ignore_ascii_case(name))
         };
-        return if TAGS.iter().any(|known| may(&known)) { Seen::Part } else { Seen::No };
+        return if TAG_MARKS.iter().any(|known| may(&known)) {
+            MarkMatch::Prefix
+        } else {
+            MarkMatch::Mismatch
+        };
     }
-    let Some(mark) = std::str::from_utf8(name).ok().and_then(|name| of_tag(name, close)) else {
-        return Seen::No;
+    let Some(mark) = std::str::from_utf8(name).ok().and_then(|name| parse_tag_mark(name, close)) else {
+        return MarkMatch::Mismatch;
     };
     if rest[0] != b'>' && !is_space(char::from(rest[0])) {
-        return Seen::No;
+        return MarkMatch::Mismatch;
     }
     let (mut quote, mut last) = (0, b' ');
     for (at, &byte) in rest.iter().enumerate() {
         let length = text.len() - rest.len() + at + 1;
         match byte {
-            _ if length > LONGEST => return Seen::No,
-            b'<' => return Seen::No,
+            _ if length > MAX_MARK_LEN => return MarkMatch::Mismatch,
+            b'<' => return MarkMatch::Mismatch,
             _ if quote != 0 => quote = if byte == quote { 0 } else { quote },
             // A self-closing tag.
-            b'>' if last == b'/' => return Seen::No,
-            b'>' => return Seen::Mark(mark, length),
+            b'>' if last == b'/' => return MarkMatch::Mismatch,
+            b'>' => return MarkMatch::Mark(mark, length),
             b'"' | b'\'' => quote = byte,
             _ => {}
         }
         last = byte;
     }
-    if text.len() < LONGEST { Seen::Part } else { Seen::No }
+    if text.len() < MAX_MARK_LEN { MarkMatch::Prefix } else { MarkMatch::Mismatch }
 }
 
 /// Returns whether `byte` can be part of a tag name.
 #[inline]
-pub(super) fn is_name(byte: u8) -> bool {
+pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':')
 }

@@ -1,7 +1,6 @@
 //! Lexers: bytes to tokens. They know no dialect, buffer at most an unfinished token, and pass text on as
 //! slices of the caller's chunk.
 
-pub mod about;
 pub mod code;
 pub mod comment;
 pub mod entity;
@@ -11,11 +10,12 @@ pub mod marks;
 pub mod markup;
 pub mod prose;
 pub mod quoting;
+pub mod reply_fence;
 pub mod scan;
 pub mod seam;
 pub mod signs;
 pub mod space;
 pub mod sse;
-pub mod unfenced;
+pub mod tag_sentence;
 pub mod utf8;
 pub mod weight;

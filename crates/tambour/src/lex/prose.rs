@@ -6,85 +6,85 @@
 
 /// Tracks prose. Memory is bounded, except for one bit per watched place.
 #[derive(Clone, Debug, Default)]
-pub struct Prose {
-    line: Line,
-    spans: Spans,
+pub struct ProseTracker {
+    line: ProseLine,
+    spans: SpanTracker,
     /// Text not processed yet: few replies are queried, and many small texts cost more than one long one.
     unread: String,
 }
 
 /// Bytes of text that are processed together.
-const TOGETHER: usize = 256;
+const BATCH_LEN: usize = 256;
 
-impl Prose {
+impl ProseTracker {
     /// Reads text.
     #[inline]
-    pub fn text(&mut self, text: &str) {
-        if self.unread.len() + text.len() > TOGETHER {
-            self.read();
-            if text.len() > TOGETHER {
-                self.line.text(text);
-                return self.spans.text(text);
+    pub fn push_text(&mut self, text: &str) {
+        if self.unread.len() + text.len() > BATCH_LEN {
+            self.flush_unread();
+            if text.len() > BATCH_LEN {
+                self.line.push_text(text);
+                return self.spans.push_text(text);
             }
         }
         self.unread.push_str(text);
     }
 
     /// Processes the unread text.
-    fn read(&mut self) {
-        self.line.text(&self.unread);
-        self.spans.text(&self.unread);
+    fn flush_unread(&mut self) {
+        self.line.push_text(&self.unread);
+        self.spans.push_text(&self.unread);
         self.unread.clear();
     }
 
     /// State of the current line after all text so far.
     #[must_use]
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> ProseLine {
         let mut line = self.line;
-        line.text(&self.unread);
+        line.push_text(&self.unread);
         line
     }
 
     /// Returns whether a code span may be open, begun on this line or an earlier one of the paragraph.
-    pub fn in_span(&mut self) -> bool {
-        self.read();
+    pub fn is_in_span(&mut self) -> bool {
+        self.flush_unread();
         self.spans.end_run();
-        !self.spans.open.is_empty()
+        !self.spans.open_runs.is_empty()
     }
 
     /// Skips something on the line that is not text, such as a value.
-    pub fn pass_over(&mut self) {
-        self.read();
+    pub fn skip_value(&mut self) {
+        self.flush_unread();
         self.spans.end_run();
-        self.spans.filled = true;
+        self.spans.has_content = true;
     }
 
-    /// Watches the current place: [`Prose::is_text`] tells later whether it is in a code span. Returns its
+    /// Watches the current place: [`ProseTracker::is_text`] tells later whether it is in a code span. Returns its
     /// number, counted from 0.
     pub fn watch(&mut self) -> usize {
-        self.pass_over();
+        self.skip_value();
         self.spans.watched.push(false);
         self.spans.watched.len() - 1
     }
 
     /// Number of watched places.
     #[must_use]
-    pub fn watched(&self) -> usize {
+    pub fn watch_count(&self) -> usize {
         self.spans.watched.len()
     }
 
-    /// Marks all watched places from number `from` on as text for another reason ([`Prose::is_text`]).
-    pub fn set_text(&mut self, from: usize) {
-        self.read();
+    /// Marks all watched places from number `from` on as text for another reason ([`ProseTracker::is_text`]).
+    pub fn mark_as_text(&mut self, from: usize) {
+        self.flush_unread();
         if let Some(places) = self.spans.watched.get_mut(from..) {
             places.fill(true);
         }
     }
 
     /// Returns whether a watched place is in a code span that has closed, or was marked as text
-    /// ([`Prose::set_text`]).
+    /// ([`ProseTracker::mark_as_text`]).
     pub fn is_text(&mut self, place: usize) -> bool {
-        self.read();
+        self.flush_unread();
         self.spans.end_run();
         self.spans.watched.get(place).copied().unwrap_or_default()
     }
@@ -92,92 +92,92 @@ impl Prose {
 
 /// State of a line up to a place.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Line {
+pub struct ProseLine {
     /// True if the line has content behind list and quotation markers.
-    filled: bool,
-    quoted: bool,
+    has_content: bool,
+    is_quoted: bool,
     /// True if its last sentence has ended.
-    ended: bool,
+    is_sentence_ended: bool,
 }
 
 /// Characters that end a sentence or clause.
-const ENDS: &[char] = &['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；'];
+const SENTENCE_ENDS: &[char] = &['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；'];
 
 /// Characters that may follow the end of a sentence.
 const CLOSERS: &[char] = &[')', ']', '"', '\'', '”', '’', '」', '』', '）', '*', '_'];
 
-impl Line {
+impl ProseLine {
     /// Reads text.
-    pub fn text(&mut self, text: &str) {
+    pub fn push_text(&mut self, text: &str) {
         let mut rest = text;
         if let Some(last) = memchr::memrchr(b'\n', text.as_bytes()) {
-            *self = Line::default();
+            *self = ProseLine::default();
             rest = &text[last + 1..];
         }
-        if !self.filled {
+        if !self.has_content {
             let prefix = |c: char| c.is_whitespace() || matches!(c, '>' | '-' | '*' | '+' | '\u{FEFF}');
             let content = rest.find(|c| !prefix(c)).unwrap_or(rest.len());
-            self.quoted |= rest[..content].contains('>');
+            self.is_quoted |= rest[..content].contains('>');
             rest = &rest[content..];
-            self.filled = !rest.is_empty();
+            self.has_content = !rest.is_empty();
         }
         let rest = rest.trim_end();
         match rest.trim_end_matches(|c: char| c.is_whitespace() || CLOSERS.contains(&c)) {
-            "" => self.ended &= !rest.is_empty() || self.filled,
-            text => self.ended = text.ends_with(ENDS),
+            "" => self.is_sentence_ended &= !rest.is_empty() || self.has_content,
+            text => self.is_sentence_ended = text.ends_with(SENTENCE_ENDS),
         }
     }
 
     /// Returns whether the line belongs to a quotation.
     #[must_use]
     pub fn is_quoted(self) -> bool {
-        self.quoted
+        self.is_quoted
     }
 
     /// Returns whether an unfinished sentence is on the line.
     #[must_use]
-    pub fn in_sentence(self) -> bool {
-        self.filled && !self.ended
+    pub fn is_in_sentence(self) -> bool {
+        self.has_content && !self.is_sentence_ended
     }
 
     /// Returns whether the sentence continues in the text `behind` something on this line; `None` until more
     /// text decides.
     #[must_use]
-    pub fn goes_on(self, behind: &str, end: bool) -> Option<bool> {
+    pub fn continues_with(self, behind: &str, end: bool) -> Option<bool> {
         let blank = behind.len() - behind.trim_start_matches([' ', '\t']).len();
         Some(match behind[blank..].chars().next() {
-            _ if blank > BLANK => false,
+            _ if blank > MAX_BLANK => false,
             None if !end => return None,
             // Another item or other markup.
             None | Some('\n' | '\r' | '<' | '[' | '◁') => false,
             Some(',') => true,
-            Some(c) => self.in_sentence() || blank > 0 && c.is_lowercase(),
+            Some(c) => self.is_in_sentence() || blank > 0 && c.is_lowercase(),
         })
     }
 }
 
 /// Most white space within a sentence.
-const BLANK: usize = 64;
+const MAX_BLANK: usize = 64;
 
 /// Backtick runs of a paragraph.
 #[derive(Clone, Debug, Default)]
-struct Spans {
+struct SpanTracker {
     /// Open runs: length, and number of places watched before each.
-    open: Vec<(usize, usize)>,
+    open_runs: Vec<(usize, usize)>,
     /// Length of the current run, and whether a backslash precedes it.
-    run: usize,
-    escaped: bool,
+    run_len: usize,
+    is_run_escaped: bool,
     /// Flags: the line has text; it opens or closes a fence.
-    filled: bool,
-    fence: bool,
+    has_content: bool,
+    is_fence_line: bool,
     watched: Vec<bool>,
 }
 
 /// Most open runs tracked.
-const RUNS: usize = 32;
+const MAX_OPEN_RUNS: usize = 32;
 
-impl Spans {
-    fn text(&mut self, text: &str) {
+impl SpanTracker {
+    fn push_text(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -185,12 +185,12 @@ impl Spans {
             if found > at {
                 self.end_run();
                 let part = &text[at..found];
-                self.filled |= !part.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
+                self.has_content |= !part.trim_matches(|c: char| c.is_whitespace() || c == '>').is_empty();
                 let slashes = part.len() - part.trim_end_matches('\\').len();
-                self.escaped = (slashes % 2 == 1) != (slashes == part.len() && self.escaped);
+                self.is_run_escaped = (slashes % 2 == 1) != (slashes == part.len() && self.is_run_escaped);
             }
             match bytes.get(found) {
-                Some(b'`') => self.run += 1,
+                Some(b'`') => self.run_len += 1,
                 Some(_) => self.end_line(),
                 None => {}
             }
@@ -200,34 +200,34 @@ impl Spans {
 
     fn end_line(&mut self) {
         self.end_run();
-        if !self.filled || self.fence {
-            self.open.clear();
+        if !self.has_content || self.is_fence_line {
+            self.open_runs.clear();
         }
-        (self.filled, self.fence, self.escaped) = (false, false, false);
+        (self.has_content, self.is_fence_line, self.is_run_escaped) = (false, false, false);
     }
 
     fn end_run(&mut self) {
-        let length = std::mem::take(&mut self.run);
+        let length = std::mem::take(&mut self.run_len);
         if length == 0 {
             return;
         }
-        let escaped = std::mem::take(&mut self.escaped);
-        if length >= 3 && !self.filled {
-            self.fence = true;
+        let escaped = std::mem::take(&mut self.is_run_escaped);
+        if length >= 3 && !self.has_content {
+            self.is_fence_line = true;
         }
-        self.filled = true;
-        if self.fence {
+        self.has_content = true;
+        if self.is_fence_line {
             return;
         }
-        if let Some(first) = self.open.iter().position(|(open, _)| *open == length) {
-            let (_, watched) = self.open[first];
+        if let Some(first) = self.open_runs.iter().position(|(open, _)| *open == length) {
+            let (_, watched) = self.open_runs[first];
             self.watched[watched..].fill(true);
-            self.open.truncate(first);
+            self.open_runs.truncate(first);
             return;
         }
         let length = length - usize::from(escaped);
-        if length > 0 && self.open.len() < RUNS {
-            self.open.push((length, self.watched.len()));
+        if length > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
+            self.open_runs.push((length, self.watched.len()));
         }
     }
 }
@@ -236,11 +236,11 @@ impl Spans {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line {
-        let mut line = Line::default();
-        text.chars().for_each(|c| line.text(c.encode_utf8(&mut [0; 4])));
-        let mut whole = Line::default();
-        whole.text(text);
+    fn line(text: &str) -> ProseLine {
+        let mut line = ProseLine::default();
+        text.chars().for_each(|c| line.push_text(c.encode_utf8(&mut [0; 4])));
+        let mut whole = ProseLine::default();
+        whole.push_text(text);
         assert_eq!(format!("{line:?}"), format!("{whole:?}"), "{text:?}");
         line
     }
@@ -262,35 +262,35 @@ mod tests {
             ("Done.) and", true, false),
         ] {
             let line = line(text);
-            assert_eq!((line.in_sentence(), line.is_quoted()), (in_sentence, quoted), "{text:?}");
+            assert_eq!((line.is_in_sentence(), line.is_quoted()), (in_sentence, quoted), "{text:?}");
         }
     }
 
     #[test]
-    fn what_comes_behind_decides() {
+    fn text_behind_decides() {
         let (open, over) = (line("Use "), line("Done. "));
-        assert_eq!(open.goes_on("", false), None);
-        assert_eq!(open.goes_on("  ", false), None);
-        assert_eq!(open.goes_on("  ", true), Some(false));
-        assert_eq!(open.goes_on(" to", false), Some(true));
-        assert_eq!(open.goes_on(".", false), Some(true));
-        assert_eq!(open.goes_on("\nto", false), Some(false));
-        assert_eq!(open.goes_on(" <b", false), Some(false));
-        assert_eq!(over.goes_on(" And", false), Some(false));
-        assert_eq!(over.goes_on(" is how", false), Some(true));
-        assert_eq!(over.goes_on(", then", false), Some(true));
+        assert_eq!(open.continues_with("", false), None);
+        assert_eq!(open.continues_with("  ", false), None);
+        assert_eq!(open.continues_with("  ", true), Some(false));
+        assert_eq!(open.continues_with(" to", false), Some(true));
+        assert_eq!(open.continues_with(".", false), Some(true));
+        assert_eq!(open.continues_with("\nto", false), Some(false));
+        assert_eq!(open.continues_with(" <b", false), Some(false));
+        assert_eq!(over.continues_with(" And", false), Some(false));
+        assert_eq!(over.continues_with(" is how", false), Some(true));
+        assert_eq!(over.continues_with(", then", false), Some(true));
     }
 
     #[test]
     fn places_are_text_from_one_on() {
-        let mut prose = Prose::default();
-        assert_eq!(prose.watched(), 0);
-        prose.set_text(0);
+        let mut prose = ProseTracker::default();
+        assert_eq!(prose.watch_count(), 0);
+        prose.mark_as_text(0);
         prose.watch();
-        let from = prose.watched();
+        let from = prose.watch_count();
         prose.watch();
         prose.watch();
-        prose.set_text(from);
+        prose.mark_as_text(from);
         prose.watch();
         let text: Vec<bool> = (0..4).map(|place| prose.is_text(place)).collect();
         assert_eq!(text, [false, true, true, false]);
@@ -299,14 +299,14 @@ mod tests {
     #[test]
     fn spans_go_on_over_lines_of_a_paragraph() {
         let places = |text: &str, cut: bool| {
-            let mut prose = Prose::default();
+            let mut prose = ProseTracker::default();
             for (at, part) in text.split('@').enumerate() {
                 if at > 0 {
                     prose.watch();
                 }
                 match cut {
-                    true => part.chars().for_each(|c| prose.text(c.encode_utf8(&mut [0; 4]))),
-                    false => prose.text(part),
+                    true => part.chars().for_each(|c| prose.push_text(c.encode_utf8(&mut [0; 4]))),
+                    false => prose.push_text(part),
                 }
             }
             (0..text.matches('@').count()).map(|at| prose.is_text(at)).collect::<Vec<_>>()

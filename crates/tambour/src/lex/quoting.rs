@@ -1,31 +1,31 @@
 //! HTML elements whose content is code or a quotation: markup in them is an example.
 
-use super::markup::{Tag, TagKind};
+use super::markup::{MarkupTag, TagKind};
 
-const NAMES: &[&str] = &["pre", "code", "samp", "blockquote", "q"];
+const QUOTING_TAGS: &[&str] = &["pre", "code", "samp", "blockquote", "q"];
 
 /// Counts open quoting elements.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Quoting {
-    open: usize,
+pub struct QuotingElements {
+    open_count: usize,
 }
 
-impl Quoting {
+impl QuotingElements {
     /// Observes a tag that is in neither Markdown code nor a comment.
-    pub fn see(&mut self, tag: &Tag<'_>) {
-        if !NAMES.iter().any(|name| name.eq_ignore_ascii_case(tag.name)) {
+    pub fn observe_tag(&mut self, tag: &MarkupTag<'_>) {
+        if !QUOTING_TAGS.iter().any(|name| name.eq_ignore_ascii_case(tag.name)) {
             return;
         }
-        self.open = match tag.kind {
-            TagKind::Open => self.open + 1,
-            TagKind::Close => self.open.saturating_sub(1),
-            TagKind::SelfClosing => self.open,
+        self.open_count = match tag.kind {
+            TagKind::Open => self.open_count + 1,
+            TagKind::Close => self.open_count.saturating_sub(1),
+            TagKind::SelfClosing => self.open_count,
         };
     }
 
     /// Returns whether the following text is quoted.
     #[must_use]
     pub fn is_open(self) -> bool {
-        self.open > 0
+        self.open_count > 0
     }
 }

@@ -2,36 +2,36 @@
 
 use wide::u8x16;
 
-/// Bit masks of a text of at most [`Signs::MOST`] bytes: the lowest bit is the first byte.
+/// Bit masks of a text of at most [`SignMasks::MAX_LEN`] bytes: the lowest bit is the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct SignMasks {
     /// Line feeds.
-    pub lines: u64,
+    pub line_feeds: u64,
     /// `<`, `[`, the first byte of `◁`, and backticks: possible beginnings of tags, reasoning marks and code.
     pub marks: u64,
     /// True if the text is ASCII.
-    pub ascii: bool,
+    pub is_ascii: bool,
 }
 
 /// Bytes of one vector.
 const BLOCK: usize = 16;
 
-impl Signs {
+impl SignMasks {
     /// Most bytes of a text.
-    pub const MOST: usize = 64;
+    pub const MAX_LEN: usize = 64;
 
     /// Computes the masks of `text`; `None` if it is too long.
     #[inline]
     #[must_use]
-    pub fn of(text: &str) -> Option<Signs> {
+    pub fn scan(text: &str) -> Option<SignMasks> {
         let bytes = text.as_bytes();
-        (bytes.len() <= Signs::MOST).then(|| read(bytes))
+        (bytes.len() <= SignMasks::MAX_LEN).then(|| scan_blocks(bytes))
     }
 
     /// Mask of the backticks in `text`, the text of these masks.
     #[inline]
     #[must_use]
-    pub fn ticks(self, text: &[u8]) -> u64 {
+    pub fn backtick_mask(self, text: &[u8]) -> u64 {
         let (mut rest, mut ticks) = (self.marks, 0);
         while rest != 0 {
             let lowest = rest & rest.wrapping_neg();
@@ -44,18 +44,18 @@ impl Signs {
     }
 }
 
-fn read(bytes: &[u8]) -> Signs {
-    let (mut lines, mut marks, mut all) = (0, 0, u8x16::ZERO);
+fn scan_blocks(bytes: &[u8]) -> SignMasks {
+    let (mut line_feeds, mut marks, mut all) = (0, 0, u8x16::ZERO);
     let mut add = |block: [u8; BLOCK], at: usize| {
         let block = u8x16::new(block);
         let is = |byte| block.simd_eq(u8x16::splat(byte));
         let bits = |found: u8x16| u64::from(found.to_bitmask()) << at;
-        lines |= bits(is(b'\n'));
+        line_feeds |= bits(is(b'\n'));
         marks |= bits(is(b'<') | is(b'[') | is(0xE2) | is(b'`'));
         all |= block;
     };
     match bytes.last_chunk::<BLOCK>() {
-        None => add(padded(bytes), 0),
+        None => add(pad_block(bytes), 0),
         Some(last) => {
             let (blocks, rest) = bytes.as_chunks::<BLOCK>();
             for (number, block) in blocks.iter().enumerate() {
@@ -67,12 +67,12 @@ fn read(bytes: &[u8]) -> Signs {
             }
         }
     }
-    Signs { lines, marks, ascii: all.to_bitmask() == 0 }
+    SignMasks { line_feeds, marks, is_ascii: all.to_bitmask() == 0 }
 }
 
 /// Pads fewer bytes than a block with zeros.
 #[inline]
-fn padded(bytes: &[u8]) -> [u8; BLOCK] {
+fn pad_block(bytes: &[u8]) -> [u8; BLOCK] {
     // Two overlapping reads instead of a copy of unknown length.
     let whole = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last), ..) => {

@@ -5,28 +5,28 @@ use simdutf8::compat::from_utf8;
 
 /// Decodes chunks that may be cut inside a character.
 #[derive(Clone, Debug, Default)]
-pub struct Utf8 {
+pub struct Utf8Decoder {
     tail: [u8; 4],
-    len: usize,
+    tail_len: usize,
 }
 
 /// Longest chunk that is scanned for ASCII first.
-const SHORT: usize = 64;
+const MAX_ASCII_PROBE: usize = 64;
 
 /// Longest chunk that is copied behind a carried character.
-const JOINED: usize = 16;
+const MAX_JOINED: usize = 16;
 
 /// Replacement for bytes that are not UTF-8.
 pub const REPLACEMENT: &str = "\u{FFFD}";
 
-impl Utf8 {
+impl Utf8Decoder {
     /// Decodes `chunk`; passes slices of it to `text` in order, and each replacement character with the
     /// number of bytes it replaces.
     #[inline]
     pub fn push(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
         // Fast path: most chunks are short and ASCII, which is checked sixteen bytes at a time.
-        if self.len == 0
-            && (1..=SHORT).contains(&chunk.len())
+        if self.tail_len == 0
+            && (1..=MAX_ASCII_PROBE).contains(&chunk.len())
             && chunk.is_ascii()
             && let Ok(ascii) = chunk.as_ascii_str()
         {
@@ -37,16 +37,16 @@ impl Utf8 {
 
     #[inline(never)]
     fn decode(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
-        let mut joined = [0; 4 + JOINED];
-        let mut rest = match self.len {
+        let mut joined = [0; 4 + MAX_JOINED];
+        let mut rest = match self.tail_len {
             0 => chunk,
-            _ if chunk.len() > JOINED => self.complete(chunk, text),
+            _ if chunk.len() > MAX_JOINED => self.complete_tail(chunk, text),
             // A few bytes are emitted together with the character they complete.
             begun => {
                 let len = begun + chunk.len();
                 joined[..begun].copy_from_slice(&self.tail[..begun]);
                 joined[begun..len].copy_from_slice(chunk);
-                self.len = 0;
+                self.tail_len = 0;
                 &joined[..len]
             }
         };
@@ -67,7 +67,7 @@ impl Utf8 {
                     }
                     let Some(bad) = error.error_len() else {
                         self.tail[..after.len()].copy_from_slice(after);
-                        self.len = after.len();
+                        self.tail_len = after.len();
                         return;
                     };
                     text(REPLACEMENT, Some(bad));
@@ -78,24 +78,24 @@ impl Utf8 {
     }
 
     /// Completes the character carried from the last chunk and returns the bytes behind it.
-    fn complete<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
+    fn complete_tail<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
         let mut taken = 0;
         while let Some(&byte) = chunk.get(taken) {
-            self.tail[self.len] = byte;
-            match std::str::from_utf8(&self.tail[..=self.len]) {
+            self.tail[self.tail_len] = byte;
+            match std::str::from_utf8(&self.tail[..=self.tail_len]) {
                 Ok(valid) => {
                     text(valid, None);
-                    self.len = 0;
+                    self.tail_len = 0;
                     return &chunk[taken + 1..];
                 }
                 Err(error) if error.error_len().is_none() => {
-                    self.len += 1;
+                    self.tail_len += 1;
                     taken += 1;
                 }
                 Err(_) => {
                     // The new byte does not continue the character: it begins another.
-                    text(REPLACEMENT, Some(self.len));
-                    self.len = 0;
+                    text(REPLACEMENT, Some(self.tail_len));
+                    self.tail_len = 0;
                     return &chunk[taken..];
                 }
             }
@@ -105,26 +105,26 @@ impl Utf8 {
 
     /// Ends the input; an unfinished character is replaced.
     pub fn finish(&mut self, text: &mut impl FnMut(&str, Option<usize>)) {
-        if self.len > 0 {
-            text(REPLACEMENT, Some(std::mem::take(&mut self.len)));
+        if self.tail_len > 0 {
+            text(REPLACEMENT, Some(std::mem::take(&mut self.tail_len)));
         }
     }
 
     /// Drops an unfinished character.
-    pub fn forget(&mut self) {
-        self.len = 0;
+    pub fn discard_tail(&mut self) {
+        self.tail_len = 0;
     }
 
     /// Number of bytes held back.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.len
+    pub fn held_bytes(&self) -> usize {
+        self.tail_len
     }
 }
 
 /// Length of the UTF-8 character that begins with `byte`.
 #[inline]
-pub(crate) fn width(byte: u8) -> usize {
+pub(crate) fn char_width(byte: u8) -> usize {
     match byte {
         0..=0xBF => 1,
         0xC0..=0xDF => 2,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Estimated cost of a JSON text as a tree of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weight {
+pub struct JsonWeight {
     /// Bytes of memory: an upper bound, seldom much too high.
     pub bytes: usize,
     /// Bytes of `bytes` that are strings.
@@ -19,47 +19,47 @@ pub struct Weight {
 }
 
 /// Levels whose elements are counted; JSON readers go no deeper.
-const LEVELS: usize = 128;
+const MAX_LEVELS: usize = 128;
 /// Bytes of a value in its container.
-const VALUE: usize = size_of::<Value>();
+const VALUE_BYTES: usize = size_of::<Value>();
 /// Bytes of an object member: hash, key and value.
-const MEMBER: usize = size_of::<(usize, String, Value)>();
+const MEMBER_BYTES: usize = size_of::<(usize, String, Value)>();
 /// Overhead of an allocation in bytes.
-const OWN: usize = 16;
+const ALLOC_OVERHEAD: usize = 16;
 
 /// An open list or object.
 #[derive(Clone, Copy, Default)]
-struct Open {
-    at: usize,
-    object: bool,
+struct OpenContainer {
+    offset: usize,
+    is_object: bool,
     /// Number of commas.
     commas: usize,
     /// True if it has content.
-    filled: bool,
+    has_content: bool,
 }
 
 /// Estimates the cost of a text; of invalid JSON, at least as far as a reader would read.
 #[must_use]
-pub fn weigh(text: &[u8]) -> Weight {
-    let mut weight = Weight { bytes: VALUE, values: 1, ..Weight::default() };
-    let (mut open, mut depth, mut most) = ([Open::default(); LEVELS], 0_usize, 0);
-    let mut at = 0;
-    while at < text.len() {
-        let byte = text[at];
+pub fn weigh(text: &[u8]) -> JsonWeight {
+    let mut weight = JsonWeight { bytes: VALUE_BYTES, values: 1, ..JsonWeight::default() };
+    let (mut open, mut depth, mut most) = ([OpenContainer::default(); MAX_LEVELS], 0_usize, 0);
+    let mut offset = 0;
+    while offset < text.len() {
+        let byte = text[offset];
         match byte {
             b'"' | b'{' | b'[' => {
                 if let Some(around) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
-                    around.filled = true;
+                    around.has_content = true;
                 }
                 if byte == b'"' {
-                    let end = string_end(text, at + 1);
-                    let text = allocated(end.saturating_sub(at + 1));
+                    let end = string_end(text, offset + 1);
+                    let text = allocation_bytes(end.saturating_sub(offset + 1));
                     weight.bytes += text;
                     weight.text += text;
-                    at = end;
+                    offset = end;
                 } else {
                     if let Some(open) = open.get_mut(depth) {
-                        *open = Open { at, object: byte == b'{', ..Open::default() };
+                        *open = OpenContainer { offset, is_object: byte == b'{', ..OpenContainer::default() };
                     }
                     depth += 1;
                     weight.depth = weight.depth.max(depth);
@@ -69,7 +69,7 @@ pub fn weigh(text: &[u8]) -> Weight {
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
                 if let Some(open) = open.get(depth) {
-                    weight.add(open, &mut most);
+                    weight.add_container(open, &mut most);
                 }
             }
             b',' | b':' => {
@@ -82,26 +82,26 @@ pub fn weigh(text: &[u8]) -> Weight {
             b' ' | b'\t' | b'\n' | b'\r' => {}
             _ => {
                 if let Some(around) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
-                    around.filled = true;
+                    around.has_content = true;
                 }
             }
         }
-        at += 1;
+        offset += 1;
     }
     // Containers that a truncated text leaves open.
-    open.iter().take(depth).for_each(|open| weight.add(open, &mut most));
+    open.iter().take(depth).for_each(|open| weight.add_container(open, &mut most));
     weight
 }
 
-impl Weight {
-    fn add(&mut self, open: &Open, most: &mut usize) {
-        if !open.filled {
+impl JsonWeight {
+    fn add_container(&mut self, open: &OpenContainer, most: &mut usize) {
+        if !open.has_content {
             return;
         }
-        let bytes = if open.object { members(open.commas + 1) } else { elements(open.commas + 1) };
+        let bytes = if open.is_object { object_bytes(open.commas + 1) } else { list_bytes(open.commas + 1) };
         self.bytes += bytes;
         if bytes > *most {
-            (*most, self.largest) = (bytes, open.at);
+            (*most, self.largest) = (bytes, open.offset);
         }
     }
 }
@@ -118,20 +118,20 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
 }
 
 /// Bytes an allocation of `bytes` takes.
-fn allocated(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { bytes.next_multiple_of(16) + OWN }
+fn allocation_bytes(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { bytes.next_multiple_of(16) + ALLOC_OVERHEAD }
 }
 
 /// Bytes of a list, which grows by doubling.
-fn elements(count: usize) -> usize {
-    allocated(count.next_power_of_two().max(4) * VALUE)
+fn list_bytes(count: usize) -> usize {
+    allocation_bytes(count.next_power_of_two().max(4) * VALUE_BYTES)
 }
 
 /// Bytes of an object: its members, and the hash table, which is filled up to seven eighths.
-fn members(count: usize) -> usize {
+fn object_bytes(count: usize) -> usize {
     let buckets = if count < 4 { 4 } else { (count * 8).div_ceil(7).next_power_of_two().max(8) };
     let room = if buckets == 4 { 3 } else { buckets / 8 * 7 };
-    allocated(room * MEMBER) + allocated(buckets * (size_of::<usize>() + 1) + 16)
+    allocation_bytes(room * MEMBER_BYTES) + allocation_bytes(buckets * (size_of::<usize>() + 1) + 16)
 }
 
 #[cfg(test)]
@@ -142,12 +142,12 @@ mod tests {
     fn strings_are_no_structure() {
         let weight = weigh(br#"{"a[{,": "\"]}", "b": [1, 2]}"#);
         assert_eq!((weight.depth, weight.values), (2, 7));
-        assert_eq!(weigh(b"[]").bytes, VALUE);
-        assert_eq!(weigh(b" {  } ").bytes, VALUE);
+        assert_eq!(weigh(b"[]").bytes, VALUE_BYTES);
+        assert_eq!(weigh(b" {  } ").bytes, VALUE_BYTES);
     }
 
     #[test]
-    fn what_breaks_off_or_is_deep_is_weighed() {
+    fn truncated_and_deep_texts_are_weighed() {
         let whole = weigh("[{\"a\":0},".repeat(50).as_bytes());
         assert!(whole.bytes > 50 * 300, "{whole:?}");
         let deep = weigh("[".repeat(100_000).as_bytes());

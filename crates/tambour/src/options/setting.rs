@@ -11,18 +11,18 @@ pub struct Setting {
     /// Public name.
     pub name: &'static str,
     /// One-line description, followed by its specification row.
-    pub about: &'static str,
+    pub description: &'static str,
     /// Default value as written on the command line; empty if there is none.
     pub default: &'static str,
     /// Accepted values and the setter.
-    pub set: Set,
+    pub accepts: SettingValues,
 }
 
 /// Values that an option accepts, with the setter. Every value can be given as text.
 #[derive(Clone, Copy, Debug)]
-pub enum Set {
+pub enum SettingValues {
     /// One of these words; the setter gets its index.
-    Word(&'static [&'static str], fn(&mut Options, usize)),
+    Choice(&'static [&'static str], fn(&mut Options, usize)),
     /// `true` or `false`.
     Flag(fn(&mut Options, bool)),
     /// A whole number above 0 in this unit.
@@ -39,15 +39,16 @@ impl Setting {
     /// # Errors
     /// The option does not accept the value.
     pub fn set(&self, options: &mut Options, value: &Value) -> Result<()> {
-        match self.set {
-            Set::Word(words, set) => set(options, self.word(value, words)?),
-            Set::Flag(set) => match value {
+        match self.accepts {
+            SettingValues::Choice(words, set) => set(options, self.parse_choice(value, words)?),
+            SettingValues::Flag(set) => match value {
                 Value::Bool(on) => set(options, *on),
-                _ => set(options, self.word(value, &["false", "true"])? == 1),
+                _ => set(options, self.parse_choice(value, &["false", "true"])? == 1),
             },
-            Set::Number(unit, set) => set(options, self.number(value, unit)?),
-            Set::Text(set) => set(options, self.text(value)?),
-            Set::Json(set) => match value.as_str().and_then(|text| serde_json::from_str(text).ok()) {
+            SettingValues::Number(unit, set) => set(options, self.parse_number(value, unit)?),
+            SettingValues::Text(set) => set(options, self.parse_text(value)?),
+            SettingValues::Json(set) => match value.as_str().and_then(|text| serde_json::from_str(text).ok())
+            {
                 Some(value) => set(options, &value)?,
                 None => set(options, value)?,
             },
@@ -57,29 +58,29 @@ impl Setting {
 
     /// Returns the accepted values in one line: words, or a kind with its unit.
     #[must_use]
-    pub fn takes(&self) -> String {
-        match self.set {
-            Set::Word(words, _) => words.join("|"),
-            Set::Flag(_) => "true|false".to_owned(),
-            Set::Number(unit, _) => unit.to_owned(),
-            Set::Text(_) => "text".to_owned(),
-            Set::Json(_) => "JSON".to_owned(),
+    pub fn values_label(&self) -> String {
+        match self.accepts {
+            SettingValues::Choice(words, _) => words.join("|"),
+            SettingValues::Flag(_) => "true|false".to_owned(),
+            SettingValues::Number(unit, _) => unit.to_owned(),
+            SettingValues::Text(_) => "text".to_owned(),
+            SettingValues::Json(_) => "JSON".to_owned(),
         }
     }
 
     /// Returns the JSON Schema of the value.
     #[must_use]
     pub fn schema(&self) -> Value {
-        let mut schema = match self.set {
-            Set::Word(words, _) => serde_json::json!({ "type": "string", "enum": words }),
-            Set::Flag(_) => serde_json::json!({ "enum": [true, false, "true", "false"] }),
-            Set::Number(..) => serde_json::json!({ "type": ["integer", "string"], "minimum": 1 }),
-            Set::Text(_) => serde_json::json!({ "type": "string" }),
-            Set::Json(_) => serde_json::json!({}),
+        let mut schema = match self.accepts {
+            SettingValues::Choice(words, _) => serde_json::json!({ "type": "string", "enum": words }),
+            SettingValues::Flag(_) => serde_json::json!({ "enum": [true, false, "true", "false"] }),
+            SettingValues::Number(..) => serde_json::json!({ "type": ["integer", "string"], "minimum": 1 }),
+            SettingValues::Text(_) => serde_json::json!({ "type": "string" }),
+            SettingValues::Json(_) => serde_json::json!({}),
         };
-        schema["description"] = match self.set {
-            Set::Number(unit, _) => format!("{}; in {unit}", self.about).into(),
-            _ => self.about.into(),
+        schema["description"] = match self.accepts {
+            SettingValues::Number(unit, _) => format!("{}; in {unit}", self.description).into(),
+            _ => self.description.into(),
         };
         if !self.default.is_empty() {
             schema["default"] = self.default.into();
@@ -87,7 +88,7 @@ impl Setting {
         schema
     }
 
-    fn word(&self, value: &Value, words: &[&str]) -> Result<usize> {
+    fn parse_choice(&self, value: &Value, words: &[&str]) -> Result<usize> {
         let given = value.as_str();
         given.and_then(|given| words.iter().position(|word| *word == given)).ok_or_else(|| {
             let shown = given.map_or_else(|| value.to_string(), str::to_owned);
@@ -95,7 +96,7 @@ impl Setting {
         })
     }
 
-    fn number(&self, value: &Value, unit: &str) -> Result<usize> {
+    fn parse_number(&self, value: &Value, unit: &str) -> Result<usize> {
         let number = match value {
             Value::String(text) => text.parse().ok(),
             value => value.as_u64().and_then(|number| usize::try_from(number).ok()),
@@ -107,7 +108,7 @@ impl Setting {
         })
     }
 
-    fn text(&self, value: &Value) -> Result<String> {
+    fn parse_text(&self, value: &Value) -> Result<String> {
         match value.as_str() {
             Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
             _ => Err(Error::invalid(format!("option `{}` is a text that is not empty", self.name))),

@@ -1,33 +1,33 @@
 //! Result of a reply.
 
 use crate::event::{Event, Extension, Failure, Metadata, ToolCall};
-use crate::exit::Answer;
-use crate::state::Applied;
+use crate::exit::RoundAnswer;
+use crate::state::AppliedBlock;
 
 /// Most notices recorded for one message.
-const NOTICES: usize = 64;
+const MAX_NOTICES: usize = 64;
 
 /// Result of a reply: a fold of the events sent, with the answer that decisions rest on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct ReplyOutcome {
     /// Metadata as in `completed`; before that event, the notices and exit decision so far.
     pub metadata: Metadata,
     /// Calls of the reply, in order.
     pub calls: Vec<ToolCall>,
     /// For each native call its index in `calls`, or the reason why it does not act.
-    pub beside: Vec<std::result::Result<usize, String>>,
+    pub native_calls: Vec<std::result::Result<usize, String>>,
     /// The answer of a dialogue round, with the assessment and its reasoning.
-    pub answer: Option<Answer>,
+    pub answer: Option<RoundAnswer>,
     /// State updates that were applied; only with an attached state.
-    pub applied: Vec<Applied>,
+    pub applied_updates: Vec<AppliedBlock>,
     /// Failure that ended the stream with `error`.
     pub failure: Option<Failure>,
 }
 
-impl Outcome {
+impl ReplyOutcome {
     /// Takes over what belongs to the whole message when another reply continues it.
-    pub(super) fn go_on(&mut self, before: &Outcome) {
+    pub(super) fn carry_over(&mut self, before: &ReplyOutcome) {
         self.metadata.notices.clone_from(&before.metadata.notices);
     }
 
@@ -38,7 +38,7 @@ impl Outcome {
             Event::Error(failure) => self.failure = Some(failure.clone()),
             Event::Extension(extension) => match &**extension {
                 Extension::ToolCall(_) | Extension::ExitDecision(_) | Extension::Notice(_) => {
-                    self.keep(Extension::clone(extension));
+                    self.record(Extension::clone(extension));
                 }
                 _ => {}
             },
@@ -47,11 +47,11 @@ impl Outcome {
     }
 
     /// Records an extension event.
-    pub(super) fn keep(&mut self, extension: Extension) {
+    pub(super) fn record(&mut self, extension: Extension) {
         match extension {
             Extension::ToolCall(call) => self.calls.push(call),
             Extension::ExitDecision(decision) => self.metadata.exit_decision = Some(decision),
-            Extension::Notice(notice) if self.metadata.notices.len() < NOTICES => {
+            Extension::Notice(notice) if self.metadata.notices.len() < MAX_NOTICES => {
                 self.metadata.notices.push(notice);
             }
             _ => {}

@@ -1,61 +1,61 @@
 //! Reporting of the findings of one stream.
 
 use super::FINDINGS_LIMIT;
-use super::received::Received;
+use super::offsets::OffsetMap;
 use crate::event::{Event, Sink};
-use crate::finding::{Finding, Profile, Report, Severity};
+use crate::finding::{Finding, FindingReport, Profile, Severity};
 use crate::options::Options;
 use crate::span::Place;
 
 /// Judges findings, counts them and limits how many are listed.
-pub(super) struct Reporter {
-    pub(super) received: Received,
+pub(super) struct FindingReporter {
+    pub(super) offsets: OffsetMap,
     profile: Profile,
     first_only: bool,
     limit: usize,
     count: usize,
     unlisted: usize,
     /// True if an error was reported.
-    failed: bool,
+    has_error: bool,
     pub(super) repairs: u32,
     pub(super) warnings: u32,
-    last: Place,
+    last_place: Place,
 }
 
-impl Reporter {
-    pub(super) fn new(options: &Options) -> Reporter {
-        Reporter {
-            received: Received::default(),
+impl FindingReporter {
+    pub(super) fn new(options: &Options) -> FindingReporter {
+        FindingReporter {
+            offsets: OffsetMap::default(),
             profile: options.profile,
             first_only: options.first_only,
             limit: if options.first_only { 1 } else { options.limits.findings },
             count: 0,
             unlisted: 0,
-            failed: false,
+            has_error: false,
             repairs: 0,
             warnings: 0,
-            last: Place::START,
+            last_place: Place::START,
         }
     }
 
     /// Takes over the counts of the reply before, which belongs to the same stream.
-    pub(super) fn go_on(&mut self, before: &Reporter) {
+    pub(super) fn carry_over(&mut self, before: &FindingReporter) {
         self.count = before.count;
         self.unlisted = before.unlisted;
-        self.failed = before.failed;
+        self.has_error = before.has_error;
         self.repairs = before.repairs;
         self.warnings = before.warnings;
     }
 
-    pub(super) fn add(&mut self, report: Report, as_event: bool, sink: &mut dyn Sink) {
-        self.last = report.place;
+    pub(super) fn add(&mut self, report: FindingReport, as_event: bool, sink: &mut dyn Sink) {
+        self.last_place = report.place;
         let finding = report.judge(self.profile);
         self.repairs += u32::from(finding.repair.is_some());
         self.warnings += u32::from(finding.severity >= Severity::Warning);
         self.count += 1;
         // The first error decides a verdict, so it is listed no matter how many lesser findings came before
         // it.
-        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.failed, true);
+        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
         if self.count <= self.limit || (decides && !self.first_only) {
             self.emit(finding, as_event, sink);
         } else {
@@ -67,13 +67,13 @@ impl Reporter {
     pub(super) fn finish(&mut self, sink: &mut dyn Sink, as_event: bool) {
         if self.unlisted > 0 && !self.first_only {
             let message = format!("{} more findings are not listed", self.unlisted);
-            let report = Report::new(FINDINGS_LIMIT, self.last, self.last.offset, message);
+            let report = FindingReport::new(FINDINGS_LIMIT, self.last_place, self.last_place.offset, message);
             self.emit(report.judge(self.profile), as_event, sink);
         }
     }
 
     fn emit(&self, finding: Finding, as_event: bool, sink: &mut dyn Sink) {
-        let finding = self.received.locate(finding);
+        let finding = self.offsets.locate(finding);
         if as_event {
             sink.event(Event::Finding(Box::new(finding.clone())));
         }

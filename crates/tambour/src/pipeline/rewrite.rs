@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{End, Pipeline};
-use crate::event::{Event, Extension, Joined};
+use super::{InputEnd, Pipeline};
+use crate::event::{Event, Extension, JoinedEvents};
 use crate::finding::{Profile, Severity};
 use crate::options::Options;
 use crate::state;
 
 /// Most times that a reply is rewritten before it counts as unstable.
-const ROUNDS: usize = 4;
+const MAX_PASSES: usize = 4;
 
 /// Checks rewritten replies against the actions of the original.
-pub(super) struct Rewrite<'a> {
+pub(super) struct ReplyRewriter<'a> {
     /// Names of the dialects the reply was requested in and detected as. The result acts in neither beyond
     /// the original, and is stable in the detected one.
-    readers: [&'static str; 2],
+    dialects: [&'static str; 2],
     options: Options,
     /// Writes events as text of the dialect.
     write: &'a dyn Fn(&[Event<'_>]) -> Option<String>,
 }
 
 /// Result of reading a written reply again.
-enum Reread {
+enum RereadOutcome {
     /// Written the same.
     Stable,
     /// Written differently, or in breach of a rule; holds the new text.
@@ -35,25 +35,25 @@ enum Reread {
     Active,
 }
 
-impl<'a> Rewrite<'a> {
+impl<'a> ReplyRewriter<'a> {
     pub(super) fn new(
-        readers: [&'static str; 2],
+        dialects: [&'static str; 2],
         options: &Arc<Options>,
         write: &'a dyn Fn(&[Event<'_>]) -> Option<String>,
-    ) -> Rewrite<'a> {
+    ) -> ReplyRewriter<'a> {
         let options = Options { profile: Profile::Strict, tool_loop: false, ..(**options).clone() };
-        Rewrite { readers, options, write }
+        ReplyRewriter { dialects, options, write }
     }
 
     /// Text of the events: as the dialect writes them if that is stable, otherwise with markup escaped.
-    pub(super) fn reply(&self, events: &[Event<'_>]) -> Option<String> {
-        let allowed = actions(events);
-        let text = match self.settle((self.write)(events)?, &allowed) {
+    pub(super) fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
+        let allowed = count_actions(events);
+        let text = match self.stabilize((self.write)(events)?, &allowed) {
             Ok(text) => return Some(text),
             Err(text) => text,
         };
         // Tags in its text may be the only problem; otherwise nothing of the reply acts any more.
-        if let Some(Ok(text)) = self.settled(events.iter().map(without_tags).collect(), &allowed) {
+        if let Some(Ok(text)) = self.write_stable(events.iter().map(escape_tags).collect(), &allowed) {
             return Some(text);
         }
         // Without actions the text may be stable as it is, or with its tags escaped; other markup is escaped
@@ -63,67 +63,67 @@ impl<'a> Rewrite<'a> {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
             })
         };
-        for texts in [quiet().cloned().collect(), quiet().map(without_tags).collect()] {
-            if let Some(Ok(text)) = self.settled(texts, &HashMap::new()) {
+        for texts in [quiet().cloned().collect(), quiet().map(escape_tags).collect()] {
+            if let Some(Ok(text)) = self.write_stable(texts, &HashMap::new()) {
                 return Some(text);
             }
         }
-        match self.settled(events.iter().filter_map(without_markup).collect(), &HashMap::new()) {
+        match self.write_stable(events.iter().filter_map(escape_markup).collect(), &HashMap::new()) {
             Some(inert) => Some(inert.unwrap_or_else(|text| text)),
             None => Some(text),
         }
     }
 
     /// Writes the events and stabilizes the text. Events are dropped before the text is read, to save memory.
-    fn settled(
+    fn write_stable(
         &self,
         events: Vec<Event<'_>>,
         allowed: &HashMap<String, usize>,
     ) -> Option<Result<String, String>> {
         let text = (self.write)(&events)?;
         drop(events);
-        Some(self.settle(text, allowed))
+        Some(self.stabilize(text, allowed))
     }
 
     /// Rewrites the text until it is stable; returns the last text as an error if it does not become so.
-    fn settle(&self, mut text: String, allowed: &HashMap<String, usize>) -> Result<String, String> {
-        for _ in 0..ROUNDS {
+    fn stabilize(&self, mut text: String, allowed: &HashMap<String, usize>) -> Result<String, String> {
+        for _ in 0..MAX_PASSES {
             match self.reread(&text, allowed) {
-                Reread::Stable => return Ok(text),
-                Reread::Changed(next) => text = next,
-                Reread::Active => break,
+                RereadOutcome::Stable => return Ok(text),
+                RereadOutcome::Changed(next) => text = next,
+                RereadOutcome::Active => break,
             }
         }
         Err(text)
     }
 
-    fn reread(&self, text: &str, allowed: &HashMap<String, usize>) -> Reread {
-        let [asked, found] = self.readers;
-        for reader in &self.readers[usize::from(asked == found)..] {
+    fn reread(&self, text: &str, allowed: &HashMap<String, usize>) -> RereadOutcome {
+        let [asked, found] = self.dialects;
+        for reader in &self.dialects[usize::from(asked == found)..] {
             let Ok(pipeline) = Pipeline::new(reader, &self.options) else { continue };
             let mut pipeline = pipeline.with_extensions(true);
-            let mut read = Joined::default();
+            let mut read = JoinedEvents::default();
             pipeline.push_str(text, &mut read);
-            pipeline.finish(&End::stop(), &mut read);
-            let acts = actions(&read.events);
+            pipeline.finish(&InputEnd::stop(), &mut read);
+            let acts = count_actions(&read.events);
             if acts.iter().any(|(action, times)| allowed.get(action).is_none_or(|most| most < times)) {
-                return Reread::Active;
+                return RereadOutcome::Active;
             }
             if *reader != found {
                 continue;
             }
             let wrong = read.findings.iter().any(|finding| finding.severity == Severity::Error);
-            let written = pipeline.written_once(&read.events).unwrap_or_default();
+            let written = pipeline.rewrite_once(&read.events).unwrap_or_default();
             if wrong || written != text {
-                return Reread::Changed(written);
+                return RereadOutcome::Changed(written);
             }
         }
-        Reread::Stable
+        RereadOutcome::Stable
     }
 }
 
 /// Actions among events, with their number.
-fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
+fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
     let mut found = HashMap::new();
     let mut add = |name: &str, data: &Value| {
         *found.entry(format!("{name} {data}")).or_default() += 1;
@@ -133,7 +133,7 @@ fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
             Extension::ToolCall(call) => add("call", &json!([call.name, call.args])),
             Extension::Plan(outcome) if outcome.executable => add("plan", &outcome.plan["tool_calls"]),
             Extension::StateUpdate(update) => {
-                for (index, operation) in state::of_event(update).iter().enumerate() {
+                for (index, operation) in state::operations_from_event(update).iter().enumerate() {
                     let refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
                     if !refused && operation.refusal().is_none() {
                         let parts = json!([operation.op(), operation.path(), operation.value()]);
@@ -154,7 +154,7 @@ fn actions(events: &[Event<'_>]) -> HashMap<String, usize> {
 }
 
 /// Escapes the tags in the answer text of an event.
-fn without_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
+fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
@@ -169,16 +169,16 @@ fn without_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
 }
 
 /// Escapes all markup in the text of an event; `None` for actions, asides and drafts.
-fn without_markup<'a>(event: &'a Event<'_>) -> Option<Event<'a>> {
+fn escape_markup<'a>(event: &'a Event<'_>) -> Option<Event<'a>> {
     Some(match event {
-        Event::FinalDelta { text } => Event::FinalDelta { text: escape(text).into() },
-        Event::PhaseDelta { id, text } => Event::PhaseDelta { id: *id, text: escape(text).into() },
+        Event::FinalDelta { text } => Event::FinalDelta { text: escape_signs(text).into() },
+        Event::PhaseDelta { id, text } => Event::PhaseDelta { id: *id, text: escape_signs(text).into() },
         Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. } => return None,
         other => other.clone(),
     })
 }
 
-fn escape(text: &str) -> String {
+fn escape_signs(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

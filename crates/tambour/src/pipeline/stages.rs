@@ -1,10 +1,10 @@
 //! Stages behind a dialect: policy, sequencer, findings, and the result of the reply.
 
-use super::outcome::Outcome;
-use super::reporter::Reporter;
-use crate::dialect::{Action, Intent, Output, Written};
+use super::outcome::ReplyOutcome;
+use super::reporter::FindingReporter;
+use crate::dialect::{Intent, IntentSink, RawQueries, ReplyAction};
 use crate::event::{Event, EventKind, Extension, Failure, Sink};
-use crate::finding::Report;
+use crate::finding::FindingReport;
 use crate::options::Options;
 use crate::policy::Policy;
 use crate::sequence::Sequencer;
@@ -14,17 +14,17 @@ use crate::span::Place;
 pub(super) struct Stages {
     pub(super) policy: Policy,
     pub(super) sequencer: Sequencer,
-    pub(super) reporter: Reporter,
-    pub(super) extensions: bool,
-    pub(super) findings: bool,
+    pub(super) reporter: FindingReporter,
+    pub(super) sends_extensions: bool,
+    pub(super) sends_findings: bool,
     /// Reason why the reply is not in the requested format.
-    pub(super) unused: Option<&'static str>,
+    pub(super) unused_reason: Option<&'static str>,
     /// Reason why the stream ends with `error`.
     pub(super) failure: Option<Failure>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ReplyOutcome,
     /// Flags: replies with calls leave the stream open for results; this reply has left it open.
-    pub(super) looping: bool,
-    pub(super) waiting: bool,
+    pub(super) is_tool_loop: bool,
+    pub(super) awaits_results: bool,
 }
 
 impl Stages {
@@ -32,33 +32,33 @@ impl Stages {
         Stages {
             policy: Policy::new(options),
             sequencer: Sequencer::new(options),
-            reporter: Reporter::new(options),
-            extensions: false,
-            findings: false,
-            unused: None,
+            reporter: FindingReporter::new(options),
+            sends_extensions: false,
+            sends_findings: false,
+            unused_reason: None,
             failure: None,
-            outcome: Outcome::default(),
-            looping: options.tool_loop,
-            waiting: false,
+            outcome: ReplyOutcome::default(),
+            is_tool_loop: options.tool_loop,
+            awaits_results: false,
         }
     }
 
     /// Stages of the next reply in the same stream.
     pub(super) fn next_reply(&self, options: &Options) -> Stages {
         let mut next = Stages::new(options);
-        (next.extensions, next.findings) = (self.extensions, self.findings);
+        (next.sends_extensions, next.sends_findings) = (self.sends_extensions, self.sends_findings);
         next.sequencer = self.sequencer.clone();
         next.sequencer.next_reply();
-        next.reporter.go_on(&self.reporter);
-        next.policy.follow(&self.policy);
-        next.outcome.go_on(&self.outcome);
+        next.reporter.carry_over(&self.reporter);
+        next.policy.carry_over(&self.policy);
+        next.outcome.carry_over(&self.outcome);
         next
     }
 
     /// Sends an extension event, of the reply or of another origin.
-    pub(super) fn extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
-        let Stages { sequencer, extensions, outcome, .. } = self;
-        tell(extension, *extensions, sequencer, outcome, sink);
+    pub(super) fn send_extension(&mut self, extension: Extension, sink: &mut dyn Sink) {
+        let Stages { sequencer, sends_extensions, outcome, .. } = self;
+        route_extension(extension, *sends_extensions, sequencer, outcome, sink);
     }
 
     /// Sends an event that ends the stream.
@@ -69,15 +69,15 @@ impl Stages {
 }
 
 /// Sequences an extension, records it, and sends it if extensions are `wanted`.
-fn tell(
+fn route_extension(
     extension: Extension,
     wanted: bool,
     sequencer: &mut Sequencer,
-    outcome: &mut Outcome,
+    outcome: &mut ReplyOutcome,
     sink: &mut dyn Sink,
 ) {
-    sequencer.extension(extension, &mut |event| match event {
-        Event::Extension(extension) if !wanted => outcome.keep(*extension),
+    sequencer.send_extension(extension, &mut |event| match event {
+        Event::Extension(extension) if !wanted => outcome.record(*extension),
         event => {
             outcome.observe(&event);
             sink.event(event);
@@ -86,18 +86,18 @@ fn tell(
 }
 
 /// Path from a dialect to the sink: policy, sequencer, findings.
-pub(super) struct ToSink<'a> {
+pub(super) struct StageOutput<'a> {
     pub(super) stages: &'a mut Stages,
     pub(super) sink: &'a mut dyn Sink,
 }
 
-impl ToSink<'_> {
+impl StageOutput<'_> {
     /// Applies an intent that is not text of a phase or of the answer.
-    fn other(&mut self, intent: &Intent<'_>) {
+    fn apply_other(&mut self, intent: &Intent<'_>) {
         if let Intent::Phase(title, place) = intent {
-            let Stages { policy, reporter, findings, .. } = &mut *self.stages;
+            let Stages { policy, reporter, sends_findings, .. } = &mut *self.stages;
             let sink = &mut *self.sink;
-            if !policy.phase(*place, &mut |report| reporter.add(report, *findings, sink)) {
+            if !policy.begin_phase(*place, &mut |report| reporter.add(report, *sends_findings, sink)) {
                 self.apply(&Intent::PhaseText("\n"));
                 self.apply(&Intent::PhaseText(title));
                 return self.apply(&Intent::PhaseText("\n"));
@@ -107,69 +107,69 @@ impl ToSink<'_> {
     }
 
     fn apply(&mut self, intent: &Intent<'_>) {
-        let Stages { sequencer, extensions, .. } = &mut *self.stages;
+        let Stages { sequencer, sends_extensions, .. } = &mut *self.stages;
         let sink = &mut *self.sink;
         sequencer.apply(intent, &mut |event| {
-            if *extensions || event.kind() != EventKind::Extension {
+            if *sends_extensions || event.kind() != EventKind::Extension {
                 sink.event(event);
             }
         });
     }
 }
 
-impl Output for ToSink<'_> {
+impl IntentSink for StageOutput<'_> {
     #[inline]
-    fn intent(&mut self, intent: Intent<'_>) {
+    fn emit_intent(&mut self, intent: Intent<'_>) {
         // Fast path: text is most of a reply.
         match intent {
             Intent::FinalText(text) => {
                 std::mem::forget(intent);
                 let sink = &mut *self.sink;
-                self.stages.sequencer.final_text(text, &mut |event| sink.event(event));
+                self.stages.sequencer.push_final_text(text, &mut |event| sink.event(event));
             }
             Intent::PhaseText(text) => {
                 std::mem::forget(intent);
-                let Stages { sequencer, extensions, .. } = &mut *self.stages;
+                let Stages { sequencer, sends_extensions, .. } = &mut *self.stages;
                 let sink = &mut *self.sink;
                 // After the answer it is an aside, an extension event.
-                sequencer.phase_text(text, &mut |event| {
-                    if *extensions || event.kind() != EventKind::Extension {
+                sequencer.push_phase_text(text, &mut |event| {
+                    if *sends_extensions || event.kind() != EventKind::Extension {
                         sink.event(event);
                     }
                 });
             }
-            other => self.other(&other),
+            other => self.apply_other(&other),
         }
     }
 
-    fn queries(&mut self, written: Written<'_>, place: Place, end: usize) -> Option<usize> {
-        let Stages { policy, reporter, findings, .. } = &mut *self.stages;
+    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+        let Stages { policy, reporter, sends_findings, .. } = &mut *self.stages;
         let sink = &mut *self.sink;
-        let queries =
-            policy.queries(written, place, end, &mut |report| reporter.add(report, *findings, sink));
+        let queries = policy
+            .clean_queries(written, place, end, &mut |report| reporter.add(report, *sends_findings, sink));
         let queries = queries?;
         let count = queries.len();
-        self.intent(Intent::Queries(queries));
+        self.emit_intent(Intent::Queries(queries));
         Some(count)
     }
 
-    fn act(&mut self, action: Action) {
-        let Stages { policy, sequencer, extensions, outcome, .. } = &mut *self.stages;
-        if let Action::Answer(answer) = &action {
+    fn emit_action(&mut self, action: ReplyAction) {
+        let Stages { policy, sequencer, sends_extensions, outcome, .. } = &mut *self.stages;
+        if let ReplyAction::Answer(answer) = &action {
             outcome.answer = Some(answer.clone());
         }
-        policy.act(action, *extensions, &mut |extension| {
-            tell(extension, *extensions, sequencer, outcome, self.sink);
+        policy.act(action, *sends_extensions, &mut |extension| {
+            route_extension(extension, *sends_extensions, sequencer, outcome, self.sink);
         });
-        outcome.applied.extend(policy.take_applied());
+        outcome.applied_updates.extend(policy.take_applied_updates());
     }
 
-    fn report(&mut self, report: Report) {
-        self.stages.reporter.add(report, self.stages.findings, self.sink);
+    fn report(&mut self, report: FindingReport) {
+        self.stages.reporter.add(report, self.stages.sends_findings, self.sink);
     }
 
     fn fall_back(&mut self, reason: &'static str) {
-        self.stages.unused.get_or_insert(reason);
+        self.stages.unused_reason.get_or_insert(reason);
     }
 
     fn fail(&mut self, code: &'static str, message: &str) {

@@ -1,42 +1,42 @@
 //! Policy stage: decides what happens to intents before they are sequenced, so that a sequenced stream stays
 //! valid.
 
-mod places;
+mod item_spans;
 pub mod queries;
 pub(crate) mod rules;
 
 use serde_json::Value;
 
-use crate::dialect::{Action, Call, Plan, Update, Written};
+use crate::dialect::{CallIntent, PlanIntent, RawQueries, ReplyAction, UpdateIntent};
 use crate::event::{Extension, Notice, PlanOutcome, ToolCall};
-use crate::exit::{Round, decide};
-use crate::finding::Report;
+use crate::exit::{ExitRound, decide};
+use crate::finding::FindingReport;
 use crate::limits::Limits;
-use crate::options::{Options, Sensitive};
-use crate::privacy::Privacy;
+use crate::options::{Options, SensitivePolicy};
+use crate::privacy::DetectorSet;
 use crate::repair::{json, rules as json_rules};
 use crate::span::{Place, Span};
-use crate::state::{self, Applied, Attached};
+use crate::state::{self, AppliedBlock, AttachedState};
 use crate::texts::Texts;
-use crate::texts::counted;
-use queries::Source;
+use crate::texts::format_count;
+use queries::QuerySource;
 
 /// Limits, numbers and filters the intents of one reply.
 pub struct Policy {
-    phases: usize,
-    most_phases: usize,
+    phase_count: usize,
+    max_phases: usize,
     /// Calls of the message so far; source of their ids.
-    called: usize,
+    call_count: usize,
     /// True if the reply has ended and is not truncated: nothing is called before (R-68).
-    whole: bool,
+    is_complete: bool,
     /// Round that is answered, and texts of the decision about it.
-    round: Option<Round>,
+    round: Option<ExitRound>,
     texts: Texts,
     /// State that operations are applied to, and the updates applied since the last request for them.
-    state: Option<Attached>,
-    applied: Vec<Applied>,
-    sensitive: Sensitive,
-    privacy: Privacy,
+    state: Option<AttachedState>,
+    applied_updates: Vec<AppliedBlock>,
+    sensitive: SensitivePolicy,
+    privacy: DetectorSet,
     limits: Limits,
 }
 
@@ -45,41 +45,41 @@ impl Policy {
     #[must_use]
     pub fn new(options: &Options) -> Policy {
         Policy {
-            phases: 0,
-            called: 0,
-            whole: false,
+            phase_count: 0,
+            call_count: 0,
+            is_complete: false,
             round: options.round.clone(),
             texts: options.texts.clone(),
             state: options.state.clone(),
-            applied: Vec::new(),
-            most_phases: options.limits.phases,
-            sensitive: options.sensitive,
-            privacy: Privacy::default(),
+            applied_updates: Vec::new(),
+            max_phases: options.limits.phases,
+            sensitive: options.sensitive_queries,
+            privacy: DetectorSet::default(),
             limits: options.limits.clone(),
         }
     }
 
     /// Counts a phase that begins at `place`. Returns false past the limit: its title is then text of the
     /// last phase (X-007).
-    pub fn phase(&mut self, place: Place, report: &mut dyn FnMut(Report)) -> bool {
-        self.phases += 1;
-        if self.phases == self.most_phases + 1 {
-            let message = format!("more than {}", counted(self.most_phases, "phase"));
-            let found = Report::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
-            report(found.repaired("read as text of the last phase"));
+    pub fn begin_phase(&mut self, place: Place, report: &mut dyn FnMut(FindingReport)) -> bool {
+        self.phase_count += 1;
+        if self.phase_count == self.max_phases + 1 {
+            let message = format!("more than {}", format_count(self.max_phases, "phase"));
+            let found = FindingReport::new(&json_rules::LIMIT_EXCEEDED, place, place.offset, message);
+            report(found.with_repair("read as text of the last phase"));
         }
-        self.phases <= self.most_phases
+        self.phase_count <= self.max_phases
     }
 
     /// Takes over the calls and state of `before`, an earlier reply of the same message.
-    pub fn follow(&mut self, before: &Policy) {
-        self.called = before.called;
+    pub fn carry_over(&mut self, before: &Policy) {
+        self.call_count = before.call_count;
         self.state.clone_from(&before.state);
     }
 
     /// Marks the end of the reply: calls may act from now on, unless it is truncated.
-    pub fn ends(&mut self, cut: bool) {
-        self.whole = !cut;
+    pub fn end_reply(&mut self, cut: bool) {
+        self.is_complete = !cut;
     }
 
     /// Current state, if one is attached.
@@ -89,54 +89,54 @@ impl Policy {
     }
 
     /// Updates applied since the last call.
-    pub fn take_applied(&mut self) -> Vec<Applied> {
-        std::mem::take(&mut self.applied)
+    pub fn take_applied_updates(&mut self) -> Vec<AppliedBlock> {
+        std::mem::take(&mut self.applied_updates)
     }
 
     /// Turns an action into extension events, in order. A plan that is not `shown` is sent without its calls,
     /// which may be many and are sent separately.
-    pub fn act(&mut self, action: Action, shown: bool, tell: &mut dyn FnMut(Extension)) {
+    pub fn act(&mut self, action: ReplyAction, shown: bool, tell: &mut dyn FnMut(Extension)) {
         match action {
-            Action::Plan(Plan { mut plan, is_fallback }) => {
-                let calls = if self.whole { calls(&mut plan, shown) } else { Vec::new() };
+            ReplyAction::Plan(PlanIntent { mut plan, is_fallback }) => {
+                let calls = if self.is_complete { take_calls(&mut plan, shown) } else { Vec::new() };
                 tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
-                calls.into_iter().for_each(|call| tell(self.call(call)));
+                calls.into_iter().for_each(|call| tell(self.number_call(call)));
             }
-            Action::Call(call) if self.whole => tell(self.call(call)),
-            Action::Call(call) => tell(self.notice("tool_call_cut", Some(call.name))),
-            Action::Update(update) => self.update(update, tell),
-            Action::Show(extension) => tell(extension),
-            Action::Notice(code, about) => tell(self.notice(code, about)),
-            Action::Answer(answer) => {
-                if let Some(Round { round, max_rounds, criteria }) = &self.round {
+            ReplyAction::Call(call) if self.is_complete => tell(self.number_call(call)),
+            ReplyAction::Call(call) => tell(self.notice("tool_call_cut", Some(call.name))),
+            ReplyAction::Update(update) => self.apply_update(update, tell),
+            ReplyAction::Extension(extension) => tell(extension),
+            ReplyAction::Notice(code, about) => tell(self.notice(code, about)),
+            ReplyAction::Answer(answer) => {
+                if let Some(ExitRound { round, max_rounds, criteria }) = &self.round {
                     tell(decide(*round, *max_rounds, criteria, &answer, self.texts.language).into());
                 }
             }
         }
     }
 
-    fn call(&mut self, Call { name, args }: Call) -> Extension {
-        self.called += 1;
-        ToolCall { call_id: format!("call_{}", self.called), name, args }.into()
+    fn number_call(&mut self, CallIntent { name, args }: CallIntent) -> Extension {
+        self.call_count += 1;
+        ToolCall { call_id: format!("call_{}", self.call_count), name, args }.into()
     }
 
     fn notice(&self, code: &'static str, reference: Option<String>) -> Extension {
-        Notice { code: code.into(), message: self.texts.notice(code).to_owned(), reference }.into()
+        Notice { code: code.into(), message: self.texts.notice_text(code).to_owned(), reference }.into()
     }
 
     /// Applies operations to the state, if one is attached; refused ones are reported in one notice (F-113).
-    fn update(&mut self, update: Update, tell: &mut dyn FnMut(Extension)) {
-        let Update { analysis, operations, atomic } = update;
+    fn apply_update(&mut self, update: UpdateIntent, tell: &mut dyn FnMut(Extension)) {
+        let UpdateIntent { analysis, operations, is_atomic } = update;
         let refused = match &mut self.state {
             None => {
                 tell(state::to_event(&analysis, &operations, None).into());
-                state::refused(&operations, None)
+                state::describe_refusals(&operations, None)
             }
             Some(attached) => {
-                let applied = attached.apply(&analysis, operations, atomic);
+                let applied = attached.apply(&analysis, operations, is_atomic);
                 tell(state::to_event(&analysis, &applied.operations, Some(&applied.results)).into());
-                let refused = state::refused(&applied.operations, Some(&applied.results));
-                self.applied.push(applied);
+                let refused = state::describe_refusals(&applied.operations, Some(&applied.results));
+                self.applied_updates.push(applied);
                 refused
             }
         };
@@ -146,31 +146,32 @@ impl Policy {
     }
 
     /// Cleans queries as the model wrote them; `None` if there are none to use.
-    pub fn queries(
+    pub fn clean_queries(
         &mut self,
-        written: Written<'_>,
+        written: RawQueries<'_>,
         place: Place,
         end: usize,
-        report: &mut dyn FnMut(Report),
+        report: &mut dyn FnMut(FindingReport),
     ) -> Option<Vec<String>> {
         let source = match written {
-            Written::Text(_) => Source::Block,
-            Written::Value(_) => Source::Event,
+            RawQueries::Text(_) => QuerySource::Block,
+            RawQueries::Value(_) => QuerySource::Event,
         };
-        let cleaner = queries::Cleaner { sensitive: self.sensitive, privacy: &self.privacy, source };
+        let cleaner = queries::QueryCleaner { sensitive: self.sensitive, privacy: &self.privacy, source };
         let (queries, reports) = match written {
-            Written::Value(value) => cleaner.clean(value, place, end),
-            Written::Text(text) => match serde_json::from_str(text) {
+            RawQueries::Value(value) => cleaner.clean(value, place, end),
+            RawQueries::Text(text) => match serde_json::from_str(text) {
                 Ok(value) => cleaner.clean_text(&value, text, place, end),
                 Err(_) => {
-                    let (value, all) = mend(text, &self.limits);
+                    let (value, all) = repair_queries(text, &self.limits);
                     let repair = match value {
                         Some(_) if all => "JSON repaired",
                         Some(_) => "JSON repaired, the rest not used",
                         None => "no queries are sent",
                     };
-                    let found = Report::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
-                    report(found.repaired(repair));
+                    let found =
+                        FindingReport::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
+                    report(found.with_repair(repair));
                     cleaner.clean_text(&value?, text, place, end)
                 }
             },
@@ -181,7 +182,7 @@ impl Policy {
 }
 
 /// Extracts the calls of a plan; they stay in it if `keep` is set.
-fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
+fn take_calls(plan: &mut Value, keep: bool) -> Vec<CallIntent> {
     let Some(Value::Array(written)) = plan.get_mut("tool_calls") else { return Vec::new() };
     let call = |call: &mut Value| {
         let mut field = |name| match keep {
@@ -189,7 +190,7 @@ fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
             false => call.get_mut(name).map(Value::take),
         };
         let Some(Value::String(name)) = field("name") else { return None };
-        Some(Call { name, args: field("args")? })
+        Some(CallIntent { name, args: field("args")? })
     };
     let calls = written.iter_mut().filter_map(call).collect();
     if !keep {
@@ -200,13 +201,13 @@ fn calls(plan: &mut Value, keep: bool) -> Vec<Call> {
 
 /// Repairs queries in broken JSON and returns whether the text holds nothing else. A truncated last query is
 /// dropped.
-fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
+fn repair_queries(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
     let Span { start, end } = found.span;
     let mut all =
-        end - start == text.trim().len() && !found.reports.iter().any(|report| loses(report.rule.code));
+        end - start == text.trim().len() && !found.reports.iter().any(|report| loses_text(report.rule.code));
     let mut value = found.value;
-    if let (Some(Value::Array(items)), true) = (&mut value, found.closed_by_us)
+    if let (Some(Value::Array(items)), true) = (&mut value, found.is_auto_closed)
         && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
     {
         all &= items.pop().is_none();
@@ -215,7 +216,7 @@ fn mend(text: &str, limits: &Limits) -> (Option<Value>, bool) {
 }
 
 /// Returns whether a JSON repair drops meaningful text.
-fn loses(code: &str) -> bool {
+fn loses_text(code: &str) -> bool {
     use crate::repair::rules;
     let rules = [
         rules::TEXT_AROUND,

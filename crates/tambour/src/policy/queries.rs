@@ -18,23 +18,23 @@ use std::collections::HashSet;
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{places, rules};
-use crate::finding::{Report, Rule};
-use crate::options::Sensitive;
-use crate::privacy::Privacy;
+use super::{item_spans, rules};
+use crate::finding::{FindingReport, Rule};
+use crate::options::SensitivePolicy;
+use crate::privacy::DetectorSet;
 use crate::schema::type_name;
 use crate::span::Place;
 
 /// Most queries of one reply (T-045).
-pub const MOST: usize = 5;
+pub const MAX_QUERIES: usize = 5;
 /// Usual number of queries at most (T-049).
-pub const USUAL: usize = 3;
+pub const USUAL_QUERIES: usize = 3;
 /// Most Unicode scalar values of one query (T-047, R-10).
-pub const LONGEST: usize = 80;
+pub const MAX_QUERY_CHARS: usize = 80;
 
 /// Origin of queries; findings name the row of that specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum QuerySource {
     /// The queries block of a ThinkingML reply.
     #[default]
     Block,
@@ -44,26 +44,32 @@ pub enum Source {
 
 /// Settings for cleaning queries before they are sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Cleaner<'a> {
+pub struct QueryCleaner<'a> {
     /// Policy for a sensitive query.
-    pub sensitive: Sensitive,
+    pub sensitive: SensitivePolicy,
     /// Detectors of sensitive data.
-    pub privacy: &'a Privacy,
+    pub privacy: &'a DetectorSet,
     /// Origin of the queries.
-    pub source: Source,
+    pub source: QuerySource,
 }
 
-impl Cleaner<'_> {
+impl QueryCleaner<'_> {
     /// Parses `text` strictly as JSON and cleans its queries; `None` if there are none to send (T-044).
     ///
-    /// A caller that can repair JSON does so first and uses [`Cleaner::clean`].
+    /// A caller that can repair JSON does so first and uses [`QueryCleaner::replace_marks_in`].
     #[must_use]
-    pub fn read(&self, text: &str, place: Place, end: usize) -> (Option<Vec<String>>, Vec<Report>) {
+    pub fn clean_json(
+        &self,
+        text: &str,
+        place: Place,
+        end: usize,
+    ) -> (Option<Vec<String>>, Vec<FindingReport>) {
         match serde_json::from_str(text) {
             Ok(value) => self.clean_text(&value, text, place, end),
             Err(_) => {
-                let report = Report::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
-                (None, vec![report.repaired("no queries are sent")])
+                let report =
+                    FindingReport::new(rules::SERP_QUERIES_JSON, place, end, "the queries are not JSON");
+                (None, vec![report.with_repair("no queries are sent")])
             }
         }
     }
@@ -72,11 +78,16 @@ impl Cleaner<'_> {
     ///
     /// All reports have the place of the value.
     #[must_use]
-    pub fn clean(&self, value: &Value, place: Place, end: usize) -> (Option<Vec<String>>, Vec<Report>) {
+    pub fn clean(
+        &self,
+        value: &Value,
+        place: Place,
+        end: usize,
+    ) -> (Option<Vec<String>>, Vec<FindingReport>) {
         self.clean_at(value, &[], place, end)
     }
 
-    /// Like [`Cleaner::clean`], for a value that was parsed from `text` at `place`: reports on one query have
+    /// Like [`QueryCleaner::replace_marks_in`], for a value that was parsed from `text` at `place`: reports on one query have
     /// its place.
     pub(super) fn clean_text(
         &self,
@@ -84,10 +95,10 @@ impl Cleaner<'_> {
         text: &str,
         place: Place,
         end: usize,
-    ) -> (Option<Vec<String>>, Vec<Report>) {
+    ) -> (Option<Vec<String>>, Vec<FindingReport>) {
         let mut at = place;
         let mut read = 0;
-        let spans: Vec<(Place, usize)> = places::items(text)
+        let spans: Vec<(Place, usize)> = item_spans::item_spans(text)
             .into_iter()
             .map(|item| {
                 at.advance(&text[read..item.start]);
@@ -112,29 +123,29 @@ impl Cleaner<'_> {
         spans: &[(Place, usize)],
         place: Place,
         end: usize,
-    ) -> (Option<Vec<String>>, Vec<Report>) {
-        let mut cleaning = Cleaning { cleaner: self, spans, place, end, reports: Vec::new() };
+    ) -> (Option<Vec<String>>, Vec<FindingReport>) {
+        let mut cleaning = CleaningPass { cleaner: self, spans, place, end, reports: Vec::new() };
         let Value::Array(values) = value else {
             let message = format!("the queries are {}, not an array", type_name(value));
-            cleaning.report(None, rules::SERP_QUERIES_NOT_ARRAY, message, "no queries are sent");
+            cleaning.push_repair_report(None, rules::SERP_QUERIES_NOT_ARRAY, message, "no queries are sent");
             return (None, cleaning.reports);
         };
-        let queries = cleaning.run(values);
+        let queries = cleaning.clean_values(values);
         (Some(queries), cleaning.reports)
     }
 }
 
-struct Cleaning<'a> {
-    cleaner: &'a Cleaner<'a>,
+struct CleaningPass<'a> {
+    cleaner: &'a QueryCleaner<'a>,
     /// Place and end of each query, if known.
     spans: &'a [(Place, usize)],
     place: Place,
     end: usize,
-    reports: Vec<Report>,
+    reports: Vec<FindingReport>,
 }
 
-impl Cleaning<'_> {
-    fn run(&mut self, values: &[Value]) -> Vec<String> {
+impl CleaningPass<'_> {
+    fn clean_values(&mut self, values: &[Value]) -> Vec<String> {
         let mut kept: Vec<String> = Vec::new();
         let mut numbers = Vec::new();
         let mut seen = HashSet::new();
@@ -143,11 +154,11 @@ impl Cleaning<'_> {
             let number = index + 1;
             let Value::String(query) = value else {
                 let message = format!("query {number} is {}, not a string", type_name(value));
-                self.report(Some(number), rules::SERP_QUERY_NOT_STRING, message, "query dropped");
+                self.push_repair_report(Some(number), rules::SERP_QUERY_NOT_STRING, message, "query dropped");
                 continue;
             };
             if query.trim().is_empty() {
-                self.report(
+                self.push_repair_report(
                     Some(number),
                     rules::SERP_QUERY_EMPTY,
                     format!("query {number} is blank"),
@@ -155,123 +166,139 @@ impl Cleaning<'_> {
                 );
                 continue;
             }
-            let Some(query) = self.harmless(number, query) else { continue };
-            let Some(query) = self.short(number, query) else { continue };
+            let Some(query) = self.remove_sensitive(number, query) else { continue };
+            let Some(query) = self.shorten(number, query) else { continue };
             let same = query.trim().to_owned();
             let case = same.to_lowercase();
             if !seen.insert(same) {
                 let message = format!("query {number} repeats another one");
-                self.report(Some(number), rules::SERP_QUERIES_DUPLICATE, message, "query dropped");
+                self.push_repair_report(
+                    Some(number),
+                    rules::SERP_QUERIES_DUPLICATE,
+                    message,
+                    "query dropped",
+                );
                 continue;
             }
-            if !folded.insert(case) && kept.len() < MOST {
+            if !folded.insert(case) && kept.len() < MAX_QUERIES {
                 let message = format!("query {number} differs from another one only by upper and lower case");
-                self.note(Some(number), rules::SERP_QUERIES_CASE, message);
+                self.push_unrepaired_report(Some(number), rules::SERP_QUERIES_CASE, message);
             }
             kept.push(query);
             numbers.push(number);
         }
-        if values.len() > MOST {
-            let message = format!("{} queries, at most {MOST} are allowed", values.len());
+        if values.len() > MAX_QUERIES {
+            let message = format!("{} queries, at most {MAX_QUERIES} are allowed", values.len());
             let repair =
-                if kept.len() > MOST { "the first 5 kept" } else { "the others were dropped already" };
-            self.report(None, rules::SERP_QUERIES_TOO_MANY, message, repair);
-            if let (Some(&first), Some(report)) = (numbers.get(MOST), self.reports.last_mut())
+                if kept.len() > MAX_QUERIES { "the first 5 kept" } else { "the others were dropped already" };
+            self.push_repair_report(None, rules::SERP_QUERIES_TOO_MANY, message, repair);
+            if let (Some(&first), Some(report)) = (numbers.get(MAX_QUERIES), self.reports.last_mut())
                 && let (Some(&(place, _)), Some(&(_, end))) = (self.spans.get(first - 1), self.spans.last())
             {
                 (report.place, report.end) = (place, end);
             }
-        } else if kept.len() > USUAL {
-            self.note(
+        } else if kept.len() > USUAL_QUERIES {
+            self.push_unrepaired_report(
                 None,
                 rules::SERP_QUERIES_MANY,
                 format!("{} queries, one to three are usual", kept.len()),
             );
         }
-        kept.truncate(MOST);
+        kept.truncate(MAX_QUERIES);
         if values.is_empty() {
-            self.note(None, rules::SERP_QUERIES_EMPTY, "no queries");
+            self.push_unrepaired_report(None, rules::SERP_QUERIES_EMPTY, "no queries");
         }
         kept
     }
 
     /// Removes or refuses sensitive data; `None` if the query is dropped (T-048).
-    fn harmless(&mut self, number: usize, query: &str) -> Option<String> {
+    fn remove_sensitive(&mut self, number: usize, query: &str) -> Option<String> {
         let privacy = self.cleaner.privacy;
-        let Some(found) = privacy.first(query) else { return Some(query.to_owned()) };
+        let Some(found) = privacy.find_first(query) else { return Some(query.to_owned()) };
         let message = format!("query {number} holds sensitive data: {}", found.kind);
-        if self.cleaner.sensitive == Sensitive::Generalise {
+        if self.cleaner.sensitive == SensitivePolicy::Generalise {
             let general = privacy.generalise(query);
-            if privacy.first(&general).is_none() {
-                self.report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "data replaced by its kind");
+            if privacy.find_first(&general).is_none() {
+                self.push_repair_report(
+                    Some(number),
+                    rules::SERP_QUERY_SENSITIVE,
+                    message,
+                    "data replaced by its kind",
+                );
                 return Some(general);
             }
         }
-        self.report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
+        self.push_repair_report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
         None
     }
 
-    /// Truncates the query to [`LONGEST`] characters; `None` if it is dropped (T-047).
-    fn short(&mut self, number: usize, query: String) -> Option<String> {
+    /// Truncates the query to [`MAX_QUERY_CHARS`] characters; `None` if it is dropped (T-047).
+    fn shorten(&mut self, number: usize, query: String) -> Option<String> {
         let length = query.chars().count();
-        if length <= LONGEST {
+        if length <= MAX_QUERY_CHARS {
             return Some(query);
         }
-        let cut = cut(query.trim()).to_owned();
-        let message = format!("query {number} has {length} characters, at most {LONGEST} are allowed");
+        let cut = truncate_query(query.trim()).to_owned();
+        let message =
+            format!("query {number} has {length} characters, at most {MAX_QUERY_CHARS} are allowed");
         if cut.is_empty() {
-            self.report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query dropped");
+            self.push_repair_report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query dropped");
             return None;
         }
-        self.report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query cut");
-        if let Some(found) = self.cleaner.privacy.first(&cut) {
+        self.push_repair_report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query cut");
+        if let Some(found) = self.cleaner.privacy.find_first(&cut) {
             let message = format!("the rest of query {number} reads as sensitive data: {}", found.kind);
-            self.report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
+            self.push_repair_report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
             return None;
         }
         Some(cut)
     }
 
-    fn report(
+    fn push_repair_report(
         &mut self,
         number: Option<usize>,
         rule: &'static Rule,
         message: impl Into<String>,
         repair: &str,
     ) {
-        self.note(number, rule, message);
+        self.push_unrepaired_report(number, rule, message);
         let report = self.reports.pop().expect("a report was just added");
-        self.reports.push(report.repaired(repair));
+        self.reports.push(report.with_repair(repair));
     }
 
     /// Reports on one query, or on all of them.
-    fn note(&mut self, number: Option<usize>, rule: &'static Rule, message: impl Into<String>) {
+    fn push_unrepaired_report(
+        &mut self,
+        number: Option<usize>,
+        rule: &'static Rule,
+        message: impl Into<String>,
+    ) {
         let span = number.and_then(|number| self.spans.get(number - 1));
         let (place, end) = span.copied().unwrap_or((self.place, self.end));
-        let report = Report::new(rule, place, end, message);
+        let report = FindingReport::new(rule, place, end, message);
         self.reports.push(match self.cleaner.source {
-            Source::Block => report,
-            Source::Event => on_event(report),
+            QuerySource::Block => report,
+            QuerySource::Event => cite_event_row(report),
         });
     }
 }
 
 /// Moves a report to the JSONSeq row of its rule, if there is one.
-pub(crate) fn on_event(report: Report) -> Report {
+pub(crate) fn cite_event_row(report: FindingReport) -> FindingReport {
     match report.rule.rows.iter().find(|row| row.starts_with("J-")) {
-        Some(row) => report.row(row),
+        Some(row) => report.with_row(row),
         None => report,
     }
 }
 
-/// Longest prefix of `query` of at most [`LONGEST`] scalar values, in whole graphemes and without trailing
+/// Longest prefix of `query` of at most [`MAX_QUERY_CHARS`] scalar values, in whole graphemes and without trailing
 /// white space. Empty if the first grapheme alone is too long.
-fn cut(query: &str) -> &str {
+fn truncate_query(query: &str) -> &str {
     let mut scalars = 0;
     let mut end = 0;
     for (start, grapheme) in query.grapheme_indices(true) {
         scalars += grapheme.chars().count();
-        if scalars > LONGEST {
+        if scalars > MAX_QUERY_CHARS {
             break;
         }
         end = start + grapheme.len();

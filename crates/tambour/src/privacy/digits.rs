@@ -1,19 +1,19 @@
 //! Groups of digits in written numbers: `138 0013 8000`, `(010) 8888-6666`, `+1-415-555-0123`.
 
-use super::text::{Text, alnum, digit};
+use super::folded_text::{FoldedText, is_alnum, is_digit};
 
 /// A run of digits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
+pub(super) struct DigitGroup {
     /// Index of the first digit.
     pub(super) start: usize,
     /// Index after the last digit.
     pub(super) end: usize,
     /// Separator between this group and the one before it.
-    pub(super) gap: Gap,
+    pub(super) gap: GroupGap,
 }
 
-impl Group {
+impl DigitGroup {
     /// Number of digits.
     pub(super) fn len(&self) -> usize {
         self.end - self.start
@@ -22,7 +22,7 @@ impl Group {
 
 /// Separator between two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(super) enum GroupGap {
     /// Other text, or no group before: the groups are unrelated.
     Break,
     Space,
@@ -33,9 +33,9 @@ pub(super) enum Gap {
 }
 
 /// All groups of digits in the text.
-pub(super) fn groups(text: &Text<'_>) -> Vec<Group> {
+pub(super) fn digit_groups(text: &FoldedText<'_>) -> Vec<DigitGroup> {
     let chars = text.chars();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<DigitGroup> = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         if !chars[at].is_ascii_digit() {
@@ -46,57 +46,63 @@ pub(super) fn groups(text: &Text<'_>) -> Vec<Group> {
         while at < chars.len() && chars[at].is_ascii_digit() {
             at += 1;
         }
-        let gap = groups.last().map_or(Gap::Break, |last| gap(&chars[last.end..start]));
-        groups.push(Group { start, end: at, gap });
+        let gap = groups.last().map_or(GroupGap::Break, |last| classify_gap(&chars[last.end..start]));
+        groups.push(DigitGroup { start, end: at, gap });
     }
     groups
 }
 
-fn gap(between: &[char]) -> Gap {
+fn classify_gap(between: &[char]) -> GroupGap {
     const LONGEST: usize = 3;
     if between.len() > LONGEST || !between.iter().all(|c| matches!(c, ' ' | '-' | '.' | '(' | ')')) {
-        return Gap::Break;
+        return GroupGap::Break;
     }
     let count = |sign: char| between.iter().filter(|&&c| c == sign).count();
     match (count('.'), count('-'), count('(') + count(')')) {
-        (0, 0, 0) => Gap::Space,
-        (0, 1, 0) => Gap::Dash,
-        (1, 0, 0) if between.len() == 1 => Gap::Dot,
-        (0, 0 | 1, 1..) => Gap::Paren,
-        _ => Gap::Break,
+        (0, 0, 0) => GroupGap::Space,
+        (0, 1, 0) => GroupGap::Dash,
+        (1, 0, 0) if between.len() == 1 => GroupGap::Dot,
+        (0, 0 | 1, 1..) => GroupGap::Paren,
+        _ => GroupGap::Break,
     }
 }
 
 /// Digits of `groups` as one string.
-pub(super) fn joined(text: &Text<'_>, groups: &[Group]) -> String {
+pub(super) fn join_digits(text: &FoldedText<'_>, groups: &[DigitGroup]) -> String {
     groups.iter().flat_map(|group| &text.chars()[group.start..group.end]).collect()
 }
 
 /// Returns whether the groups are separate: not part of a word, a decimal number, a number with thousands
 /// separators, or a price.
-pub(super) fn alone(text: &Text<'_>, groups: &[Group]) -> bool {
+pub(super) fn is_separate(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
-    let before = text.before(start);
-    let inside_word =
-        (alnum(before) && !WORDS.contains(&text.word_before(start).as_str())) || before == Some('_');
+    let before = text.char_before(start);
+    let inside_word = (is_alnum(before) && !INTRODUCING_WORDS.contains(&text.word_before(start).as_str()))
+        || before == Some('_');
     let part_before = before == Some('.') || (before == Some(',') && first.len() == 3);
-    let decimal_before = part_before && start >= 2 && digit(text.before(start - 1));
+    let decimal_before = part_before && start >= 2 && is_digit(text.char_before(start - 1));
     let price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
     let unit =
         text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
-    !inside_word && !decimal_before && !price && !decimal(text, end) && !alnum(text.at(end)) && !unit
+    !inside_word
+        && !decimal_before
+        && !price
+        && !continues_number(text, end)
+        && !is_alnum(text.char_at(end))
+        && !unit
 }
 
 /// Returns whether a decimal part or another group of three digits follows at `end`. A comma may also
 /// separate two numbers.
-pub(super) fn decimal(text: &Text<'_>, end: usize) -> bool {
-    match text.at(end) {
-        Some('.') => digit(text.at(end + 1)),
-        Some(',') => (1..=3).all(|at| digit(text.at(end + at))) && !digit(text.at(end + 4)),
+pub(super) fn continues_number(text: &FoldedText<'_>, end: usize) -> bool {
+    match text.char_at(end) {
+        Some('.') => is_digit(text.char_at(end + 1)),
+        Some(',') => (1..=3).all(|at| is_digit(text.char_at(end + at))) && !is_digit(text.char_at(end + 4)),
         _ => false,
     }
 }
 
 /// Words that may directly precede a number they introduce.
-const WORDS: &[&str] = &["tel", "phone", "mobile", "call", "fax", "wx", "vx", "whatsapp", "id", "card"];
+const INTRODUCING_WORDS: &[&str] =
+    &["tel", "phone", "mobile", "call", "fax", "wx", "vx", "whatsapp", "id", "card"];

@@ -3,23 +3,23 @@
 use std::ops::Range;
 
 use super::Detector;
-use super::text::{Text, alnum};
+use super::folded_text::{FoldedText, is_alnum};
 
 /// Detects `name@host.domain`, but not names of packages and users (`lodash@4.17.21`, `@name`) or
 /// `git@host:path`.
-pub(super) struct Email;
+pub(super) struct EmailDetector;
 
-impl Detector for Email {
+impl Detector for EmailDetector {
     fn kind(&self) -> &'static str {
         "email"
     }
 
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let chars = text.chars();
         for at in (0..chars.len()).filter(|&at| chars[at] == '@') {
             // Both scans end at the next `@`, so they are linear in total.
             let mut start = at;
-            while start > 0 && local(chars[start - 1]) {
+            while start > 0 && is_local_char(chars[start - 1]) {
                 start -= 1;
             }
             while start < at && !chars[start].is_ascii_alphanumeric() {
@@ -28,21 +28,21 @@ impl Detector for Email {
             if start == at || chars[at - 1] == '.' {
                 continue;
             }
-            let Some(end) = domain(text, at + 1) else { continue };
-            let git = chars[start..at].iter().collect::<String>() == "git" && text.at(end) == Some(':');
+            let Some(end) = domain_end(text, at + 1) else { continue };
+            let git = chars[start..at].iter().collect::<String>() == "git" && text.char_at(end) == Some(':');
             if !git {
-                found(text.bytes(start..end));
+                found(text.byte_range(start..end));
             }
         }
     }
 }
 
-fn local(c: char) -> bool {
+fn is_local_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '%' | '+' | '-')
 }
 
 /// End of the domain that starts at `from`: labels separated by dots, the last one of letters.
-fn domain(text: &Text<'_>, from: usize) -> Option<usize> {
+fn domain_end(text: &FoldedText<'_>, from: usize) -> Option<usize> {
     let chars = text.chars();
     let mut at = from;
     let mut end = None;
@@ -58,7 +58,7 @@ fn domain(text: &Text<'_>, from: usize) -> Option<usize> {
         if start > from && label.len() >= 2 && label.iter().all(char::is_ascii_alphabetic) {
             end = Some(at);
         }
-        if text.at(at) != Some('.') || !alnum(text.at(at + 1)) {
+        if text.char_at(at) != Some('.') || !is_alnum(text.char_at(at + 1)) {
             return end;
         }
         at += 1;

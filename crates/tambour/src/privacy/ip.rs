@@ -4,19 +4,19 @@ use std::net::Ipv6Addr;
 use std::ops::Range;
 
 use super::Detector;
-use super::text::{Text, alnum, digit};
+use super::folded_text::{FoldedText, is_alnum, is_digit};
 
 /// Detects IPv4 addresses, with parts up to 255, and IPv6 addresses, but not versions of three or five parts,
 /// ratios and times. A version of four small parts looks like an address, unless `v` or `version` precedes
 /// it.
-pub(super) struct Ip;
+pub(super) struct IpDetector;
 
-impl Detector for Ip {
+impl Detector for IpDetector {
     fn kind(&self) -> &'static str {
         "ip"
     }
 
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let chars = text.chars();
         let part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
         let mut at = 0;
@@ -31,18 +31,18 @@ impl Detector for Ip {
             }
             let run = &chars[start..at];
             if run.iter().filter(|&&c| c == ':').count() >= 2
-                && let Some(range) = v6(text, start, at)
+                && let Some(range) = find_ipv6(text, start, at)
             {
-                found(text.bytes(range));
+                found(text.byte_range(range));
             } else if run.contains(&'.') {
-                v4(text, start, at, found);
+                find_ipv4(text, start, at, found);
             }
         }
     }
 }
 
 /// IPv6 address in the run `start..end`, without sentence punctuation around it.
-fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
+fn find_ipv6(text: &FoldedText<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
     const LONGEST: usize = 45;
     let chars = text.chars();
     let stop = |run: &[char]| run.ends_with(&['.']) || (run.ends_with(&[':']) && !run.ends_with(&[':', ':']));
@@ -50,10 +50,14 @@ fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>>
         end -= 1;
     }
     // `address:2001:db8::1`, `IP: ::1`.
-    if text.at(start) == Some(':') && text.at(start + 1) != Some(':') {
+    if text.char_at(start) == Some(':') && text.char_at(start + 1) != Some(':') {
         start += 1;
     }
-    if start >= end || end - start > LONGEST || alnum(text.before(start)) || alnum(text.at(end)) {
+    if start >= end
+        || end - start > LONGEST
+        || is_alnum(text.char_before(start))
+        || is_alnum(text.char_at(end))
+    {
         return None;
     }
     let run: String = chars[start..end].iter().collect();
@@ -67,7 +71,7 @@ fn v6(text: &Text<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>>
 }
 
 /// Finds IPv4 addresses in the run `start..end`.
-fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usize>)) {
+fn find_ipv4(text: &FoldedText<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usize>)) {
     let chars = text.chars();
     let mut at = start;
     while at < end {
@@ -88,24 +92,26 @@ fn v4(text: &Text<'_>, start: usize, end: usize, found: &mut dyn FnMut(Range<usi
         let valid = to > from
             && chars[from..to].split(|&c| c == '.').all(|part| {
                 octets += 1;
-                octet(part)
+                is_octet(part)
             });
-        let touched = alnum(text.before(from)) || text.before(from) == Some('_') || alnum(text.at(to));
-        if valid && octets == 4 && !touched && !digit(text.at(to)) && !numbered(text, from) {
-            found(text.bytes(from..to));
+        let touched = is_alnum(text.char_before(from))
+            || text.char_before(from) == Some('_')
+            || is_alnum(text.char_at(to));
+        if valid && octets == 4 && !touched && !is_digit(text.char_at(to)) && !is_version(text, from) {
+            found(text.byte_range(from..to));
         }
     }
 }
 
 /// Returns whether the word before `start` marks the numbers as a version or a section.
-fn numbered(text: &Text<'_>, start: usize) -> bool {
+fn is_version(text: &FoldedText<'_>, start: usize) -> bool {
     let word = text.word_before(start);
     let chars = text.chars();
     let chinese = start >= 2 && chars[start - 2..start] == ['版', '本'];
     chinese || matches!(word.as_str(), "version" | "ver" | "section" | "release" | "oid")
 }
 
-fn octet(digits: &[char]) -> bool {
+fn is_octet(digits: &[char]) -> bool {
     let value = digits.iter().take(4).fold(0, |value, c| value * 10 + c.to_digit(10).unwrap_or(0));
     matches!(digits.len(), 1..=3) && value <= 255 && (digits.len() == 1 || digits[0] != '0')
 }

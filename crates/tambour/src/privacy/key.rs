@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::Detector;
-use super::text::{Text, alnum};
+use super::folded_text::{FoldedText, is_alnum};
 
 /// Detects keys with the prefixes of well-known services, bearer tokens, and private keys.
-pub(super) struct AccessKey;
+pub(super) struct AccessKeyDetector;
 
 /// Prefix, and least number of characters behind it.
 const PREFIXES: &[(&str, usize)] = &[
@@ -38,14 +38,14 @@ const PREFIXES: &[(&str, usize)] = &[
 ];
 
 /// Last words in names of secrets, as in `api_key=`.
-const NAMES: &[&str] = &["apikey", "key", "token", "secret", "password"];
+const SECRET_NAMES: &[&str] = &["apikey", "key", "token", "secret", "password"];
 
-impl Detector for AccessKey {
+impl Detector for AccessKeyDetector {
     fn kind(&self) -> &'static str {
         "access_key"
     }
 
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         let chars = text.chars();
         let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
         let mut at = 0;
@@ -67,19 +67,19 @@ impl Detector for AccessKey {
             }
             // A path before the key is not part of it.
             if let Some(slash) = chars[start..end].iter().rposition(|&c| c == '/')
-                && prefixed(&chars[start + slash + 1..end])
+                && has_key_prefix(&chars[start + slash + 1..end])
             {
                 start += slash + 1;
             }
-            if prefixed(&chars[start..end]) || named(text, start, end) {
-                found(text.bytes(start..end));
+            if has_key_prefix(&chars[start..end]) || is_named_secret(text, start, end) {
+                found(text.byte_range(start..end));
             }
         }
-        private_key(text, found);
+        find_private_keys(text, found);
     }
 }
 
-fn prefixed(token: &[char]) -> bool {
+fn has_key_prefix(token: &[char]) -> bool {
     PREFIXES.iter().any(|(prefix, least)| {
         let length = prefix.len();
         token.len() >= length + least
@@ -93,21 +93,21 @@ fn prefixed(token: &[char]) -> bool {
 }
 
 /// Returns whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
-fn named(text: &Text<'_>, start: usize, end: usize) -> bool {
+fn is_named_secret(text: &FoldedText<'_>, start: usize, end: usize) -> bool {
     let token = &text.chars()[start..end];
     let mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
-    if !mixed || start == 0 || alnum(text.before(start)) {
+    if !mixed || start == 0 || is_alnum(text.char_before(start)) {
         return false;
     }
     let name = text.word_before(start);
     let sign = |c: Option<char>| matches!(c, Some('=' | ':'));
-    let assigned =
-        sign(text.before(start)) || (text.before(start) == Some(' ') && sign(text.before(start - 1)));
-    name == "bearer" || (assigned && NAMES.contains(&name.as_str()) && random(token))
+    let assigned = sign(text.char_before(start))
+        || (text.char_before(start) == Some(' ') && sign(text.char_before(start - 1)));
+    name == "bearer" || (assigned && SECRET_NAMES.contains(&name.as_str()) && looks_random(token))
 }
 
 /// Returns whether letters and digits alternate as in a random token, unlike in words with a year.
-fn random(token: &[char]) -> bool {
+fn looks_random(token: &[char]) -> bool {
     const TURNS: usize = 4;
     let mut signs = token.iter().filter(|c| c.is_ascii_alphanumeric()).map(char::is_ascii_digit);
     let Some(mut last) = signs.next() else { return false };
@@ -115,7 +115,7 @@ fn random(token: &[char]) -> bool {
 }
 
 /// Finds the first lines of private keys in PEM form.
-fn private_key(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+fn find_private_keys(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const START: &str = "-----BEGIN ";
     const END: &[u8] = b"PRIVATE KEY-----";
     let bytes = text.raw().as_bytes();

@@ -6,19 +6,19 @@
 //! matches does not belong here.
 
 mod address;
+mod check_digit;
 mod digits;
 mod email;
+mod folded_text;
 mod ip;
 mod key;
-mod number;
 mod phone;
-mod text;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use text::Text;
+pub use folded_text::FoldedText;
 
 /// Detects one kind of sensitive data.
 pub trait Detector: Send + Sync {
@@ -26,13 +26,13 @@ pub trait Detector: Send + Sync {
     /// generalised text.
     fn kind(&self) -> &'static str;
 
-    /// Calls `found` with the byte range in [`Text::raw`] of each match. Should take linear time.
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>));
+    /// Calls `found` with the byte range in [`FoldedText::raw`] of each match. Should take linear time.
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>));
 }
 
 /// One match of sensitive data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match {
+pub struct SensitiveMatch {
     /// Kind, such as `phone`.
     pub kind: &'static str,
     /// Byte range in the text.
@@ -52,55 +52,55 @@ pub struct Match {
 /// assert!(privacy.scan("5x5 80kg").is_empty());
 /// ```
 #[derive(Clone)]
-pub struct Privacy {
+pub struct DetectorSet {
     detectors: Vec<Arc<dyn Detector>>,
 }
 
-impl Default for Privacy {
-    fn default() -> Privacy {
+impl Default for DetectorSet {
+    fn default() -> DetectorSet {
         // If two detectors match the same text, the earlier one names it: an identity number is no phone
         // number.
-        Privacy::none()
-            .with(key::AccessKey)
-            .with(email::Email)
-            .with(number::NationalId)
-            .with(number::BankCard)
-            .with(ip::Ip)
-            .with(address::Address)
-            .with(phone::Phone)
+        DetectorSet::empty()
+            .with_detector(key::AccessKeyDetector)
+            .with_detector(email::EmailDetector)
+            .with_detector(check_digit::NationalIdDetector)
+            .with_detector(check_digit::BankCardDetector)
+            .with_detector(ip::IpDetector)
+            .with_detector(address::AddressDetector)
+            .with_detector(phone::PhoneDetector)
     }
 }
 
-impl Privacy {
+impl DetectorSet {
     /// Creates an empty set.
     #[must_use]
-    pub fn none() -> Privacy {
-        Privacy { detectors: Vec::new() }
+    pub fn empty() -> DetectorSet {
+        DetectorSet { detectors: Vec::new() }
     }
 
     /// Adds a detector.
     #[must_use]
-    pub fn with(mut self, detector: impl Detector + 'static) -> Privacy {
+    pub fn with_detector(mut self, detector: impl Detector + 'static) -> DetectorSet {
         self.detectors.push(Arc::new(detector));
         self
     }
 
     /// Sensitive data in `text`, in order and without overlaps.
     #[must_use]
-    pub fn scan(&self, text: &str) -> Vec<Match> {
-        let text = Text::new(text);
-        let mut found: Vec<(usize, Match)> = Vec::new();
+    pub fn scan(&self, text: &str) -> Vec<SensitiveMatch> {
+        let text = FoldedText::new(text);
+        let mut found: Vec<(usize, SensitiveMatch)> = Vec::new();
         for (rank, detector) in self.detectors.iter().enumerate() {
             let kind = detector.kind();
             detector.find(&text, &mut |range| {
                 // Detectors may be third-party: an invalid range is ignored.
                 if !range.is_empty() && text.raw().get(range.clone()).is_some() {
-                    found.push((rank, Match { kind, range }));
+                    found.push((rank, SensitiveMatch { kind, range }));
                 }
             });
         }
         found.sort_by_key(|(rank, found)| (found.range.start, *rank));
-        let mut matches: Vec<(usize, Match)> = Vec::new();
+        let mut matches: Vec<(usize, SensitiveMatch)> = Vec::new();
         for (rank, next) in found {
             match matches.last_mut() {
                 // Overlapping matches are merged, with the kind of the earliest detector.
@@ -118,7 +118,7 @@ impl Privacy {
 
     /// First match in `text`.
     #[must_use]
-    pub fn first(&self, text: &str) -> Option<Match> {
+    pub fn find_first(&self, text: &str) -> Option<SensitiveMatch> {
         self.scan(text).into_iter().next()
     }
 
@@ -139,7 +139,7 @@ impl Privacy {
     }
 }
 
-impl fmt::Debug for Privacy {
+impl fmt::Debug for DetectorSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.detectors.iter().map(|detector| detector.kind())).finish()
     }

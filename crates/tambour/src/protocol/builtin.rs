@@ -1,35 +1,35 @@
 //! Protocols that this library defines. Their examples tell one story, so that together they form one reply.
 
-use super::{CORE, Protocol};
-use crate::structure::{Body, Element};
+use super::{CORE_PROTOCOL, PromptProtocol};
+use crate::structure::{ElementBody, ExpectedElement};
 
 /// Returns all protocols, the core first.
-pub(super) fn protocols() -> Vec<Protocol> {
-    ENTRIES.iter().map(Entry::protocol).collect()
+pub(super) fn builtin_protocols() -> Vec<PromptProtocol> {
+    BUILTIN_PROTOCOLS.iter().map(BuiltinProtocol::to_protocol).collect()
 }
 
 /// A protocol in static form.
-struct Entry {
+struct BuiltinProtocol {
     id: &'static str,
     version: &'static str,
     /// Name, body, and true if the tag is mandatory.
-    tags: &'static [(&'static str, Body, bool)],
+    tags: &'static [(&'static str, ElementBody, bool)],
     /// Tag that all its tags must follow.
-    after: Option<&'static str>,
+    predecessor: Option<&'static str>,
     instruction: [&'static str; 2],
     example: [&'static str; 2],
 }
 
-impl Entry {
-    fn protocol(&self) -> Protocol {
-        let element = |(name, body, mandatory): &(&'static str, Body, bool)| Element {
+impl BuiltinProtocol {
+    fn to_protocol(&self) -> PromptProtocol {
+        let element = |(name, body, mandatory): &(&'static str, ElementBody, bool)| ExpectedElement {
             body: *body,
-            mandatory: *mandatory,
-            repeated: !mandatory,
-            after: self.after.into_iter().map(Into::into).collect(),
-            ..Element::new(*name)
+            is_mandatory: *mandatory,
+            is_repeatable: !mandatory,
+            predecessors: self.predecessor.into_iter().map(Into::into).collect(),
+            ..ExpectedElement::new(*name)
         };
-        Protocol {
+        PromptProtocol {
             id: self.id.to_owned(),
             version: self.version.to_owned(),
             elements: self.tags.iter().map(element).collect(),
@@ -39,12 +39,12 @@ impl Entry {
     }
 }
 
-const ENTRIES: &[Entry] = &[
-    Entry {
-        id: CORE,
+const BUILTIN_PROTOCOLS: &[BuiltinProtocol] = &[
+    BuiltinProtocol {
+        id: CORE_PROTOCOL,
         version: "2.3",
-        tags: &[("thought", Body::Text, false), ("content", Body::Markup, true)],
-        after: None,
+        tags: &[("thought", ElementBody::Text, false), ("content", ElementBody::Markup, true)],
+        predecessor: None,
         instruction: [
             "\
 - <thought> 写你的思考，放在 <content> 之前，用户看不到。
@@ -74,11 +74,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "variable_update_v2",
         version: "2.0",
-        tags: &[("variable_update", Body::Json, false)],
-        after: Some("content"),
+        tags: &[("variable_update", ElementBody::Json, false)],
+        predecessor: Some("content"),
         instruction: [
             "\
 - <variable_update> 写变量的变化，放在 <content> 之后：先写 <analysis>，再写一个 JSON 数组，每项是 [\"操作\", \"路径\", 值]。
@@ -108,11 +108,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "status_bar",
         version: "2.3",
-        tags: &[("status_bar", Body::Markup, false)],
-        after: None,
+        tags: &[("status_bar", ElementBody::Markup, false)],
+        predecessor: None,
         instruction: [
             "- <status_bar> 写状态栏：每项一个标签，名称自定。",
             "- <status_bar>: the status, one tag for each item, with a name of your choice.",
@@ -132,11 +132,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "details",
         version: "2.3",
-        tags: &[("details", Body::Markup, false)],
-        after: None,
+        tags: &[("details", ElementBody::Markup, false)],
+        predecessor: None,
         instruction: [
             "- <details> 写可折叠的补充内容，<summary> 是它的标题。",
             "- <details>: more text, folded, with its heading in <summary>.",
@@ -156,11 +156,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "choice",
         version: "2.3",
-        tags: &[("choice", Body::Markup, false)],
-        after: None,
+        tags: &[("choice", ElementBody::Markup, false)],
+        predecessor: None,
         instruction: [
             "- <choice> 让用户选择：<prompt> 是问题，<options> 里每个 <option> 有不同的 id。",
             "- <choice>: a choice for the user. <prompt> asks; each <option> in <options> has an id of its own.",
@@ -186,11 +186,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "media",
         version: "2.3",
-        tags: &[("media", Body::Empty, false)],
-        after: None,
+        tags: &[("media", ElementBody::Empty, false)],
+        predecessor: None,
         instruction: [
             "- <media /> 显示图片、音频或视频：type 是 image、audio 或 video，src 是相对路径或 https 地址，alt 是说明。",
             "- <media />: an image, audio or video. type is one of these, src a relative path or https address, alt describes it.",
@@ -200,11 +200,11 @@ The rope creaks. Down in the well somebody answers.
             "<media type=\"image\" src=\"assets/well.jpg\" alt=\"the well at midnight\" />\n",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "tool_call",
         version: "2.3",
-        tags: &[("tool_call", Body::Json, false)],
-        after: None,
+        tags: &[("tool_call", ElementBody::Json, false)],
+        predecessor: None,
         instruction: [
             "- <tool_call name=\"工具名\"> 调用工具，里面是一个 JSON 对象，即参数。",
             "- <tool_call name=\"tool\">: calls a tool; inside stands one JSON object with its arguments.",
@@ -222,11 +222,11 @@ The rope creaks. Down in the well somebody answers.
 ",
         ],
     },
-    Entry {
+    BuiltinProtocol {
         id: "ui_component",
         version: "2.3",
-        tags: &[("ui_component", Body::Json, false)],
-        after: None,
+        tags: &[("ui_component", ElementBody::Json, false)],
+        predecessor: None,
         instruction: [
             "- <ui_component view=\"命名空间.组件\"> 显示界面组件，里面是一个 JSON 对象。",
             "- <ui_component view=\"namespace.component\">: shows a component; inside stands one JSON object.",

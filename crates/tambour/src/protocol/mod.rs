@@ -29,25 +29,25 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
-use crate::structure::{Element, Expected, Name, names};
+use crate::structure::{ElementName, ExpectedElement, ExpectedStructure, parse_tag_names};
 use crate::texts::Language;
 
 /// Similarity in percent from which another name is suggested.
-const NEAR: u8 = 60;
+const SUGGESTION_THRESHOLD: u8 = 60;
 
 /// Protocol that is always active: `thought` and `content`.
-pub const CORE: &str = "core";
+pub const CORE_PROTOCOL: &str = "core";
 
 /// One protocol of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Protocol {
+pub struct PromptProtocol {
     /// Unique id.
     pub id: String,
     /// Version as written; may be empty.
     pub version: String,
     /// Elements that the protocol adds at the top level of a reply, with the elements that they must follow.
-    pub elements: Vec<Element>,
+    pub elements: Vec<ExpectedElement>,
     /// Instructions for a model, in Chinese and in English.
     pub instruction: [String; 2],
     /// Example parts of a reply, in Chinese and in English.
@@ -56,35 +56,35 @@ pub struct Protocol {
 
 /// Protocols by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registry(Vec<Protocol>);
+pub struct ProtocolRegistry(Vec<PromptProtocol>);
 
 /// A problem with the protocols of a prompt. The part in question is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Warning {
+pub struct ProtocolWarning {
     /// Id of the protocol in question.
     pub protocol: String,
     /// Description of the problem and its consequence.
     pub message: String,
 }
 
-impl Default for Registry {
-    fn default() -> Registry {
-        Registry::builtin()
+impl Default for ProtocolRegistry {
+    fn default() -> ProtocolRegistry {
+        ProtocolRegistry::builtin()
     }
 }
 
-impl Registry {
+impl ProtocolRegistry {
     /// Returns the protocols of this library: `core`, `variable_update_v2`, and one named after each other
     /// reply tag.
     #[must_use]
-    pub fn builtin() -> Registry {
-        Registry(builtin::protocols())
+    pub fn builtin() -> ProtocolRegistry {
+        ProtocolRegistry(builtin::builtin_protocols())
     }
 
     /// Adds a protocol, or a list of them. A protocol replaces an existing one with the same id.
     ///
-    /// A protocol is an object of `id`, `version`, `tags` (names, or objects as [`Element::from_json`] reads
+    /// A protocol is an object of `id`, `version`, `tags` (names, or objects as [`ExpectedElement::from_json`] reads
     /// them, with `mandatory`), `dependency` (maps a tag to the tag or tags it must follow), and
     /// `instruction` and `examples`, each for both languages or split into `zh` and `en`.
     ///
@@ -92,8 +92,8 @@ impl Registry {
     /// The value has another form; the error has the id and the expected form, and nothing is added.
     pub fn add(&mut self, value: &Value) -> Result<()> {
         let entries = match value {
-            Value::Array(list) => list.iter().map(Protocol::from_json).collect::<Result<Vec<_>>>()?,
-            one => vec![Protocol::from_json(one)?],
+            Value::Array(list) => list.iter().map(PromptProtocol::from_json).collect::<Result<Vec<_>>>()?,
+            one => vec![PromptProtocol::from_json(one)?],
         };
         for entry in entries {
             match self.0.iter_mut().find(|known| known.id == entry.id) {
@@ -106,34 +106,39 @@ impl Registry {
 
     /// Returns the protocol with this id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Protocol> {
+    pub fn get(&self, id: &str) -> Option<&PromptProtocol> {
         self.0.iter().find(|protocol| protocol.id == id)
     }
 
     /// Iterates over all protocols, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Protocol> {
+    pub fn iter(&self) -> impl Iterator<Item = &PromptProtocol> {
         self.0.iter()
     }
 
     /// Returns the structure of replies under these protocols and the core (F-200), and warnings.
     #[must_use]
-    pub fn expected<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Expected, Vec<Warning>) {
-        let (active, mut warnings) = self.active(ids);
-        let mut expected = Expected::default();
+    pub fn expected_structure<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a str>,
+    ) -> (ExpectedStructure, Vec<ProtocolWarning>) {
+        let (active, mut warnings) = self.select(ids);
+        let mut expected = ExpectedStructure::default();
         for protocol in &active {
             for element in &protocol.elements {
                 let Some(known) = expected.elements.iter_mut().find(|known| known.name == element.name)
                 else {
-                    expected.elements.push(Element { after: Vec::new(), ..element.clone() });
+                    expected.elements.push(ExpectedElement { predecessors: Vec::new(), ..element.clone() });
                     continue;
                 };
-                known.mandatory |= element.mandatory;
-                known.repeated &= element.repeated;
+                known.is_mandatory |= element.is_mandatory;
+                known.is_repeatable &= element.is_repeatable;
             }
         }
         for protocol in &active {
-            for Element { name, after, .. } in &protocol.elements {
-                after.iter().for_each(|first| follow(&mut expected, protocol, name, first, &mut warnings));
+            for ExpectedElement { name, predecessors, .. } in &protocol.elements {
+                predecessors
+                    .iter()
+                    .for_each(|first| add_dependency(&mut expected, protocol, name, first, &mut warnings));
             }
         }
         (expected, warnings)
@@ -142,22 +147,29 @@ impl Registry {
     /// Returns the instructions for these protocols and the core, one or more lines each.
     #[must_use]
     pub fn instructions<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
-        let (active, _) = self.active(ids);
-        let texts = active.into_iter().map(|protocol| &*protocol.instruction[at(language)]);
+        let (active, _) = self.select(ids);
+        let texts = active.into_iter().map(|protocol| &*protocol.instruction[language_index(language)]);
         texts.filter(|text| !text.is_empty()).collect()
     }
 
     /// Returns example parts for these protocols and the core. Concatenated, they form a complete reply.
     #[must_use]
     pub fn examples<'a>(&self, ids: impl IntoIterator<Item = &'a str>, language: Language) -> Vec<&str> {
-        let (active, _) = self.active(ids);
-        active.into_iter().flat_map(|protocol| &protocol.examples[at(language)]).map(String::as_str).collect()
+        let (active, _) = self.select(ids);
+        active
+            .into_iter()
+            .flat_map(|protocol| &protocol.examples[language_index(language)])
+            .map(String::as_str)
+            .collect()
     }
 
     /// Returns the protocols with these ids, without duplicates, the core first; unknown ids give warnings.
-    fn active<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> (Vec<&Protocol>, Vec<Warning>) {
-        let (mut active, mut warnings): (Vec<&Protocol>, _) = (Vec::new(), Vec::new());
-        for id in std::iter::once(CORE).chain(ids) {
+    fn select<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a str>,
+    ) -> (Vec<&PromptProtocol>, Vec<ProtocolWarning>) {
+        let (mut active, mut warnings): (Vec<&PromptProtocol>, _) = (Vec::new(), Vec::new());
+        for id in std::iter::once(CORE_PROTOCOL).chain(ids) {
             let id = id.trim();
             match self.get(id) {
                 Some(protocol) if active.iter().any(|known| known.id == protocol.id) => {}
@@ -166,14 +178,17 @@ impl Registry {
                     let known: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
                     let likeness =
                         |name: &&&str| (strsim::normalized_damerau_levenshtein(id, name) * 100.0) as u8;
-                    let near = known.iter().max_by_key(likeness).filter(|name| likeness(name) >= NEAR);
+                    let near = known
+                        .iter()
+                        .max_by_key(likeness)
+                        .filter(|name| likeness(name) >= SUGGESTION_THRESHOLD);
                     let near = near.map(|name| format!("; is `{name}` meant?")).unwrap_or_default();
                     let message = format!(
                         "there is no protocol `{}`; known: {}{near}; nothing is changed",
                         clip(id, 60),
                         known.join(", ")
                     );
-                    warnings.push(Warning { protocol: id.to_owned(), message });
+                    warnings.push(ProtocolWarning { protocol: id.to_owned(), message });
                 }
             }
         }
@@ -182,35 +197,35 @@ impl Registry {
 }
 
 /// Makes `name` follow `first`, unless one of them is missing or this creates a cycle.
-fn follow(
-    expected: &mut Expected,
-    protocol: &Protocol,
-    name: &Name,
-    first: &Name,
-    warnings: &mut Vec<Warning>,
+fn add_dependency(
+    expected: &mut ExpectedStructure,
+    protocol: &PromptProtocol,
+    name: &ElementName,
+    first: &ElementName,
+    warnings: &mut Vec<ProtocolWarning>,
 ) {
-    let circle = name == first || expected.follows(first, name);
+    let circle = name == first || expected.must_follow(first, name);
     if circle || expected.get(first).is_none() {
         let why = if circle { "is a circle with other protocols" } else { "names a tag that is not active" };
         let message = format!("`{name}` behind `{first}` {why}; it is left out");
-        warnings.push(Warning { protocol: protocol.id.clone(), message });
+        warnings.push(ProtocolWarning { protocol: protocol.id.clone(), message });
     } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
-        && !element.after.contains(first)
+        && !element.predecessors.contains(first)
     {
-        element.after.push(first.clone());
+        element.predecessors.push(first.clone());
     }
 }
 
-fn at(language: Language) -> usize {
+fn language_index(language: Language) -> usize {
     usize::from(language == Language::En)
 }
 
-impl Protocol {
-    /// Reads a protocol from its file form; see [`Registry::add`].
+impl PromptProtocol {
+    /// Reads a protocol from its file form; see [`ProtocolRegistry::add`].
     ///
     /// # Errors
     /// The value has another form.
-    pub fn from_json(value: &Value) -> Result<Protocol> {
+    pub fn from_json(value: &Value) -> Result<PromptProtocol> {
         const KEYS: [&str; 6] = ["id", "version", "tags", "dependency", "instruction", "examples"];
         let Value::Object(fields) = value else {
             return Err(Error::invalid(format!("a protocol is an object of {}", KEYS.join(", "))));
@@ -223,38 +238,43 @@ impl Protocol {
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(of(Error::unknown("key of a protocol", key, KEYS)));
         }
-        let mut elements = elements(fields).map_err(of)?;
-        dependency(fields.get("dependency"), &mut elements).map_err(of)?;
+        let mut elements = read_elements(fields).map_err(of)?;
+        read_dependency(fields.get("dependency"), &mut elements).map_err(of)?;
         let version = match fields.get("version") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             Some(_) => return Err(of(Error::invalid("`version` is a text"))),
         };
-        let instruction =
-            both(fields.get("instruction"), "instruction").map_err(of)?.map(|texts| texts.join("\n"));
-        let examples = both(fields.get("examples"), "examples").map_err(of)?;
-        Ok(Protocol { id, version, elements, instruction, examples })
+        let instruction = read_both_languages(fields.get("instruction"), "instruction")
+            .map_err(of)?
+            .map(|texts| texts.join("\n"));
+        let examples = read_both_languages(fields.get("examples"), "examples").map_err(of)?;
+        Ok(PromptProtocol { id, version, elements, instruction, examples })
     }
 }
 
 /// Reads the tags of a protocol.
-fn elements(fields: &Map<String, Value>) -> Result<Vec<Element>> {
+fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
     let list = match fields.get("tags") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
         Some(_) => return Err(Error::invalid("`tags` is a list of tags")),
     };
-    let mut elements: Vec<Element> = Vec::with_capacity(list.len());
+    let mut elements: Vec<ExpectedElement> = Vec::with_capacity(list.len());
     for tag in list {
         let mut tag = tag.clone();
         let mandatory = tag.as_object_mut().and_then(|fields| fields.shift_remove("mandatory"));
-        let mandatory = match mandatory {
+        let is_mandatory = match mandatory {
             None | Some(Value::Null) => false,
             Some(Value::Bool(on)) => on,
             Some(_) => return Err(Error::invalid("`mandatory` of a tag is true or false")),
         };
-        let element = Element { mandatory, repeated: !mandatory, ..Element::from_json(&tag)? };
+        let element = ExpectedElement {
+            is_mandatory,
+            is_repeatable: !is_mandatory,
+            ..ExpectedElement::from_json(&tag)?
+        };
         if elements.iter().any(|known| known.name == element.name) {
             return Err(Error::invalid(format!("`{}` is there twice", element.name)));
         }
@@ -264,7 +284,7 @@ fn elements(fields: &Map<String, Value>) -> Result<Vec<Element>> {
 }
 
 /// Reads the dependencies of a protocol's tags, which may refer to tags of other protocols.
-fn dependency(value: Option<&Value>, elements: &mut [Element]) -> Result<()> {
+fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> Result<()> {
     let after = match value {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(after)) => after,
@@ -277,14 +297,15 @@ fn dependency(value: Option<&Value>, elements: &mut [Element]) -> Result<()> {
             let known = elements.iter().map(|element| &*element.name);
             return Err(Error::unknown("tag in `dependency`", name, known));
         };
-        elements[at].after = names(Some(first), "dependency")?.into_iter().map(Cow::Owned).collect();
+        elements[at].predecessors =
+            parse_tag_names(Some(first), "dependency")?.into_iter().map(Cow::Owned).collect();
     }
     Ok(())
 }
 
 /// Reads texts for both languages: a text or list for both, or an object of `zh` and `en`. A missing language
 /// copies the other.
-fn both(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
+fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
     let wrong =
         || Error::invalid(format!("`{key}` is a text, a list of texts, or an object of `zh` and `en`"));
     let texts = |value: &Value| -> Result<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Rules of JSON repairs: stable codes, specification rows, and an example of each.
 
-use crate::finding::{Doubt, Level, Rule};
+use crate::finding::{Doubt, Rule, RuleLevel};
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $level:ident, [$($row:literal),+], $title:literal,
@@ -8,7 +8,7 @@ macro_rules! rules {
         $($(#[$doc])* pub static $name: Rule = Rule {
             code: $code,
             rows: &[$($row),+],
-            level: Level::$level,
+            level: RuleLevel::$level,
             title: $title,
             with: &[$($($with),+)?],
             broken: $broken,
@@ -118,7 +118,7 @@ rules! {
 /// Repairs that preserve the meaning of a value: they change only its spelling and have one reading (P-026,
 /// All other repairs are guesses; repairs of these rules that are guesses in special cases say so
 /// where they are reported.
-static KEEP_MEANING: &[&str] = &[
+static MEANING_PRESERVING: &[&str] = &[
     TRAILING_COMMA.code,
     QUOTE.code,
     UNQUOTED_KEY.code,
@@ -130,6 +130,6 @@ static KEEP_MEANING: &[&str] = &[
 ];
 
 /// Doubt that a repair by this rule casts on the value; `None` if it preserves the meaning.
-pub fn doubt(rule: &Rule) -> Option<Doubt> {
-    (!KEEP_MEANING.contains(&rule.code)).then_some(Doubt::Guess)
+pub fn repair_doubt(rule: &Rule) -> Option<Doubt> {
+    (!MEANING_PRESERVING.contains(&rule.code)).then_some(Doubt::Guess)
 }

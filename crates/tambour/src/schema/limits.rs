@@ -8,9 +8,9 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
-use super::compiling::{COMPILED, Compiling};
-use super::cost::{STEPS, Size};
-use super::references::{References, each, escaped};
+use super::compile_cost::{CompileCost, MAX_COMPILED};
+use super::cost::{MAX_CHECK_STEPS, SchemaSize};
+use super::references::{SchemaReferences, escape_key, visit_schemas};
 
 /// Limits on the cost of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub struct SchemaLimits {
 /// Reason why a schema is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Unfit {
+pub struct SchemaRejection {
     /// JSON Pointer into the schema; empty for its root.
     pub pointer: String,
     /// Description of the problem with its place and, for a limit, a remedy.
@@ -35,12 +35,12 @@ pub struct Unfit {
 }
 
 /// Code for a value that is not a usable schema.
-pub(super) const INVALID: &str = "invalid_schema";
+pub(super) const INVALID_SCHEMA: &str = "invalid_schema";
 /// Code for a valid schema that exceeds a limit.
-const LIMIT: &str = "schema_limit";
+const SCHEMA_LIMIT: &str = "schema_limit";
 
 /// Deepest nesting of schemas, through references too; each level takes stack space during compilation.
-const LEVELS: usize = 1024;
+const MAX_LEVELS: usize = 1024;
 
 impl Default for SchemaLimits {
     fn default() -> SchemaLimits {
@@ -56,119 +56,121 @@ impl SchemaLimits {
     }
 
     /// Returns limits for a schema from a trusted source.
-    pub(super) fn none() -> SchemaLimits {
+    pub(super) fn trusted() -> SchemaLimits {
         // The pattern size is the default limit of the regex engine.
         SchemaLimits { patterns: usize::MAX, pattern_bytes: 10 << 20 }
     }
 
     /// Compiles a schema within the limits.
-    pub(super) fn compile(&self, schema: &Value) -> Result<Validator, Unfit> {
-        if let Some(pointer) = Patterns::new(self.patterns).first_over(schema) {
+    pub(super) fn compile(&self, schema: &Value) -> Result<Validator, SchemaRejection> {
+        if let Some(pointer) = PatternCounter::new(self.patterns).first_over_limit(schema) {
             let SchemaLimits { patterns, .. } = self;
             let message = format!(
                 "the pattern at `{pointer}` is one more than the {patterns} that a schema may have: \
                  use `enum`, `const`, `format` or lengths in the place of some"
             );
-            return Err(Unfit { pointer, message, code: LIMIT });
+            return Err(SchemaRejection { pointer, message, code: SCHEMA_LIMIT });
         }
         let options = PatternOptions::regex().size_limit(self.pattern_bytes);
         // The lazy DFA has the same limit as the pattern; if it does not fit, a slower, also linear engine is
         // used.
         let options = options.dfa_size_limit(self.pattern_bytes);
-        super::compile(schema, options).map_err(|error| self.unfit(schema, &error))
+        super::compile_with(schema, options).map_err(|error| self.rejection(schema, &error))
     }
 
-    fn unfit(&self, schema: &Value, error: &ValidationError<'_>) -> Unfit {
+    fn rejection(&self, schema: &Value, error: &ValidationError<'_>) -> SchemaRejection {
         if let ValidationErrorKind::Referencing(_) = error.kind()
-            && let Some(unfit) = References::of(schema).first(false)
+            && let Some(unfit) = SchemaReferences::collect(schema).find_invalid(false)
         {
             return unfit;
         }
         let pointer = error.instance_path().to_string();
-        let place = super::place(&pointer);
+        let place = super::describe_place(&pointer);
         let pattern = match error.kind() {
             ValidationErrorKind::Format { format } if format == "regex" => error.instance().as_str(),
             _ => None,
         };
         let (message, code) = match pattern {
-            Some(pattern) if !is_pattern(pattern) => {
-                (format!("not a JSON Schema: the pattern at {place} is no regular expression"), INVALID)
-            }
-            Some(pattern) if looks_around(pattern) => (looking_around(&place), INVALID),
+            Some(pattern) if !is_pattern(pattern) => (
+                format!("not a JSON Schema: the pattern at {place} is no regular expression"),
+                INVALID_SCHEMA,
+            ),
+            Some(pattern) if has_look_around(pattern) => (look_around_message(&place), INVALID_SCHEMA),
             Some(_) => (
                 format!(
                     "the pattern at {place} takes more than {} bytes when it is compiled: repeat less often in it, and \
                      bound the length by `maxLength` instead",
                     self.pattern_bytes
                 ),
-                LIMIT,
+                SCHEMA_LIMIT,
             ),
-            None => (format!("not a JSON Schema: {error} at {place}"), INVALID),
+            None => (format!("not a JSON Schema: {error} at {place}"), INVALID_SCHEMA),
         };
-        Unfit { pointer, message, code }
+        SchemaRejection { pointer, message, code }
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for SchemaRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for SchemaRejection {}
 
 /// Checks that a schema has the form of one, without compiling it.
-pub(super) fn form(schema: &Value) -> Result<(), Unfit> {
+pub(super) fn check_form(schema: &Value) -> Result<(), SchemaRejection> {
     jsonschema::meta::validate(schema).map_err(|error| {
         let pointer = error.instance_path().to_string();
-        let message = format!("not a JSON Schema: {error} at {}", super::place(&pointer));
-        Unfit { pointer, message, code: INVALID }
+        let message = format!("not a JSON Schema: {error} at {}", super::describe_place(&pointer));
+        SchemaRejection { pointer, message, code: INVALID_SCHEMA }
     })?;
-    if let Some(pointer) = first_pattern(schema, looks_around) {
-        let message = looking_around(&super::place(&pointer));
-        return Err(Unfit { pointer, message, code: INVALID });
+    if let Some(pointer) = find_pattern(schema, has_look_around) {
+        let message = look_around_message(&super::describe_place(&pointer));
+        return Err(SchemaRejection { pointer, message, code: INVALID_SCHEMA });
     }
-    References::of(schema).first(true).map_or(Ok(()), Err)
+    SchemaReferences::collect(schema).find_invalid(true).map_or(Ok(()), Err)
 }
 
 /// Checks that a schema can be compiled and used in bounded time and stack space.
-pub(super) fn bounded(schema: &Value) -> Result<(), Unfit> {
-    let refused =
-        |pointer: String, why: String| Err(Unfit { pointer, message: why, code: super::TOO_COMPLEX });
-    let references = References::of(schema);
-    if let Some(unfit) = references.first(true) {
+pub(super) fn check_bounds(schema: &Value) -> Result<(), SchemaRejection> {
+    let refused = |pointer: String, why: String| {
+        Err(SchemaRejection { pointer, message: why, code: super::TOO_COMPLEX })
+    };
+    let references = SchemaReferences::collect(schema);
+    if let Some(unfit) = references.find_invalid(true) {
         return Err(unfit);
     }
-    if references.levels() > LEVELS {
+    if references.count_levels() > MAX_LEVELS {
         let why = format!(
-            "the schema has more than {LEVELS} levels, references followed: put what repeats into fewer `$defs`"
+            "the schema has more than {MAX_LEVELS} levels, references followed: put what repeats into fewer `$defs`"
         );
         return refused(String::new(), why);
     }
-    if let Some(pointer) = Compiling::new(&references).too_many(schema) {
+    if let Some(pointer) = CompileCost::new(&references).first_over_limit(schema) {
         let why = format!(
-            "to compile the schema at {} takes more than {COMPILED} schemas, since each way through its references and alternatives is \
+            "to compile the schema at {} takes more than {MAX_COMPILED} schemas, since each way through its references and alternatives is \
              compiled by itself to know what `unevaluatedProperties` or `unevaluatedItems` is about: use `additionalProperties` or \
              `items`, or name each alternative once",
-            super::place(&pointer)
+            super::describe_place(&pointer)
         );
         return refused(pointer, why);
     }
-    match Size::of(schema).endless(schema) {
+    match SchemaSize::measure(schema).find_endless(schema) {
         None => Ok(()),
         Some(pointer) => {
             let why = format!(
-                "whatever value stands there, checking it against the schema at {} would take more than {STEPS} steps, or has no \
+                "whatever value stands there, checking it against the schema at {} would take more than {MAX_CHECK_STEPS} steps, or has no \
                  end: its references multiply (`anyOf` and the like of references to the same kind), or lead back to it; name each \
                  alternative once",
-                super::place(&pointer)
+                super::describe_place(&pointer)
             );
             refused(pointer, why)
         }
     }
 }
 
-fn looking_around(place: &str) -> String {
+fn look_around_message(place: &str) -> String {
     format!(
         "the pattern at {place} has a look-around or a back reference: matching those takes time without bound, so write it \
          without them"
@@ -183,7 +185,7 @@ fn is_pattern(text: &str) -> bool {
     FORM.as_ref().is_none_or(|form| form.is_valid(&Value::from(text)))
 }
 
-fn looks_around(pattern: &str) -> bool {
+fn has_look_around(pattern: &str) -> bool {
     let back = |at: usize| {
         let next = pattern.as_bytes().get(at + 1);
         next.is_some_and(|&c| matches!(c, b'1'..=b'9' | b'k'))
@@ -193,15 +195,15 @@ fn looks_around(pattern: &str) -> bool {
 }
 
 /// Returns the place of the first pattern that satisfies `fits`.
-fn first_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
+fn find_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
     let mut found = None;
-    each(schema, &mut |pointer, fields| {
+    visit_schemas(schema, &mut |pointer, fields| {
         let pattern = fields.get("pattern").and_then(Value::as_str);
         let keys = fields.get("patternProperties").and_then(Value::as_object);
         if pattern.is_some_and(fits) {
             found = Some(format!("{pointer}/pattern"));
         } else if let Some(key) = keys.into_iter().flat_map(Map::keys).find(|key| fits(key)) {
-            found = Some(format!("{pointer}/patternProperties/{}", escaped(key)));
+            found = Some(format!("{pointer}/patternProperties/{}", escape_key(key)));
         }
         found.is_none()
     });
@@ -209,25 +211,25 @@ fn first_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
 }
 
 /// Counts the patterns of a schema. References can reach any place, so all places count.
-pub(super) struct Patterns<'a> {
+pub(super) struct PatternCounter<'a> {
     left: usize,
     path: Vec<Cow<'a, str>>,
 }
 
-impl<'a> Patterns<'a> {
-    pub(super) fn new(most: usize) -> Patterns<'a> {
-        Patterns { left: most, path: Vec::new() }
+impl<'a> PatternCounter<'a> {
+    pub(super) fn new(most: usize) -> PatternCounter<'a> {
+        PatternCounter { left: most, path: Vec::new() }
     }
 
     /// Counts all patterns.
     pub(super) fn count(schema: &Value) -> usize {
-        let mut all = Patterns::new(usize::MAX);
+        let mut all = PatternCounter::new(usize::MAX);
         all.walk(schema);
         usize::MAX - all.left
     }
 
     /// Returns the place of the first pattern beyond the limit.
-    fn first_over(mut self, schema: &'a Value) -> Option<String> {
+    fn first_over_limit(mut self, schema: &'a Value) -> Option<String> {
         self.walk(schema).then(|| self.pointer())
     }
 
@@ -243,7 +245,7 @@ impl<'a> Patterns<'a> {
                 let keys = value.as_object().filter(|_| key == "patternProperties");
                 self.path.push(key.into());
                 let over = (key == "pattern" && value.is_string() && self.take())
-                    || keys.is_some_and(|keys| keys.keys().any(|key| self.at(key)))
+                    || keys.is_some_and(|keys| keys.keys().any(|key| self.take_at(key)))
                     || self.walk(value);
                 if !over {
                     self.path.pop();
@@ -265,7 +267,7 @@ impl<'a> Patterns<'a> {
         }
     }
 
-    fn at(&mut self, key: &'a str) -> bool {
+    fn take_at(&mut self, key: &'a str) -> bool {
         let over = self.take();
         if over {
             self.path.push(key.into());

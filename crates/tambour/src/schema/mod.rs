@@ -11,7 +11,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 
-mod compiling;
+mod compile_cost;
 mod cost;
 mod limits;
 mod references;
@@ -24,11 +24,11 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::finding::clip;
-use cost::{AGAIN, REPORT, STEPS, Size};
-pub use limits::{SchemaLimits, Unfit};
+use cost::{FAULT_BYTES_PER_STEP, MAX_CHECK_STEPS, MAX_REPORT_BYTES, SchemaSize};
+pub use limits::{SchemaLimits, SchemaRejection};
 
 /// Most characters of a message of the schema library, which may quote values of any length.
-const MESSAGE: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// A schema. Clones share the compiled form.
 #[derive(Clone, Debug)]
@@ -36,19 +36,19 @@ pub struct Schema {
     value: Value,
     /// Compiled form; `None` if the schema is invalid.
     validator: Arc<OnceLock<Option<Validator>>>,
-    size: Size,
+    size: SchemaSize,
 }
 
 /// A violation of a schema by a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Mismatch {
+pub struct SchemaMismatch {
     /// JSON Pointer into the value.
     pub pointer: String,
     /// Description of the problem.
     pub message: String,
     /// True if the check was stopped because it would take too much time or memory.
-    pub too_complex: bool,
+    pub is_too_complex: bool,
 }
 
 /// Code for a check that was stopped, and for a schema that no value could be checked against.
@@ -69,39 +69,43 @@ impl Schema {
     /// The value is not a valid schema, or refers to another document.
     pub fn new(value: Value) -> Result<Schema> {
         let validator =
-            SchemaLimits::none().compile(&value).map_err(|unfit| Error::invalid(unfit.message))?;
-        Ok(Schema::of(value, validator))
+            SchemaLimits::trusted().compile(&value).map_err(|unfit| Error::invalid(unfit.message))?;
+        Ok(Schema::from_validator(value, validator))
     }
 
     /// Compiles a schema from an untrusted source: patterns are limited in number and size, and a schema that
     /// would make every check too expensive is rejected.
     ///
     /// # Errors
-    /// The schema is invalid, exceeds a limit, or is too complex; see [`Unfit`].
-    pub fn limited(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, Unfit> {
-        limits::bounded(&value)?;
+    /// The schema is invalid, exceeds a limit, or is too complex; see [`SchemaRejection`].
+    pub fn with_limits(value: Value, limits: &SchemaLimits) -> std::result::Result<Schema, SchemaRejection> {
+        limits::check_bounds(&value)?;
         let validator = limits.compile(&value)?;
-        Ok(Schema::of(value, validator))
+        Ok(Schema::from_validator(value, validator))
     }
 
-    fn of(value: Value, validator: Validator) -> Schema {
-        Schema { size: Size::of(&value), value, validator: Arc::new(OnceLock::from(Some(validator))) }
+    fn from_validator(value: Value, validator: Validator) -> Schema {
+        Schema {
+            size: SchemaSize::measure(&value),
+            value,
+            validator: Arc::new(OnceLock::from(Some(validator))),
+        }
     }
 
-    /// Creates a schema that [`Schema::new`] accepted before. It is compiled on first use, which takes
+    /// Creates a schema that [`Schema::new_id`] accepted before. It is compiled on first use, which takes
     /// milliseconds. If it is invalid, no value satisfies it.
     #[must_use]
-    pub fn trusted(value: Value) -> Schema {
-        Schema { size: Size::of(&value), value, validator: Arc::default() }
+    pub fn from_trusted(value: Value) -> Schema {
+        Schema { size: SchemaSize::measure(&value), value, validator: Arc::default() }
     }
 
     /// Creates a schema after checking its form, which is cheap. It is compiled on first use.
     ///
     /// # Errors
     /// The value is not a schema, refers to another document, or has a pattern with look-around.
-    pub fn checked(value: Value) -> Result<Schema> {
-        limits::form(&value).map_err(|unfit| Error::invalid(unfit.message))?;
-        Ok(Schema::trusted(value))
+    pub fn from_checked(value: Value) -> Result<Schema> {
+        limits::check_form(&value).map_err(|unfit| Error::invalid(unfit.message))?;
+        Ok(Schema::from_trusted(value))
     }
 
     /// Returns the schema as JSON.
@@ -112,8 +116,8 @@ impl Schema {
 
     /// Counts its patterns, as limited by [`SchemaLimits`].
     #[must_use]
-    pub fn patterns(&self) -> usize {
-        limits::Patterns::count(&self.value)
+    pub fn count_patterns(&self) -> usize {
+        limits::PatternCounter::count(&self.value)
     }
 
     /// Returns the first `most` violations of `value`. A value whose check would take more than two million
@@ -121,36 +125,36 @@ impl Schema {
     /// collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
     /// there is one.
     #[must_use]
-    pub fn check(&self, value: &Value, most: usize) -> Vec<Mismatch> {
+    pub fn check(&self, value: &Value, most: usize) -> Vec<SchemaMismatch> {
         let mut left = u64::MAX;
         self.check_within(value, most, &mut left)
     }
 
     /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `left`.
-    pub(crate) fn check_within(&self, value: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
-        let alone = |message: String, too_complex| {
+    pub(crate) fn check_within(&self, value: &Value, most: usize, left: &mut u64) -> Vec<SchemaMismatch> {
+        let alone = |message: String, is_too_complex| {
             // The message repeats the code, because findings of several rules quote it.
-            let message = if too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
-            vec![Mismatch { pointer: String::new(), message, too_complex }]
+            let message = if is_too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
+            vec![SchemaMismatch { pointer: String::new(), message, is_too_complex }]
         };
-        let bound = STEPS.min(*left);
-        let steps = if bound == 0 { None } else { self.size.steps(&self.value, value, bound) };
+        let bound = MAX_CHECK_STEPS.min(*left);
+        let steps = if bound == 0 { None } else { self.size.count_steps(&self.value, value, bound) };
         let Some(steps) = steps else {
             // Finding out has cost as many steps.
             *left -= bound;
-            let message = if bound < STEPS {
+            let message = if bound < MAX_CHECK_STEPS {
                 "the checks of the values before it have taken the steps that all may take together"
                     .to_owned()
             } else {
-                format!("checking it against its schema would take more than {STEPS} steps")
+                format!("checking it against its schema would take more than {MAX_CHECK_STEPS} steps")
             };
             return alone(message, true);
         };
         *left = left.saturating_sub(steps);
-        let mismatch = |error: ValidationError<'_>| Mismatch {
+        let mismatch = |error: ValidationError<'_>| SchemaMismatch {
             pointer: error.instance_path().to_string(),
-            message: clip(&error.masked().to_string(), MESSAGE).into_owned(),
-            too_complex: false,
+            message: clip(&error.masked().to_string(), MAX_MESSAGE_CHARS).into_owned(),
+            is_too_complex: false,
         };
         let Some(validator) = self.validator() else {
             return alone("there is no usable schema".to_owned(), false);
@@ -159,18 +163,19 @@ impl Schema {
         if validator.is_valid(value) {
             return Vec::new();
         }
-        match self.size.cost(&self.value, value, STEPS) {
-            Some(cost) if cost.all <= REPORT => {
-                *left = left.saturating_sub(cost.all / AGAIN);
+        match self.size.estimate_cost(&self.value, value, MAX_CHECK_STEPS) {
+            Some(cost) if cost.all_fault_bytes <= MAX_REPORT_BYTES => {
+                *left = left.saturating_sub(cost.all_fault_bytes / FAULT_BYTES_PER_STEP);
                 validator.iter_errors(value).take(most).map(mismatch).collect()
             }
-            Some(cost) if cost.first <= REPORT => {
-                *left = left.saturating_sub(cost.first / AGAIN);
+            Some(cost) if cost.first_fault_bytes <= MAX_REPORT_BYTES => {
+                *left = left.saturating_sub(cost.first_fault_bytes / FAULT_BYTES_PER_STEP);
                 validator.validate(value).err().map(mismatch).into_iter().take(most).collect()
             }
             _ => {
-                let message =
-                    format!("it breaks its schema; to say where would take more than {REPORT} bytes");
+                let message = format!(
+                    "it breaks its schema; to say where would take more than {MAX_REPORT_BYTES} bytes"
+                );
                 alone(message, true)
             }
         }
@@ -179,30 +184,30 @@ impl Schema {
     /// Returns true if `value` can be checked ([`Schema::check`]) and satisfies the schema.
     #[must_use]
     pub fn accepts(&self, value: &Value) -> bool {
-        self.size.steps(&self.value, value, STEPS).is_some()
+        self.size.count_steps(&self.value, value, MAX_CHECK_STEPS).is_some()
             && self.validator().is_some_and(|validator| validator.is_valid(value))
     }
 
     /// Returns the fields of an object as a signature: `(userInput: string, projectName?: string)`.
     #[must_use]
     pub fn signature(&self) -> String {
-        shape::signature(&self.value)
+        shape::format_signature(&self.value)
     }
 
     /// Returns an example object, if one that satisfies the schema can be generated.
     #[must_use]
     pub fn sample(&self) -> Option<Value> {
-        let sample = shape::sample(&self.value);
+        let sample = shape::generate_sample(&self.value);
         (sample.is_object() && self.accepts(&sample)).then_some(sample)
     }
 
     fn validator(&self) -> Option<&Validator> {
-        self.validator.get_or_init(|| SchemaLimits::none().compile(&self.value).ok()).as_ref()
+        self.validator.get_or_init(|| SchemaLimits::trusted().compile(&self.value).ok()).as_ref()
     }
 }
 
 /// Compiles a schema. Patterns must be linear in the text, because they run on model output.
-fn compile(
+fn compile_with(
     schema: &Value,
     patterns: PatternOptions<Regex>,
 ) -> std::result::Result<Validator, ValidationError<'static>> {
@@ -210,7 +215,7 @@ fn compile(
 }
 
 /// Describes a place in a schema.
-fn place(pointer: &str) -> String {
+fn describe_place(pointer: &str) -> String {
     if pointer.is_empty() { "its top".to_owned() } else { format!("`{pointer}`") }
 }
 

@@ -4,18 +4,18 @@
 use serde_json::{Map, Value};
 
 /// Depth up to which nested objects are spelled out.
-const DEPTH: usize = 4;
+const MAX_SIGNATURE_DEPTH: usize = 4;
 
 /// Returns the arguments of a schema as a signature without a name.
-pub(super) fn signature(schema: &Value) -> String {
-    format!("({})", fields(schema, 0).join(", "))
+pub(super) fn format_signature(schema: &Value) -> String {
+    format!("({})", format_fields(schema, 0).join(", "))
 }
 
-fn fields(schema: &Value, depth: usize) -> Vec<String> {
+fn format_fields(schema: &Value, depth: usize) -> Vec<String> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let field = |(name, value): (&String, &Value)| {
         let mark = if is_required(schema, name) { "" } else { "?" };
-        format!("{name}{mark}: {}", kind(value, depth + 1))
+        format!("{name}{mark}: {}", format_type(value, depth + 1))
     };
     properties.iter().map(field).collect()
 }
@@ -25,17 +25,17 @@ fn is_required(schema: &Value, name: &str) -> bool {
     names.is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-fn kind(schema: &Value, depth: usize) -> String {
+fn format_type(schema: &Value, depth: usize) -> String {
     if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
         return choices.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
     }
     match schema.get("type") {
         Some(Value::String(name)) => match name.as_str() {
-            "array" if depth < DEPTH => match schema.get("items") {
-                Some(items) => format!("{}[]", kind(items, depth + 1)),
+            "array" if depth < MAX_SIGNATURE_DEPTH => match schema.get("items") {
+                Some(items) => format!("{}[]", format_type(items, depth + 1)),
                 None => "array".to_owned(),
             },
-            "object" if depth < DEPTH => match fields(schema, depth) {
+            "object" if depth < MAX_SIGNATURE_DEPTH => match format_fields(schema, depth) {
                 fields if fields.is_empty() => "object".to_owned(),
                 fields => format!("{{{}}}", fields.join(", ")),
             },
@@ -47,11 +47,11 @@ fn kind(schema: &Value, depth: usize) -> String {
 }
 
 /// Generates arguments with only the required fields. They may not satisfy the schema; the caller must check.
-pub(super) fn sample(schema: &Value) -> Value {
-    value(schema, "value", 0)
+pub(super) fn generate_sample(schema: &Value) -> Value {
+    generate_value(schema, "value", 0)
 }
 
-fn value(schema: &Value, name: &str, depth: usize) -> Value {
+fn generate_value(schema: &Value, name: &str, depth: usize) -> Value {
     let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first()).cloned();
     let given = schema.get("const").or_else(|| schema.get("default")).cloned();
     if let Some(given) = given.or_else(|| first("examples")).or_else(|| first("enum")) {
@@ -63,18 +63,18 @@ fn value(schema: &Value, name: &str, depth: usize) -> Value {
         _ => "string",
     };
     match kind {
-        "object" | "array" if depth >= DEPTH => Value::Null,
+        "object" | "array" if depth >= MAX_SIGNATURE_DEPTH => Value::Null,
         "object" => {
             let mut fields = Map::new();
             if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
                 for (name, field) in properties.iter().filter(|(name, _)| is_required(schema, name)) {
-                    fields.insert(name.clone(), value(field, name, depth + 1));
+                    fields.insert(name.clone(), generate_value(field, name, depth + 1));
                 }
             }
             Value::Object(fields)
         }
         "array" => match (schema.get("items"), schema.get("minItems").and_then(Value::as_u64)) {
-            (Some(items), Some(1..)) => Value::from(vec![value(items, name, depth + 1)]),
+            (Some(items), Some(1..)) => Value::from(vec![generate_value(items, name, depth + 1)]),
             _ => Value::Array(Vec::new()),
         },
         "integer" | "number" => schema.get("minimum").cloned().unwrap_or(Value::from(1)),

@@ -17,30 +17,30 @@ use crate::event::{AsideKind, Event, Extension};
 use crate::lex::space::{self, is_blank};
 use crate::options::{Options, Texts};
 
-pub use trim::Trim;
+pub use trim::SpaceTrimmer;
 
 /// Puts intents in the order of the event grammar.
 #[derive(Clone, Debug)]
 pub struct Sequencer {
-    stage: Stage,
-    summary: bool,
-    phase: u32,
+    stage: StreamStage,
+    has_summary: bool,
+    last_phase_id: u32,
     /// The next text of a phase starts a new one.
-    fresh: bool,
+    needs_new_phase: bool,
     /// True if this reply has a thought that came after its thinking.
-    late: bool,
-    answered: bool,
+    has_late_thought: bool,
+    has_answer: bool,
     queries: Option<Vec<String>>,
-    trim: Trim,
+    trim: SpaceTrimmer,
     texts: Texts,
     skip_thinking: bool,
-    delta: usize,
+    max_delta: usize,
 }
 
 /// Progress of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Before,
+enum StreamStage {
+    NotStarted,
     Thinking,
     Answer,
     Ended,
@@ -50,19 +50,19 @@ impl Sequencer {
     /// Creates the sequencer of a new stream.
     #[must_use]
     pub fn new(options: &Options) -> Sequencer {
-        let delta = options.limits.delta.max(4);
+        let max_delta = options.limits.delta.max(4);
         Sequencer {
-            stage: Stage::Before,
-            summary: false,
-            phase: 0,
-            fresh: false,
-            late: false,
-            answered: false,
+            stage: StreamStage::NotStarted,
+            has_summary: false,
+            last_phase_id: 0,
+            needs_new_phase: false,
+            has_late_thought: false,
+            has_answer: false,
             queries: None,
-            trim: Trim::new(options.limits.hold, delta),
+            trim: SpaceTrimmer::new(options.limits.hold, max_delta),
             texts: options.texts.clone(),
             skip_thinking: false,
-            delta,
+            max_delta,
         }
     }
 
@@ -70,35 +70,35 @@ impl Sequencer {
     #[inline]
     pub fn observe(&mut self, event: &Event<'_>) {
         match event {
-            Event::SerpSummary { .. } => self.summary = true,
-            Event::ThinkingStart => self.stage = Stage::Thinking,
+            Event::SerpSummary { .. } => self.has_summary = true,
+            Event::ThinkingStart => self.stage = StreamStage::Thinking,
             Event::PhaseStart { id, .. } => {
-                self.phase = *id;
-                self.fresh = false;
+                self.last_phase_id = *id;
+                self.needs_new_phase = false;
             }
-            Event::ThinkingEnd => self.stage = Stage::Answer,
+            Event::ThinkingEnd => self.stage = StreamStage::Answer,
             Event::FinalDelta { .. } => {
-                self.stage = Stage::Answer;
-                self.answered = true;
+                self.stage = StreamStage::Answer;
+                self.has_answer = true;
             }
             Event::SerpQueries { .. } => self.queries = None,
-            Event::FinalEnd => self.stage = Stage::Ended,
+            Event::FinalEnd => self.stage = StreamStage::Ended,
             _ => {}
         }
     }
 
     /// Returns whether a contract event has been sent.
     #[must_use]
-    pub fn begun(&self) -> bool {
-        self.stage > Stage::Before || self.summary
+    pub fn has_started(&self) -> bool {
+        self.stage > StreamStage::NotStarted || self.has_summary
     }
 
     /// Prepares for another reply in the same stream: its thought is a phase of its own, and its
     /// answer continues in a new paragraph.
     pub fn next_reply(&mut self) {
-        self.fresh = true;
-        self.late = false;
-        if self.stage == Stage::Answer && self.answered {
+        self.needs_new_phase = true;
+        self.has_late_thought = false;
+        if self.stage == StreamStage::Answer && self.has_answer {
             // Held back, like all white space that may be the last.
             self.trim.push("\n\n", &mut |_| {});
         }
@@ -106,20 +106,20 @@ impl Sequencer {
 
     /// Returns whether answer text has been sent.
     #[must_use]
-    pub fn answered(&self) -> bool {
-        self.answered
+    pub fn has_answer(&self) -> bool {
+        self.has_answer
     }
 
     /// Number of phases sent.
     #[must_use]
-    pub fn phases(&self) -> u32 {
-        self.phase
+    pub fn phase_count(&self) -> u32 {
+        self.last_phase_id
     }
 
     /// White space held back, in bytes.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.trim.held()
+    pub fn held_bytes(&self) -> usize {
+        self.trim.held_bytes()
     }
 
     /// Applies one intent and passes the resulting events to `out`. A late intent has none, except for
@@ -127,21 +127,21 @@ impl Sequencer {
     #[inline]
     pub fn apply(&mut self, intent: &Intent<'_>, out: &mut impl FnMut(Event<'_>)) {
         match intent {
-            Intent::FinalText(text) => self.final_text(text, out),
-            Intent::PhaseText(text) => self.phase_text(text, out),
+            Intent::FinalText(text) => self.push_final_text(text, out),
+            Intent::PhaseText(text) => self.push_phase_text(text, out),
             Intent::Draft(text) => {
-                if self.stage < Stage::Ended && !text.is_empty() {
+                if self.stage < StreamStage::Ended && !text.is_empty() {
                     self.send(Event::DraftDelta { text: Cow::Borrowed(text) }, out);
                 }
             }
             Intent::Phase(title, _) => self.start_phase(title, out),
             Intent::ThinkingStart => {
-                if self.stage == Stage::Before {
+                if self.stage == StreamStage::NotStarted {
                     self.send(Event::ThinkingStart, out);
                 }
             }
             Intent::ThinkingEnd => {
-                if self.stage < Stage::Answer {
+                if self.stage < StreamStage::Answer {
                     self.end_thinking(out);
                 }
             }
@@ -149,23 +149,23 @@ impl Sequencer {
                 let text = space::trim(text);
                 match text.trim().is_empty() {
                     true => {}
-                    false if self.stage == Stage::Before && !self.summary => {
+                    false if self.stage == StreamStage::NotStarted && !self.has_summary => {
                         self.send(Event::SerpSummary { text: Cow::Borrowed(text) }, out);
                     }
                     // Summary of a later reply of a tool loop.
-                    false => self.aside(AsideKind::Thought, text, out),
+                    false => self.send_aside(AsideKind::Thought, text, out),
                 }
             }
             Intent::SkipThinking => self.skip_thinking = true,
             Intent::Queries(queries) => self.queries = Some(queries.clone()),
-            Intent::Aside { kind, text } => self.aside(*kind, text, out),
+            Intent::Aside { kind, text } => self.send_aside(*kind, text, out),
         }
     }
 
     /// Sends an extension event between `thinking_start` and `final_end`.
-    pub fn extension(&mut self, extension: Extension, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage < Stage::Ended {
-            if self.stage == Stage::Before {
+    pub fn send_extension(&mut self, extension: Extension, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage < StreamStage::Ended {
+            if self.stage == StreamStage::NotStarted {
                 self.send(Event::ThinkingStart, out);
             }
             self.send(Event::Extension(Box::new(extension)), out);
@@ -175,14 +175,14 @@ impl Sequencer {
     /// Closes all open parts and ends the answer; an answer without text gets the fallback text.
     /// Returns whether it did.
     pub fn finish(&mut self, out: &mut impl FnMut(Event<'_>)) -> bool {
-        if self.stage == Stage::Ended {
+        if self.stage == StreamStage::Ended {
             return false;
         }
-        let fallback = !self.answered;
+        let fallback = !self.has_answer;
         if fallback {
             self.trim.reset();
             let text = self.texts.fallback.clone();
-            self.final_text(&text, out);
+            self.push_final_text(&text, out);
         }
         self.trim.reset();
         if let Some(queries) = self.queries.take() {
@@ -194,42 +194,42 @@ impl Sequencer {
 
     /// Sends text of the answer.
     #[inline]
-    pub fn final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage != Stage::Answer && !self.begin_answer(text, out) {
+    pub fn push_final_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage != StreamStage::Answer && !self.begin_answer(text, out) {
             return;
         }
-        let (delta, answered) = (self.delta, &mut self.answered);
+        let (delta, answered) = (self.max_delta, &mut self.has_answer);
         self.trim.push(text, &mut |text| {
             *answered = true;
-            split(text, delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
+            split_delta(text, delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
         });
     }
 
     /// Sends text of the open phase, or of a new one with the fallback title. After thinking it is an aside.
     #[inline]
-    pub fn phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage >= Stage::Answer {
-            return self.late_thought(text, out);
+    pub fn push_phase_text(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage >= StreamStage::Answer {
+            return self.send_late_thought(text, out);
         }
-        if self.phase == 0 || self.fresh {
+        if self.last_phase_id == 0 || self.needs_new_phase {
             if is_blank(text) {
                 return;
             }
             self.start_phase("", out);
         }
-        let (delta, id) = (self.delta, self.phase);
+        let (delta, id) = (self.max_delta, self.last_phase_id);
         self.trim.push(text, &mut |text| {
-            split(text, delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
+            split_delta(text, delta, |text| out(Event::PhaseDelta { id, text: Cow::Borrowed(text) }));
         });
     }
 
     /// Closes the parts before the answer; returns whether this answer text may be sent.
     fn begin_answer(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) -> bool {
-        if self.stage == Stage::Ended || is_blank(text) {
+        if self.stage == StreamStage::Ended || is_blank(text) {
             return false;
         }
-        if self.stage == Stage::Before && self.skip_thinking {
-            self.stage = Stage::Answer;
+        if self.stage == StreamStage::NotStarted && self.skip_thinking {
+            self.stage = StreamStage::Answer;
         } else {
             self.end_thinking(out);
         }
@@ -237,9 +237,9 @@ impl Sequencer {
     }
 
     /// Sends an aside, after `thinking_start`.
-    fn aside(&mut self, kind: AsideKind, text: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage < Stage::Ended && !text.is_empty() {
-            if self.stage == Stage::Before {
+    fn send_aside(&mut self, kind: AsideKind, text: &str, out: &mut impl FnMut(Event<'_>)) {
+        if self.stage < StreamStage::Ended && !text.is_empty() {
+            if self.stage == StreamStage::NotStarted {
                 self.send(Event::ThinkingStart, out);
             }
             self.send(Event::Aside { kind, text: Cow::Borrowed(text) }, out);
@@ -247,40 +247,40 @@ impl Sequencer {
     }
 
     /// Sends phase text that comes after thinking as an aside.
-    fn late_thought(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
+    fn send_late_thought(&mut self, text: &str, out: &mut impl FnMut(Event<'_>)) {
         // Leading white space is dropped, however it is cut into chunks.
-        let text = if self.late { text } else { text.trim_start_matches(space::is_space) };
-        if self.stage == Stage::Ended || text.is_empty() {
+        let text = if self.has_late_thought { text } else { text.trim_start_matches(space::is_space) };
+        if self.stage == StreamStage::Ended || text.is_empty() {
             return;
         }
-        self.late = true;
+        self.has_late_thought = true;
         self.send(Event::Aside { kind: AsideKind::Thought, text: Cow::Borrowed(text) }, out);
     }
 
     fn start_phase(&mut self, title: &str, out: &mut impl FnMut(Event<'_>)) {
-        if self.stage >= Stage::Answer {
+        if self.stage >= StreamStage::Answer {
             let title = space::trim(title);
-            if self.late {
-                self.late_thought("\n", out);
+            if self.has_late_thought {
+                self.send_late_thought("\n", out);
             }
             if !title.is_empty() {
-                self.late_thought(title, out);
-                self.late_thought("\n", out);
+                self.send_late_thought(title, out);
+                self.send_late_thought("\n", out);
             }
             return;
         }
-        if self.stage == Stage::Before {
+        if self.stage == StreamStage::NotStarted {
             self.send(Event::ThinkingStart, out);
         }
         self.trim.reset();
         let fallback = self.texts.phase_title.clone();
         let title = space::trim(title);
         let title = if title.trim().is_empty() { fallback.as_ref() } else { title };
-        self.send(Event::PhaseStart { id: self.phase + 1, title: Cow::Borrowed(title) }, out);
+        self.send(Event::PhaseStart { id: self.last_phase_id + 1, title: Cow::Borrowed(title) }, out);
     }
 
     fn ensure_phase(&mut self, out: &mut impl FnMut(Event<'_>)) {
-        if self.phase == 0 {
+        if self.last_phase_id == 0 {
             self.start_phase("", out);
         }
     }
@@ -300,7 +300,7 @@ impl Sequencer {
 
 /// Splits a long delta into pieces of at most `max` bytes, never inside a character (J-039).
 #[inline]
-fn split(text: &str, max: usize, mut out: impl FnMut(&str)) {
+fn split_delta(text: &str, max: usize, mut out: impl FnMut(&str)) {
     let mut rest = text;
     while rest.len() > max {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(max));

@@ -5,20 +5,20 @@ use crate::lex::space::is_space;
 /// Passes on the text of one section without leading and trailing white space. White space that may be
 /// trailing is held back, up to `limit` bytes, and emitted with the text that follows it.
 #[derive(Clone, Debug, Default)]
-pub struct Trim {
-    begun: bool,
-    held: String,
+pub struct SpaceTrimmer {
+    has_text: bool,
+    held_space: String,
     limit: usize,
     /// Most bytes of a piece that joins held white space with the text behind it.
-    joined: usize,
+    max_joined: usize,
 }
 
-impl Trim {
+impl SpaceTrimmer {
     /// Starts a section. Held white space and the text behind it are emitted as one piece of at most `joined`
     /// bytes; the rest of a longer text follows in another.
     #[must_use]
-    pub fn new(limit: usize, joined: usize) -> Trim {
-        Trim { begun: false, held: String::new(), limit: limit.max(4), joined }
+    pub fn new(limit: usize, max_joined: usize) -> SpaceTrimmer {
+        SpaceTrimmer { has_text: false, held_space: String::new(), limit: limit.max(4), max_joined }
     }
 
     /// Passes on text of the section.
@@ -26,7 +26,7 @@ impl Trim {
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         // Fast path: most pieces end in a word and follow one that did.
         let ends = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
-        if ends && self.begun && self.held.is_empty() {
+        if ends && self.has_text && self.held_space.is_empty() {
             return out(text);
         }
         self.push_spaced(text, out);
@@ -36,51 +36,51 @@ impl Trim {
     /// fast path is.
     #[inline(never)]
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        let empty = !self.begun && self.held.is_empty();
+        let empty = !self.has_text && self.held_space.is_empty();
         let text = if empty { text.trim_start_matches(is_space) } else { text };
         let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
         let (mut inner, mut space) = text.split_at(last.map_or(0, |last| last + 1));
-        if !self.begun && inner.trim().is_empty() {
+        if !self.has_text && inner.trim().is_empty() {
             // An indentation with U+3000 is text as soon as other text follows it.
             (inner, space) = ("", text);
         }
         if !inner.is_empty() {
-            self.begun = true;
+            self.has_text = true;
             self.release(inner, out);
         }
-        if self.held.len() + space.len() > self.limit {
+        if self.held_space.len() + space.len() > self.limit {
             self.overflow(space, out);
         } else if let [blank] = space.as_bytes() {
-            self.held.push(char::from(*blank));
+            self.held_space.push(char::from(*blank));
         } else {
-            self.held.push_str(space);
+            self.held_space.push_str(space);
         }
     }
 
     /// Starts the next section and drops held white space.
     pub fn reset(&mut self) {
-        self.begun = false;
-        self.held.clear();
+        self.has_text = false;
+        self.held_space.clear();
     }
 
     /// Number of bytes held back.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.held.len()
+    pub fn held_bytes(&self) -> usize {
+        self.held_space.len()
     }
 
     /// Emits text, with the held white space before it.
     #[inline]
     fn release(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        if self.held.is_empty() {
+        if self.held_space.is_empty() {
             return out(text);
         }
-        let room = self.joined.saturating_sub(self.held.len());
+        let room = self.max_joined.saturating_sub(self.held_space.len());
         let (first, rest) =
             if text.len() <= room { (text, "") } else { text.split_at(text.floor_char_boundary(room)) };
-        self.held.push_str(first);
-        out(&self.held);
-        self.held.clear();
+        self.held_space.push_str(first);
+        out(&self.held_space);
+        self.held_space.clear();
         if !rest.is_empty() {
             out(rest);
         }
@@ -89,17 +89,17 @@ impl Trim {
     /// Emits the white space that exceeds the limit.
     #[cold]
     fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
-        while self.held.len() + space.len() > self.limit {
-            let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held.len()));
-            self.held.push_str(fits);
-            out(&self.held);
-            self.held.clear();
-            if !std::mem::replace(&mut self.begun, true) {
+        while self.held_space.len() + space.len() > self.limit {
+            let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held_space.len()));
+            self.held_space.push_str(fits);
+            out(&self.held_space);
+            self.held_space.clear();
+            if !std::mem::replace(&mut self.has_text, true) {
                 // From here on U+3000 is text.
                 return self.push(rest, out);
             }
             space = rest;
         }
-        self.held.push_str(space);
+        self.held_space.push_str(space);
     }
 }

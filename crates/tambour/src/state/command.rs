@@ -1,49 +1,51 @@
 //! Operations that depend on the state, like the commands of MVU (F-140); they are resolved when they are
 //! applied.
 
-use crate::texts::counted;
+use crate::texts::format_count;
 use serde_json::{Map, Value};
 
 use super::measure::measure;
-use super::operation::{Op, Operation, Reason};
-use super::path::{Path, Step};
-use super::spot::{at, follow};
+use super::operation::{Op, Operation, RefusalReason};
+use super::path::{StatePath, StateStep};
+use super::place::{resolve_path, value_at};
 
 /// Way in which the state resolves an operation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Command {
+pub enum StateCommand {
     /// A string set on a number becomes the number it contains, if it contains one.
     Number,
     /// The root becomes this object.
     Root(Map<String, Value>),
     /// A value is inserted before an item of the list at a path, or under a key of the object there.
-    Insert(Path, Value, Value),
+    Insert(StatePath, Value, Value),
     /// An item is removed from the list at a path, by index or as the first equal to a value, or a key from
     /// the object there, by name or position.
-    Remove(Path, Value),
+    Remove(StatePath, Value),
 }
 
 /// Bytes counted for each value of a list that is rewritten.
-const VALUE: usize = 32;
+const VALUE_COST: usize = 32;
 
 /// Resolves a command on a state to at most `most` operations. `room` is the number of bytes of lists that
 /// may still be rewritten.
-pub(super) fn settle(
+pub(super) fn resolve_command(
     state: &mut Value,
     operation: &Operation,
-    command: &Command,
+    command: &StateCommand,
     most: usize,
     room: &mut usize,
 ) -> Vec<Operation> {
-    let as_it_is = || vec![operation.clone().settled()];
-    let one = |op: Op, path: Option<Path>, value: Option<Value>| match path {
+    let as_it_is = || vec![operation.clone().without_command()];
+    let one = |op: Op, path: Option<StatePath>, value: Option<Value>| match path {
         Some(path) => vec![Operation::new(op, path, value)],
         None => as_it_is(),
     };
     match command {
-        Command::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
-            (Ok((op, path)), Some(text)) if place(state, path).is_some_and(|place| place.is_number()) => {
+        StateCommand::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
+            (Ok((op, path)), Some(text))
+                if find_value(state, path).is_some_and(|place| place.is_number()) =>
+            {
                 match serde_json::from_str(text.trim()) {
                     Ok(number @ Value::Number(_)) => one(op, Some(path.clone()), Some(number)),
                     _ => as_it_is(),
@@ -51,9 +53,9 @@ pub(super) fn settle(
             }
             _ => as_it_is(),
         },
-        Command::Root(fields) => {
+        StateCommand::Root(fields) => {
             let Value::Object(old) = &*state else { return as_it_is() };
-            let key = |key: &String| Path::new(vec![Step::Key(key.clone())]);
+            let key = |key: &String| StatePath::new(vec![StateStep::Key(key.clone())]);
             let gone = old.keys().filter(|name| !fields.contains_key(*name)).filter_map(key);
             let gone = gone.map(|path| Operation::new(Op::Delete, path, None));
             let set = fields
@@ -61,20 +63,31 @@ pub(super) fn settle(
                 .filter_map(|(name, value)| Some(Operation::new(Op::Set, key(name)?, Some(value.clone()))));
             gone.chain(set).take(most).collect()
         }
-        Command::Insert(path, key, value) => match (place(state, path), key) {
+        StateCommand::Insert(path, key, value) => match (find_value(state, path), key) {
             (Some(Value::Array(items)), Value::Number(index)) => {
                 let index = index.as_u64().and_then(|index| usize::try_from(index).ok());
                 let Some(index) = index.filter(|index| *index <= items.len()) else {
-                    let message = format!("the list has {}", counted(items.len(), "element"));
-                    return vec![operation.clone().settled().refuse_for(Reason::IndexOutOfRange, message)];
+                    let message = format!("the list has {}", format_count(items.len(), "element"));
+                    return vec![
+                        operation
+                            .clone()
+                            .without_command()
+                            .refuse_with_value(RefusalReason::IndexOutOfRange, message),
+                    ];
                 };
                 if index == items.len() {
                     return one(Op::Push, Some(path.clone()), Some(value.clone()));
                 }
-                let size = items.iter().map(measure).map(|found| found.bytes + VALUE * found.values).sum();
+                let size =
+                    items.iter().map(measure).map(|found| found.bytes + VALUE_COST * found.values).sum();
                 let Some(left) = room.checked_sub(size) else {
                     let message = "lists that are written anew have too many bytes";
-                    return vec![operation.clone().settled().refuse_for(Reason::LimitExceeded, message)];
+                    return vec![
+                        operation
+                            .clone()
+                            .without_command()
+                            .refuse_with_value(RefusalReason::LimitExceeded, message),
+                    ];
                 };
                 *room = left;
                 let mut items = items.clone();
@@ -83,38 +96,38 @@ pub(super) fn settle(
             }
             (Some(Value::Object(_)) | None, Value::String(_) | Value::Number(_)) => {
                 let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-                one(Op::Set, below(path, Step::Key(name)), Some(value.clone()))
+                one(Op::Set, append_step(path, StateStep::Key(name)), Some(value.clone()))
             }
             _ => as_it_is(),
         },
-        Command::Remove(path, key) => {
-            let step = match place(state, path) {
+        StateCommand::Remove(path, key) => {
+            let step = match find_value(state, path) {
                 Some(Value::Array(items)) => {
                     let index = key.as_u64().and_then(|index| usize::try_from(index).ok());
                     let index = index.filter(|index| *index < items.len());
                     index
                         .or_else(|| items.iter().position(|item| item == key))
-                        .and_then(|index| i64::try_from(index).ok().map(Step::Index))
+                        .and_then(|index| i64::try_from(index).ok().map(StateStep::Index))
                 }
                 Some(Value::Object(fields)) => match key {
-                    Value::String(name) => Some(Step::Key(name.clone())),
+                    Value::String(name) => Some(StateStep::Key(name.clone())),
                     key => {
                         let number = key.as_u64().and_then(|number| usize::try_from(number).ok());
-                        number.and_then(|number| fields.keys().nth(number)).cloned().map(Step::Key)
+                        number.and_then(|number| fields.keys().nth(number)).cloned().map(StateStep::Key)
                     }
                 },
                 _ => None,
             };
-            one(Op::Delete, step.and_then(|step| below(path, step)), None)
+            one(Op::Delete, step.and_then(|step| append_step(path, step)), None)
         }
     }
 }
 
-fn place<'a>(state: &'a mut Value, path: &Path) -> Option<&'a mut Value> {
-    let way = follow(state, path).ok().filter(|way| way.found)?;
-    at(state, &way.parts)
+fn find_value<'a>(state: &'a mut Value, path: &StatePath) -> Option<&'a mut Value> {
+    let way = resolve_path(state, path).ok().filter(|way| way.has_value)?;
+    value_at(state, &way.parts)
 }
 
-fn below(path: &Path, step: Step) -> Option<Path> {
-    Path::new(path.steps().iter().cloned().chain([step]).collect())
+fn append_step(path: &StatePath, step: StateStep) -> Option<StatePath> {
+    StatePath::new(path.steps().iter().cloned().chain([step]).collect())
 }

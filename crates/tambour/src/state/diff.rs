@@ -3,19 +3,27 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spot::{Part, path_of};
+use super::place::{StateKey, format_keys};
 
 /// A value that was added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Difference {
+pub struct StateDifference {
     /// Path of the value; empty if the entire state differs.
     pub path: String,
     /// The value before; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::given")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::deserialize_present"
+    )]
     pub before: Option<Value>,
     /// The value after; absent if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::given")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::deserialize_present"
+    )]
     pub after: Option<Value>,
 }
 
@@ -30,48 +38,52 @@ pub struct Difference {
 /// assert_eq!((differences[0].path.as_str(), &differences[0].after), ("a.b", &Some(json!(3))));
 /// ```
 #[must_use]
-pub fn diff(before: &Value, after: &Value) -> Vec<Difference> {
+pub fn diff(before: &Value, after: &Value) -> Vec<StateDifference> {
     let mut found = Vec::new();
     compare(before, after, &mut Vec::new(), &mut found);
     found
 }
 
 /// Most levels compared; below them a value differs as a unit.
-const DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 
-fn compare(before: &Value, after: &Value, way: &mut Vec<Part>, found: &mut Vec<Difference>) {
+fn compare(before: &Value, after: &Value, way: &mut Vec<StateKey>, found: &mut Vec<StateDifference>) {
     match (before, after) {
-        (Value::Object(a), Value::Object(b)) if way.len() < DEPTH => {
+        (Value::Object(a), Value::Object(b)) if way.len() < MAX_DEPTH => {
             for (key, value) in a {
-                inside(Part::Key(key.clone()), Some(value), b.get(key), way, found);
+                compare_member(StateKey::Key(key.clone()), Some(value), b.get(key), way, found);
             }
             for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
-                inside(Part::Key(key.clone()), None, Some(value), way, found);
+                compare_member(StateKey::Key(key.clone()), None, Some(value), way, found);
             }
         }
-        (Value::Array(a), Value::Array(b)) if way.len() < DEPTH => {
+        (Value::Array(a), Value::Array(b)) if way.len() < MAX_DEPTH => {
             for index in 0..a.len().max(b.len()) {
-                inside(Part::Index(index), a.get(index), b.get(index), way, found);
+                compare_member(StateKey::Index(index), a.get(index), b.get(index), way, found);
             }
         }
         (a, b) if a == b => {}
-        (a, b) => {
-            found.push(Difference { path: path_of(way), before: Some(a.clone()), after: Some(b.clone()) })
-        }
+        (a, b) => found.push(StateDifference {
+            path: format_keys(way),
+            before: Some(a.clone()),
+            after: Some(b.clone()),
+        }),
     }
 }
 
-fn inside(
-    part: Part,
+fn compare_member(
+    part: StateKey,
     before: Option<&Value>,
     after: Option<&Value>,
-    way: &mut Vec<Part>,
-    found: &mut Vec<Difference>,
+    way: &mut Vec<StateKey>,
+    found: &mut Vec<StateDifference>,
 ) {
     way.push(part);
     match (before, after) {
         (Some(a), Some(b)) => compare(a, b, way, found),
-        (a, b) => found.push(Difference { path: path_of(way), before: a.cloned(), after: b.cloned() }),
+        (a, b) => {
+            found.push(StateDifference { path: format_keys(way), before: a.cloned(), after: b.cloned() })
+        }
     }
     way.pop();
 }

@@ -6,17 +6,17 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::diff::{Difference, diff};
+use super::diff::{StateDifference, diff};
 use super::operation::{Op, Operation};
-use super::run::{Ran, Run, nested, undo};
-use super::spot::{Part, Spot, at, insert, path_of, take};
+use super::place::{ChangedPlace, StateKey, format_keys, insert_value, take_value, value_at};
+use super::run::{BlockResult, BlockRun, undo_change, wrap_in_parents};
 use super::{ApplyOptions, OpResult};
 use crate::error::{Error, Result};
 
 /// One block of operations of one message, as it was applied, with enough data to undo and redo it exactly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Applied {
+pub struct AppliedBlock {
     /// Id of the message.
     pub message: String,
     /// The model's reason for the operations.
@@ -27,10 +27,10 @@ pub struct Applied {
     /// Result of each operation.
     pub results: Vec<OpResult>,
     /// Places where the state changed, in order.
-    pub spots: Vec<Spot>,
+    pub spots: Vec<ChangedPlace>,
 }
 
-impl Applied {
+impl AppliedBlock {
     /// Applies operations to a state and records them.
     #[must_use]
     pub fn record(
@@ -39,10 +39,11 @@ impl Applied {
         analysis: Option<String>,
         operations: Vec<Operation>,
         options: &ApplyOptions<'_>,
-    ) -> Applied {
-        let Ran { operations: settled, results, spots } = Run::of(state, &operations, options);
+    ) -> AppliedBlock {
+        let BlockResult { operations: settled, results, spots } =
+            BlockRun::apply(state, &operations, options);
         let operations = settled.unwrap_or(operations);
-        Applied { message: message.into(), analysis, operations, results, spots }
+        AppliedBlock { message: message.into(), analysis, operations, results, spots }
     }
 
     /// Restores the state before the block, including the order of its fields. The cost is proportional to
@@ -52,11 +53,11 @@ impl Applied {
     /// The state is not the one after the block; it is left unchanged.
     pub fn undo(&self, state: &mut Value) -> Result<()> {
         for (at, spot) in self.spots.iter().enumerate().rev() {
-            if self.back(state, spot).is_none() {
+            if self.undo_change(state, spot).is_none() {
                 for spot in &self.spots[at + 1..] {
-                    self.again(state, spot);
+                    self.redo_change(state, spot);
                 }
-                return Err(unfit(&spot.parts));
+                return Err(mismatch_error(&spot.parts));
             }
         }
         Ok(())
@@ -68,65 +69,67 @@ impl Applied {
     /// The state is not the one before the block; it is left unchanged.
     pub fn redo(&self, state: &mut Value) -> Result<()> {
         for (at, spot) in self.spots.iter().enumerate() {
-            if self.again(state, spot).is_none() {
+            if self.redo_change(state, spot).is_none() {
                 for spot in self.spots[..at].iter().rev() {
-                    self.back(state, spot);
+                    self.undo_change(state, spot);
                 }
-                return Err(unfit(&spot.parts));
+                return Err(mismatch_error(&spot.parts));
             }
         }
         Ok(())
     }
 
     /// Undoes one change if the new value is present.
-    fn back(&self, state: &mut Value, spot: &Spot) -> Option<()> {
+    fn undo_change(&self, state: &mut Value, spot: &ChangedPlace) -> Option<()> {
         let result = self.results.get(spot.index)?;
         let came = match &result.after {
-            Some(after) => Some(self.came(spot, after)?),
+            Some(after) => Some(self.added_value(spot, after)?),
             None => None,
         };
         if let Some(came) = &came
-            && at(state, &spot.parts)? != came
+            && value_at(state, &spot.parts)? != came
         {
             return None;
         }
-        undo(state, &spot.parts, spot.position, result.before.clone(), came.is_some()).then_some(())
+        undo_change(state, &spot.parts, spot.position, result.before.clone(), came.is_some()).then_some(())
     }
 
     /// Redoes one change if the old value is present.
-    fn again(&self, state: &mut Value, spot: &Spot) -> Option<()> {
+    fn redo_change(&self, state: &mut Value, spot: &ChangedPlace) -> Option<()> {
         let result = self.results.get(spot.index)?;
         if let Some(before) = &result.before
-            && at(state, &spot.parts)? != before
+            && value_at(state, &spot.parts)? != before
         {
             return None;
         }
         match (&result.before, &result.after) {
-            (Some(_), Some(after)) => at(state, &spot.parts).map(|place| *place = after.clone()),
-            (Some(_), None) => take(state, &spot.parts).map(drop),
-            (None, Some(after)) => insert(state, &spot.parts, None, self.came(spot, after)?).ok(),
+            (Some(_), Some(after)) => value_at(state, &spot.parts).map(|place| *place = after.clone()),
+            (Some(_), None) => take_value(state, &spot.parts).map(drop),
+            (None, Some(after)) => {
+                insert_value(state, &spot.parts, None, self.added_value(spot, after)?).ok()
+            }
             (None, None) => None,
         }
     }
 
     /// Returns the value added at a spot, including the parents created for it.
-    fn came(&self, spot: &Spot, after: &Value) -> Option<Value> {
-        let (op, below) = self.operations.get(spot.index)?.made_below(spot.parts.len())?;
+    fn added_value(&self, spot: &ChangedPlace, after: &Value) -> Option<Value> {
+        let (op, below) = self.operations.get(spot.index)?.keys_below(spot.parts.len())?;
         // An appended element is below the list that its path names, so no list was created.
-        let appended = matches!(spot.parts.last(), Some(Part::Index(_)));
-        Some(nested(&below, if appended { Op::Set } else { op }, after.clone()))
+        let appended = matches!(spot.parts.last(), Some(StateKey::Index(_)));
+        Some(wrap_in_parents(&below, if appended { Op::Set } else { op }, after.clone()))
     }
 }
 
-fn unfit(parts: &[Part]) -> Error {
-    Error::invalid(format!("the record does not fit the state at `{}`", path_of(parts)))
+fn mismatch_error(parts: &[StateKey]) -> Error {
+    Error::invalid(format!("the record does not fit the state at `{}`", format_keys(parts)))
 }
 
 /// Returns the state after these blocks, from the state before them.
 ///
 /// # Errors
 /// The blocks do not fit together.
-pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a Applied>) -> Result<Value> {
+pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a AppliedBlock>) -> Result<Value> {
     applied.into_iter().try_for_each(|one| one.redo(&mut base))?;
     Ok(base)
 }
@@ -135,7 +138,7 @@ pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a Applied>)
 ///
 /// # Errors
 /// The blocks do not fit the state, which is left unchanged.
-pub fn rollback(state: &mut Value, applied: &[Applied]) -> Result<()> {
+pub fn rollback(state: &mut Value, applied: &[AppliedBlock]) -> Result<()> {
     for (at, one) in applied.iter().enumerate().rev() {
         if let Err(error) = one.undo(state) {
             applied[at + 1..].iter().try_for_each(|one| one.redo(state))?;
@@ -147,13 +150,13 @@ pub fn rollback(state: &mut Value, applied: &[Applied]) -> Result<()> {
 
 /// Point in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point<'a> {
+pub enum HistoryPoint<'a> {
     /// Before the first update.
     Start,
     /// Before the first update of a message, where its regeneration begins.
-    Before(&'a str),
+    BeforeMessage(&'a str),
     /// After the last update of a message.
-    After(&'a str),
+    AfterMessage(&'a str),
     /// The present.
     End,
 }
@@ -163,19 +166,21 @@ pub enum Point<'a> {
 #[non_exhaustive]
 pub enum RollbackError {
     /// The message has no known update.
-    Unknown,
+    UnknownMessage,
     /// The point is before the base: messages after it were deleted or have expired.
-    Gone,
+    Expired,
     /// The records do not fit together.
-    Unfit(Error),
+    Mismatch(Error),
 }
 
 impl fmt::Display for RollbackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RollbackError::Unknown => f.write_str("the message has no update of the state"),
-            RollbackError::Gone => f.write_str("the state of that time is gone, since a message was deleted"),
-            RollbackError::Unfit(error) => error.fmt(f),
+            RollbackError::UnknownMessage => f.write_str("the message has no update of the state"),
+            RollbackError::Expired => {
+                f.write_str("the state of that time is gone, since a message was deleted")
+            }
+            RollbackError::Mismatch(error) => error.fmt(f),
         }
     }
 }
@@ -184,37 +189,37 @@ impl std::error::Error for RollbackError {}
 
 impl From<Error> for RollbackError {
     fn from(error: Error) -> RollbackError {
-        RollbackError::Unfit(error)
+        RollbackError::Mismatch(error)
     }
 }
 
 /// The updates of a conversation, with the state before them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct History {
+pub struct StateHistory {
     /// The state before the first update that can be undone.
     base: Value,
     /// Number of updates before the base: still listed, but no longer undone.
     passed: usize,
     /// Set once the base differs from the initial one.
     moved: bool,
-    applied: Vec<Applied>,
+    applied: Vec<AppliedBlock>,
 }
 
-impl History {
+impl StateHistory {
     /// Creates an empty history.
     #[must_use]
-    pub fn new(base: Value) -> History {
-        History { base, passed: 0, moved: false, applied: Vec::new() }
+    pub fn new(base: Value) -> StateHistory {
+        StateHistory { base, passed: 0, moved: false, applied: Vec::new() }
     }
 
     /// Adds a block applied to the latest state.
-    pub fn push(&mut self, applied: Applied) {
+    pub fn push(&mut self, applied: AppliedBlock) {
         self.applied.push(applied);
     }
 
     /// Returns all known updates in order.
     #[must_use]
-    pub fn applied(&self) -> &[Applied] {
+    pub fn applied(&self) -> &[AppliedBlock] {
         &self.applied
     }
 
@@ -222,8 +227,8 @@ impl History {
     ///
     /// # Errors
     /// The point is unknown or gone, or the records do not fit together.
-    pub fn state(&self, point: Point<'_>) -> std::result::Result<Value, RollbackError> {
-        let end = self.place(point)?;
+    pub fn state(&self, point: HistoryPoint<'_>) -> std::result::Result<Value, RollbackError> {
+        let end = self.updates_before(point)?;
         Ok(fold(self.base.clone(), &self.applied[self.passed..end])?)
     }
 
@@ -234,9 +239,9 @@ impl History {
     pub fn rollback(
         &mut self,
         state: &mut Value,
-        to: Point<'_>,
-    ) -> std::result::Result<Vec<Applied>, RollbackError> {
-        let end = self.place(to)?;
+        to: HistoryPoint<'_>,
+    ) -> std::result::Result<Vec<AppliedBlock>, RollbackError> {
+        let end = self.updates_before(to)?;
         rollback(state, &self.applied[end..])?;
         Ok(self.applied.split_off(end))
     }
@@ -244,12 +249,12 @@ impl History {
     /// Compares the states at two points.
     ///
     /// # Errors
-    /// As for [`History::state`].
+    /// As for [`StateHistory::check_state`].
     pub fn diff(
         &self,
-        from: Point<'_>,
-        to: Point<'_>,
-    ) -> std::result::Result<Vec<Difference>, RollbackError> {
+        from: HistoryPoint<'_>,
+        to: HistoryPoint<'_>,
+    ) -> std::result::Result<Vec<StateDifference>, RollbackError> {
         Ok(diff(&self.state(from)?, &self.state(to)?))
     }
 
@@ -258,7 +263,7 @@ impl History {
     ///
     /// # Errors
     /// The records do not fit together.
-    pub fn forget(&mut self, message: &str) -> Result<bool> {
+    pub fn remove_message(&mut self, message: &str) -> Result<bool> {
         let Some(last) = self.applied.iter().rposition(|one| one.message == message) else {
             return Ok(false);
         };
@@ -267,27 +272,29 @@ impl History {
             self.passed = last + 1;
             self.moved = true;
         }
-        let of = |one: &&Applied| one.message == message;
+        let of = |one: &&AppliedBlock| one.message == message;
         self.passed -= self.applied[..self.passed].iter().filter(of).count();
         self.applied.retain(|one| one.message != message);
         Ok(true)
     }
 
     /// Returns the number of updates before a point.
-    fn place(&self, point: Point<'_>) -> std::result::Result<usize, RollbackError> {
+    fn updates_before(&self, point: HistoryPoint<'_>) -> std::result::Result<usize, RollbackError> {
         let reachable = |at: Option<usize>| match at {
-            None => Err(RollbackError::Unknown),
-            Some(at) if at < self.passed => Err(RollbackError::Gone),
+            None => Err(RollbackError::UnknownMessage),
+            Some(at) if at < self.passed => Err(RollbackError::Expired),
             Some(at) => Ok(at),
         };
         match point {
-            Point::Start if self.moved => Err(RollbackError::Gone),
-            Point::Start => Ok(0),
-            Point::Before(message) => reachable(self.applied.iter().position(|one| one.message == message)),
-            Point::After(message) => {
+            HistoryPoint::Start if self.moved => Err(RollbackError::Expired),
+            HistoryPoint::Start => Ok(0),
+            HistoryPoint::BeforeMessage(message) => {
+                reachable(self.applied.iter().position(|one| one.message == message))
+            }
+            HistoryPoint::AfterMessage(message) => {
                 reachable(self.applied.iter().rposition(|one| one.message == message)).map(|at| at + 1)
             }
-            Point::End => Ok(self.applied.len()),
+            HistoryPoint::End => Ok(self.applied.len()),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Size of a value including its contents. Counts and bytes add up over the parts of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Measure {
+pub(super) struct ValueSize {
     /// Number of values, containers included.
     pub(super) values: usize,
     /// Bytes of keys and strings.
@@ -12,12 +12,12 @@ pub(super) struct Measure {
     /// Nesting levels; 1 for a scalar.
     pub(super) depth: usize,
     /// Elements of the longest list.
-    pub(super) longest: usize,
+    pub(super) longest_list: usize,
 }
 
 /// Measures a value without recursion, because a caller's value may have any depth.
-pub(super) fn measure(value: &Value) -> Measure {
-    let mut measure = Measure::default();
+pub(super) fn measure(value: &Value) -> ValueSize {
+    let mut measure = ValueSize::default();
     let mut open = vec![(value, 1)];
     while let Some((value, depth)) = open.pop() {
         measure.values += 1;
@@ -25,7 +25,7 @@ pub(super) fn measure(value: &Value) -> Measure {
         match value {
             Value::String(text) => measure.bytes += text.len(),
             Value::Array(items) => {
-                measure.longest = measure.longest.max(items.len());
+                measure.longest_list = measure.longest_list.max(items.len());
                 open.extend(items.iter().map(|item| (item, depth + 1)));
             }
             Value::Object(fields) => {

@@ -15,7 +15,7 @@
 //! # Ok::<(), tambour::Error>(())
 //! ```
 //!
-//! [`History`] records applied operations by message: the present state is a fold of the record, and the
+//! [`StateHistory`] records applied operations by message: the present state is a fold of the record, and the
 //! state at any message can be restored.
 
 mod command;
@@ -25,17 +25,17 @@ mod measure;
 mod number;
 mod operation;
 mod path;
+mod place;
 pub(crate) mod rules;
 mod run;
-mod spot;
 
-pub use command::Command;
-pub use diff::{Difference, diff};
-pub use history::{Applied, History, Point, RollbackError, fold, rollback};
-pub use number::bounded;
-pub use operation::{OPS, Op, Operation, Reason, Refusal};
-pub use path::{Path, PathError, Step};
-pub use spot::{Part, Spot};
+pub use command::StateCommand;
+pub use diff::{StateDifference, diff};
+pub use history::{AppliedBlock, HistoryPoint, RollbackError, StateHistory, fold, rollback};
+pub use number::bound_numbers;
+pub use operation::{OPS, Op, Operation, OperationRefusal, RefusalReason};
+pub use path::{StatePath, StatePathError, StateStep};
+pub use place::{ChangedPlace, StateKey};
 
 use std::sync::atomic::AtomicBool;
 
@@ -45,26 +45,26 @@ use serde_json::Value;
 use crate::event::{StateOperation, StateResult, StateUpdate};
 use crate::limits::StateLimits;
 use crate::schema::Schema;
-use run::Run;
+use run::BlockRun;
 
 /// Options for applying operations.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions<'a> {
     /// Applies all operations or none (`filament.atomic`, F-113).
-    pub atomic: bool,
+    pub is_atomic: bool,
     /// Schema that the state must satisfy after each operation (F-115). Faults that existed before an
     /// operation do not count. Each check reads the entire state.
     pub schema: Option<&'a Schema>,
     /// Limits that no operation may exceed.
     pub limits: StateLimits,
     /// Cancellation flag, set by the caller; operations not yet applied are then refused.
-    pub stopped: Option<&'a AtomicBool>,
+    pub stop_flag: Option<&'a AtomicBool>,
 }
 
 /// State attached to the reading of a reply: operations are applied as they arrive, so that events include
 /// their results.
 #[derive(Clone, Debug, Default)]
-pub struct Attached {
+pub struct AttachedState {
     /// Id of the message, for the records.
     pub message: String,
     /// The state.
@@ -75,35 +75,35 @@ pub struct Attached {
     pub limits: StateLimits,
 }
 
-impl Attached {
+impl AttachedState {
     /// Applies operations and records them.
-    pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, atomic: bool) -> Applied {
-        self.apply_unless(analysis, operations, atomic, None)
+    pub fn apply(&mut self, analysis: &str, operations: Vec<Operation>, atomic: bool) -> AppliedBlock {
+        self.apply_until_stopped(analysis, operations, atomic, None)
     }
 
     /// As `apply`, but stops once `stopped` is set.
-    pub fn apply_unless(
+    pub fn apply_until_stopped(
         &mut self,
         analysis: &str,
         operations: Vec<Operation>,
-        atomic: bool,
-        stopped: Option<&AtomicBool>,
-    ) -> Applied {
-        let Attached { message, state, schema, limits } = self;
-        let options = ApplyOptions { atomic, schema: schema.as_ref(), limits: limits.clone(), stopped };
+        is_atomic: bool,
+        stop_flag: Option<&AtomicBool>,
+    ) -> AppliedBlock {
+        let AttachedState { message, state, schema, limits } = self;
+        let options = ApplyOptions { is_atomic, schema: schema.as_ref(), limits: limits.clone(), stop_flag };
         let analysis = (!analysis.is_empty()).then(|| analysis.to_owned());
-        Applied::record(state, message.clone(), analysis, operations, &options)
+        AppliedBlock::record(state, message.clone(), analysis, operations, &options)
     }
 }
 
 /// Returns the operations of an event, as they were read.
 #[must_use]
-pub fn of_event(update: &StateUpdate) -> Vec<Operation> {
+pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
     let read = |StateOperation { op, path, value, refused }: &StateOperation| {
-        let operation = Operation::stored(op.clone(), path.clone(), value.clone());
-        let reason = refused
-            .as_ref()
-            .map(|word| Reason::deserialize(Value::from(word.as_str())).unwrap_or(Reason::ValueGuessed));
+        let operation = Operation::from_stored(op.clone(), path.clone(), value.clone());
+        let reason = refused.as_ref().map(|word| {
+            RefusalReason::deserialize(Value::from(word.as_str())).unwrap_or(RefusalReason::ValueGuessed)
+        });
         match reason {
             Some(reason) => operation.refuse(reason, "it was refused when it was read"),
             None => operation,
@@ -118,8 +118,8 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
     let operation = |operation: &Operation| StateOperation {
         op: operation.op().to_owned(),
         path: operation.path().to_owned(),
-        value: operation.value().filter(|_| operation.refused().is_none()).cloned(),
-        refused: operation.refused().map(|reason| reason.to_string()),
+        value: operation.value().filter(|_| operation.value_refusal().is_none()).cloned(),
+        refused: operation.value_refusal().map(|reason| reason.to_string()),
     };
     let result = |result: &OpResult| StateResult {
         index: result.index,
@@ -138,8 +138,8 @@ pub fn to_event(analysis: &str, operations: &[Operation], results: Option<&[OpRe
 /// Lists the refused operations, each with index and reason, for the notice of F-113. Returns `None` if none
 /// was refused.
 #[must_use]
-pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option<String> {
-    let refusals: Vec<(usize, Reason)> = match results {
+pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>) -> Option<String> {
+    let refusals: Vec<(usize, RefusalReason)> = match results {
         Some(results) => results.iter().filter_map(|result| Some((result.index, result.reason?))).collect(),
         None => {
             let refusal = |(at, operation): (usize, &Operation)| Some((at, operation.refusal()?.reason));
@@ -147,8 +147,8 @@ pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option
         }
     };
     let first: Vec<String> =
-        refusals.iter().take(REFUSED).map(|(at, reason)| format!("{at}: {reason}")).collect();
-    let more = refusals.len().saturating_sub(REFUSED);
+        refusals.iter().take(MAX_REFUSALS).map(|(at, reason)| format!("{at}: {reason}")).collect();
+    let more = refusals.len().saturating_sub(MAX_REFUSALS);
     match (first.is_empty(), more) {
         (true, _) => None,
         (false, 0) => Some(first.join(", ")),
@@ -157,7 +157,7 @@ pub fn refused(operations: &[Operation], results: Option<&[OpResult]>) -> Option
 }
 
 /// Most refused operations that a notice lists.
-const REFUSED: usize = 16;
+const MAX_REFUSALS: usize = 16;
 
 /// Result of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -168,14 +168,14 @@ pub struct OpResult {
     /// Set if the operation was carried out.
     pub ok: bool,
     /// The previous value; for `POP` and `DELETE` the removed one. Absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
     pub before: Option<Value>,
     /// The new value; for `PUSH` the new element.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
     pub after: Option<Value>,
     /// Reason of the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
+    pub reason: Option<RefusalReason>,
     /// Message of the refusal, with the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -186,10 +186,10 @@ pub struct OpResult {
 /// The cost is that of the operations and the values they touch, plus one walk through the state to measure
 /// it. Removing a field or an element moves those after it. The state is never copied.
 pub fn apply(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Vec<OpResult> {
-    Run::of(state, operations, options).results
+    BlockRun::apply(state, operations, options).results
 }
 
 /// Deserializes a field that is present, even if it is null.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

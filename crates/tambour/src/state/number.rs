@@ -5,40 +5,40 @@ use std::borrow::Cow;
 use bigdecimal::{BigDecimal, Zero};
 use serde_json::Number;
 
-use super::operation::{Op, Reason, Refusal};
+use super::operation::{Op, OperationRefusal, RefusalReason};
 
 /// Largest absolute value up to which a double holds every integer.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the value after `ADD`, `SUB`, `MUL` or `DIV`.
 ///
 /// The result is an integer if the old value was one and the result is exact; a decimal is the double closest
 /// to the exact decimal result.
-pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Number, Refusal> {
-    if let (Some(a), Some(b)) = (integer(place), integer(operand)) {
+pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
+    if let (Some(a), Some(b)) = (to_integer(place), to_integer(operand)) {
         let result = match op {
             Op::Sub => a.checked_sub(b),
             Op::Mul => a.checked_mul(b),
-            Op::Div if b == 0 => return Err(zero()),
+            Op::Div if b == 0 => return Err(division_by_zero()),
             Op::Div if a % b == 0 => Some(a / b),
-            Op::Div => return decimal(op, place, operand),
+            Op::Div => return calculate_decimal(op, place, operand),
             _ => a.checked_add(b),
         };
-        return result.and_then(number).ok_or_else(too_large);
+        return result.and_then(from_integer).ok_or_else(out_of_range);
     }
-    decimal(op, place, operand)
+    calculate_decimal(op, place, operand)
 }
 
 /// Returns true if the number is kept exactly: an integer of 64 bits, or a decimal within the integers that a
 /// double holds.
 pub(super) fn is_in_range(number: &Number) -> bool {
-    integer(number).is_some() || number.as_f64().is_some_and(|double| double.abs() <= EXACT)
+    to_integer(number).is_some() || number.as_f64().is_some_and(|double| double.abs() <= MAX_EXACT)
 }
 
 /// Replaces numbers in a JSON text that no double can hold by the largest one, which is refused wherever it
 /// is used. A text without such numbers is returned unchanged.
 #[must_use]
-pub fn bounded(text: &str) -> Cow<'_, str> {
+pub fn bound_numbers(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut result, mut copied, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
@@ -57,7 +57,7 @@ pub fn bounded(text: &str) -> Cow<'_, str> {
                 if number.parse().is_ok_and(f64::is_infinite) {
                     result.push_str(&text[copied..at]);
                     result.push_str(if number.starts_with('-') { "-" } else { "" });
-                    result.push_str(LARGEST);
+                    result.push_str(MAX_DOUBLE);
                     copied = end;
                 }
                 at = end;
@@ -73,39 +73,39 @@ pub fn bounded(text: &str) -> Cow<'_, str> {
 }
 
 /// The largest double.
-const LARGEST: &str = "1.7976931348623157e308";
+const MAX_DOUBLE: &str = "1.7976931348623157e308";
 
-fn decimal(op: Op, place: &Number, operand: &Number) -> Result<Number, Refusal> {
-    let (a, b) = (exact(place)?, exact(operand)?);
+fn calculate_decimal(op: Op, place: &Number, operand: &Number) -> Result<Number, OperationRefusal> {
+    let (a, b) = (to_decimal(place)?, to_decimal(operand)?);
     let result = match op {
         Op::Sub => a - b,
         Op::Mul => a * b,
-        Op::Div if b.is_zero() => return Err(zero()),
+        Op::Div if b.is_zero() => return Err(division_by_zero()),
         Op::Div => a / b,
         _ => a + b,
     };
-    if integer(place).is_some() && result.is_integer() {
+    if to_integer(place).is_some() && result.is_integer() {
         let digits = result.with_scale(0).to_plain_string();
-        return digits.parse().ok().and_then(number).ok_or_else(too_large);
+        return digits.parse().ok().and_then(from_integer).ok_or_else(out_of_range);
     }
     let double: f64 = result.to_scientific_notation().parse().unwrap_or(f64::NAN);
     let Some(number) = Number::from_f64(double) else {
         let message = "the result is too large for a number";
-        return Err(Refusal::new(Reason::NumberNotFinite, message));
+        return Err(OperationRefusal::new(RefusalReason::NumberNotFinite, message));
     };
     // Integers beyond the range would be rounded silently.
-    if double.abs() > EXACT && exact(&number)? != result {
-        return Err(too_large());
+    if double.abs() > MAX_EXACT && to_decimal(&number)? != result {
+        return Err(out_of_range());
     }
     Ok(number)
 }
 
 /// Returns the integer that a JSON number holds.
-fn integer(number: &Number) -> Option<i128> {
+fn to_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-fn number(value: i128) -> Option<Number> {
+fn from_integer(value: i128) -> Option<Number> {
     match i64::try_from(value) {
         Ok(value) => Some(value.into()),
         Err(_) => u64::try_from(value).ok().map(Number::from),
@@ -113,14 +113,17 @@ fn number(value: i128) -> Option<Number> {
 }
 
 /// Returns the decimal as written, not the closest binary number.
-fn exact(number: &Number) -> Result<BigDecimal, Refusal> {
-    number.to_string().parse().map_err(|_| too_large())
+fn to_decimal(number: &Number) -> Result<BigDecimal, OperationRefusal> {
+    number.to_string().parse().map_err(|_| out_of_range())
 }
 
-fn zero() -> Refusal {
-    Refusal::new(Reason::DivisionByZero, "a division by 0")
+fn division_by_zero() -> OperationRefusal {
+    OperationRefusal::new(RefusalReason::DivisionByZero, "a division by 0")
 }
 
-fn too_large() -> Refusal {
-    Refusal::new(Reason::NumberOutOfRange, "the result lies beyond the range in which numbers are exact")
+fn out_of_range() -> OperationRefusal {
+    OperationRefusal::new(
+        RefusalReason::NumberOutOfRange,
+        "the result lies beyond the range in which numbers are exact",
+    )
 }

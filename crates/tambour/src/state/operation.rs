@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-use super::command::Command;
+use super::command::StateCommand;
 use super::number::is_in_range;
-use super::path::{Path, Step};
+use super::path::{StatePath, StateStep};
 use super::rules;
 use crate::error::{Error, Result};
-use crate::finding::{Report, Rule, clip};
+use crate::finding::{FindingReport, Rule, clip};
 use crate::schema::type_name;
 use crate::span::Place;
 
@@ -40,7 +40,7 @@ pub enum Op {
 pub const OPS: [Op; 8] = [Op::Set, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Push, Op::Pop, Op::Delete];
 
 /// Most characters of a model's text shown in a message.
-const SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 impl Op {
     /// Returns the name in upper case.
@@ -60,7 +60,7 @@ impl Op {
 
     /// Returns the operation of that name, ignoring case.
     #[must_use]
-    pub fn named(name: &str) -> Option<Op> {
+    pub fn from_name(name: &str) -> Option<Op> {
         OPS.into_iter().find(|op| op.name().eq_ignore_ascii_case(name))
     }
 
@@ -72,7 +72,7 @@ impl Op {
 
     /// Returns true for an arithmetic operation.
     #[must_use]
-    pub fn calculates(self) -> bool {
+    pub fn is_arithmetic(self) -> bool {
         matches!(self, Op::Add | Op::Sub | Op::Mul | Op::Div)
     }
 }
@@ -81,7 +81,7 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Reason {
+pub enum RefusalReason {
     /// Not a list of a name, a path and optionally a value.
     OperationMalformed,
     /// No operation has that name.
@@ -124,22 +124,22 @@ pub enum Reason {
 /// Refusal of an operation, with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
+pub struct OperationRefusal {
     /// Stable reason.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// Description of the fault, with the place.
     pub message: String,
 }
 
-impl Refusal {
-    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Refusal {
-        Refusal { reason, message: message.into() }
+impl OperationRefusal {
+    pub(super) fn new(reason: RefusalReason, message: impl Into<String>) -> OperationRefusal {
+        OperationRefusal { reason, message: message.into() }
     }
 }
 
 /// An operation. An unreadable one is kept with its refusal, so that indexes stay the same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "StoredOperation")]
 pub struct Operation {
     /// The name in upper case, or as written if it is unknown.
     op: String,
@@ -150,31 +150,31 @@ pub struct Operation {
     value: Option<Value>,
     /// Reason of a refusal that is not visible in the other fields.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<Reason>,
+    refused: Option<RefusalReason>,
     #[serde(skip)]
-    read: std::result::Result<(Op, Path), Refusal>,
+    parsed: std::result::Result<(Op, StatePath), OperationRefusal>,
     #[serde(skip)]
-    spelled: Option<String>,
+    original_name: Option<String>,
     /// Way in which the state resolves the operation.
     #[serde(skip)]
-    command: Option<Box<Command>>,
+    command: Option<Box<StateCommand>>,
 }
 
 /// An operation as stored and sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct StoredOperation {
     op: String,
     path: String,
-    #[serde(default, deserialize_with = "super::given")]
+    #[serde(default, deserialize_with = "super::deserialize_present")]
     value: Option<Value>,
     #[serde(default)]
-    refused: Option<Reason>,
+    refused: Option<RefusalReason>,
 }
 
-impl From<Written> for Operation {
-    fn from(written: Written) -> Operation {
-        let operation = Operation::read(written.op, written.path, written.value);
+impl From<StoredOperation> for Operation {
+    fn from(written: StoredOperation) -> Operation {
+        let operation = Operation::parse(written.op, written.path, written.value);
         match written.refused {
             Some(reason) => operation.refuse(reason, "it was refused when it was read"),
             None => operation,
@@ -185,11 +185,11 @@ impl From<Written> for Operation {
 impl Operation {
     /// Creates an operation from its parts.
     #[must_use]
-    pub fn new(op: Op, path: Path, value: Option<Value>) -> Operation {
+    pub fn new(op: Op, path: StatePath, value: Option<Value>) -> Operation {
         let name = op.name().to_owned();
         let text = path.to_string();
-        let read = fits(op, value.as_ref()).map(|()| (op, path));
-        Operation { op: name, path: text, value, refused: None, read, spelled: None, command: None }
+        let parsed = check_value(op, value.as_ref()).map(|()| (op, path));
+        Operation { op: name, path: text, value, refused: None, parsed, original_name: None, command: None }
     }
 
     /// Reads the operations of a block: a JSON array of arrays `[op, path, value?]`.
@@ -206,7 +206,7 @@ impl Operation {
     ///
     /// # Errors
     /// The block is not an array. A fault in one operation becomes its refusal.
-    pub fn list(block: &Value) -> Result<Vec<Operation>> {
+    pub fn parse_list(block: &Value) -> Result<Vec<Operation>> {
         match block {
             Value::Array(items) => Ok(items.iter().map(Operation::from_value).collect()),
             other => Err(Error::invalid(format!("operations are a JSON array, not {}", type_name(other)))),
@@ -219,65 +219,73 @@ impl Operation {
         match item.as_array().map(Vec::as_slice) {
             Some([Value::String(op), Value::String(path), rest @ ..]) => {
                 // The intended one of several values is unknown.
-                let most = usize::from(Op::named(op).is_some_and(Op::takes_value));
+                let most = usize::from(Op::from_name(op).is_some_and(Op::takes_value));
                 let value = match rest {
-                    [_, _, ..] if Op::named(op).is_none() => Some(Value::Array(rest.to_vec())),
+                    [_, _, ..] if Op::from_name(op).is_none() => Some(Value::Array(rest.to_vec())),
                     _ => rest.first().filter(|_| rest.len() == 1 || most == 0).cloned(),
                 };
-                Operation::read(op.clone(), path.clone(), value)
+                Operation::parse(op.clone(), path.clone(), value)
             }
-            Some([Value::String(op)]) => Operation::read(op.clone(), String::new(), None),
-            _ => Operation::read(String::new(), String::new(), Some(item.clone())),
+            Some([Value::String(op)]) => Operation::parse(op.clone(), String::new(), None),
+            _ => Operation::parse(String::new(), String::new(), Some(item.clone())),
         }
     }
 
-    /// Restores an operation from its stored name, path and value, as returned by [`Operation::op`] and the
+    /// Restores an operation from its stored name, path and value, as returned by [`ApiOperation::op`] and the
     /// other getters.
     #[must_use]
-    pub fn stored(op: String, path: String, value: Option<Value>) -> Operation {
-        Operation::read(op, path, value)
+    pub fn from_stored(op: String, path: String, value: Option<Value>) -> Operation {
+        Operation::parse(op, path, value)
     }
 
-    fn read(written: String, path: String, value: Option<Value>) -> Operation {
-        let Some(op) = Op::named(&written) else {
+    fn parse(written: String, path: String, value: Option<Value>) -> Operation {
+        let Some(op) = Op::from_name(&written) else {
             let refusal = if written.is_empty() {
                 let message = "an operation is a list of its name, a path and perhaps a value";
-                Refusal::new(Reason::OperationMalformed, message)
+                OperationRefusal::new(RefusalReason::OperationMalformed, message)
             } else {
                 let known: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
                 let message =
-                    format!("there is no operation {}; known: {}", shown(&written), known.join(", "));
-                Refusal::new(Reason::OperationUnknown, message)
+                    format!("there is no operation {}; known: {}", format_shown(&written), known.join(", "));
+                OperationRefusal::new(RefusalReason::OperationUnknown, message)
             };
             return Operation {
                 op: written,
                 path,
                 value,
                 refused: None,
-                read: Err(refusal),
-                spelled: None,
+                parsed: Err(refusal),
+                original_name: None,
                 command: None,
             };
         };
-        let read = fits(op, value.as_ref()).and_then(|()| match path.parse() {
+        let parsed = check_value(op, value.as_ref()).and_then(|()| match path.parse() {
             Ok(path) => Ok((op, path)),
             Err(error) => {
-                let message = format!("{} is no path: {error}", shown(&path));
-                Err(Refusal::new(Reason::PathInvalid, message))
+                let message = format!("{} is no path: {error}", format_shown(&path));
+                Err(OperationRefusal::new(RefusalReason::PathInvalid, message))
             }
         });
-        let spelled = (written != op.name()).then_some(written);
-        Operation { op: op.name().to_owned(), path, value, refused: None, read, spelled, command: None }
+        let original_name = (written != op.name()).then_some(written);
+        Operation {
+            op: op.name().to_owned(),
+            path,
+            value,
+            refused: None,
+            parsed,
+            original_name,
+            command: None,
+        }
     }
 
     /// Refuses the operation for a reason that lies in how it was written. Its value, which may not be the
     /// one meant, is dropped so that no one uses it. An earlier refusal is kept, unless it is about the type
     /// of that value.
     #[must_use]
-    pub fn refuse(mut self, reason: Reason, message: impl Into<String>) -> Operation {
-        let mismatch = |refusal: &Refusal| refusal.reason == Reason::OperationTypeMismatch;
-        if self.read.as_ref().err().is_none_or(mismatch) {
-            self.read = Err(Refusal::new(reason, message));
+    pub fn refuse(mut self, reason: RefusalReason, message: impl Into<String>) -> Operation {
+        let mismatch = |refusal: &OperationRefusal| refusal.reason == RefusalReason::OperationTypeMismatch;
+        if self.parsed.as_ref().err().is_none_or(mismatch) {
+            self.parsed = Err(OperationRefusal::new(reason, message));
             self.refused = Some(reason);
             self.value = None;
         }
@@ -285,32 +293,36 @@ impl Operation {
     }
 
     /// Refuses the operation and keeps its value.
-    pub(super) fn refuse_for(mut self, reason: Reason, message: impl Into<String>) -> Operation {
-        self.read = Err(Refusal::new(reason, message));
+    pub(super) fn refuse_with_value(
+        mut self,
+        reason: RefusalReason,
+        message: impl Into<String>,
+    ) -> Operation {
+        self.parsed = Err(OperationRefusal::new(reason, message));
         self
     }
 
     /// Lets the state resolve the operation with `command` when it is applied. Without a state, the operation
     /// stays as it is.
     #[must_use]
-    pub fn settled_by(self, command: Command) -> Operation {
+    pub fn with_command(self, command: StateCommand) -> Operation {
         Operation { command: Some(Box::new(command)), ..self }
     }
 
     /// Returns the command that resolves the operation.
     #[must_use]
-    pub fn command(&self) -> Option<&Command> {
+    pub fn command(&self) -> Option<&StateCommand> {
         self.command.as_deref()
     }
 
     /// Removes the command.
-    pub(super) fn settled(self) -> Operation {
+    pub(super) fn without_command(self) -> Operation {
         Operation { command: None, ..self }
     }
 
     /// Returns the reason why the value must not be used.
-    pub(super) fn refused(&self) -> Option<Reason> {
-        let range = |refusal: &&Refusal| refusal.reason == Reason::NumberOutOfRange;
+    pub(super) fn value_refusal(&self) -> Option<RefusalReason> {
+        let range = |refusal: &&OperationRefusal| refusal.reason == RefusalReason::NumberOutOfRange;
         self.refused.or_else(|| self.refusal().filter(range).map(|refusal| refusal.reason))
     }
 
@@ -334,8 +346,8 @@ impl Operation {
 
     /// Returns the refusal of an operation that cannot be carried out on any state.
     #[must_use]
-    pub fn refusal(&self) -> Option<&Refusal> {
-        self.read.as_ref().err()
+    pub fn refusal(&self) -> Option<&OperationRefusal> {
+        self.parsed.as_ref().err()
     }
 
     /// Returns true if both operations have the same effect.
@@ -344,16 +356,16 @@ impl Operation {
     }
 
     /// Returns the kind and path if the operation is readable.
-    pub(super) fn parts(&self) -> std::result::Result<(Op, &Path), Refusal> {
-        self.read.as_ref().map(|(op, path)| (*op, path)).map_err(Refusal::clone)
+    pub(super) fn parts(&self) -> std::result::Result<(Op, &StatePath), OperationRefusal> {
+        self.parsed.as_ref().map(|(op, path)| (*op, path)).map_err(OperationRefusal::clone)
     }
 
     /// Returns the kind, and the keys of the path after the first `len` steps if those are all keys.
-    pub(super) fn made_below(&self, len: usize) -> Option<(Op, Vec<String>)> {
-        let (op, path) = self.read.as_ref().ok()?;
+    pub(super) fn keys_below(&self, len: usize) -> Option<(Op, Vec<String>)> {
+        let (op, path) = self.parsed.as_ref().ok()?;
         let keys = path.steps().get(len..).unwrap_or_default().iter().map(|step| match step {
-            Step::Key(key) | Step::Token(key) => Some(key.clone()),
-            Step::Index(_) => None,
+            StateStep::Key(key) | StateStep::Token(key) => Some(key.clone()),
+            StateStep::Index(_) => None,
         });
         Some((*op, keys.collect::<Option<_>>()?))
     }
@@ -361,62 +373,62 @@ impl Operation {
     /// Builds the finding on how the operation is written. A guessed value is reported by the reader that
     /// guessed it.
     #[must_use]
-    pub fn report(&self, place: Place, end: usize) -> Option<Report> {
+    pub fn report(&self, place: Place, end: usize) -> Option<FindingReport> {
         if let Some(refusal) = self.refusal() {
-            if refusal.reason == Reason::ValueGuessed {
+            if refusal.reason == RefusalReason::ValueGuessed {
                 return None;
             }
             let rule: &'static Rule = match refusal.reason {
-                Reason::OperationUnknown => rules::OPERATION_UNKNOWN,
-                Reason::OperationArity => rules::OPERATION_ARITY,
-                Reason::OperationTypeMismatch => rules::OPERATION_TYPE_MISMATCH,
-                Reason::PathInvalid => rules::PATH_INVALID,
-                Reason::NumberOutOfRange => rules::NUMBER_OUT_OF_RANGE,
+                RefusalReason::OperationUnknown => rules::OPERATION_UNKNOWN,
+                RefusalReason::OperationArity => rules::OPERATION_ARITY,
+                RefusalReason::OperationTypeMismatch => rules::OPERATION_TYPE_MISMATCH,
+                RefusalReason::PathInvalid => rules::PATH_INVALID,
+                RefusalReason::NumberOutOfRange => rules::NUMBER_OUT_OF_RANGE,
                 _ => rules::OPERATION_MALFORMED,
             };
-            let found = Report::new(rule, place, end, refusal.message.clone());
+            let found = FindingReport::new(rule, place, end, refusal.message.clone());
             let values = match refusal.reason {
-                Reason::OperationArity => ", its values are not used",
-                Reason::NumberOutOfRange => ", its value is not used",
+                RefusalReason::OperationArity => ", its values are not used",
+                RefusalReason::NumberOutOfRange => ", its value is not used",
                 _ => "",
             };
-            return Some(found.repaired(format!("it is not carried out{values}")));
+            return Some(found.with_repair(format!("it is not carried out{values}")));
         }
-        let spelled = self.spelled.as_deref()?;
-        let message = format!("{} is not in upper case", shown(spelled));
+        let spelled = self.original_name.as_deref()?;
+        let message = format!("{} is not in upper case", format_shown(spelled));
         Some(
-            Report::new(rules::OPERATION_CASE, place, end, message)
-                .repaired(format!("read as `{}`", self.op)),
+            FindingReport::new(rules::OPERATION_CASE, place, end, message)
+                .with_repair(format!("read as `{}`", self.op)),
         )
     }
 }
 
 /// Checks that `op` has a value exactly if it takes one, and of the proper type.
-fn fits(op: Op, value: Option<&Value>) -> std::result::Result<(), Refusal> {
+fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), OperationRefusal> {
     match value {
-        Some(value) if op.calculates() && !value.is_number() => {
+        Some(value) if op.is_arithmetic() && !value.is_number() => {
             let message = format!("{op} takes a number, not {}", type_name(value));
-            Err(Refusal::new(Reason::OperationTypeMismatch, message))
+            Err(OperationRefusal::new(RefusalReason::OperationTypeMismatch, message))
         }
-        value if value.is_some() == op.takes_value() => match value.and_then(beyond_range) {
+        value if value.is_some() == op.takes_value() => match value.and_then(find_inexact) {
             None => Ok(()),
             Some(number) => {
                 let vast = number.as_f64().is_some_and(|double| double.abs() == f64::MAX);
                 let number = if vast { "the number".to_owned() } else { number.to_string() };
                 let message = format!("{number} lies beyond the range in which numbers are exact");
-                Err(Refusal::new(Reason::NumberOutOfRange, message))
+                Err(OperationRefusal::new(RefusalReason::NumberOutOfRange, message))
             }
         },
         _ => {
             let takes = if op.takes_value() { "a path and one value" } else { "a path and no value" };
-            Err(Refusal::new(Reason::OperationArity, format!("{op} takes {takes}")))
+            Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes {takes}")))
         }
     }
 }
 
 /// Returns the first number in the value that is not kept exactly. Avoids recursion, because a caller's value
 /// may have any depth.
-fn beyond_range(value: &Value) -> Option<&Number> {
+fn find_inexact(value: &Value) -> Option<&Number> {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -430,8 +442,8 @@ fn beyond_range(value: &Value) -> Option<&Number> {
 }
 
 /// Formats a model's text for a message.
-fn shown(text: &str) -> String {
-    format!("`{}`", clip(text, SHOWN))
+fn format_shown(text: &str) -> String {
+    format!("`{}`", clip(text, MAX_SHOWN))
 }
 
 impl PartialEq for Operation {
@@ -446,7 +458,7 @@ impl fmt::Display for Op {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }

@@ -15,12 +15,12 @@ use std::str::FromStr;
 /// # Ok::<(), tambour::state::PathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Path(Vec<Step>);
+pub struct StatePath(Vec<StateStep>);
 
 /// Step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Step {
+pub enum StateStep {
     /// A key of an object.
     Key(String),
     /// An element of a list, counted from 0, or from the end if negative.
@@ -32,50 +32,51 @@ pub enum Step {
 /// Error for a text that is not a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PathError {
+pub struct StatePathError {
     /// Byte offset in the text.
-    pub at: usize,
+    pub offset: usize,
     /// Fault at the offset, and what was expected.
     pub message: String,
 }
 
-impl Path {
+impl StatePath {
     /// Creates a path; returns `None` if `steps` is empty or has an empty key.
     #[must_use]
-    pub fn new(steps: Vec<Step>) -> Option<Path> {
-        let empty = |step: &Step| matches!(step, Step::Key(key) | Step::Token(key) if key.is_empty());
-        (!steps.is_empty() && !steps.iter().any(empty)).then_some(Path(steps))
+    pub fn new(steps: Vec<StateStep>) -> Option<StatePath> {
+        let empty =
+            |step: &StateStep| matches!(step, StateStep::Key(key) | StateStep::Token(key) if key.is_empty());
+        (!steps.is_empty() && !steps.iter().any(empty)).then_some(StatePath(steps))
     }
 
     /// Parses a JSON Pointer (RFC 6901, F-141): `/items/0/a~1b`. Keys keep their dots.
     ///
     /// # Errors
     /// The text does not begin with `/`, a key is empty, or a `~` is not followed by 0 or 1.
-    pub fn from_pointer(text: &str) -> Result<Path, PathError> {
+    pub fn from_pointer(text: &str) -> Result<StatePath, StatePathError> {
         let Some(tokens) = text.strip_prefix('/') else {
-            return Err(PathError::new(0, "a JSON Pointer begins with `/`"));
+            return Err(StatePathError::new(0, "a JSON Pointer begins with `/`"));
         };
         let mut steps = Vec::new();
         let mut at = 1;
         for token in tokens.split('/') {
             if token.is_empty() {
-                return Err(PathError::new(at, "a key was expected, and there is none"));
+                return Err(StatePathError::new(at, "a key was expected, and there is none"));
             }
-            steps.push(Step::Token(unescaped(token, at)?));
+            steps.push(StateStep::Token(unescape_token(token, at)?));
             at += token.len() + 1;
         }
-        Ok(Path(steps))
+        Ok(StatePath(steps))
     }
 
     /// Returns the steps from the root.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[StateStep] {
         &self.0
     }
 }
 
 /// Unescapes a token of a pointer; `at` is its offset in the pointer.
-fn unescaped(token: &str, at: usize) -> Result<String, PathError> {
+fn unescape_token(token: &str, at: usize) -> Result<String, StatePathError> {
     let mut key = String::with_capacity(token.len());
     let mut rest = token;
     while let Some(tilde) = rest.find('~') {
@@ -85,7 +86,7 @@ fn unescaped(token: &str, at: usize) -> Result<String, PathError> {
             Some(b'1') => '/',
             _ => {
                 let at = at + token.len() - rest.len() + tilde;
-                return Err(PathError::new(at, "behind a `~` of a JSON Pointer stands 0 or 1"));
+                return Err(StatePathError::new(at, "behind a `~` of a JSON Pointer stands 0 or 1"));
             }
         });
         rest = &rest[tilde + 2..];
@@ -94,98 +95,104 @@ fn unescaped(token: &str, at: usize) -> Result<String, PathError> {
     Ok(key)
 }
 
-impl FromStr for Path {
-    type Err = PathError;
+impl FromStr for StatePath {
+    type Err = StatePathError;
 
     /// # Errors
     /// The text is empty, has an empty key or an open bracket, or has something other than a number or a JSON
     /// string in brackets (F-117).
-    fn from_str(text: &str) -> Result<Path, PathError> {
+    fn from_str(text: &str) -> Result<StatePath, StatePathError> {
         let mut steps = Vec::new();
         let mut at = 0;
         if text.is_empty() {
-            return Err(PathError::new(0, "the path is empty"));
+            return Err(StatePathError::new(0, "the path is empty"));
         }
         if text.starts_with('[') {
-            at = bracket(text, 0, &mut steps)?;
+            at = parse_bracket(text, 0, &mut steps)?;
         } else {
-            at = key(text, at, &mut steps)?;
+            at = parse_key(text, at, &mut steps)?;
         }
         while at < text.len() {
             at = match text.as_bytes()[at] {
-                b'.' => key(text, at + 1, &mut steps)?,
-                b'[' => bracket(text, at, &mut steps)?,
-                _ => return Err(PathError::new(at, "behind `]` stands `.`, `[` or nothing")),
+                b'.' => parse_key(text, at + 1, &mut steps)?,
+                b'[' => parse_bracket(text, at, &mut steps)?,
+                _ => return Err(StatePathError::new(at, "behind `]` stands `.`, `[` or nothing")),
             };
         }
-        Ok(Path(steps))
+        Ok(StatePath(steps))
     }
 }
 
 /// Parses a key without quotes; returns the offset after it.
-fn key(text: &str, at: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
+fn parse_key(text: &str, at: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
     let rest = &text[at..];
     let len = rest.find(['.', '[', ']']).unwrap_or(rest.len());
     let key = &rest[..len];
     if rest[len..].starts_with(']') {
-        return Err(PathError::new(at + len, "a `]` without `[`"));
+        return Err(StatePathError::new(at + len, "a `]` without `[`"));
     }
     if key.trim().is_empty() {
-        return Err(PathError::new(at, "a key was expected, and there is none"));
+        return Err(StatePathError::new(at, "a key was expected, and there is none"));
     }
-    steps.push(Step::Key(key.to_owned()));
+    steps.push(StateStep::Key(key.to_owned()));
     Ok(at + len)
 }
 
 /// Parses an index or a quoted key in brackets; returns the offset after it.
-fn bracket(text: &str, open: usize, steps: &mut Vec<Step>) -> Result<usize, PathError> {
+fn parse_bracket(text: &str, open: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
     let at = open + 1;
     let rest = &text[at..];
-    let (step, len) = if rest.starts_with('"') { quoted(rest, at)? } else { index(rest, at, open)? };
+    let (step, len) =
+        if rest.starts_with('"') { parse_quoted_key(rest, at)? } else { parse_index(rest, at, open)? };
     steps.push(step);
     match rest.as_bytes().get(len) {
         Some(b']') => Ok(at + len + 1),
-        Some(_) => Err(PathError::new(at + len, "behind the quotes stands `]`")),
-        None => Err(PathError::new(open, "the bracket is not closed")),
+        Some(_) => Err(StatePathError::new(at + len, "behind the quotes stands `]`")),
+        None => Err(StatePathError::new(open, "the bracket is not closed")),
     }
 }
 
 /// Parses a quoted key, which is a JSON string; returns it with its length.
-fn quoted(rest: &str, at: usize) -> Result<(Step, usize), PathError> {
+fn parse_quoted_key(rest: &str, at: usize) -> Result<(StateStep, usize), StatePathError> {
     let mut escaped = false;
     let end = rest.bytes().skip(1).position(|byte| {
         let ends = byte == b'"' && !escaped;
         escaped = byte == b'\\' && !escaped;
         ends
     });
-    let Some(end) = end else { return Err(PathError::new(at, "the quotes are not closed")) };
+    let Some(end) = end else { return Err(StatePathError::new(at, "the quotes are not closed")) };
     let len = end + 2;
     match serde_json::from_str::<String>(&rest[..len]) {
-        Ok(key) if key.is_empty() => Err(PathError::new(at, "a key was expected, and there is none")),
-        Ok(key) => Ok((Step::Key(key), len)),
+        Ok(key) if key.is_empty() => Err(StatePathError::new(at, "a key was expected, and there is none")),
+        Ok(key) => Ok((StateStep::Key(key), len)),
         Err(error) => {
             let inside = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
-            Err(PathError::new(at + inside, "the quoted key is no JSON string"))
+            Err(StatePathError::new(at + inside, "the quoted key is no JSON string"))
         }
     }
 }
 
 /// Parses an index; returns it with its length.
-fn index(rest: &str, at: usize, open: usize) -> Result<(Step, usize), PathError> {
-    let Some(len) = rest.find(']') else { return Err(PathError::new(open, "the bracket is not closed")) };
+fn parse_index(rest: &str, at: usize, open: usize) -> Result<(StateStep, usize), StatePathError> {
+    let Some(len) = rest.find(']') else {
+        return Err(StatePathError::new(open, "the bracket is not closed"));
+    };
     let digits = rest[..len].strip_prefix('-').unwrap_or(&rest[..len]);
     let zero = digits.starts_with('0') && &rest[..len] != "0";
     if digits.is_empty() || zero || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(PathError::new(at, "between brackets stands a whole number, or a key in double quotes"));
+        return Err(StatePathError::new(
+            at,
+            "between brackets stands a whole number, or a key in double quotes",
+        ));
     }
     match rest[..len].parse() {
-        Ok(index) => Ok((Step::Index(index), len)),
-        Err(_) => Err(PathError::new(at, "no list has so many elements")),
+        Ok(index) => Ok((StateStep::Index(index), len)),
+        Err(_) => Err(StatePathError::new(at, "no list has so many elements")),
     }
 }
 
 /// Parses a pointer token as an index of RFC 6901.
-pub(super) fn token_index(token: &str) -> Option<usize> {
+pub(super) fn parse_token_index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
     if digits { token.parse().ok() } else { None }
 }
@@ -199,34 +206,34 @@ pub(super) fn write_key(key: &str, first: bool, out: &mut impl fmt::Write) -> fm
     out.write_str(key)
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for StatePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_steps(&self.0, f)
     }
 }
 
 /// Writes steps as a path.
-pub(super) fn write_steps(steps: &[Step], out: &mut impl fmt::Write) -> fmt::Result {
+pub(super) fn write_steps(steps: &[StateStep], out: &mut impl fmt::Write) -> fmt::Result {
     for (at, step) in steps.iter().enumerate() {
         match step {
-            Step::Index(index) => write!(out, "[{index}]")?,
-            Step::Token(token) if token_index(token).is_some() => write!(out, "[{token}]")?,
-            Step::Key(key) | Step::Token(key) => write_key(key, at == 0, out)?,
+            StateStep::Index(index) => write!(out, "[{index}]")?,
+            StateStep::Token(token) if parse_token_index(token).is_some() => write!(out, "[{token}]")?,
+            StateStep::Key(key) | StateStep::Token(key) => write_key(key, at == 0, out)?,
         }
     }
     Ok(())
 }
 
-impl PathError {
-    fn new(at: usize, message: &str) -> PathError {
-        PathError { at, message: message.to_owned() }
+impl StatePathError {
+    fn new(offset: usize, message: &str) -> StatePathError {
+        StatePathError { offset, message: message.to_owned() }
     }
 }
 
-impl fmt::Display for PathError {
+impl fmt::Display for StatePathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, at byte {}", self.message, self.at)
+        write!(f, "{}, at byte {}", self.message, self.offset)
     }
 }
 
-impl std::error::Error for PathError {}
+impl std::error::Error for StatePathError {}

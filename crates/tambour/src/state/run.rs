@@ -4,67 +4,74 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Number, Value};
 
-use super::command::settle;
-use super::measure::{Measure, measure};
+use super::command::resolve_command;
+use super::measure::{ValueSize, measure};
 use super::number::calculate;
-use super::operation::{Op, Operation, Reason, Refusal};
-use super::path::Path;
-use super::spot::{Part, Spot, absent, at, follow, insert, shown, take};
+use super::operation::{Op, Operation, OperationRefusal, RefusalReason};
+use super::path::StatePath;
+use super::place::{
+    ChangedPlace, StateKey, format_path, insert_value, path_missing, resolve_path, take_value, value_at,
+};
 use super::{ApplyOptions, OpResult};
 use crate::limits::StateLimits;
-use crate::schema::{Mismatch, Schema, type_name};
-use crate::texts::counted;
+use crate::schema::{Schema, SchemaMismatch, type_name};
+use crate::texts::format_count;
 
 /// Most schema violations that are distinguished.
-const MISMATCHES: usize = 256;
+const MAX_VIOLATIONS: usize = 256;
 
 /// Step budget of all schema checks of a block: each operation is checked, and each check reads the entire
 /// state.
-const CHECKS: u64 = 16_000_000;
+const CHECK_BUDGET: u64 = 16_000_000;
 
 /// A block being applied.
-pub(super) struct Run<'a> {
+pub(super) struct BlockRun<'a> {
     state: &'a mut Value,
     limits: &'a StateLimits,
     /// Current values and bytes of the state.
-    size: Size,
+    size: StateSize,
     /// Steps left for schema checks.
-    checks: u64,
-    stopped: Option<&'a AtomicBool>,
+    steps_left: u64,
+    stop_flag: Option<&'a AtomicBool>,
 }
 
 #[derive(Clone, Copy)]
-struct Size {
+struct StateSize {
     values: usize,
     bytes: usize,
 }
 
 /// Result of a block.
-pub(super) struct Ran {
+pub(super) struct BlockResult {
     /// The resolved operations, if the state resolved any.
     pub(super) operations: Option<Vec<Operation>>,
     /// Result of each operation.
     pub(super) results: Vec<OpResult>,
     /// Places where the state changed, in order.
-    pub(super) spots: Vec<Spot>,
+    pub(super) spots: Vec<ChangedPlace>,
 }
 
 /// Change made by one operation.
-struct Change {
-    parts: Vec<Part>,
+struct OperationChange {
+    parts: Vec<StateKey>,
     position: Option<usize>,
     before: Option<Value>,
     after: Option<Value>,
 }
 
-impl Run<'_> {
+impl BlockRun<'_> {
     /// Applies a block and returns its results and the changed places, in order.
-    pub(super) fn of(state: &mut Value, operations: &[Operation], options: &ApplyOptions<'_>) -> Ran {
-        let Measure { values, bytes, .. } = measure(state);
-        let mut checks = CHECKS;
-        let mut broken = options.schema.map(|schema| schema.check_within(state, MISMATCHES, &mut checks));
-        let (size, stopped) = (Size { values, bytes }, options.stopped);
-        let mut run = Run { state, limits: &options.limits, size, checks, stopped };
+    pub(super) fn apply(
+        state: &mut Value,
+        operations: &[Operation],
+        options: &ApplyOptions<'_>,
+    ) -> BlockResult {
+        let ValueSize { values, bytes, .. } = measure(state);
+        let mut steps_left = CHECK_BUDGET;
+        let mut broken =
+            options.schema.map(|schema| schema.check_within(state, MAX_VIOLATIONS, &mut steps_left));
+        let (size, stop_flag) = (StateSize { values, bytes }, options.stop_flag);
+        let mut run = BlockRun { state, limits: &options.limits, size, steps_left, stop_flag };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
         let mut settled = operations.iter().any(|one| one.command().is_some()).then(Vec::new);
         let mut room = options.limits.bytes;
@@ -72,7 +79,7 @@ impl Run<'_> {
             let command = written.command().map(|command| {
                 // One operation more than the limit allows, so that the excess is reported.
                 let most = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
-                settle(run.state, written, command, most, &mut room)
+                resolve_command(run.state, written, command, most, &mut room)
             });
             let these = command.as_deref().unwrap_or(std::slice::from_ref(written));
             if let Some(settled) = &mut settled {
@@ -80,9 +87,9 @@ impl Run<'_> {
             }
             for operation in these {
                 let index = results.len();
-                match run.operation(index, operation, options.schema, &mut broken) {
-                    Ok(Change { parts, position, before, after }) => {
-                        spots.push(Spot { index, parts, position });
+                match run.apply_operation(index, operation, options.schema, &mut broken) {
+                    Ok(OperationChange { parts, position, before, after }) => {
+                        spots.push(ChangedPlace { index, parts, position });
                         results.push(OpResult {
                             index,
                             ok: true,
@@ -93,56 +100,63 @@ impl Run<'_> {
                         });
                     }
                     Err(refusal) => {
-                        results.push(refused(index, refusal));
-                        if options.atomic {
+                        results.push(refused_result(index, refusal));
+                        if options.is_atomic {
                             if let Some(settled) = &mut settled {
                                 let rest = operations[at + 1..].iter().cloned();
-                                settled.extend(rest.map(Operation::settled));
+                                settled.extend(rest.map(Operation::without_command));
                             }
                             let all = settled.as_deref().unwrap_or(operations);
-                            run.withdraw(all, &mut results, &spots);
-                            return Ran { operations: settled, results, spots: Vec::new() };
+                            run.undo_all(all, &mut results, &spots);
+                            return BlockResult { operations: settled, results, spots: Vec::new() };
                         }
                     }
                 }
             }
         }
-        Ran { operations: settled, results, spots }
+        BlockResult { operations: settled, results, spots }
     }
 
-    fn operation(
+    fn apply_operation(
         &mut self,
         index: usize,
         operation: &Operation,
         schema: Option<&Schema>,
-        broken: &mut Option<Vec<Mismatch>>,
-    ) -> Result<Change, Refusal> {
+        broken: &mut Option<Vec<SchemaMismatch>>,
+    ) -> Result<OperationChange, OperationRefusal> {
         let (op, path) = operation.parts()?;
         if index >= self.limits.operations {
-            return Err(limit(format!("more than {}", counted(self.limits.operations, "operation"))));
+            return Err(limit_exceeded(format!(
+                "more than {}",
+                format_count(self.limits.operations, "operation")
+            )));
         }
-        if self.stopped.is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
-            return Err(Refusal::new(Reason::NotApplied, "nobody waits for it any more"));
+        if self.stop_flag.is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
+            return Err(OperationRefusal::new(RefusalReason::NotApplied, "nobody waits for it any more"));
         }
-        self.path_fits(operation.path(), path)?;
+        self.check_path(operation.path(), path)?;
         let size = self.size;
-        let change = self.change(op, path, operation.value())?;
+        let change = self.change_state(op, path, operation.value())?;
         if let (Some(schema), Some(before)) = (schema, broken.as_mut()) {
-            let now = schema.check_within(self.state, MISMATCHES, &mut self.checks);
+            let now = schema.check_within(self.state, MAX_VIOLATIONS, &mut self.steps_left);
             // The fault of an element that has moved down is not new.
-            let count =
-                |list: &[Mismatch], one: &Mismatch| list.iter().filter(|m| m.message == one.message).count();
+            let count = |list: &[SchemaMismatch], one: &SchemaMismatch| {
+                list.iter().filter(|m| m.message == one.message).count()
+            };
             let new = now.iter().find(|one| !before.contains(one) && count(&now, one) > count(before, one));
             // Earlier faults do not count, but if a check is impossible the operation is refused.
-            let cut = now.iter().find(|one| one.too_complex);
-            if let Some(Mismatch { pointer, message, too_complex, .. }) = cut.or(new) {
-                let refusal = if *too_complex {
-                    Refusal::new(Reason::SchemaTooComplex, message.as_str())
+            let cut = now.iter().find(|one| one.is_too_complex);
+            if let Some(SchemaMismatch { pointer, message, is_too_complex, .. }) = cut.or(new) {
+                let refusal = if *is_too_complex {
+                    OperationRefusal::new(RefusalReason::SchemaTooComplex, message.as_str())
                 } else {
-                    Refusal::new(Reason::SchemaViolation, format!("{message}, at `{pointer}` of the state"))
+                    OperationRefusal::new(
+                        RefusalReason::SchemaViolation,
+                        format!("{message}, at `{pointer}` of the state"),
+                    )
                 };
-                let Change { parts, position, before, after } = change;
-                undo(self.state, &parts, position, before, after.is_some());
+                let OperationChange { parts, position, before, after } = change;
+                undo_change(self.state, &parts, position, before, after.is_some());
                 self.size = size;
                 return Err(refusal);
             }
@@ -151,19 +165,24 @@ impl Run<'_> {
         Ok(change)
     }
 
-    fn change(&mut self, op: Op, path: &Path, value: Option<&Value>) -> Result<Change, Refusal> {
-        let way = follow(self.state, path)?;
+    fn change_state(
+        &mut self,
+        op: Op,
+        path: &StatePath,
+        value: Option<&Value>,
+    ) -> Result<OperationChange, OperationRefusal> {
+        let way = resolve_path(self.state, path)?;
         match (op, value) {
-            (Op::Set | Op::Push, Some(value)) if !way.found => {
-                self.create(op, way.parts, &way.below, path, value)
+            (Op::Set | Op::Push, Some(value)) if !way.has_value => {
+                self.create(op, way.parts, &way.missing_keys, path, value)
             }
-            _ if !way.found => Err(absent(path.steps())),
+            _ if !way.has_value => Err(path_missing(path.steps())),
             (Op::Set, Some(value)) => self.replace(way.parts, path, value),
             (Op::Push, Some(value)) => self.push(way.parts, path, value),
             (Op::Pop, _) => self.pop(way.parts, path),
             (Op::Delete, _) => self.delete(way.parts, path),
             (op, Some(Value::Number(operand))) => self.calculate(op, way.parts, path, operand),
-            _ => Err(Refusal::new(Reason::OperationArity, format!("{op} takes a value"))),
+            _ => Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes a value"))),
         }
     }
 
@@ -171,131 +190,173 @@ impl Run<'_> {
     fn create(
         &mut self,
         op: Op,
-        parts: Vec<Part>,
+        parts: Vec<StateKey>,
         below: &[String],
-        path: &Path,
+        path: &StatePath,
         value: &Value,
-    ) -> Result<Change, Refusal> {
+    ) -> Result<OperationChange, OperationRefusal> {
         let list = usize::from(op == Op::Push);
-        let measure = self.measured(value, path, list)?;
-        let keys: usize = below.iter().map(String::len).sum::<usize>() + parts.last().map_or(0, part_len);
+        let measure = self.check_size(value, path, list)?;
+        let keys: usize = below.iter().map(String::len).sum::<usize>() + parts.last().map_or(0, key_len);
         self.grow(None, measure.values + below.len() + list, measure.bytes + keys)?;
-        let made = nested(below, op, value.clone());
-        if insert(self.state, &parts, None, made).is_err() {
-            return Err(absent(path.steps()));
+        let made = wrap_in_parents(below, op, value.clone());
+        if insert_value(self.state, &parts, None, made).is_err() {
+            return Err(path_missing(path.steps()));
         }
-        Ok(Change { parts, position: None, before: None, after: Some(value.clone()) })
+        Ok(OperationChange { parts, position: None, before: None, after: Some(value.clone()) })
     }
 
-    fn replace(&mut self, parts: Vec<Part>, path: &Path, value: &Value) -> Result<Change, Refusal> {
-        let new = self.measured(value, path, 0)?;
-        let old = measure(self.place(&parts, path)?);
+    fn replace(
+        &mut self,
+        parts: Vec<StateKey>,
+        path: &StatePath,
+        value: &Value,
+    ) -> Result<OperationChange, OperationRefusal> {
+        let new = self.check_size(value, path, 0)?;
+        let old = measure(self.value_at(&parts, path)?);
         self.grow(Some(old), new.values, new.bytes)?;
-        let before = std::mem::replace(self.place(&parts, path)?, value.clone());
-        Ok(Change { parts, position: None, before: Some(before), after: Some(value.clone()) })
+        let before = std::mem::replace(self.value_at(&parts, path)?, value.clone());
+        Ok(OperationChange { parts, position: None, before: Some(before), after: Some(value.clone()) })
     }
 
-    fn push(&mut self, mut parts: Vec<Part>, path: &Path, value: &Value) -> Result<Change, Refusal> {
-        let new = self.measured(value, path, 1)?;
+    fn push(
+        &mut self,
+        mut parts: Vec<StateKey>,
+        path: &StatePath,
+        value: &Value,
+    ) -> Result<OperationChange, OperationRefusal> {
+        let new = self.check_size(value, path, 1)?;
         let most = self.limits.list;
-        let items = self.list(&parts, path, Op::Push)?;
+        let items = self.list_at(&parts, path, Op::Push)?;
         let index = items.len();
         if index >= most {
-            return Err(limit(format!("the list at {} has {most} elements", shown(path.steps()))));
+            return Err(limit_exceeded(format!(
+                "the list at {} has {most} elements",
+                format_path(path.steps())
+            )));
         }
         self.grow(None, new.values, new.bytes)?;
-        self.list(&parts, path, Op::Push)?.push(value.clone());
-        parts.push(Part::Index(index));
-        Ok(Change { parts, position: None, before: None, after: Some(value.clone()) })
+        self.list_at(&parts, path, Op::Push)?.push(value.clone());
+        parts.push(StateKey::Index(index));
+        Ok(OperationChange { parts, position: None, before: None, after: Some(value.clone()) })
     }
 
-    fn pop(&mut self, mut parts: Vec<Part>, path: &Path) -> Result<Change, Refusal> {
-        let items = self.list(&parts, path, Op::Pop)?;
+    fn pop(
+        &mut self,
+        mut parts: Vec<StateKey>,
+        path: &StatePath,
+    ) -> Result<OperationChange, OperationRefusal> {
+        let items = self.list_at(&parts, path, Op::Pop)?;
         let Some(before) = items.pop() else {
-            return Err(Refusal::new(
-                Reason::ListEmpty,
-                format!("the list at {} is empty", shown(path.steps())),
+            return Err(OperationRefusal::new(
+                RefusalReason::ListEmpty,
+                format!("the list at {} is empty", format_path(path.steps())),
             ));
         };
-        parts.push(Part::Index(items.len()));
+        parts.push(StateKey::Index(items.len()));
         self.shrink(&before, 0);
-        Ok(Change { parts, position: None, before: Some(before), after: None })
+        Ok(OperationChange { parts, position: None, before: Some(before), after: None })
     }
 
-    fn delete(&mut self, parts: Vec<Part>, path: &Path) -> Result<Change, Refusal> {
-        let Some((before, position)) = take(self.state, &parts) else { return Err(absent(path.steps())) };
-        self.shrink(&before, parts.last().map_or(0, part_len));
-        Ok(Change { parts, position, before: Some(before), after: None })
+    fn delete(
+        &mut self,
+        parts: Vec<StateKey>,
+        path: &StatePath,
+    ) -> Result<OperationChange, OperationRefusal> {
+        let Some((before, position)) = take_value(self.state, &parts) else {
+            return Err(path_missing(path.steps()));
+        };
+        self.shrink(&before, parts.last().map_or(0, key_len));
+        Ok(OperationChange { parts, position, before: Some(before), after: None })
     }
 
     fn calculate(
         &mut self,
         op: Op,
-        parts: Vec<Part>,
-        path: &Path,
+        parts: Vec<StateKey>,
+        path: &StatePath,
         operand: &Number,
-    ) -> Result<Change, Refusal> {
-        let place = self.place(&parts, path)?;
+    ) -> Result<OperationChange, OperationRefusal> {
+        let place = self.value_at(&parts, path)?;
         let Value::Number(number) = place else {
-            return Err(mismatch(op, "a number", place, path));
+            return Err(type_mismatch(op, "a number", place, path));
         };
         let result = Value::Number(calculate(op, number, operand)?);
         let before = std::mem::replace(place, result.clone());
-        Ok(Change { parts, position: None, before: Some(before), after: Some(result) })
+        Ok(OperationChange { parts, position: None, before: Some(before), after: Some(result) })
     }
 
-    fn place(&mut self, parts: &[Part], path: &Path) -> Result<&mut Value, Refusal> {
-        at(self.state, parts).ok_or_else(|| absent(path.steps()))
+    fn value_at(&mut self, parts: &[StateKey], path: &StatePath) -> Result<&mut Value, OperationRefusal> {
+        value_at(self.state, parts).ok_or_else(|| path_missing(path.steps()))
     }
 
-    fn list(&mut self, parts: &[Part], path: &Path, op: Op) -> Result<&mut Vec<Value>, Refusal> {
-        match self.place(parts, path)? {
+    fn list_at(
+        &mut self,
+        parts: &[StateKey],
+        path: &StatePath,
+        op: Op,
+    ) -> Result<&mut Vec<Value>, OperationRefusal> {
+        match self.value_at(parts, path)? {
             Value::Array(items) => Ok(items),
-            other => Err(mismatch(op, "a list", other, path)),
+            other => Err(type_mismatch(op, "a list", other, path)),
         }
     }
 
-    fn path_fits(&self, written: &str, path: &Path) -> Result<(), Refusal> {
+    fn check_path(&self, written: &str, path: &StatePath) -> Result<(), OperationRefusal> {
         let (bytes, steps) = (self.limits.path, self.limits.depth);
         if written.len() > bytes {
-            return Err(limit(format!("a path of more than {}", counted(bytes, "byte"))));
+            return Err(limit_exceeded(format!("a path of more than {}", format_count(bytes, "byte"))));
         }
         if path.steps().len() > steps {
-            return Err(limit(format!("a path of more than {}", counted(steps, "step"))));
+            return Err(limit_exceeded(format!("a path of more than {}", format_count(steps, "step"))));
         }
         Ok(())
     }
 
     /// Measures a value that will be `lists` levels below a path.
-    fn measured(&self, value: &Value, path: &Path, lists: usize) -> Result<Measure, Refusal> {
+    fn check_size(
+        &self,
+        value: &Value,
+        path: &StatePath,
+        lists: usize,
+    ) -> Result<ValueSize, OperationRefusal> {
         let found = measure(value);
         let StateLimits { value: bytes, depth, list, .. } = *self.limits;
         if found.bytes > bytes {
-            return Err(limit(format!("a value with more than {} of text", counted(bytes, "byte"))));
+            return Err(limit_exceeded(format!(
+                "a value with more than {} of text",
+                format_count(bytes, "byte")
+            )));
         }
         if found.depth - 1 + path.steps().len() + lists > depth {
-            return Err(limit(format!("a value deeper than {} below the root", counted(depth, "level"))));
+            return Err(limit_exceeded(format!(
+                "a value deeper than {} below the root",
+                format_count(depth, "level")
+            )));
         }
-        if found.longest > list {
-            return Err(limit(format!("a list of more than {}", counted(list, "element"))));
+        if found.longest_list > list {
+            return Err(limit_exceeded(format!("a list of more than {}", format_count(list, "element"))));
         }
         Ok(found)
     }
 
     /// Updates the size for a value that replaces `old`. A state already beyond the limits may shrink.
-    fn grow(&mut self, old: Option<Measure>, values: usize, bytes: usize) -> Result<(), Refusal> {
+    fn grow(&mut self, old: Option<ValueSize>, values: usize, bytes: usize) -> Result<(), OperationRefusal> {
         let old = old.unwrap_or_default();
-        let size = Size {
+        let size = StateSize {
             values: self.size.values.saturating_sub(old.values).saturating_add(values),
             bytes: self.size.bytes.saturating_sub(old.bytes).saturating_add(bytes),
         };
         if size.values > self.limits.values.max(self.size.values) {
-            return Err(limit(format!("a state of more than {}", counted(self.limits.values, "value"))));
+            return Err(limit_exceeded(format!(
+                "a state of more than {}",
+                format_count(self.limits.values, "value")
+            )));
         }
         if size.bytes > self.limits.bytes.max(self.size.bytes) {
-            return Err(limit(format!(
+            return Err(limit_exceeded(format!(
                 "a state with more than {} of text",
-                counted(self.limits.bytes, "byte")
+                format_count(self.limits.bytes, "byte")
             )));
         }
         self.size = size;
@@ -309,60 +370,61 @@ impl Run<'_> {
     }
 
     /// Undoes all operations, because the last result is a refusal and the block is atomic.
-    fn withdraw(&mut self, operations: &[Operation], results: &mut Vec<OpResult>, spots: &[Spot]) {
+    fn undo_all(&mut self, operations: &[Operation], results: &mut Vec<OpResult>, spots: &[ChangedPlace]) {
         let last = results.len() - 1;
         for spot in spots.iter().rev() {
             let OpResult { before, after, .. } = &mut results[spot.index];
-            undo(self.state, &spot.parts, spot.position, before.take(), after.take().is_some());
+            undo_change(self.state, &spot.parts, spot.position, before.take(), after.take().is_some());
         }
         let withdrawn = || {
             let message = format!("operation {last} was refused, and all are applied or none");
-            Refusal::new(Reason::NotApplied, message)
+            OperationRefusal::new(RefusalReason::NotApplied, message)
         };
         for result in &mut results[..last] {
-            *result = refused(result.index, withdrawn());
+            *result = refused_result(result.index, withdrawn());
         }
         for (index, operation) in operations.iter().enumerate().skip(last + 1) {
-            results.push(refused(index, operation.refusal().cloned().unwrap_or_else(withdrawn)));
+            results.push(refused_result(index, operation.refusal().cloned().unwrap_or_else(withdrawn)));
         }
     }
 }
 
 /// Undoes a change and returns true on success. `came` is set if there was a value after the change.
-pub(super) fn undo(
+pub(super) fn undo_change(
     state: &mut Value,
-    parts: &[Part],
+    parts: &[StateKey],
     position: Option<usize>,
     before: Option<Value>,
     came: bool,
 ) -> bool {
     match (before, came) {
-        (None, _) => take(state, parts).is_some(),
-        (Some(before), true) => at(state, parts).map(|place| *place = before).is_some(),
-        (Some(before), false) => insert(state, parts, position, before).is_ok(),
+        (None, _) => take_value(state, parts).is_some(),
+        (Some(before), true) => value_at(state, parts).map(|place| *place = before).is_some(),
+        (Some(before), false) => insert_value(state, parts, position, before).is_ok(),
     }
 }
 
 /// Wraps a value in new parents with these keys.
-pub(super) fn nested(below: &[String], op: Op, value: Value) -> Value {
+pub(super) fn wrap_in_parents(below: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
     below.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))
 }
 
-fn part_len(part: &Part) -> usize {
-    if let Part::Key(key) = part { key.len() } else { 0 }
+fn key_len(part: &StateKey) -> usize {
+    if let StateKey::Key(key) = part { key.len() } else { 0 }
 }
 
-fn refused(index: usize, refusal: Refusal) -> OpResult {
-    let Refusal { reason, message } = refusal;
+fn refused_result(index: usize, refusal: OperationRefusal) -> OpResult {
+    let OperationRefusal { reason, message } = refusal;
     OpResult { index, ok: false, before: None, after: None, reason: Some(reason), message: Some(message) }
 }
 
-fn limit(what: String) -> Refusal {
-    Refusal::new(Reason::LimitExceeded, what)
+fn limit_exceeded(what: String) -> OperationRefusal {
+    OperationRefusal::new(RefusalReason::LimitExceeded, what)
 }
 
-fn mismatch(op: Op, needed: &str, found: &Value, path: &Path) -> Refusal {
-    let message = format!("{op} needs {needed} at {}, which is {}", shown(path.steps()), type_name(found));
-    Refusal::new(Reason::OperationTypeMismatch, message)
+fn type_mismatch(op: Op, needed: &str, found: &Value, path: &StatePath) -> OperationRefusal {
+    let message =
+        format!("{op} needs {needed} at {}, which is {}", format_path(path.steps()), type_name(found));
+    OperationRefusal::new(RefusalReason::OperationTypeMismatch, message)
 }

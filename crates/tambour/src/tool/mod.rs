@@ -19,21 +19,21 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-pub use crate::schema::Mismatch;
 use crate::schema::Schema;
+pub use crate::schema::SchemaMismatch;
 use crate::texts::Language;
-pub use crate::texts::close;
+pub use crate::texts::closest_names;
 
 /// Steps for checking the arguments of all calls in a reply, in the units of [`Schema::check`].
-pub(crate) const CHECKS: u64 = 16_000_000;
+pub(crate) const MAX_CHECK_STEPS: u64 = 16_000_000;
 
 /// Registered tools, in order. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tools(Arc<Vec<Tool>>);
+pub struct ToolRegistry(Arc<Vec<RegisteredTool>>);
 
 /// One tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tool {
+pub struct RegisteredTool {
     /// Unique name.
     pub name: String,
     /// One-line descriptions for the model, in Chinese and in English; empty if there are none.
@@ -43,43 +43,43 @@ pub struct Tool {
     /// Permitted callers (P-033); `None` permits all.
     pub callers: Option<Vec<String>>,
     /// True if a person must confirm each call.
-    pub confirm: bool,
+    pub requires_confirmation: bool,
     schema: Schema,
 }
 
-impl Tool {
+impl RegisteredTool {
     /// Creates a tool whose arguments must satisfy `schema` (JSON Schema, draft 2020-12 unless it says
     /// otherwise). The `description` of the schema becomes the tool's; `readOnly: true` marks a tool that
     /// changes nothing, and `x-callers` lists the permitted callers.
     ///
     /// # Errors
     /// The name is empty, or the schema is invalid or refers to another document.
-    pub fn new(name: &str, schema: Value) -> Result<Tool> {
+    pub fn new(name: &str, schema: Value) -> Result<RegisteredTool> {
         if name.trim().is_empty() {
             return Err(Error::invalid("a tool has a name"));
         }
         let schema = Schema::new(schema)
             .map_err(|error| Error::invalid(format!("the schema of tool `{name}` is {error}")))?;
-        Ok(Tool::of(name, schema))
+        Ok(RegisteredTool::from_schema(name, schema))
     }
 
-    /// Creates a tool with a schema that [`Tool::new`] accepted before. It is compiled on first use, which
+    /// Creates a tool with a schema that [`RegisteredTool::new_id`] accepted before. It is compiled on first use, which
     /// takes milliseconds. If the schema is invalid, no arguments satisfy it.
     #[must_use]
-    pub fn trusted(name: &str, schema: Value) -> Tool {
-        Tool::of(name, Schema::trusted(schema))
+    pub fn from_trusted(name: &str, schema: Value) -> RegisteredTool {
+        RegisteredTool::from_schema(name, Schema::from_trusted(schema))
     }
 
     /// Creates a tool with a compiled schema.
     #[must_use]
-    pub fn taking(name: &str, args: Schema) -> Tool {
-        Tool::of(name, args)
+    pub fn with_schema(name: &str, args: Schema) -> RegisteredTool {
+        RegisteredTool::from_schema(name, args)
     }
 
-    fn of(name: &str, of_args: Schema) -> Tool {
+    fn from_schema(name: &str, of_args: Schema) -> RegisteredTool {
         let schema = of_args.value();
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        Tool {
+        RegisteredTool {
             name: name.to_owned(),
             description: [text.to_owned(), text.to_owned()],
             read_only: schema.get("readOnly") == Some(&Value::Bool(true)),
@@ -87,7 +87,7 @@ impl Tool {
                 .get("x-callers")
                 .and_then(Value::as_array)
                 .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
-            confirm: false,
+            requires_confirmation: false,
             schema: of_args,
         }
     }
@@ -100,8 +100,8 @@ impl Tool {
 
     /// Counts the patterns of the schema.
     #[must_use]
-    pub fn patterns(&self) -> usize {
-        self.schema.patterns()
+    pub fn count_patterns(&self) -> usize {
+        self.schema.count_patterns()
     }
 
     /// Returns the one-line description.
@@ -112,13 +112,13 @@ impl Tool {
 
     /// Returns the first `most` violations of these arguments (P-016).
     #[must_use]
-    pub fn check(&self, args: &Value, most: usize) -> Vec<Mismatch> {
+    pub fn check(&self, args: &Value, most: usize) -> Vec<SchemaMismatch> {
         self.schema.check(args, most)
     }
 
-    /// Like [`Tool::check`], for one of several calls that share [`CHECKS`] steps. Deducts the steps from
+    /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts the steps from
     /// `left`.
-    pub(crate) fn check_within(&self, args: &Value, most: usize, left: &mut u64) -> Vec<Mismatch> {
+    pub(crate) fn check_within(&self, args: &Value, most: usize, left: &mut u64) -> Vec<SchemaMismatch> {
         self.schema.check_within(args, most, left)
     }
 
@@ -136,13 +136,13 @@ impl Tool {
 
     /// Returns true if the tool can be called without arguments (P-031).
     #[must_use]
-    pub fn takes_nothing(&self) -> bool {
+    pub fn accepts_no_arguments(&self) -> bool {
         self.schema.accepts(&Value::Object(serde_json::Map::new()))
     }
 
     /// Returns true if `caller` may call the tool.
     #[must_use]
-    pub fn allows(&self, caller: Option<&str>) -> bool {
+    pub fn allows_caller(&self, caller: Option<&str>) -> bool {
         match (&self.callers, caller) {
             (None, _) => true,
             (Some(callers), Some(caller)) => callers.iter().any(|one| one == caller),
@@ -151,24 +151,24 @@ impl Tool {
     }
 }
 
-impl Tools {
+impl ToolRegistry {
     /// Creates a registry; a later tool replaces an earlier one with the same name.
     #[must_use]
-    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Tools {
-        let mut kept: Vec<Tool> = Vec::new();
+    pub fn new(tools: impl IntoIterator<Item = RegisteredTool>) -> ToolRegistry {
+        let mut kept: Vec<RegisteredTool> = Vec::new();
         for tool in tools {
             match kept.iter_mut().find(|one| one.name == tool.name) {
                 Some(one) => *one = tool,
                 None => kept.push(tool),
             }
         }
-        Tools(Arc::new(kept))
+        ToolRegistry(Arc::new(kept))
     }
 
     /// Returns the four tools of the specification's example (P-020).
     #[must_use]
-    pub fn sample() -> Tools {
-        static SAMPLE: LazyLock<Tools> = LazyLock::new(|| Tools::new(sample::tools()));
+    pub fn sample() -> ToolRegistry {
+        static SAMPLE: LazyLock<ToolRegistry> = LazyLock::new(|| ToolRegistry::new(sample::sample_tools()));
         SAMPLE.clone()
     }
 
@@ -176,29 +176,29 @@ impl Tools {
     ///
     /// # Errors
     /// The value is not such an object, or a schema is invalid.
-    pub fn from_json(value: &Value) -> Result<Tools> {
+    pub fn from_json(value: &Value) -> Result<ToolRegistry> {
         let Value::Object(schemas) = value else {
             return Err(Error::invalid("a tool registry is a JSON object: tool name to JSON Schema"));
         };
-        let tools: Result<Vec<Tool>> =
-            schemas.iter().map(|(name, schema)| Tool::new(name, schema.clone())).collect();
-        Ok(Tools::new(tools?))
+        let tools: Result<Vec<RegisteredTool>> =
+            schemas.iter().map(|(name, schema)| RegisteredTool::new(name, schema.clone())).collect();
+        Ok(ToolRegistry::new(tools?))
     }
 
     /// Returns the tool with this name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Tool> {
+    pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.0.iter().find(|tool| tool.name == name)
     }
 
     /// Iterates over the tools in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+    pub fn iter(&self) -> impl Iterator<Item = &RegisteredTool> {
         self.0.iter()
     }
 
     /// Returns similar names, the closest first (P-015).
     #[must_use]
-    pub fn close(&self, name: &str) -> Vec<&str> {
-        close(name, self.0.iter().map(|tool| tool.name.as_str()))
+    pub fn similar_names(&self, name: &str) -> Vec<&str> {
+        closest_names(name, self.0.iter().map(|tool| tool.name.as_str()))
     }
 }

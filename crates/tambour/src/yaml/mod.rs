@@ -19,6 +19,6 @@ mod read;
 mod write;
 
 #[doc(hidden)]
-pub use read::place;
-pub use read::{YamlLimits, parse, parse_with, read};
-pub use write::{indented, print};
+pub use read::locate;
+pub use read::{YamlLimits, parse, parse_as, parse_with};
+pub use write::{indent_lines, print};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_saphyr::{Error as Cause, MergeKeyPolicy, MessageFormatter, UserMessageFormatter};
 
 use crate::error::{Error, Location, Result};
-use crate::texts::in_words;
+use crate::texts::explain_parse_error;
 
 /// Limits for one YAML text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn parse(what: &str, text: &str) -> Result<Value> {
 /// # Errors
 /// Same as [`parse`].
 pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> {
-    typed(what, text, limits)
+    parse_typed(what, text, limits)
 }
 
 /// Parses one YAML document into a typed value, within the default limits. Errors name the field and its
@@ -50,21 +50,22 @@ pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> 
 ///
 /// # Errors
 /// Same as [`parse`]; also fails if the document does not have the shape of `T`.
-pub fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
-    typed(what, text, &YamlLimits::default())
+pub fn parse_as<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
+    parse_typed(what, text, &YamlLimits::default())
 }
 
-fn typed<T: DeserializeOwned>(what: &str, text: &str, limits: &YamlLimits) -> Result<T> {
+fn parse_typed<T: DeserializeOwned>(what: &str, text: &str, limits: &YamlLimits) -> Result<T> {
     if text.len() > limits.bytes {
         let (is, may) = (text.len(), limits.bytes);
         return Err(Error::invalid(format!("{what} is too long for YAML: {is} bytes, at most {may}")));
     }
-    serde_saphyr::from_str_with_options(text, options(limits)).map_err(|cause| error(what, text, &cause))
+    serde_saphyr::from_str_with_options(text, reader_options(limits))
+        .map_err(|cause| yaml_error(what, text, &cause))
 }
 
 /// Returns options for the reader. An alias is charged for what it repeats, so a small text cannot become a
 /// large value.
-fn options(limits: &YamlLimits) -> serde_saphyr::Options {
+fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
     serde_saphyr::options! {
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
@@ -90,20 +91,20 @@ fn options(limits: &YamlLimits) -> serde_saphyr::Options {
     }
 }
 
-fn error(what: &str, text: &str, cause: &Cause) -> Error {
+fn yaml_error(what: &str, text: &str, cause: &Cause) -> Error {
     let plain = cause.without_snippet();
     let message = match plain {
         Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` stands there twice"),
         Cause::Budget { breach, .. } => format!("it goes beyond a limit ({breach:?})"),
-        other => in_words(&UserMessageFormatter.format_message(other)),
+        other => explain_parse_error(&UserMessageFormatter.format_message(other)),
     };
     let found = cause.location().filter(|found| found.line() > 0);
-    let place = found.map(|found| place(text, &found));
+    let place = found.map(|found| locate(text, &found));
     Error::malformed(format!("{what} is not YAML as expected: {message}"), place)
 }
 
 /// Returns the position of a value in its text.
-pub fn place(text: &str, found: &serde_saphyr::Location) -> Location {
+pub fn locate(text: &str, found: &serde_saphyr::Location) -> Location {
     let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    Location::of_characters(text, at(found.line()), at(found.column()))
+    Location::from_char_column(text, at(found.line()), at(found.column()))
 }

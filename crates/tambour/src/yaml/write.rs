@@ -12,10 +12,10 @@ pub fn print(value: &Value) -> String {
         // Disables folding.
         folded_wrap_chars: usize::MAX,
     };
-    let marked = marked(value);
+    let marked = mark_letters(value);
     let printed = serde_saphyr::to_string_with_options(marked.as_ref().unwrap_or(value), options);
     match printed {
-        Ok(printed) if marked.is_some() => printed.replace(MARK, ""),
+        Ok(printed) if marked.is_some() => printed.replace(UNQUOTED_MARK, ""),
         Ok(printed) => printed,
         // Fails only for a broken writer or a non-scalar key. JSON is valid YAML as well.
         Err(_) => format!("{value}\n"),
@@ -23,11 +23,11 @@ pub fn print(value: &Value) -> String {
 }
 
 /// Appended to a text while it is written; a private-use character.
-const MARK: char = '\u{e002}';
+const UNQUOTED_MARK: char = '\u{e002}';
 
 /// Marks the texts `y` and `n`, so that the writer does not quote them: they name coordinates, and readers of
 /// both versions take them as text. Returns `None` if there are none, or the mark is in use.
-fn marked(value: &Value) -> Option<Value> {
+fn mark_letters(value: &Value) -> Option<Value> {
     fn any(value: &Value, is: &impl Fn(&str) -> bool) -> bool {
         match value {
             Value::String(text) => is(text),
@@ -37,7 +37,8 @@ fn marked(value: &Value) -> Option<Value> {
         }
     }
     fn put(value: &Value) -> Value {
-        let text = |text: &str| if is_letter(text) { format!("{text}{MARK}") } else { text.to_owned() };
+        let text =
+            |text: &str| if is_letter(text) { format!("{text}{UNQUOTED_MARK}") } else { text.to_owned() };
         match value {
             Value::String(own) => text(own).into(),
             Value::Array(items) => items.iter().map(put).collect(),
@@ -48,13 +49,13 @@ fn marked(value: &Value) -> Option<Value> {
     fn is_letter(text: &str) -> bool {
         matches!(text, "y" | "n" | "Y" | "N")
     }
-    (any(value, &is_letter) && !any(value, &|text: &str| text.contains(MARK))).then(|| put(value))
+    (any(value, &is_letter) && !any(value, &|text: &str| text.contains(UNQUOTED_MARK))).then(|| put(value))
 }
 
 /// Indents each non-empty line of `text` by `by` spaces. YAML of a mapping or list keeps its value; a literal
 /// block by itself may not.
 #[must_use]
-pub fn indented(text: &str, by: usize) -> String {
+pub fn indent_lines(text: &str, by: usize) -> String {
     let mut out = String::with_capacity(text.len() + by * 16);
     for line in text.split_inclusive('\n') {
         if !line.trim_end_matches(['\n', '\r']).is_empty() {

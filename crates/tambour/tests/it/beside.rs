@@ -1,17 +1,19 @@
 //! Calls that an upstream sends beside the text of a reply.
 
 use serde_json::json;
-use tambour::event::{Collected, Extension, FinishReason};
-use tambour::tool::Tools;
-use tambour::{End, Event, Options, Pipeline, Severity, contract};
+use tambour::event::{EventCollector, Extension, FinishReason};
+use tambour::tool::ToolRegistry;
+use tambour::{Event, InputEnd, Options, Pipeline, Severity, contract};
 
 fn options() -> Options {
     let mut options = Options::default();
     options.set("text_language", "en").unwrap();
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     let closed = json!({"type": "object", "x-callers": ["somebody"]});
-    options.tools =
-        Some(Tools::from_json(&json!({"add": schema, "now": {"type": "object"}, "closed": closed})).unwrap());
+    options.tools = Some(
+        ToolRegistry::from_json(&json!({"add": schema, "now": {"type": "object"}, "closed": closed}))
+            .unwrap(),
+    );
     options
 }
 
@@ -19,13 +21,13 @@ fn options() -> Options {
 fn read(
     text: &str,
     calls: &[(&str, &str)],
-    end: &End,
-) -> (Vec<(String, serde_json::Value)>, Vec<String>, Collected) {
-    let mut sink = Collected::default();
+    end: &InputEnd,
+) -> (Vec<(String, serde_json::Value)>, Vec<String>, EventCollector) {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("plain", &options()).unwrap().with_extensions(true);
     pipeline.push(text.as_bytes(), &mut sink);
     for (name, arguments) in calls {
-        pipeline.call(name, arguments, &mut sink);
+        pipeline.push_call(name, arguments, &mut sink);
     }
     pipeline.finish(end, &mut sink);
     let mut findings = contract::check_events(&sink.events);
@@ -44,7 +46,7 @@ fn read(
 
 #[test]
 fn whole_valid_calls_act_at_the_end_of_the_reply() {
-    let (calls, notices, sink) = read("Adding.", &[("add", "{\"a\": 1}"), ("now", "")], &End::stop());
+    let (calls, notices, sink) = read("Adding.", &[("add", "{\"a\": 1}"), ("now", "")], &InputEnd::stop());
     assert_eq!(calls, [("add".to_owned(), json!({"a": 1})), ("now".to_owned(), json!({}))]);
     assert!(notices.is_empty());
     //
@@ -54,26 +56,26 @@ fn whole_valid_calls_act_at_the_end_of_the_reply() {
         "{names:?}"
     );
     // What is broken and whole is mended; without any text it acts too.
-    let (calls, ..) = read("", &[("add", "{'a': 1,}")], &End::Finished(FinishReason::ToolCalls));
+    let (calls, ..) = read("", &[("add", "{'a': 1,}")], &InputEnd::Finished(FinishReason::ToolCalls));
     assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))]);
 }
 
 #[test]
 fn others_are_told_and_never_act() {
-    let told = |name: &str, arguments: &str, end: &End| {
+    let told = |name: &str, arguments: &str, end: &InputEnd| {
         let (calls, notices, sink) = read("x", &[(name, arguments)], end);
         assert!(calls.is_empty(), "{calls:?}");
         let Some(Event::Completed(completed)) = sink.events.last() else { panic!("{sink:?}") };
         assert_eq!(completed.metadata.notices[0].reference.as_deref(), Some(name));
         notices.concat()
     };
-    assert_eq!(told("add", "{\"a\": 1}", &End::Finished(FinishReason::Length)), "tool_call_cut");
-    assert_eq!(told("add", "{\"a\": 1}", &End::Unknown), "tool_call_cut");
-    assert_eq!(told("subtract", "{}", &End::stop()), "tool_unknown");
-    assert_eq!(told("closed", "{}", &End::stop()), "tool_forbidden"); // P-033
-    assert_eq!(told("add", "{\"a\": \"x\"}", &End::stop()), "tool_args_invalid");
+    assert_eq!(told("add", "{\"a\": 1}", &InputEnd::Finished(FinishReason::Length)), "tool_call_cut");
+    assert_eq!(told("add", "{\"a\": 1}", &InputEnd::WithoutReason), "tool_call_cut");
+    assert_eq!(told("subtract", "{}", &InputEnd::stop()), "tool_unknown");
+    assert_eq!(told("closed", "{}", &InputEnd::stop()), "tool_forbidden"); // P-033
+    assert_eq!(told("add", "{\"a\": \"x\"}", &InputEnd::stop()), "tool_args_invalid");
     for arguments in ["{\"a\": 1", "{\"a\": 1} {\"a\": 2}", "[1]", "a: 1", "\"{\\\"a\\\": 1}\""] {
-        assert_eq!(told("add", arguments, &End::stop()), "tool_args_invalid", "{arguments}");
+        assert_eq!(told("add", arguments, &InputEnd::stop()), "tool_args_invalid", "{arguments}");
     }
 }
 
@@ -97,24 +99,24 @@ fn arguments_that_are_in_doubt_never_act() {
         ("", "args_missing"),
         (" \n", "args_missing"),
     ] {
-        let (calls, notices, _) = read("x", &[("add", arguments)], &End::stop());
+        let (calls, notices, _) = read("x", &[("add", arguments)], &InputEnd::stop());
         assert_eq!((calls, notices.as_slice()), (Vec::new(), [code.to_owned()].as_slice()), "{arguments}");
         // Alone: another call of the reply runs.
-        let (calls, notices, _) = read("x", &[("add", arguments), ("add", "{\"a\":1}")], &End::stop());
+        let (calls, notices, _) = read("x", &[("add", arguments), ("add", "{\"a\":1}")], &InputEnd::stop());
         assert_eq!(calls, [("add".to_owned(), json!({"a": 1}))], "{arguments}");
         assert_eq!(notices, [code], "{arguments}");
     }
     // Arguments are not needed by every tool.
-    assert_eq!(read("x", &[("now", " ")], &End::stop()).0, [("now".to_owned(), json!({}))]);
+    assert_eq!(read("x", &[("now", " ")], &InputEnd::stop()).0, [("now".to_owned(), json!({}))]);
 }
 
 #[test]
 fn they_count_as_part_of_the_reply() {
     let mut options = options();
     options.limits.input = 40;
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("plain", &options).unwrap();
     pipeline.push(b"x", &mut sink);
-    pipeline.call("add", &" ".repeat(40), &mut sink);
+    pipeline.push_call("add", &" ".repeat(40), &mut sink);
     assert_eq!(sink.events.last().map(Event::name), Some("error"));
 }

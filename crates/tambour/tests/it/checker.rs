@@ -6,7 +6,7 @@ mod grammar;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tambour::contract::{CheckOptions, Checker, check_events, check_transcript, check_values};
+use tambour::contract::{StreamCheckOptions, StreamChecker, check_events, check_transcript, check_values};
 use tambour::event::{AsideKind, Event, Failure, Notice};
 use tambour::finding::{Finding, Profile, Severity};
 use tambour::options::Options;
@@ -44,7 +44,7 @@ fn stream(word: &str) -> Vec<Value> {
 }
 
 fn codes(events: &[Value]) -> Vec<String> {
-    coded(&check_values(events, CheckOptions::default()))
+    coded(&check_values(events, StreamCheckOptions::default()))
 }
 
 /// `row code` of each finding that is more than information.
@@ -81,7 +81,7 @@ fn sse(events: &[Value]) -> String {
 }
 
 fn transcript(text: &str) -> Vec<String> {
-    coded(&check_transcript(text.as_bytes(), CheckOptions::default()))
+    coded(&check_transcript(text.as_bytes(), StreamCheckOptions::default()))
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn every_row_with_a_code_has_a_rule() {
 #[test]
 fn good_streams_have_no_findings() {
     for good in ["TPPEFX", "sTPdPdEFFQX", "TPPdddEFX", "sTPdPEFX", "TPPEFQX"] {
-        assert_eq!(check_values(&stream(good), CheckOptions::default()), vec![]); // J-001, J-015, J-060
+        assert_eq!(check_values(&stream(good), StreamCheckOptions::default()), vec![]); // J-001, J-015, J-060
     }
     let deltas = stream("TPPEFX");
     assert_eq!(codes(&deltas), [""; 0]); // J-011: phases without text are allowed.
@@ -143,7 +143,8 @@ fn the_summary_is_one_plain_text_before_the_thinking() {
     for long in ["One. Two. Three.", "一。二。三。"] {
         assert_eq!(summary(json!({ "text": long })), ["J-002 serp_summary_sentences"]); // J-002
     }
-    let should = check_values(&with("serp_summary", &json!({ "text": "<b>x</b>" })), CheckOptions::default());
+    let should =
+        check_values(&with("serp_summary", &json!({ "text": "<b>x</b>" })), StreamCheckOptions::default());
     assert_eq!(should[0].severity, Severity::Warning); // J-002: plain text is a should.
     assert_eq!(word("TsPPEFX"), ["J-020 serp_summary_late"]); // J-020
     assert_eq!(word("TPPEFsX"), ["J-020 serp_summary_late"]); // J-020
@@ -162,7 +163,7 @@ fn queries_are_an_array_of_good_strings() {
     assert_eq!(queries(json!(["mail a@b.com"])), ["J-004 serp_query_sensitive"]); // J-004, J-064
     let four = check_values(
         &with("serp_queries", &json!({ "queries": ["a", "b", "c", "d"] })),
-        CheckOptions::default(),
+        StreamCheckOptions::default(),
     );
     assert_eq!((four[0].code.as_ref(), four[0].severity), ("serp_queries_many", Severity::Info)); // J-005
 }
@@ -197,16 +198,16 @@ fn phase_ids_are_positive_and_count_up() {
     assert_eq!(codes(&ids(&[1, 2, 1])), ["J-008 phase_id_not_increasing"]); // J-008
     for gap in [&[1, 3][..], &[2, 3], &[2, 3, 4], &[1, 2, 4]] {
         assert_eq!(codes(&ids(gap)), ["J-008 phase_id_not_consecutive"]); // J-008
-        let lenient = CheckOptions::new(Options::default());
+        let lenient = StreamCheckOptions::new(Options::default());
         let found = check_values(&ids(gap), lenient);
         assert_eq!(found[0].severity, Severity::Warning); // R-04
     }
-    let lenient = CheckOptions::new(Options::default());
+    let lenient = StreamCheckOptions::new(Options::default());
     assert_eq!(check_values(&ids(&[1, 1]), lenient)[0].severity, Severity::Error); // R-04
 }
 
-fn strict() -> CheckOptions {
-    CheckOptions::default()
+fn strict() -> StreamCheckOptions {
+    StreamCheckOptions::default()
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn a_stream_ends_once() {
     assert!(word("TPe").contains(&"J-014 final_end_missing".to_owned())); // J-035
     // A bare list may leave the end out, unless it is asked for.
     assert_eq!(word("TPPEFX"), [""; 0]);
-    let asked = strict().terminal(true);
+    let asked = strict().with_terminal(true);
     assert_eq!(coded(&check_values(&stream("TPPEFX"), asked)), ["J-035 terminal_missing"]);
 }
 
@@ -408,10 +409,10 @@ fn every_event_on_the_wire_has_its_envelope() {
     }
     let bare = good.replace("\"message_id\":\"m1\",\"request_id\":\"r1\"", "").replace(",}", "}");
     assert_eq!(transcript(&bare), ["J-030 envelope_missing"; 7]); // J-030: system events included.
-    let off = strict().envelope(false);
+    let off = strict().with_envelope(false);
     assert_eq!(check_transcript(bare.as_bytes(), off), vec![]);
     assert_eq!(word("TPPEFXc"), [""; 0]); // J-030: not asked of a bare list.
-    let on = strict().envelope(true);
+    let on = strict().with_envelope(true);
     assert_eq!(coded(&check_values(&stream("TPPEFX"), on)), ["J-030 envelope_missing"; 6]);
 }
 
@@ -574,7 +575,7 @@ fn the_first_error_is_listed_whatever_comes_before_it() {
     assert_eq!(codes(few.clone()), ["event_flat", "event_flat", "event_unknown", "limit_exceeded"]);
     few.options.first_only = true;
     assert_eq!(codes(few), ["event_unknown"]);
-    let mut lenient = CheckOptions::default();
+    let mut lenient = StreamCheckOptions::default();
     lenient.options.first_only = true;
     let flat = "{\"event\":\"final_delta\",\"text\":\"x\"}\n".repeat(2);
     let text = format!("{good}{flat}{{\"event\":\"final_end\",\"data\":{{}}}}\n");
@@ -611,14 +612,14 @@ event: final_end
 data: {}
 
 "##;
-    let found = check_transcript(text.as_bytes(), strict().envelope(false).terminal(false));
+    let found = check_transcript(text.as_bytes(), strict().with_envelope(false).with_terminal(false));
     assert_eq!(coded(&found), [""; 0]); // J-015, J-034, R-26
     assert_eq!(found.len(), 1); // Its only phase, J-019.
 }
 
 #[test]
 fn findings_are_known_as_soon_as_they_are_made() {
-    let mut checker = Checker::new(strict());
+    let mut checker = StreamChecker::new(strict());
     checker
         .push(b"\n\n{\"event\":\"thinking_start\",\"data\":{}}\n{\"event\":\"final_delta\",\"data\":{\"te");
     assert!(checker.findings().is_empty());

@@ -3,20 +3,20 @@
 use proptest::prelude::*;
 use tambour::Options;
 use tambour::dialect::DIALECTS;
-use tambour_fixtures::random::Random;
-use tambour_fixtures::{Case, Cuts, Reading, fixture};
+use tambour_fixtures::random::RandomSource;
+use tambour_fixtures::{ChunkCuts, FixtureReading, ReadingCase, fixture};
 
 use super::properties::{any_input, config};
 
 /// Reads as every dialect and hands over each reading of the whole.
 fn each_dialect(
     input: &[u8],
-    check: impl Fn(&Case<'_>, &Reading) -> Result<(), String>,
+    check: impl Fn(&ReadingCase<'_>, &FixtureReading) -> Result<(), String>,
 ) -> Result<(), TestCaseError> {
-    let (options, end) = (Options::default(), tambour::End::stop());
+    let (options, end) = (Options::default(), tambour::InputEnd::stop());
     for entry in DIALECTS {
-        let case = Case { dialect: entry.name, options: &options, reasoning: None, input, end: &end };
-        let whole = case.read(Cuts::Whole).expect("it is in the table");
+        let case = ReadingCase { dialect: entry.name, options: &options, reasoning: None, input, end: &end };
+        let whole = case.read(ChunkCuts::Single).expect("it is in the table");
         check(&case, &whole).map_err(TestCaseError::fail)?;
     }
     Ok(())
@@ -29,17 +29,17 @@ proptest! {
     #[test]
     fn any_cutting_gives_the_same(input in any_input(), seed in any::<u64>()) {
         each_dialect(&input, |case, whole| {
-            case.same(whole, Cuts::Every(1))?;
-            case.same(whole, Cuts::At(&Random::new(seed).cuts(input.len())))
+            case.check_same(whole, ChunkCuts::Every(1))?;
+            case.check_same(whole, ChunkCuts::Offsets(&RandomSource::new(seed).random_cuts(input.len())))
         })?;
     }
 
     /// J-038: cut in two at each place.
     #[test]
     fn each_cut_gives_the_same(soup in 1_usize..12, seed in any::<u64>()) {
-        let input = Random::new(seed).soup(soup).into_bytes();
+        let input = RandomSource::new(seed).tag_soup(soup).into_bytes();
         each_dialect(&input, |case, whole| {
-            (1..input.len()).try_for_each(|at| case.same(whole, Cuts::At(&[at])))
+            (1..input.len()).try_for_each(|at| case.check_same(whole, ChunkCuts::Offsets(&[at])))
         })?;
     }
 }
@@ -80,12 +80,17 @@ fn what_is_cut_at_a_limit_is_cut_the_same() {
     (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
     for (dialect, reply) in past_limits() {
         for finish in ["stop", "length", "failed"] {
-            let end = fixture::end(finish).expect("these words are known");
-            let case =
-                Case { dialect, options: &options, reasoning: None, input: reply.as_bytes(), end: &end };
-            let whole = case.read(Cuts::Whole).expect("it is in the table");
+            let end = fixture::parse_end(finish).expect("these words are known");
+            let case = ReadingCase {
+                dialect,
+                options: &options,
+                reasoning: None,
+                input: reply.as_bytes(),
+                end: &end,
+            };
+            let whole = case.read(ChunkCuts::Single).expect("it is in the table");
             for n in [1, 2, 7, 16, 40, 64] {
-                let same = case.same(&whole, Cuts::Every(n));
+                let same = case.check_same(&whole, ChunkCuts::Every(n));
                 assert!(same.is_ok(), "{same:?}\n{reply:?}");
             }
         }
@@ -95,9 +100,9 @@ fn what_is_cut_at_a_limit_is_cut_the_same() {
 #[test]
 fn a_difference_is_found() {
     // The comparison itself: readings of different inputs differ.
-    let (options, end) = (Options::default(), tambour::End::stop());
-    let case = |input| Case { dialect: "plain", options: &options, reasoning: None, input, end: &end };
-    let other = case(b"Hello").read(Cuts::Whole).expect("plain is a dialect");
-    let error = case(b"Hallo").same(&other, Cuts::Every(1)).expect_err("the texts differ");
+    let (options, end) = (Options::default(), tambour::InputEnd::stop());
+    let case = |input| ReadingCase { dialect: "plain", options: &options, reasoning: None, input, end: &end };
+    let other = case(b"Hello").read(ChunkCuts::Single).expect("plain is a dialect");
+    let error = case(b"Hallo").check_same(&other, ChunkCuts::Every(1)).expect_err("the texts differ");
     assert!(error.contains("item 3"), "{error}");
 }

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
-use tambour::lex::code::{Code, CodeFilter, Inside, Piece};
+use tambour::lex::code::{CodeContext, CodeFilter, CodeTracker, FilteredPiece};
 use tambour::lex::fence::Fence;
-use tambour::lex::signs::Signs;
-use tambour_fixtures::random::Random;
+use tambour::lex::signs::SignMasks;
+use tambour_fixtures::random::RandomSource;
 
 /// What lines begin with, and what they are made of. Each `x` is asked for.
 const STARTS: &[&str] = &[
@@ -49,7 +49,7 @@ const LINES: &[&str] =
     &["```", "```", "~~~", "``` x", "x", "x", "`x`", "", "", "---", "***", "- - -", "===", "````", "~~~x"];
 
 /// A few lines.
-fn text(random: &mut Random) -> String {
+fn text(random: &mut RandomSource) -> String {
     let mut text = String::new();
     for line in 0..1 + random.below(7) {
         if line > 0 {
@@ -73,20 +73,20 @@ fn text(random: &mut Random) -> String {
 fn ours(text: &str, cut: bool) -> Vec<(usize, bool)> {
     let mut found = Vec::new();
     let mut filter = CodeFilter::new(usize::MAX);
-    let mut put = |piece: Piece<'_, usize>| {
-        if let Piece::Tag(_, at, in_code) = piece {
+    let mut put = |piece: FilteredPiece<'_, usize>| {
+        if let FilteredPiece::Tag(_, at, in_code) = piece {
             found.push((at, in_code));
         }
     };
     let mut at = 0;
     for (index, piece) in text.split('x').enumerate() {
         if index > 0 {
-            filter.text_tag("x", at, &mut put);
+            filter.push_text_tag("x", at, &mut put);
             at += 1;
         }
         let step = if cut { 1 } else { piece.len().max(1) };
         for start in (0..piece.len()).step_by(step) {
-            filter.text(&piece[start..start + step], &mut put);
+            filter.push_text(&piece[start..start + step], &mut put);
         }
         at += piece.len();
     }
@@ -133,7 +133,7 @@ fn is_misread(text: &str) -> bool {
 fn code_is_what_a_markdown_library_takes_for_it() {
     // T-029, R-71, X-012
     let cases = std::env::var("PROPTEST_CASES").map_or(20_000, |cases| cases.parse().expect("a number"));
-    let mut random = Random::new(29);
+    let mut random = RandomSource::new(29);
     let holds = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
     let mut in_code = 0;
     for _ in 0..cases {
@@ -153,14 +153,14 @@ fn code_is_what_a_markdown_library_takes_for_it() {
 }
 
 /// What a place is, and what it would be behind some texts.
-fn probed(code: &Code) -> Vec<Inside> {
+fn probed(code: &CodeTracker) -> Vec<CodeContext> {
     let behind =
         ["", "x", "`", "\n", "\nx", "\n\nx", "\n  x ```", "\n  ```\nx", "\n```\nx", "\n> x", "\n2. ```\nx"];
     let place = |behind: &&str| {
         let mut code = code.clone();
         code.skim(behind, false);
-        code.boundary();
-        code.inside()
+        code.end_line_start();
+        code.context()
     };
     behind.iter().map(place).collect()
 }
@@ -168,16 +168,16 @@ fn probed(code: &Code) -> Vec<Inside> {
 #[test]
 fn pieces_whose_signs_are_known_are_read_like_others() {
     // T-029: a way of its own, on which lines of known kinds are not looked at byte by byte
-    let mut random = Random::new(30);
+    let mut random = RandomSource::new(30);
     for _ in 0..20_000 {
         let mut text = text(&mut random);
         if random.below(2) == 0 {
             text = text.replace('x', "**x**").replace('~', "");
         }
-        let (mut slow, mut fast, mut rest) = (Code::default(), Code::default(), &*text);
+        let (mut slow, mut fast, mut rest) = (CodeTracker::default(), CodeTracker::default(), &*text);
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.len().min(1 + random.below(Signs::MOST)));
-            fast.skim_with(piece, Signs::of(piece).expect("it is short"));
+            let (piece, behind) = rest.split_at(rest.len().min(1 + random.below(SignMasks::MAX_LEN)));
+            fast.skim_signs(piece, SignMasks::scan(piece).expect("it is short"));
             piece.bytes().for_each(|byte| _ = slow.skim(char::from(byte).to_string().as_str(), false));
             assert_eq!(probed(&fast), probed(&slow), "{:?} of {text:?}", &text[..text.len() - behind.len()]);
             rest = behind;
@@ -210,7 +210,7 @@ fn containers_without_end_are_text_from_a_depth_on() {
 
 #[test]
 fn a_fence_closes_at_as_many_of_the_same() {
-    let (fence, rest) = Fence::of("````json x").expect("it is one");
+    let (fence, rest) = Fence::parse("````json x").expect("it is one");
     assert_eq!((fence.mark, fence.len, rest), (b'`', 4, "json x"));
     for (line, closes) in
         [("````", true), (" `````\r", true), ("```", false), ("~~~~", false), ("```` x", false)]
@@ -218,6 +218,6 @@ fn a_fence_closes_at_as_many_of_the_same() {
         assert_eq!(fence.is_closed_by_line(line), closes, "{line}");
     }
     for line in ["", "``", "``~", " ```", "x"] {
-        assert_eq!(Fence::of(line), None, "{line}");
+        assert_eq!(Fence::parse(line), None, "{line}");
     }
 }

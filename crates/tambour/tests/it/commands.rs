@@ -1,18 +1,19 @@
 //! Commands of MVU (F-140): what they do was written, never computed, and who guesses is told where.
 
 use serde_json::{Value, json};
-use tambour::event::Collected;
-use tambour::{End, Finding, Options, Pipeline};
+use tambour::event::EventCollector;
+use tambour::{Finding, InputEnd, Options, Pipeline};
 
 /// The operations of the commands, and what was found.
 fn read(commands: &str) -> (Vec<Value>, Vec<Finding>) {
     let reply = format!("<content>x</content>\n<UpdateVariable>\n{commands}\n</UpdateVariable>");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
     pipeline.push_str(&reply, &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
-    let update = sink.joined().iter().find(|event| event.name() == "state_update").map(|event| event.data());
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    let update =
+        sink.join_deltas().iter().find(|event| event.name() == "state_update").map(|event| event.data());
     let operations = update.map(|update| update["operations"].as_array().expect("a list").clone());
     (operations.unwrap_or_default(), sink.findings)
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use tambour::dialect::DIALECTS;
 use tambour::event::Extension;
 use tambour::{Event, Options, Profile, Severity};
-use tambour_fixtures::corpus::{Reply, authored, recorded};
-use tambour_fixtures::fixture::end;
-use tambour_fixtures::random::Random;
-use tambour_fixtures::run::{events, joined};
-use tambour_fixtures::{Case, Cuts, Reading, grammar};
+use tambour_fixtures::corpus::{CorpusReply, load_authored, load_recorded};
+use tambour_fixtures::fixture::parse_end;
+use tambour_fixtures::random::RandomSource;
+use tambour_fixtures::run::{contract_events, join_deltas};
+use tambour_fixtures::{ChunkCuts, FixtureReading, ReadingCase, grammar};
 
 /// Dialects with corpora that the library reads.
 fn dialects() -> impl Iterator<Item = &'static str> {
@@ -24,20 +24,25 @@ const UNDECIDABLE: [&str; 2] = ["fraction", "bare_ampersand"];
 /// One that is no fault: the default key of either language is read (S-052).
 const READ: &str = "response_english_key";
 
-fn read(reply: &Reply, dialect: &str, profile: Profile, cuts: Cuts<'_>) -> Result<Reading, String> {
+fn read(
+    reply: &CorpusReply,
+    dialect: &str,
+    profile: Profile,
+    cuts: ChunkCuts<'_>,
+) -> Result<FixtureReading, String> {
     let mut options = Options::default();
     options.profile = profile;
     if dialect == "filament" {
         // Without tools there are no calls.
         options.set("tools", json!({"roll_dice": {"type": "object"}})).map_err(|error| error.to_string())?;
     }
-    let (input, end) = (reply.text(), end(&reply.finish)?);
-    Case { dialect, options: &options, reasoning: None, input: input.as_bytes(), end: &end }.read(cuts)
+    let (input, end) = (reply.joined_text(), parse_end(&reply.finish)?);
+    ReadingCase { dialect, options: &options, reasoning: None, input: input.as_bytes(), end: &end }.read(cuts)
 }
 
 /// Runs `check` on each reply and fails with all complaints at once.
-fn each(replies: &[Reply], check: impl Fn(&Reply) -> Result<(), String>) {
-    let complaint = |reply: &Reply| check(reply).err().map(|error| format!("{}: {error}", reply.id));
+fn each(replies: &[CorpusReply], check: impl Fn(&CorpusReply) -> Result<(), String>) {
+    let complaint = |reply: &CorpusReply| check(reply).err().map(|error| format!("{}: {error}", reply.id));
     let complaints: Vec<String> = replies.iter().filter_map(complaint).collect();
     assert!(complaints.is_empty(), "{} replies:\n{}", complaints.len(), complaints.join("\n\n"));
 }
@@ -46,13 +51,13 @@ fn each(replies: &[Reply], check: impl Fn(&Reply) -> Result<(), String>) {
 fn authored_replies_give_their_events() {
     // Answers of a dialogue, and blocks, hold more than their events: `dialogue` and `filament` compare them.
     for dialect in dialects().filter(|dialect| !matches!(*dialect, "ai_say" | "filament")) {
-        let replies = authored(dialect).expect("the corpus is readable");
+        let replies = load_authored(dialect).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no replies for {dialect}");
         each(&replies, |reply| {
             let Some(expected) = &reply.expected else { return Ok(()) };
-            let reading = read(reply, dialect, Profile::Lenient, Cuts::At(&reply.cuts()))?;
+            let reading = read(reply, dialect, Profile::Lenient, ChunkCuts::Offsets(&reply.cut_offsets()))?;
             let Value::Array(expected) = expected else { return plan(expected, &reading) };
-            let found = events(&reading, false);
+            let found = contract_events(&reading, false);
             if agrees(expected, &found, &reply.ambiguous) {
                 return Ok(());
             }
@@ -62,7 +67,7 @@ fn authored_replies_give_their_events() {
 }
 
 /// Compares the plan of a reply, which is used as it is.
-fn plan(expected: &Value, reading: &Reading) -> Result<(), String> {
+fn plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> {
     let found = reading.events.iter().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
         _ => None,
@@ -90,7 +95,7 @@ fn agrees(expected: &[Value], found: &[Value], ambiguous: &[String]) -> bool {
             }
             event
         };
-        joined(events).into_iter().filter(wanted).map(trimmed).collect()
+        join_deltas(events).into_iter().filter(wanted).map(trimmed).collect()
     };
     normal(expected) == normal(found)
 }
@@ -104,12 +109,12 @@ fn decode(text: &str) -> String {
 fn authored_valid_replies_have_no_findings() {
     //
     for dialect in dialects() {
-        let replies = authored(dialect).expect("the corpus is readable");
+        let replies = load_authored(dialect).expect("the corpus is readable");
         each(&replies, |reply| {
             if reply.expected.is_none() {
                 return Ok(());
             }
-            let reading = read(reply, dialect, Profile::Strict, Cuts::At(&reply.cuts()))?;
+            let reading = read(reply, dialect, Profile::Strict, ChunkCuts::Offsets(&reply.cut_offsets()))?;
             let found = reading.findings.iter().find(|finding| finding.severity > Severity::Info);
             found.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
         });
@@ -119,7 +124,7 @@ fn authored_valid_replies_have_no_findings() {
 #[test]
 fn authored_faults_are_reported() {
     for dialect in dialects() {
-        let replies = authored(dialect).expect("the corpus is readable");
+        let replies = load_authored(dialect).expect("the corpus is readable");
         each(&replies, |reply| {
             let Some(fault) = &reply.fault else { return Ok(()) };
             if dialect != "ai_say" && UNDECIDABLE.contains(&fault.as_str()) || fault == READ {
@@ -140,7 +145,7 @@ fn authored_faults_are_reported() {
                 "sse_framing" | "extra_field" => Severity::Info,
                 _ => Severity::Error,
             };
-            let reading = read(reply, dialect, Profile::Strict, Cuts::At(&reply.cuts()))?;
+            let reading = read(reply, dialect, Profile::Strict, ChunkCuts::Offsets(&reply.cut_offsets()))?;
             match reading.findings.iter().any(|finding| finding.severity >= least) {
                 true => Ok(()),
                 false => Err(format!("`{fault}` is not reported as {least:?}: {:?}", reading.findings)),
@@ -153,26 +158,28 @@ fn authored_faults_are_reported() {
 fn recordings_end_in_valid_streams_under_every_cutting() {
     // X-001, J-038: real replies, read as every dialect.
     for corpus in dialects() {
-        let replies = recorded(corpus).expect("the corpus is readable");
+        let replies = load_recorded(corpus).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no recordings for {corpus}");
         for entry in DIALECTS {
             each(&replies, |reply| {
-                let (input, end) = (reply.text(), end(&reply.finish)?);
+                let (input, end) = (reply.joined_text(), parse_end(&reply.finish)?);
                 let options = Options::default();
-                let case = Case {
+                let case = ReadingCase {
                     dialect: entry.name,
                     options: &options,
                     reasoning: None,
                     input: input.as_bytes(),
                     end: &end,
                 };
-                let whole = case.read(Cuts::Whole)?;
-                grammar::valid(&whole.events, &options)?;
-                case.same(&whole, Cuts::Every(1))?;
-                case.same(&whole, Cuts::At(&reply.cuts()))?;
-                let mut random = Random::new(input.len() as u64);
-                (0..20).try_for_each(|_| case.same(&whole, Cuts::At(&random.cuts(input.len()))))?;
-                case.held()
+                let whole = case.read(ChunkCuts::Single)?;
+                grammar::check_stream(&whole.events, &options)?;
+                case.check_same(&whole, ChunkCuts::Every(1))?;
+                case.check_same(&whole, ChunkCuts::Offsets(&reply.cut_offsets()))?;
+                let mut random = RandomSource::new(input.len() as u64);
+                (0..20).try_for_each(|_| {
+                    case.check_same(&whole, ChunkCuts::Offsets(&random.random_cuts(input.len())))
+                })?;
+                case.check_held()
             });
         }
     }

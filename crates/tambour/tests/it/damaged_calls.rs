@@ -2,9 +2,9 @@
 //! what was done, and every cutting gives the same.
 
 use serde_json::{Value, json};
-use tambour::event::{Collected, Event, Extension};
-use tambour::{End, Options, Pipeline};
-use tambour_fixtures::random::Random;
+use tambour::event::{Event, EventCollector, Extension};
+use tambour::{InputEnd, Options, Pipeline};
+use tambour_fixtures::random::RandomSource;
 
 /// Marks of all formats, which are what a reply is taken apart by.
 const MARKS: &[&str] = &[
@@ -80,7 +80,7 @@ fn options() -> Options {
 }
 
 /// A call in one of the forms, its arguments, and what stands around it.
-fn written(random: &mut Random) -> (String, Value) {
+fn written(random: &mut RandomSource) -> (String, Value) {
     const PATHS: &[&str] = &["/a", "/tmp/b c", "a <b> c", "名字", "x, y: z", "it's"];
     let path = PATHS[random.below(PATHS.len())];
     let force = random.below(2) == 0;
@@ -139,7 +139,7 @@ fn marks(text: &str) -> Vec<(usize, usize)> {
     found.collect()
 }
 
-fn damaged(text: &str, times: usize, random: &mut Random) -> String {
+fn damaged(text: &str, times: usize, random: &mut RandomSource) -> String {
     let mut text = text.to_owned();
     for _ in 0..times {
         let marks = marks(&text);
@@ -162,7 +162,7 @@ fn damaged(text: &str, times: usize, random: &mut Random) -> String {
 
 /// Calls with their arguments, codes of findings, and the text of all events.
 fn read(reply: &str, cut: Option<usize>, options: &Options) -> (Vec<Value>, Vec<String>, String) {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
     match cut {
         None => pipeline.push(reply.as_bytes(), &mut sink),
@@ -172,9 +172,9 @@ fn read(reply: &str, cut: Option<usize>, options: &Options) -> (Vec<Value>, Vec<
             pipeline.push(&reply.as_bytes()[cut..], &mut sink);
         }
     }
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     let codes = sink.findings.iter().map(|finding| finding.code.to_string()).collect();
-    let events = sink.joined();
+    let events = sink.join_deltas();
     let call = |event: &Event<'_>| match event.extension() {
         Some(Extension::ToolCall(call)) => Some(call.args.clone()),
         _ => None,
@@ -188,7 +188,7 @@ fn what_runs_was_written_or_is_told() {
     let options = options();
     let times = std::env::var("FUZZ_ITERATIONS").ok().and_then(|times| times.parse().ok()).unwrap_or(2_000);
     for seed in 0..times {
-        let mut random = Random::new(seed);
+        let mut random = RandomSource::new(seed);
         let (call, args) = written(&mut random);
         let (whole, codes, _) = read(&call, None, &options);
         assert!(whole == [args.clone()] && codes.is_empty(), "seed {seed}: {codes:?} in {call}");

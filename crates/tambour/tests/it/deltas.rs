@@ -1,14 +1,14 @@
 //! How many deltas a reply costs, and what each holds.
 
-use tambour::event::Collected;
-use tambour::{End, Event, Options, Pipeline};
+use tambour::event::EventCollector;
+use tambour::{Event, InputEnd, Options, Pipeline};
 
 /// The texts of the deltas of a reply that comes in these pieces, phases and answer.
 fn deltas(dialect: &str, options: &Options, pieces: &[&str]) -> Vec<String> {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
     pieces.iter().for_each(|piece| pipeline.push(piece.as_bytes(), &mut sink));
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     let texts = sink.events.into_iter().filter_map(|event| match event {
         Event::PhaseDelta { text, .. } | Event::FinalDelta { text } => Some(text.into_owned()),
         _ => None,

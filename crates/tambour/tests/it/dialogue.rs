@@ -1,32 +1,32 @@
 //! Answers of dialogue rounds, and the decisions they lead to.
 
 use serde_json::{Value, json};
-use tambour::event::{Collected, DecisionSource, Event, ExitDecision};
-use tambour::exit::{Answer, Assessment, Criteria, Round, Status, decide, status};
+use tambour::event::{DecisionSource, Event, EventCollector, ExitDecision};
+use tambour::exit::{ActionStatus, Assessment, ExitCriteria, ExitRound, RoundAnswer, action_status, decide};
 use tambour::options::Language;
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline, Profile};
-use tambour_fixtures::corpus::{Reply, authored};
-use tambour_fixtures::fixture::end;
+use tambour::{InputEnd, Options, Pipeline, Profile};
+use tambour_fixtures::corpus::{CorpusReply, load_authored};
+use tambour_fixtures::fixture::parse_end;
 
-fn answer(level: f64, questions: bool, expressed: bool, exit: bool, reason: &str) -> Answer {
+fn answer(level: f64, questions: bool, expressed: bool, exit: bool, reason: &str) -> RoundAnswer {
     let assessment = Assessment {
         understanding_level: level,
         has_questions: questions,
         expressed_understanding: expressed,
         reasoning: String::new(),
     };
-    Answer { assessment, should_exit: exit, exit_reason: reason.to_owned() }
+    RoundAnswer { assessment, should_exit: exit, exit_reason: reason.to_owned() }
 }
 
-fn criteria(value: &Value) -> Criteria {
-    Criteria::from_value(value).expect("valid criteria")
+fn criteria(value: &Value) -> ExitCriteria {
+    ExitCriteria::from_value(value).expect("valid criteria")
 }
 
 #[test]
 fn decisions() {
     use DecisionSource::{ExitCriteria, LlmSuggestion, MaxRounds};
-    let zh = |round, max, given: Value, answer: &Answer| {
+    let zh = |round, max, given: Value, answer: &RoundAnswer| {
         let decision = decide(round, max, &criteria(&given), answer, Language::Zh);
         (decision.should_exit, decision.decision_source, decision.reason)
     };
@@ -77,15 +77,15 @@ fn decisions() {
 fn a_decision_depends_on_nothing_else() {
     // S-079
     let answer = answer(79.9, true, false, true, "原因");
-    let once = decide(2, 5, &Criteria::default(), &answer, Language::Zh);
-    assert_eq!(once, decide(2, 5, &Criteria::default(), &answer, Language::Zh));
+    let once = decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh);
+    assert_eq!(once, decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh));
     assert_eq!(once.unmet, ["understanding_level", "has_questions", "expressed_understanding"]);
     assert_eq!(once.assessment.to_string(), answer.assessment.to_value().to_string());
 }
 
 #[test]
 fn every_decision_lists_what_is_unmet() {
-    let unmet = |round, given: Value, answer: &Answer| {
+    let unmet = |round, given: Value, answer: &RoundAnswer| {
         decide(round, 5, &criteria(&given), answer, Language::Zh).unmet
     };
     let nothing = Vec::<String>::new();
@@ -103,17 +103,18 @@ fn every_decision_lists_what_is_unmet() {
 
 #[test]
 fn an_acknowledgement_may_be_outstanding() {
-    assert_eq!(status(true, true, false), Status::AwaitingAck); // S-081
-    assert_eq!(status(true, false, false), Status::Completed); // S-081
-    assert_eq!(status(true, true, true), Status::Completed); // S-082
+    assert_eq!(action_status(true, true, false), ActionStatus::AwaitingAck); // S-081
+    assert_eq!(action_status(true, false, false), ActionStatus::Completed); // S-081
+    assert_eq!(action_status(true, true, true), ActionStatus::Completed); // S-082
     for (acknowledged, replied) in [(true, true), (true, false), (false, true), (false, false)] {
-        assert_eq!(status(false, acknowledged, replied), Status::Active);
+        assert_eq!(action_status(false, acknowledged, replied), ActionStatus::Active);
     }
 }
 
 #[test]
 fn wrong_criteria_are_told() {
-    let complaint = |text: &str| Criteria::from_json(text).expect_err("these criteria are wrong").to_string();
+    let complaint =
+        |text: &str| ExitCriteria::from_json(text).expect_err("these criteria are wrong").to_string();
     assert!(complaint("[]").contains("JSON object")); // S-007
     assert!(complaint("{").contains("not JSON"));
     for (field, value) in [
@@ -130,31 +131,31 @@ fn wrong_criteria_are_told() {
         assert!(said.contains(&format!("`{field}`")), "{said}");
     }
     assert_eq!(criteria(&json!({ "understanding_threshold": 0 })).understanding_threshold(), 0.0); // S-008
-    assert_eq!(criteria(&json!({})), Criteria::default()); // S-076
+    assert_eq!(criteria(&json!({})), ExitCriteria::default()); // S-076
 }
 
 /// What is read of a reply in some round, and what is written again.
-fn read(reply: &Reply, round: u32) -> (Option<ExitDecision>, Value) {
+fn read(reply: &CorpusReply, round: u32) -> (Option<ExitDecision>, Value) {
     let mut options = Options::default();
     let given = criteria(&reply.input["exit_criteria"]);
     let max_rounds = reply.input["max_rounds"].as_u64().expect("a number") as u32;
-    options.round = Some(Round { round, max_rounds, criteria: given });
+    options.round = Some(ExitRound { round, max_rounds, criteria: given });
     let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     reply.chunks.iter().for_each(|chunk| pipeline.push_str(chunk, &mut sink));
-    pipeline.finish(&end(&reply.finish).expect("an end"), &mut sink);
+    pipeline.finish(&parse_end(&reply.finish).expect("an end"), &mut sink);
     let decision = sink.events.iter().find_map(|event| match event {
         Event::Completed(completed) => completed.metadata.exit_decision.clone(),
         _ => None,
     });
-    let written = pipeline.written(&sink.events).expect("answers can be written");
+    let written = pipeline.rewrite(&sink.events).expect("answers can be written");
     (decision, serde_json::from_str(&written).expect("what is written is JSON"))
 }
 
 #[test]
 fn authored_answers_give_their_output_and_decision() {
     // S-051
-    let replies = authored("ai_say").expect("the corpus is readable");
+    let replies = load_authored("ai_say").expect("the corpus is readable");
     let mut valid = 0;
     for reply in &replies {
         let Some(expected) = &reply.expected else { continue };
@@ -183,10 +184,10 @@ const LOSING: [&str; 7] = [
 
 #[test]
 fn faulty_answers_are_mended() {
-    let replies = authored("ai_say").expect("the corpus is readable");
+    let replies = load_authored("ai_say").expect("the corpus is readable");
     let mut options = Options::default();
     options.profile = Profile::Strict;
-    let contract = Contract::named("ai_say").expect("a contract");
+    let contract = Contract::from_name("ai_say").expect("a contract");
     for reply in replies.iter().filter(|reply| reply.fault.is_some()) {
         let (_, output) = read(reply, 1);
         let verdict = contract.check(output.to_string().as_bytes(), &options);
@@ -205,7 +206,7 @@ fn the_message_streams_and_reasoning_does_not() {
     let before =
         r#"{"assessment": {"understanding_level": 1, "reasoning": "quiet"}, "response": {"咨询师": ""#;
     let mut pipeline = Pipeline::new("ai_say", &Options::default()).expect("a dialect");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     pipeline.push_str(before, &mut sink);
     assert_eq!(sink.events, []);
     let mut pushed = String::new();
@@ -216,7 +217,7 @@ fn the_message_streams_and_reasoning_does_not() {
         assert_eq!(out, pushed);
     }
     pipeline.push_str(r#""}, "should_exit": true}"#, &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     assert!(!sink.events.iter().any(|event| event.data().to_string().contains("quiet")));
 }
 
@@ -231,11 +232,11 @@ fn text<'a>(event: &'a Event<'_>) -> Option<&'a str> {
 fn a_failed_reply_decides_nothing() {
     // S-065
     let mut options = Options::default();
-    options.round = Some(Round { round: 1, max_rounds: 1, criteria: Criteria::default() });
+    options.round = Some(ExitRound { round: 1, max_rounds: 1, criteria: ExitCriteria::default() });
     let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect").with_extensions(true);
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     pipeline.push_str("{\"assessment\": {", &mut sink);
-    pipeline.finish(&end("failed").expect("an end"), &mut sink);
+    pipeline.finish(&parse_end("failed").expect("an end"), &mut sink);
     assert_eq!(sink.events.len(), 1, "{:?}", sink.events);
     assert!(matches!(sink.events[0], Event::Error(_)));
 }

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use tambour::event::Collected;
-use tambour::{End, Event, Options, Pipeline, Profile};
-use tambour_fixtures::folder;
-use tambour_fixtures::random::Random;
-use tambour_fixtures::words::Words;
+use tambour::event::EventCollector;
+use tambour::{Event, InputEnd, Options, Pipeline, Profile};
+use tambour_fixtures::fixtures_folder;
+use tambour_fixtures::random::RandomSource;
+use tambour_fixtures::words::WordSource;
 
 /// The answer of a reply, the dialect it was read in, and whether anything was found in it.
 fn read(text: &str, dialect: &str, profile: Profile) -> (String, &'static str, bool) {
     let mut options = Options::default();
     options.profile = profile;
     let mut pipeline = Pipeline::new(dialect, &options).expect("a dialect");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     text.as_bytes().chunks(7).for_each(|chunk| pipeline.push(chunk, &mut sink));
-    pipeline.finish(&End::stop(), &mut sink);
-    let answer = sink.joined().into_iter().filter_map(|event| match event {
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    let answer = sink.join_deltas().into_iter().filter_map(|event| match event {
         Event::FinalDelta { text } => Some(text.into_owned()),
         _ => None,
     });
@@ -53,7 +53,7 @@ fn sections(text: &str) -> Vec<String> {
 #[test]
 fn every_section_of_the_documents_is_kept_whole() {
     //
-    let root = folder().parent().expect("the repository").to_owned();
+    let root = fixtures_folder().parent().expect("the repository").to_owned();
     let mut files = Vec::new();
     documents(&root.join("docs"), &mut files);
     files.extend(
@@ -85,8 +85,8 @@ fn every_section_of_the_documents_is_kept_whole() {
 fn answers_about_formats_keep_every_word() {
     // formats, code and XML as the text of an answer
     for seed in 0..3000 {
-        let mut words = Words::new(Random::new(seed));
-        let text = words.about();
+        let mut words = WordSource::new(RandomSource::new(seed));
+        let text = words.format_answer();
         for dialect in ["auto", "plain", "toolcall"] {
             let (answer, found, _) = read(&text, dialect, Profile::Lenient);
             let named = if dialect == "auto" { "plain" } else { dialect };

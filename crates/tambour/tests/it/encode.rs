@@ -4,19 +4,21 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tambour::contract::{CheckOptions, check_transcript};
+use tambour::contract::{StreamCheckOptions, check_transcript};
 use tambour::encode::sse::Envelope;
-use tambour::encode::{Encoder as _, Entry, EntryKind, Native, Protocol, jsonl, jsonseq, legacy, sse};
+use tambour::encode::{
+    Encoder as _, EncoderEntry, EncoderEntryKind, NativeEncoder, OutputProtocol, jsonl, jsonseq, legacy, sse,
+};
 use tambour::event;
 use tambour::event::{AsideKind, Completed, Event, Failure, Notice};
-use tambour::finding::{Profile, Report};
+use tambour::finding::{FindingReport, Profile};
 use tambour::span::Place;
 use tambour_prompt::catalogue;
 
 /// One event of each kind.
 fn all() -> Vec<Event<'static>> {
     let rule = catalogue::find("T-009").next().expect("T-009 is a rule").rule;
-    let finding = Report::new(rule, Place::START, 3, "no `<final>`").judge(Profile::Strict);
+    let finding = FindingReport::new(rule, Place::START, 3, "no `<final>`").judge(Profile::Strict);
     let notice = Notice { code: "n".into(), message: "a\nb".to_owned(), reference: Some("c1".to_owned()) };
     vec![
         Event::Status { state: "running".into() },
@@ -73,7 +75,7 @@ fn value(fields: &[(String, String)], name: &str) -> Option<String> {
 fn lines_say_what_the_event_says() {
     for event in all().iter().chain([&failure()]) {
         let mut out = Vec::new();
-        jsonl::line(event, &mut out);
+        jsonl::write_line(event, &mut out);
         let line = String::from_utf8(out).expect("a line is UTF-8");
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         let read: Value = serde_json::from_str(&line).expect("a line is JSON");
@@ -86,7 +88,7 @@ fn frames_have_one_event_line_and_one_data_line() {
     let envelope = Envelope::new("m-1", "r \"1\"");
     for (index, event) in all().iter().chain([&failure()]).enumerate() {
         let number = index as u64 + 7;
-        let fields = frame(|out| jsonseq::event(event, number, &envelope, out));
+        let fields = frame(|out| jsonseq::write_event(event, number, &envelope, out));
         let count = |name: &str| fields.iter().filter(|(found, _)| found == name).count();
         assert_eq!((count("event"), count("data")), (1, 1)); // J-034
         assert_eq!(value(&fields, "event").as_deref(), Some(event.name()));
@@ -107,10 +109,10 @@ fn a_whole_stream_passes_the_checker() {
     let envelope = Envelope::new("m", "r");
     let mut out = Vec::new();
     for (index, event) in all().iter().enumerate() {
-        jsonseq::event(event, index as u64 * 3, &envelope, &mut out);
-        sse::comment("keep\nalive", &mut out);
+        jsonseq::write_event(event, index as u64 * 3, &envelope, &mut out);
+        sse::write_comment("keep\nalive", &mut out);
     }
-    let findings = check_transcript(&out, CheckOptions::default());
+    let findings = check_transcript(&out, StreamCheckOptions::default());
     // Only advice on the content is left: J-030, J-034, J-035 and J-036 hold.
     assert!(findings.iter().all(|finding| finding.severity < tambour::Severity::Error), "{findings:?}");
 }
@@ -121,12 +123,12 @@ fn the_raw_reply_is_in_the_legacy_protocol_only() {
     let mut with_reply = completed();
     with_reply.reply = Some("<final>a</final>".to_owned());
     let event = Event::Completed(Box::new(with_reply));
-    let fields = frame(|out| jsonseq::event(&event, 9, &envelope, out));
+    let fields = frame(|out| jsonseq::write_event(&event, 9, &envelope, out));
     let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
     assert_eq!(data.get("reply"), None);
 
     let event = Event::Completed(Box::new(completed()));
-    let fields = frame(|out| legacy::event(&event, "raw\ntext", 9, &envelope, out));
+    let fields = frame(|out| legacy::write_event(&event, "raw\ntext", 9, &envelope, out));
     let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
     assert_eq!(data["reply"], "raw\ntext"); // J-032
     assert_eq!(data["metadata"]["dialect"], "thinkingml");
@@ -137,7 +139,7 @@ fn the_raw_reply_is_in_the_legacy_protocol_only() {
 #[test]
 fn the_legacy_protocol_has_raw_text_and_system_events() {
     let envelope = Envelope::new("m", "r");
-    let fields = frame(|out| legacy::content_delta(4, "<final>\n\"x", 12, &envelope, out));
+    let fields = frame(|out| legacy::write_content_delta(4, "<final>\n\"x", 12, &envelope, out));
     assert_eq!(value(&fields, "event").as_deref(), Some("content_delta"));
     assert_eq!(value(&fields, "id").as_deref(), Some("12"));
     let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
@@ -145,7 +147,7 @@ fn the_legacy_protocol_has_raw_text_and_system_events() {
 
     for event in all().iter().chain([&failure()]) {
         let mut out = Vec::new();
-        legacy::event(event, "raw", 1, &envelope, &mut out);
+        legacy::write_event(event, "raw", 1, &envelope, &mut out);
         let sent = event.kind() == event::EventKind::System;
         assert_eq!(!out.is_empty(), sent, "{}", event.name()); // J-032, J-031
         if sent {
@@ -158,11 +160,11 @@ fn the_legacy_protocol_has_raw_text_and_system_events() {
 #[test]
 fn the_legacy_protocol_is_the_default() {
     // J-032
-    assert_eq!(Protocol::of_setting(None), Protocol::Legacy);
-    assert_eq!(Protocol::of_setting(Some("jsonseq_v9")), Protocol::Legacy);
-    assert_eq!(Protocol::of_setting(Some("jsonseq_v1")), Protocol::JsonSeqV1);
-    for protocol in Protocol::ALL {
-        assert_eq!(Protocol::named(protocol.name()), Some(*protocol));
+    assert_eq!(OutputProtocol::from_setting(None), OutputProtocol::Legacy);
+    assert_eq!(OutputProtocol::from_setting(Some("jsonseq_v9")), OutputProtocol::Legacy);
+    assert_eq!(OutputProtocol::from_setting(Some("jsonseq_v1")), OutputProtocol::JsonSeqV1);
+    for protocol in OutputProtocol::ALL {
+        assert_eq!(OutputProtocol::from_name(protocol.name()), Some(*protocol));
     }
 }
 
@@ -170,7 +172,7 @@ proptest! {
     #[test]
     fn any_text_survives(text in any::<String>(), id in any::<u32>(), number in any::<u64>()) {
         let event = Event::PhaseDelta { id, text: Cow::Borrowed(&text) };
-        let fields = frame(|out| jsonseq::event(&event, number, &Envelope::new(&text, ""), out)); // J-034
+        let fields = frame(|out| jsonseq::write_event(&event, number, &Envelope::new(&text, ""), out)); // J-034
         let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
         let expected = json!({ "id": id, "text": text, "message_id": text, "request_id": "" });
         prop_assert_eq!(data, expected);
@@ -182,7 +184,9 @@ proptest! {
 fn a_frame_may_have_the_number_0() {
     for id in [0, 7, 10, u64::MAX] {
         let mut out = Vec::new();
-        sse::frame("x", Some(id), &Envelope::new("m", "r"), &mut out, |out| out.extend_from_slice(b"{}"));
+        sse::write_frame("x", Some(id), &Envelope::new("m", "r"), &mut out, |out| {
+            out.extend_from_slice(b"{}")
+        });
         assert_eq!(fields_of(&out)[0], ("id".to_owned(), id.to_string()));
     }
 }
@@ -192,7 +196,7 @@ fn a_comment_is_one_line() {
     // J-034
     for text in ["a\nb", "a\rb"] {
         let mut out = Vec::new();
-        sse::comment(text, &mut out);
+        sse::write_comment(text, &mut out);
         assert_eq!(out, b": a b\n\n");
     }
 }
@@ -204,11 +208,12 @@ fn the_whole_reply_of_thinkingml_is_escaped_where_its_thinking_speaks_of_the_ans
     let whole = |dialect: &str| {
         let log =
             json!({ "usage": null, "finish_reason": "stop", "metadata": { "dialect": dialect } }).to_string();
-        let mut encoder = Native::new(Envelope::new("m", "r"), Protocol::Legacy, false, false);
-        let kind = EntryKind::Event("completed");
+        let mut encoder = NativeEncoder::new(Envelope::new("m", "r"), OutputProtocol::Legacy, false, false);
+        let kind = EncoderEntryKind::Event("completed");
         assert!(encoder.wants_reply(kind));
-        let fields =
-            frame(|out| encoder.entry(&Entry { number: 3, kind, json: &log, reply: Some(reply) }, out));
+        let fields = frame(|out| {
+            encoder.write_entry(&EncoderEntry { number: 3, kind, json: &log, reply: Some(reply) }, out)
+        });
         let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
         assert_eq!(data["metadata"]["dialect"], dialect);
         data["reply"].as_str().map(str::to_owned)

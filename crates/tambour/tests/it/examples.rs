@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use tambour::Finding;
-use tambour_fixtures::example::findings;
-use tambour_prompt::catalogue::{self, Listed};
+use tambour_fixtures::example::example_findings;
+use tambour_prompt::catalogue::{self, CatalogueEntry};
 
 fn shown(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.rule)).collect()
 }
 
 /// What is wrong with the examples of a rule.
-fn complaint(listed: Listed) -> Option<String> {
+fn complaint(listed: CatalogueEntry) -> Option<String> {
     let rule = listed.rule;
-    let broken = match findings(listed, rule.broken) {
+    let broken = match example_findings(listed, rule.broken) {
         Ok(broken) => broken,
         Err(error) => return Some(error),
     };
     if !broken.iter().any(|finding| finding.code == rule.code && finding.rule == rule.rows[0]) {
         return Some(format!("`broken` gives {:?}, not the code on {}", shown(&broken), rule.rows[0]));
     }
-    match findings(listed, rule.correct) {
+    match example_findings(listed, rule.correct) {
         Ok(correct) if correct.is_empty() => None,
         Ok(correct) => Some(format!("`correct` gives {:?}", shown(&correct))),
         Err(error) => Some(error),
@@ -37,7 +37,7 @@ fn broken_examples_break_their_rule_and_correct_ones_none() {
 
 #[test]
 fn examples_are_complete() {
-    for Listed { owner, rule, .. } in catalogue::all() {
+    for CatalogueEntry { owner, rule, .. } in catalogue::all() {
         for example in [rule.broken, rule.correct] {
             let left_out = example.contains("...") || example.contains('…');
             // The one fault that is leaving out.
@@ -51,7 +51,7 @@ fn examples_are_complete() {
 #[test]
 fn a_code_stands_once_in_a_table() {
     let mut seen = BTreeSet::new();
-    for Listed { owner, rule, .. } in catalogue::all() {
+    for CatalogueEntry { owner, rule, .. } in catalogue::all() {
         assert!(seen.insert((owner, rule.code)), "{owner} `{}` is there twice", rule.code);
     }
 }

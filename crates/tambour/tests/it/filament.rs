@@ -3,16 +3,16 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tambour::dialect::entry;
-use tambour::event::{AsideKind, Collected, Extension, FinishReason, StatusItem};
+use tambour::dialect::find_dialect;
+use tambour::event::{AsideKind, EventCollector, Extension, FinishReason, StatusItem};
 use tambour::options::{Language, Texts};
-use tambour::protocol::Registry;
-use tambour::state::{Attached, apply, of_event};
-use tambour::structure::Expected;
-use tambour::tool::Tools;
+use tambour::protocol::ProtocolRegistry;
+use tambour::state::{AttachedState, apply, operations_from_event};
+use tambour::structure::ExpectedStructure;
+use tambour::tool::ToolRegistry;
 use tambour::verdict::Contract;
-use tambour::{End, Event, Options, Pipeline, Profile};
-use tambour_fixtures::corpus::authored;
+use tambour::{Event, InputEnd, Options, Pipeline, Profile};
+use tambour_fixtures::corpus::load_authored;
 
 fn options(set: &[(&str, Value)]) -> Options {
     let mut options = Options::default();
@@ -22,46 +22,46 @@ fn options(set: &[(&str, Value)]) -> Options {
     options
 }
 
-fn read_with(options: &Options, text: &str, end: &End) -> (Pipeline, Collected) {
-    let mut sink = Collected::default();
+fn read_with(options: &Options, text: &str, end: &InputEnd) -> (Pipeline, EventCollector) {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("filament", options).expect("a dialect").with_extensions(true);
     pipeline.push_str(text, &mut sink);
     pipeline.finish(end, &mut sink);
     (pipeline, sink)
 }
 
-fn read(text: &str) -> Collected {
-    read_with(&Options::default(), text, &End::stop()).1
+fn read(text: &str) -> EventCollector {
+    read_with(&Options::default(), text, &InputEnd::stop()).1
 }
 
-fn data(sink: &Collected, name: &str) -> Vec<Value> {
-    sink.joined().iter().filter(|event| event.name() == name).map(Event::data).collect()
+fn data(sink: &EventCollector, name: &str) -> Vec<Value> {
+    sink.join_deltas().iter().filter(|event| event.name() == name).map(Event::data).collect()
 }
 
-fn answer(sink: &Collected) -> String {
+fn answer(sink: &EventCollector) -> String {
     data(sink, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
 }
 
 fn strict(text: &str, options: &Options) -> Vec<String> {
     let mut options = options.clone();
     options.profile = Profile::Strict;
-    let verdict = Contract::named("filament").expect("a contract").check(text.as_bytes(), &options);
+    let verdict = Contract::from_name("filament").expect("a contract").check(text.as_bytes(), &options);
     verdict.findings.iter().map(|finding| finding.code.to_string()).collect()
 }
 
 #[test]
 fn authored_replies_give_their_blocks() {
     // F-100, F-110, F-111, F-130, F-132: events in source order, and the state after their operations.
-    for reply in authored("filament").expect("the corpus is readable") {
+    for reply in load_authored("filament").expect("the corpus is readable") {
         let Some(expected) = &reply.expected else { continue };
         let tools = options(&[("tools", json!({"roll_dice": {"type": "object"}}))]);
-        let sink = read_with(&tools, &reply.text(), &End::stop()).1;
+        let sink = read_with(&tools, &reply.joined_text(), &InputEnd::stop()).1;
         let blocks = blocks(&sink);
         assert_eq!(Value::from(blocks), expected["blocks"], "{}", reply.id);
         let mut state = expected["state_before"].clone();
         for event in sink.events.iter().filter_map(Event::extension) {
             if let Extension::StateUpdate(update) = event {
-                let results = apply(&mut state, &of_event(update), &Default::default());
+                let results = apply(&mut state, &operations_from_event(update), &Default::default());
                 assert!(results.iter().all(|result| result.ok), "{}: {results:?}", reply.id);
             }
         }
@@ -70,10 +70,10 @@ fn authored_replies_give_their_blocks() {
 }
 
 /// Events in the form of the corpus; calls come at the end of a reply and go where the corpus has them.
-fn blocks(sink: &Collected) -> Vec<Value> {
+fn blocks(sink: &EventCollector) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     let mut calls = Vec::new();
-    for event in sink.joined() {
+    for event in sink.join_deltas() {
         match &event {
             Event::PhaseDelta { text, .. } => blocks.push(json!({"tag": "thought", "text": text})),
             Event::FinalDelta { text } => blocks.push(json!({"tag": "content", "text": text.trim_end()})),
@@ -134,7 +134,7 @@ fn blocks(sink: &Collected) -> Vec<Value> {
 #[test]
 fn text_comes_as_it_is_written() {
     // F-101, F-102, F-221: a thought and the content stream; what is held is less than a tag.
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
     let mut sent = 0;
@@ -143,7 +143,7 @@ fn text_comes_as_it_is_written() {
         let now = sink.events.len();
         assert!(now > sent, "{piece:?} waits: {:?}", sink.events);
         sent = now;
-        assert!(pipeline.held() <= 1, "{piece:?}: {} bytes held", pipeline.held());
+        assert!(pipeline.held_bytes() <= 1, "{piece:?}: {} bytes held", pipeline.held_bytes());
     }
     assert!(answer(&sink).ends_with("*six* seven"));
 }
@@ -152,8 +152,8 @@ fn text_comes_as_it_is_written() {
 fn a_block_acts_when_it_closes_and_once() {
     // F-214, R-68: not before its end, and once; a call when the reply has ended by itself.
     let mut options = Options::default();
-    options.tools = Some(Tools::from_json(&json!({"roll": {"type": "object"}})).expect("tools"));
-    let mut sink = Collected::default();
+    options.tools = Some(ToolRegistry::from_json(&json!({"roll": {"type": "object"}})).expect("tools"));
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
     pipeline.push_str("<content>a</content><variable_update>[[\"SET\",\"a\",1]]", &mut sink);
     assert!(data(&sink, "state_update").is_empty());
@@ -163,9 +163,9 @@ fn a_block_acts_when_it_closes_and_once() {
     assert!(data(&sink, "tool_call").is_empty()); // R-68
     let mut cut = sink.clone();
     let text = "<content>a</content><variable_update>[[\"SET\",\"a\",1]]</variable_update><tool_call name=\"roll\">{}</tool_call>";
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     assert_eq!(data(&sink, "tool_call").len(), 1); // F-120
-    let (pipeline, read) = read_with(&options, text, &End::Finished(FinishReason::Length));
+    let (pipeline, read) = read_with(&options, text, &InputEnd::Finished(FinishReason::Length));
     cut.events = read.events;
     assert_eq!((data(&cut, "state_update").len(), data(&cut, "tool_call").len()), (1, 0)); // R-68
     let notices = &pipeline.outcome().metadata.notices;
@@ -179,8 +179,9 @@ fn operations_are_applied_where_a_state_is_attached() {
         [[\"ADD\",\"hp\",2],[\"ADD\",\"name\",1],[\"DIV\",\"hp\",0],[\"SET\",\"a.b\",0.1],[\"ADD\",\"a.b\",0.2]]</variable_update>";
     let mut options = Options::default();
     let state = json!({"hp": 5, "name": "Ann"});
-    options.state = Some(Attached { message: "m1".to_owned(), state: state.clone(), ..Attached::default() });
-    let (pipeline, sink) = read_with(&options, reply, &End::stop());
+    options.state =
+        Some(AttachedState { message: "m1".to_owned(), state: state.clone(), ..AttachedState::default() });
+    let (pipeline, sink) = read_with(&options, reply, &InputEnd::stop());
     assert_eq!(pipeline.state(), Some(&json!({"hp": 7, "name": "Ann", "a": {"b": 0.3}}))); // F-113, F-114
     let update = &data(&sink, "state_update")[0];
     let ok: Vec<&Value> =
@@ -193,13 +194,13 @@ fn operations_are_applied_where_a_state_is_attached() {
     ); // F-212
     assert_eq!(notices[0].reference.as_deref(), Some("1: operation_type_mismatch, 2: division_by_zero")); // F-113
     let mut back = pipeline.state().expect("a state").clone();
-    let applied = &pipeline.outcome().applied;
+    let applied = &pipeline.outcome().applied_updates;
     assert_eq!((applied.len(), &*applied[0].message, applied[0].analysis.as_deref()), (1, "m1", Some("why"))); // F-116
     applied[0].undo(&mut back).expect("it can be taken back");
     assert_eq!(back, state);
 
     options.set("filament.atomic", true).expect("an option");
-    let (pipeline, sink) = read_with(&options, reply, &End::stop());
+    let (pipeline, sink) = read_with(&options, reply, &InputEnd::stop());
     assert_eq!(pipeline.state(), Some(&state)); // F-113
     assert_eq!(data(&sink, "state_update")[0]["results"][0]["reason"], "not_applied");
 
@@ -210,12 +211,12 @@ fn operations_are_applied_where_a_state_is_attached() {
     let (first, mut sink) = read_with(
         &options,
         "<variable_update>[[\"SET\",\"hp\",1]]</variable_update><tool_call name=\"roll\">{}</tool_call>",
-        &End::stop(),
+        &InputEnd::stop(),
     );
-    assert_eq!(first.calls().len(), 1);
+    assert_eq!(first.pending_calls().len(), 1);
     let mut next = first.next_reply("filament", &options).expect("a dialect");
     next.push_str("<content>So.</content><variable_update>[[\"ADD\",\"hp\",1]]</variable_update>", &mut sink);
-    next.finish(&End::stop(), &mut sink);
+    next.finish(&InputEnd::stop(), &mut sink);
     assert_eq!(next.state().expect("a state")["hp"], 2);
 }
 
@@ -230,35 +231,38 @@ fn a_tag_contract_of_ones_own_needs_no_code() {
         "dependency": {"story": "plan", "facts": "story"},
     });
     let options = options(&[("filament.structure", structure)]);
-    let (pipeline, sink) = read_with(&options, &reply, &End::stop());
+    let (pipeline, sink) = read_with(&options, &reply, &InputEnd::stop());
     assert_eq!(data(&sink, "phase_delta")[0]["text"], "Short, then the facts.");
     assert_eq!(answer(&sink), "The **mill** burnt down in the night.");
     let elements = data(&sink, "element");
     assert_eq!(elements[0]["value"], json!({"place": "mill", "hurt": 0}));
     assert_eq!((&elements[1]["name"], &elements[1]["text"]), (&json!("remark"), &json!("Ask the miller.")));
     assert_eq!(strict(&reply, &options), [""; 0]);
-    assert_eq!(pipeline.written(&sink.events).expect("it can be written").matches("<story>").count(), 1);
+    assert_eq!(pipeline.rewrite(&sink.events).expect("it can be written").matches("<story>").count(), 1);
     assert_eq!(strict("<remark>x</remark><plan>a</plan><story>b", &options), ["tag_unclosed"]);
     assert_eq!(strict("<story>b</story><plan>a</plan>", &options), ["tag_order"]);
     // Without roles the first mandatory text is the content.
     let bare =
         self::options(&[("filament.structure", json!({"mandatory": ["story"], "optional": ["note"]}))]);
-    assert_eq!(answer(&read_with(&bare, "<story>Once.</story><note>n</note>", &End::stop()).1), "Once.");
+    assert_eq!(answer(&read_with(&bare, "<story>Once.</story><note>n</note>", &InputEnd::stop()).1), "Once.");
 }
 
 #[test]
 fn protocols_give_the_structure() {
     // F-200, F-007
-    let (expected, _) = Registry::builtin().expected(["choice"]);
+    let (expected, _) = ProtocolRegistry::builtin().expected_structure(["choice"]);
     let by_value = options(&[("filament.structure", expected.to_json())]);
     let by_name = options(&[("filament.protocols", json!(["choice"]))]);
     for options in [by_value, by_name] {
         let reply = "<thought>a</thought><content>b</content><media src=\"a.png\" type=\"image\" />";
         assert_eq!(strict(reply, &options)[0], "tag_unexpected", "{options:?}");
-        assert_eq!(answer(&read_with(&options, "Hm.</thought><content>b</content>", &End::stop()).1), "b"); // F-201
+        assert_eq!(
+            answer(&read_with(&options, "Hm.</thought><content>b</content>", &InputEnd::stop()).1),
+            "b"
+        ); // F-201
     }
     assert!(Options::default().set("filament.protocols", "choise").is_err());
-    assert!(Expected::from_json(&expected.to_json()).is_ok());
+    assert!(ExpectedStructure::from_json(&expected.to_json()).is_ok());
 }
 
 #[test]
@@ -278,8 +282,8 @@ fn instructions_show_what_is_active() {
     for language in [Language::Zh, Language::En] {
         for set in sets {
             let mut options = options(set);
-            options.texts = Texts::of(language);
-            let prompt = entry("filament").expect("a dialect").prompt.expect("instructions")(&options);
+            options.texts = Texts::from_language(language);
+            let prompt = find_dialect("filament").expect("a dialect").prompt.expect("instructions")(&options);
             assert_eq!(strict(&prompt.example, &options), [""; 0], "{set:?}\n{}", prompt.example); // F-237
             let other = examples_of_others(&prompt.rules);
             for shown in &other {
@@ -430,7 +434,10 @@ fn the_visible_text_is_never_empty_while_text_exists() {
     // F-209, F-210
     let structure = json!({"mandatory": ["content"], "optional": ["thought"]});
     let given = options(&[("filament.structure", structure)]);
-    assert_eq!(answer(&read_with(&given, "All of it <b>here</b>", &End::stop()).1), "All of it <b>here</b>");
+    assert_eq!(
+        answer(&read_with(&given, "All of it <b>here</b>", &InputEnd::stop()).1),
+        "All of it <b>here</b>"
+    );
     for reply in [
         "Just text.",
         "<p>Just text.</p>",
@@ -454,8 +461,8 @@ fn the_example_of_a_game_is_as_its_readme_says() {
     assert_eq!(strict(&reply, &Options::default()), [""; 0]);
     let mut options = Options::default();
     let state = serde_json::from_str(&file("state.json")).expect("JSON");
-    options.state = Some(Attached { state, ..Attached::default() });
-    let (pipeline, sink) = read_with(&options, &reply, &End::stop());
+    options.state = Some(AttachedState { state, ..AttachedState::default() });
+    let (pipeline, sink) = read_with(&options, &reply, &InputEnd::stop());
     for name in ["state_update", "status_bar", "choice", "media", "aside"] {
         assert_eq!(data(&sink, name).len(), 1, "{name}");
     }

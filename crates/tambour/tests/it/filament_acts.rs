@@ -1,44 +1,46 @@
 //! Filament: what acts, and what must not (R-80 to R-83, R-96).
 
 use serde_json::{Value, json};
-use tambour::event::{Collected, FinishReason};
-use tambour::state::{Attached, Operation, apply, bounded};
-use tambour::tool::Tools;
-use tambour::{End, Event, Options, Pipeline};
-use tambour_fixtures::random::Random;
+use tambour::event::{EventCollector, FinishReason};
+use tambour::state::{AttachedState, Operation, apply, bound_numbers};
+use tambour::tool::ToolRegistry;
+use tambour::{Event, InputEnd, Options, Pipeline};
+use tambour_fixtures::random::RandomSource;
 
-fn read(options: &Options, text: &str, end: &End) -> (Pipeline, Collected) {
-    let mut sink = Collected::default();
+fn read(options: &Options, text: &str, end: &InputEnd) -> (Pipeline, EventCollector) {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("filament", options).expect("a dialect").with_extensions(true);
     pipeline.push_str(text, &mut sink);
     pipeline.finish(end, &mut sink);
     (pipeline, sink)
 }
 
-fn names(sink: &Collected) -> Vec<String> {
-    sink.joined().iter().map(|event| event.name().to_owned()).collect()
+fn names(sink: &EventCollector) -> Vec<String> {
+    sink.join_deltas().iter().map(|event| event.name().to_owned()).collect()
 }
 
 #[test]
 fn a_block_in_a_thought_is_held_until_the_thought_ends() {
     // R-80: counted, and neither shown nor carried out before.
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
     pipeline.push_str("<think>plan <variable_update>", &mut sink);
     let sent = sink.events.len();
     pipeline.push_str("[[\"SET\",\"a\",1]]</variable_update> and so on", &mut sink);
     assert_eq!(sink.events.len(), sent);
-    assert!(pipeline.held() >= "<variable_update>[[\"SET\",\"a\",1]]</variable_update> and so on".len());
-    let mut other = Collected::default();
+    assert!(
+        pipeline.held_bytes() >= "<variable_update>[[\"SET\",\"a\",1]]</variable_update> and so on".len()
+    );
+    let mut other = EventCollector::default();
     let mut open = Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
     open.push_str("<think>plan <variable_update>[[\"SET\",\"a\",1]]</variable_update> and", &mut other);
     open.push_str("<content>", &mut other);
     assert!(names(&other).contains(&"state_update".to_owned()));
-    assert!(open.held() <= "<content>".len());
+    assert!(open.held_bytes() <= "<content>".len());
     pipeline.push_str("</think>", &mut sink);
     assert!(!names(&sink).contains(&"state_update".to_owned()));
-    assert!(pipeline.held() < 8);
+    assert!(pipeline.held_bytes() < 8);
 }
 
 #[test]
@@ -49,14 +51,14 @@ fn a_draft_ends_at_the_limit_itself() {
     let block = "<variable_update>[[\"SET\",\"a\",1]]</variable_update>";
     for more in 0..40 {
         let text = format!("<think>a {block}{}<content>b</content>", "x".repeat(more));
-        let acts = names(&read(&options, &text, &End::stop()).1).contains(&"state_update".to_owned());
+        let acts = names(&read(&options, &text, &InputEnd::stop()).1).contains(&"state_update".to_owned());
         assert_eq!(acts, block.len() + more <= 64, "{more}");
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
         for at in 0..text.len() {
             pipeline.push_str(&text[at..=at], &mut sink);
         }
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         assert_eq!(names(&sink).contains(&"state_update".to_owned()), acts, "{more}");
     }
 }
@@ -64,15 +66,16 @@ fn a_draft_ends_at_the_limit_itself() {
 /// The state after commands of MVU on another, and the reasons of what was refused.
 fn commanded(state: &Value, commands: &str) -> (Value, String) {
     let mut options = Options::default();
-    options.state = Some(Attached { message: "m".to_owned(), state: state.clone(), ..Attached::default() });
+    options.state =
+        Some(AttachedState { message: "m".to_owned(), state: state.clone(), ..AttachedState::default() });
     let reply = format!("<content>x</content><UpdateVariable>{commands}</UpdateVariable>");
-    let (pipeline, _) = read(&options, &reply, &End::stop());
+    let (pipeline, _) = read(&options, &reply, &InputEnd::stop());
     let outcome = pipeline.outcome();
     let after = pipeline.state().expect("a state").clone();
-    for applied in &outcome.applied {
+    for applied in &outcome.applied_updates {
         // What was settled can be taken back and done again after it was stored.
         let stored = serde_json::to_string(applied).expect("a record is JSON");
-        let stored: tambour::state::Applied = serde_json::from_str(&stored).expect("and read again");
+        let stored: tambour::state::AppliedBlock = serde_json::from_str(&stored).expect("and read again");
         let mut back = after.clone();
         stored.undo(&mut back).expect("it can be taken back");
         assert_eq!(back, *state, "{commands}");
@@ -147,9 +150,9 @@ fn lists_written_anew_are_bounded() {
 fn a_number_out_of_range_refuses_its_operation_alone() {
     // R-81: from every door.
     let text = r#"[["SET","a",1e400],["PUSH","l",[-1e999]],["ADD","n",12345678901234567890123],["SET","t","1e400 \" 1e400"],["SET","n",2]]"#;
-    let list: Value = serde_json::from_str(&bounded(text)).expect("JSON");
+    let list: Value = serde_json::from_str(&bound_numbers(text)).expect("JSON");
     let mut state = json!({"n": 1});
-    let results = apply(&mut state, &Operation::list(&list).expect("a list"), &Default::default());
+    let results = apply(&mut state, &Operation::parse_list(&list).expect("a list"), &Default::default());
     let reasons: Vec<String> =
         results.iter().map(|one| one.reason.map(|reason| reason.to_string()).unwrap_or_default()).collect();
     assert_eq!(reasons, ["number_out_of_range", "number_out_of_range", "number_out_of_range", "", ""]);
@@ -163,7 +166,7 @@ fn a_number_out_of_range_refuses_its_operation_alone() {
 const REPLIES: usize = 3_000;
 
 /// A damaged reply, and the numbers of the blocks in it that may act.
-fn reply(random: &mut Random) -> (String, Vec<usize>, bool) {
+fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
     let (mut text, mut may, mut block) = (String::new(), Vec::new(), 0);
     let pairs = [
         ("<think>", "</think>"),
@@ -179,7 +182,7 @@ fn reply(random: &mut Random) -> (String, Vec<usize>, bool) {
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
         ("<|channel|>analysis<|message|>", "<|end|>"),
     ];
-    let mut next = |random: &mut Random, may: Option<&mut Vec<usize>>| {
+    let mut next = |random: &mut RandomSource, may: Option<&mut Vec<usize>>| {
         block += 1;
         if let Some(may) = may {
             may.push(block);
@@ -247,14 +250,14 @@ fn reply(random: &mut Random) -> (String, Vec<usize>, bool) {
 }
 
 /// An update that lacks its end.
-fn block_cut(text: &mut String, random: &mut Random, number: usize) {
+fn block_cut(text: &mut String, random: &mut RandomSource, number: usize) {
     let whole = format!("[[\"SET\",\"n\",{number}]");
     let end = random.below(whole.len());
     *text += &format!("<content>x</content>\n<variable_update>{}", &whole[..end]);
 }
 
 /// The numbers of the blocks that acted.
-fn acted(sink: &Collected) -> Vec<usize> {
+fn acted(sink: &EventCollector) -> Vec<usize> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok()).map(|n| n as usize);
     let mut found = Vec::new();
     for event in sink.events.iter().filter(|event| matches!(event, Event::Extension(_))) {
@@ -278,21 +281,21 @@ fn nothing_acts_that_was_in_reasoning_quoted_or_cut() {
     let given = std::env::var("FUZZ_ITERATIONS").ok();
     let replies = given.map_or(REPLIES, |given| given.parse().expect("FUZZ_ITERATIONS is a number"));
     let mut options = Options::default();
-    options.tools = Some(Tools::from_json(&json!({"t": {"type": "object"}})).expect("tools"));
+    options.tools = Some(ToolRegistry::from_json(&json!({"t": {"type": "object"}})).expect("tools"));
     let mut none = Options::default();
     none.tools = None;
     let mut all = 0;
     for seed in 0..replies as u64 {
-        let mut random = Random::new(seed);
+        let mut random = RandomSource::new(seed);
         let (text, may, cut) = reply(&mut random);
-        let end = if cut { End::Finished(FinishReason::Length) } else { End::stop() };
+        let end = if cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
         let (_, sink) = read(&options, &text, &end);
         let acted = acted(&sink);
         for number in &acted {
             assert!(
                 may.contains(number),
                 "seed {seed}: block {number} acted in\n{text}\n{:?}",
-                sink.joined()
+                sink.join_deltas()
             );
         }
         all += acted.len();

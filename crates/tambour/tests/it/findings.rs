@@ -1,23 +1,23 @@
 //! What findings promise: their places, their number, and what is said of repairs.
 
 use tambour::dialect::DIALECTS;
-use tambour::event::Collected;
-use tambour::finding::{Level, Report};
+use tambour::event::EventCollector;
+use tambour::finding::{FindingReport, RuleLevel};
 use tambour::span::Place;
 use tambour::verdict::Contract;
-use tambour::{End, Event, Finding, Options, Pipeline, Profile, Severity};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::reading::{TRANSCRIPT, is_judged_only};
-use tambour_fixtures::run::{case, profile};
-use tambour_fixtures::{Cuts, Fixture, folder, load, queue};
+use tambour_fixtures::run::{options_for, reading_case};
+use tambour_fixtures::{ChunkCuts, Fixture, fixtures_folder, load_fixtures, queue};
 
 /// Runs `check` on each fixture of a dialect, in both profiles, with its findings.
 fn each(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> + Sync) {
-    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
-    queue::check(&fixtures, |fixture| {
+    queue::check_all(&fixtures, |fixture| {
         [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
-            let options = profile(fixture, judged);
-            let findings = case(fixture, &options).read(Cuts::Whole)?.findings;
+            let options = options_for(fixture, judged);
+            let findings = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
             check(fixture, &options, findings)
                 .map_err(|error| format!("{}, {judged:?}: {error}", fixture.name))
         })
@@ -50,7 +50,7 @@ fn lines_and_columns_are_those_of_the_span() {
 #[test]
 fn warnings_and_repairs_are_counted() {
     each(|fixture, options, findings| {
-        let reading = case(fixture, options).read(Cuts::Whole)?;
+        let reading = reading_case(fixture, options).read(ChunkCuts::Single)?;
         let Some(Event::Completed(completed)) = reading.events.last() else { return Ok(()) };
         let count = |fits: fn(&&Finding) -> bool| findings.iter().filter(fits).count();
         let found = (completed.metadata.warnings as usize, completed.metadata.repairs as usize);
@@ -65,7 +65,7 @@ fn the_first_error_is_listed_behind_any_number_of_lesser_findings() {
     each(|fixture, options, findings| {
         let mut options = options.clone();
         options.limits.findings = 1;
-        let few = case(fixture, &options).read(Cuts::Whole)?.findings;
+        let few = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
         let (listed, told): (Vec<&Finding>, Vec<&Finding>) =
             few.iter().partition(|finding| finding.code != "findings_limit");
         let error = findings.iter().find(|finding| finding.severity == Severity::Error);
@@ -83,19 +83,19 @@ fn only_the_first_finding_is_listed_when_that_is_asked_for() {
     each(|fixture, options, findings| {
         let mut options = options.clone();
         options.first_only = true;
-        let first = case(fixture, &options).read(Cuts::Whole)?.findings;
+        let first = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
         ensure(first == findings[..findings.len().min(1)], || format!("{first:#?}\nof {findings:#?}"))
     });
 }
 
 #[test]
 fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
-    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     // Scripts are no replies; they have no contract.
     fixtures.retain(|fixture| fixture.dialect == TRANSCRIPT || !is_judged_only(&fixture.dialect));
-    queue::check(&fixtures, |fixture| {
-        let contract = Contract::named(&fixture.dialect).map_err(|error| error.to_string())?;
-        let mut options = profile(fixture, Profile::Strict);
+    queue::check_all(&fixtures, |fixture| {
+        let contract = Contract::from_name(&fixture.dialect).map_err(|error| error.to_string())?;
+        let mut options = options_for(fixture, Profile::Strict);
         let all = contract.check(&fixture.input, &options).findings;
         let ordered = all.is_sorted_by_key(|finding| finding.span.start);
         ensure(ordered, || format!("{}: in no order: {all:#?}", fixture.name))?;
@@ -111,21 +111,21 @@ fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
 fn a_finding_never_ends_before_it_begins() {
     let rule = tambour_prompt::catalogue::find("not_utf8").next().expect("the code is public").rule;
     let place = Place { offset: 7, line: 2, column: 3 };
-    let finding = Report::new(rule, place, 5, "x").repaired("y").judge(Profile::Lenient);
+    let finding = FindingReport::new(rule, place, 5, "x").with_repair("y").judge(Profile::Lenient);
     assert_eq!((finding.span.start, finding.span.end, finding.line, finding.column), (7, 7, 2, 3));
     assert_eq!((finding.message.as_str(), finding.repair.as_deref()), ("x", Some("y")));
-    assert_eq!(Report::new(rule, place, 9, "x").judge(Profile::Lenient).span.end, 9);
+    assert_eq!(FindingReport::new(rule, place, 9, "x").judge(Profile::Lenient).span.end, 9);
 }
 
 #[test]
 fn severity_follows_level_profile_and_repair() {
-    let of_level = |level: Level| {
+    let of_level = |level: RuleLevel| {
         let mut rules = tambour_prompt::catalogue::all().map(|listed| listed.rule);
         rules.find(|rule| rule.level == level).expect("each level has a rule")
     };
-    let severity = |level: Level, profile: Profile, repaired: bool| {
-        let report = Report::new(of_level(level), Place::START, 0, "x");
-        let report = if repaired { report.repaired("y") } else { report };
+    let severity = |level: RuleLevel, profile: Profile, repaired: bool| {
+        let report = FindingReport::new(of_level(level), Place::START, 0, "x");
+        let report = if repaired { report.with_repair("y") } else { report };
         report.judge(profile).severity
     };
     for (profile, repaired, must) in [
@@ -134,9 +134,9 @@ fn severity_follows_level_profile_and_repair() {
         (Profile::Lenient, true, Severity::Warning),
         (Profile::Lenient, false, Severity::Error),
     ] {
-        assert_eq!(severity(Level::Must, profile, repaired), must);
-        assert_eq!(severity(Level::Should, profile, repaired), Severity::Warning);
-        assert_eq!(severity(Level::Info, profile, repaired), Severity::Info);
+        assert_eq!(severity(RuleLevel::Must, profile, repaired), must);
+        assert_eq!(severity(RuleLevel::Should, profile, repaired), Severity::Warning);
+        assert_eq!(severity(RuleLevel::Info, profile, repaired), Severity::Info);
     }
 }
 
@@ -212,10 +212,10 @@ fn repairs_are_named_at_their_places() {
         ("plain", "a\n<think>b</think>".to_owned(), "think_in_answer", "2:1", "taken out of the answer"),
         ("aiplan", plan("knowledge_qa"), "mode_invalid", "1:16", "read as KNOWLEDGE_QA"),
     ] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
         pipeline.push(reply.as_bytes(), &mut sink);
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let of_code: Vec<&Finding> = sink.findings.iter().filter(|finding| finding.code == code).collect();
         let [found] = of_code.as_slice() else { panic!("{reply}: {:#?}", sink.findings) };
         assert_eq!(found.repair.as_deref(), Some(repair), "{reply}");

@@ -1,15 +1,17 @@
 //! Every fixture gives what it says, however it is cut.
 
 use tambour::dialect::DIALECTS;
-use tambour::event::{EventKind, Joined};
+use tambour::event::{EventKind, JoinedEvents};
 use tambour::{Event, Pipeline, Profile};
-use tambour_fixtures::fixture::updating;
+use tambour_fixtures::fixture::is_updating;
 use tambour_fixtures::queue;
-use tambour_fixtures::random::Random;
+use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::reading::is_judged_only;
-use tambour_fixtures::run::{case, profile};
-use tambour_fixtures::update::update;
-use tambour_fixtures::{Case, Cuts, Fixture, Reading, folder, grammar, load, run};
+use tambour_fixtures::run::{options_for, reading_case};
+use tambour_fixtures::update::update_fixtures;
+use tambour_fixtures::{
+    ChunkCuts, Fixture, FixtureReading, ReadingCase, fixtures_folder, grammar, load_fixtures, run_fixture,
+};
 
 /// Inputs up to this size are cut at every place.
 const EVERY_CUT: usize = 8 << 10;
@@ -21,7 +23,7 @@ const SOME_CUTS: usize = 500;
 const PLANNED: [&str; 4] = ["jsonseq", "aiplan", "filament", "ai_say"];
 
 fn fixtures() -> Vec<Fixture> {
-    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     let known = |name: &str| DIALECTS.iter().any(|entry| entry.name == name);
     fixtures.retain(|fixture| known(&fixture.dialect) || !PLANNED.contains(&fixture.dialect.as_str()));
     fixtures
@@ -29,18 +31,18 @@ fn fixtures() -> Vec<Fixture> {
 
 /// Runs `check` on each fixture and fails with all complaints at once. While they are being rewritten, nothing is read.
 fn each(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
-    if !updating() {
-        queue::check(&fixtures(), check);
+    if !is_updating() {
+        queue::check_all(&fixtures(), check);
     }
 }
 
 #[test]
 fn fixtures_give_what_they_say() {
-    if updating() {
-        let complaints = update(&fixtures());
+    if is_updating() {
+        let complaints = update_fixtures(&fixtures());
         assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
     } else {
-        each(run);
+        each(run_fixture);
     }
 }
 
@@ -49,13 +51,13 @@ fn fixtures_read_the_same_under_every_cutting() {
     // J-038, T-014, J-045, T-065: the same events and findings, cut at every byte and in random pieces.
     each(|fixture| {
         [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
-            let options = profile(fixture, judged);
-            let case = case(fixture, &options);
-            let whole = case.read(Cuts::Whole)?;
+            let options = options_for(fixture, judged);
+            let case = reading_case(fixture, &options);
+            let whole = case.read(ChunkCuts::Single)?;
             let result = if judged == Profile::Lenient {
                 every_cut(&case, &whole)
             } else {
-                case.same(&whole, Cuts::Every(1))
+                case.check_same(&whole, ChunkCuts::Every(1))
             };
             result.map_err(|error| format!("{}: {error}", fixture.name))
         })
@@ -63,30 +65,30 @@ fn fixtures_read_the_same_under_every_cutting() {
 }
 
 /// Reads byte by byte, cut in two everywhere, and in random pieces.
-fn every_cut(case: &Case<'_>, whole: &Reading) -> Result<(), String> {
+fn every_cut(case: &ReadingCase<'_>, whole: &FixtureReading) -> Result<(), String> {
     let len = case.input.len();
-    case.same(whole, Cuts::Every(1))?;
-    let mut random = Random::new(len as u64);
+    case.check_same(whole, ChunkCuts::Every(1))?;
+    let mut random = RandomSource::new(len as u64);
     if len <= EVERY_CUT {
-        (1..len).try_for_each(|at| case.same(whole, Cuts::At(&[at])))?;
+        (1..len).try_for_each(|at| case.check_same(whole, ChunkCuts::Offsets(&[at])))?;
     } else {
-        (0..SOME_CUTS).try_for_each(|_| case.same(whole, Cuts::At(&[random.below(len)])))?;
+        (0..SOME_CUTS).try_for_each(|_| case.check_same(whole, ChunkCuts::Offsets(&[random.below(len)])))?;
     }
-    (0..16).try_for_each(|_| case.same(whole, Cuts::At(&random.cuts(len))))
+    (0..16).try_for_each(|_| case.check_same(whole, ChunkCuts::Offsets(&random.random_cuts(len))))
 }
 
 #[test]
 fn fixtures_give_valid_streams() {
     //
     each(|fixture| {
-        let mut options = profile(fixture, Profile::Lenient);
+        let mut options = options_for(fixture, Profile::Lenient);
         if is_judged_only(&fixture.dialect) {
             return Ok(());
         }
-        let reading = case(fixture, &options).read(Cuts::Whole)?;
+        let reading = reading_case(fixture, &options).read(ChunkCuts::Single)?;
         let skips = |given: &serde_json::Value| given["plain.thinking"] == "skip";
-        options.allow_missing_thinking |= fixture.written.get("options").is_some_and(skips);
-        grammar::valid(&reading.events, &options).map_err(|error| format!("{}: {error}", fixture.name))
+        options.allow_missing_thinking |= fixture.keys.get("options").is_some_and(skips);
+        grammar::check_stream(&reading.events, &options).map_err(|error| format!("{}: {error}", fixture.name))
     });
 }
 
@@ -97,9 +99,9 @@ fn extensions_come_only_when_they_are_asked_for() {
         if is_judged_only(&fixture.dialect) {
             return Ok(());
         }
-        let options = profile(fixture, Profile::Lenient);
+        let options = options_for(fixture, Profile::Lenient);
         let read = |wanted: bool| {
-            let mut sink = Joined::default();
+            let mut sink = JoinedEvents::default();
             let pipeline = Pipeline::new(&fixture.dialect, &options).map_err(|error| error.to_string())?;
             let mut pipeline = pipeline.with_extensions(wanted);
             pipeline.push(&fixture.input, &mut sink);
@@ -108,7 +110,7 @@ fn extensions_come_only_when_they_are_asked_for() {
         };
         let (without, with) = (read(false)?, read(true)?);
         let contract = |events: Vec<Event<'static>>| {
-            let mut joined = Joined::default();
+            let mut joined = JoinedEvents::default();
             let kept = events.into_iter().filter(|event| event.kind() != EventKind::Extension);
             kept.for_each(|event| tambour::event::Sink::event(&mut joined, event));
             joined.events
@@ -124,8 +126,8 @@ fn extensions_come_only_when_they_are_asked_for() {
 fn fixtures_hold_back_no_more_than_documented() {
     // X-007, J-037: with a small `limits.hold`, nothing but the constant is left of what may be held.
     each(|fixture| {
-        let mut options = profile(fixture, Profile::Lenient);
+        let mut options = options_for(fixture, Profile::Lenient);
         options.limits.hold = 64;
-        case(fixture, &options).held().map_err(|error| format!("{}: {error}", fixture.name))
+        reading_case(fixture, &options).check_held().map_err(|error| format!("{}: {error}", fixture.name))
     });
 }

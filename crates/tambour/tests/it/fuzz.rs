@@ -6,10 +6,10 @@ use tambour::dialect::DIALECTS;
 use tambour_fixtures::imports;
 use tambour_fixtures::prompts;
 use tambour_fixtures::queue;
-use tambour_fixtures::random::Random;
+use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::targets;
-use tambour_fixtures::words::Replies;
-use tambour_fixtures::{folder, load};
+use tambour_fixtures::words::ReplyPool;
+use tambour_fixtures::{fixtures_folder, load_fixtures};
 
 /// Inputs of one test when `FUZZ_ITERATIONS` does not say.
 const ITERATIONS: u64 = 1000;
@@ -27,12 +27,15 @@ fn pieces(most: u64) -> Vec<std::ops::Range<u64>> {
 #[test]
 fn dialects() {
     // J-038
-    let fixtures = load(&folder()).expect("the fixtures are readable");
+    let fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
     for entry in DIALECTS {
-        queue::all(&pieces(iterations()), |seeds| {
+        queue::run_all(&pieces(iterations()), |seeds| {
             for seed in seeds.clone() {
-                targets::dialect(entry.name, &targets::dialect_input(&mut Random::new(seed), &replies));
+                targets::check_dialect(
+                    entry.name,
+                    &targets::random_dialect_input(&mut RandomSource::new(seed), &replies),
+                );
             }
         });
     }
@@ -40,9 +43,9 @@ fn dialects() {
 
 #[test]
 fn json() {
-    queue::all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&pieces(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
-            targets::json(&targets::json_input(&mut Random::new(seed)));
+            targets::check_json(&targets::random_json_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -50,9 +53,9 @@ fn json() {
 #[test]
 fn html() {
     // F-104, F-220, F-221, F-223
-    queue::all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&pieces(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
-            targets::html(&targets::html_input(&mut Random::new(seed)));
+            targets::check_html(&targets::random_html_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -60,9 +63,9 @@ fn html() {
 #[test]
 fn state() {
     // F-113, F-116: random operations can be taken back exactly, and leave no trace when they are refused together.
-    queue::all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&pieces(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
-            targets::state(&targets::state_input(&mut Random::new(seed)));
+            targets::check_state(&targets::random_state_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -70,9 +73,9 @@ fn state() {
 #[test]
 fn files_of_other_programs() {
     // F-013: what is read goes out and in again as the same
-    queue::all(&pieces(iterations()), |seeds| {
+    queue::run_all(&pieces(iterations()), |seeds| {
         for seed in seeds.clone() {
-            imports::file(&imports::file_input(&mut Random::new(seed)));
+            imports::check_file(&imports::file_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -80,9 +83,9 @@ fn files_of_other_programs() {
 #[test]
 fn prompts() {
     // F-004, F-005
-    queue::all(&pieces(iterations()), |seeds| {
+    queue::run_all(&pieces(iterations()), |seeds| {
         for seed in seeds.clone() {
-            imports::skein(&imports::skein_input(&mut Random::new(seed)));
+            imports::check_skein(&imports::skein_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -90,14 +93,14 @@ fn prompts() {
 #[test]
 fn words() {
     // Invariant 5; seeds beyond those that the property itself reads.
-    let replies = Replies::load().expect("the fixtures are readable");
+    let replies = ReplyPool::load().expect("the fixtures are readable");
     let pieces: Vec<_> = pieces(iterations())
         .into_iter()
         .flat_map(|seeds| (0..DIALECTS.len()).map(move |at| (at, seeds.clone())))
         .collect();
-    queue::all(&pieces, |(dialect, seeds)| {
+    queue::run_all(&pieces, |(dialect, seeds)| {
         for seed in seeds.clone() {
-            targets::words(&targets::words_input(*dialect, (1 << 32) + seed, &replies));
+            targets::check_words(&targets::random_words_input(*dialect, (1 << 32) + seed, &replies));
         }
     });
 }
@@ -105,9 +108,9 @@ fn words() {
 #[test]
 fn macros() {
     // F-031
-    queue::all(&pieces(iterations()), |seeds| {
+    queue::run_all(&pieces(iterations()), |seeds| {
         for seed in seeds.clone() {
-            prompts::macros(&prompts::macros_input(&mut Random::new(seed)));
+            prompts::check_macros(&prompts::macros_input(&mut RandomSource::new(seed)));
         }
     });
 }
@@ -115,9 +118,9 @@ fn macros() {
 #[test]
 fn templates() {
     // S-028, S-040
-    queue::all(&pieces(iterations()), |seeds| {
+    queue::run_all(&pieces(iterations()), |seeds| {
         for seed in seeds.clone() {
-            prompts::template(&prompts::template_input(&mut Random::new(seed)));
+            prompts::check_template(&prompts::template_input(&mut RandomSource::new(seed)));
         }
     });
 }

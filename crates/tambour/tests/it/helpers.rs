@@ -1,26 +1,29 @@
 //! What the tests themselves lean on: `tambour-fixtures` has no tests of its own, so that it is compiled once.
 
-use tambour_fixtures::grammar::matches;
+use tambour_fixtures::grammar::matches_grammar;
 use tambour_fixtures::queue;
 
 #[test]
 fn the_grammar_tells_complete_streams_from_others() {
     for good in ["tpefE", "stpddpefffqE", "tppefE"] {
-        assert!(matches(good, false), "{good}");
+        assert!(matches_grammar(good, false), "{good}");
     }
     for bad in ["", "tpeE", "tefE", "tdefE", "fE", "tpfeE", "tpefEf", "tpefqqE", "tspefE", "tpefEE"] {
-        assert!(!matches(bad, false), "{bad}");
+        assert!(!matches_grammar(bad, false), "{bad}");
     }
-    assert!(matches("fqE", true));
+    assert!(matches_grammar("fqE", true));
 }
 
 #[test]
 fn the_queue_does_everything_once_and_in_order() {
     let items: Vec<u32> = (0..100).collect();
-    assert_eq!(queue::all(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
-    assert!(queue::all(&[] as &[u32], |item| *item).is_empty());
+    assert_eq!(
+        queue::run_all(&items, |item| item * 2),
+        items.iter().map(|item| item * 2).collect::<Vec<_>>()
+    );
+    assert!(queue::run_all(&[] as &[u32], |item| *item).is_empty());
     let mut order = Vec::new();
-    queue::run(1, &items, |item| *item, |place, item| order.push((place, item)));
+    queue::run_each(1, &items, |item| *item, |place, item| order.push((place, item)));
     assert_eq!(order, items.iter().map(|item| (*item as usize, *item)).collect::<Vec<_>>());
 }
 
@@ -28,5 +31,5 @@ fn the_queue_does_everything_once_and_in_order() {
 #[should_panic(expected = "2 of 3:\none\n\nthree")]
 fn the_queue_fails_with_all_complaints() {
     let named = [(1, "one"), (2, "two"), (3, "three")];
-    queue::check(&named, |(number, name)| if number % 2 == 1 { Err((*name).to_owned()) } else { Ok(()) });
+    queue::check_all(&named, |(number, name)| if number % 2 == 1 { Err((*name).to_owned()) } else { Ok(()) });
 }

@@ -5,10 +5,10 @@
 //! `cargo xtask work` counts instructions under valgrind for that.
 
 use tambour::dialect::DIALECTS;
-use tambour::event::{Joined, Sink};
+use tambour::event::{JoinedEvents, Sink};
 use tambour::verdict::Contract;
-use tambour::{End, Event, Finding, Options, Pipeline, Profile};
-use tambour_fixtures::hostile::{self, Shape};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline, Profile};
+use tambour_fixtures::hostile::{self, HostileShape};
 use tambour_fixtures::queue;
 
 /// Sizes that are compared, in bytes.
@@ -64,20 +64,20 @@ fn cost(dialect: &str, input: &str, chunk: usize, options: &Options) -> Cost {
         let mut pipeline = Pipeline::new(dialect, options).expect("it is in the table");
         for chunk in input.as_bytes().chunks(chunk) {
             pipeline.push(chunk, &mut count);
-            held = held.max(pipeline.held());
+            held = held.max(pipeline.held_bytes());
         }
-        pipeline.finish(&End::stop(), &mut count);
+        pipeline.finish(&InputEnd::stop(), &mut count);
     });
     Cost { sent: count.sent, allocated: allocations.bytes_total, alive: allocations.bytes_max, held }
 }
 
 /// Fails when the larger input costs more than its size allows. What `limits.hold` bounds grows with the input here,
 /// so that its cost shows.
-fn linear(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
+fn linear(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
-    let small = cost(dialect, &shape.input(SMALL), chunk, &options);
-    let large = cost(dialect, &shape.input(LARGE), chunk, &options);
+    let small = cost(dialect, &shape.build_input(SMALL), chunk, &options);
+    let large = cost(dialect, &shape.build_input(LARGE), chunk, &options);
     let times = (LARGE / SMALL) as u64;
     // Buffers that only the larger input fills, and findings that only it has, make up the constant.
     if large.allocated > 2 * times * small.allocated + 32 * LARGE as u64 {
@@ -90,19 +90,19 @@ fn linear(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
 }
 
 /// Fails when reading takes more memory, or holds back more, than the limits say.
-fn bounded(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
+fn bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     // What is kept whole because it may act grows up to these.
     options.limits.value = 8 << 10;
     options.limits.hold = 8 << 10;
     options.limits.items = 128;
     options.limits.findings = 100;
-    let big = cost(dialect, &shape.input(BIG), chunk, &options);
-    let huge = cost(dialect, &shape.input(HUGE), chunk, &options);
+    let big = cost(dialect, &shape.build_input(BIG), chunk, &options);
+    let huge = cost(dialect, &shape.build_input(HUGE), chunk, &options);
     if huge.alive > ALIVE || huge.alive > big.alive + (32 << 10) {
         return Err(format!("{} bytes alive, then {}", big.alive, huge.alive));
     }
-    let allowed = options.limits.held() + 2 * options.limits.hold;
+    let allowed = options.limits.max_held_bytes() + 2 * options.limits.hold;
     if huge.held > allowed {
         return Err(format!("{} bytes held back, {allowed} allowed", huge.held));
     }
@@ -110,8 +110,8 @@ fn bounded(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
 }
 
 /// Fails when decoding, checking or repairing keeps more than so many bytes for each byte of the input.
-fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
-    let input = shape.input(WEIGHED);
+fn weighed(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
+    let input = shape.build_input(WEIGHED);
     // Limits as small beside this input as they are beside the longest reply.
     let mut options = Options::default();
     let limits = &mut options.limits;
@@ -121,15 +121,15 @@ fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     let mut strict = options.clone();
     strict.profile = Profile::Strict;
     let decode = cost(dialect, &input, chunk, &options).alive;
-    let contract = Contract::named(dialect).expect("a dialect is a contract");
+    let contract = Contract::from_name(dialect).expect("a dialect is a contract");
     let check = allocation_counter::measure(|| drop(contract.check(input.as_bytes(), &strict))).bytes_max;
     let repair = allocation_counter::measure(|| {
-        let mut kept = Joined::default();
+        let mut kept = JoinedEvents::default();
         let pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
         let mut pipeline = pipeline.with_extensions(true);
         input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut kept));
-        pipeline.finish(&End::stop(), &mut kept);
-        drop(pipeline.written(&kept.events));
+        pipeline.finish(&InputEnd::stop(), &mut kept);
+        drop(pipeline.rewrite(&kept.events));
     });
     for (name, alive, each) in [
         ("decode", decode, PER_BYTE),
@@ -143,13 +143,13 @@ fn weighed(dialect: &str, shape: &Shape, chunk: usize) -> Result<(), String> {
     Ok(())
 }
 
-type Check = fn(&str, &Shape, usize) -> Result<(), String>;
+type Check = fn(&str, &HostileShape, usize) -> Result<(), String>;
 
 /// Runs a check on every dialect, in threads with a small stack: depth of the input is no depth of calls.
-fn each(shapes: &[Shape], chunks: &'static [usize], check: Check) {
+fn each(shapes: &[HostileShape], chunks: &'static [usize], check: Check) {
     let of_dialect = |dialect: &'static str| shapes.chunks(16).map(move |shapes| (dialect, shapes));
     let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| of_dialect(entry.name)).collect();
-    queue::check(&jobs, |&(dialect, shapes)| {
+    queue::check_all(&jobs, |&(dialect, shapes)| {
         let shapes = shapes.to_vec();
         let work = move || {
             let mut complaints = Vec::new();
@@ -170,19 +170,19 @@ fn each(shapes: &[Shape], chunks: &'static [usize], check: Check) {
 #[test]
 fn work_on_hostile_input_is_linear() {
     //
-    each(&hostile::few(), &[4, usize::MAX], linear);
+    each(&hostile::few_shapes(), &[4, usize::MAX], linear);
 }
 
 #[test]
 fn memory_on_hostile_input_is_bounded() {
     //
-    each(&hostile::few(), &[512], bounded);
+    each(&hostile::few_shapes(), &[512], bounded);
 }
 
 #[test]
 fn memory_is_bounded_by_the_bytes_of_the_input() {
     //
-    each(&hostile::fewest(), &[4 << 10], weighed);
+    each(&hostile::fewest_shapes(), &[4 << 10], weighed);
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn repairing_bytes_that_are_no_text_takes_little_memory() {
     let input = vec![0xFF; WEIGHED];
     for entry in DIALECTS {
         let repair = allocation_counter::measure(|| {
-            let mut kept = Joined::default();
+            let mut kept = JoinedEvents::default();
             let mut pipeline = Pipeline::new(entry.name, &Options::default()).expect("it is in the table");
             pipeline.push(&input, &mut kept);
-            pipeline.finish(&End::stop(), &mut kept);
-            drop(pipeline.written(&kept.events));
+            pipeline.finish(&InputEnd::stop(), &mut kept);
+            drop(pipeline.rewrite(&kept.events));
         });
         let alive = repair.bytes_max;
         assert!(alive < PER_BYTE_REPAIRED * WEIGHED as u64 + BASE, "{}: {alive} bytes alive", entry.name);
@@ -271,9 +271,9 @@ fn what_comes_before_an_answer_is_not_kept() {
                 let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("it is in the table");
                 for chunk in reply.as_bytes().chunks(chunk) {
                     pipeline.push(chunk, &mut count);
-                    held = held.max(pipeline.held());
+                    held = held.max(pipeline.held_bytes());
                 }
-                pipeline.finish(&End::stop(), &mut count);
+                pipeline.finish(&InputEnd::stop(), &mut count);
                 assert!(held < 256, "{blank:?} in pieces of {chunk}: {held} bytes are held");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tambour_fixtures::layers::{IMPURE, Layers, modules};
+use tambour_fixtures::layers::{IMPURE, LayerRules, declared_modules};
 
 /// Shared vocabulary: may be used by all, uses only itself.
 const BASE: &[&str] = &["error", "finding", "span", "limits", "event", "texts"];
@@ -29,7 +29,7 @@ const LEAVES: &[&str] =
 /// The checker of streams judges what the others make: it uses what they rest on, and only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";
 
-const LAYERS: Layers = Layers { forbidden: IMPURE, allowed };
+const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: allowed };
 
 /// Returns whether module `from` may use module `to`.
 fn allowed(from: &str, to: &str) -> bool {
@@ -58,7 +58,7 @@ fn modules_use_only_what_comes_before_them() {
 
 #[test]
 fn every_module_has_its_place() {
-    let declared: Vec<&str> = modules(include_str!("../../src/lib.rs")).collect();
+    let declared: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
     assert!(declared.len() > 20, "only {declared:?}");
     for module in declared {
         let known = [BASE, INBOUND, LEAVES, &[CHECKER]].iter().any(|group| group.contains(&module));
@@ -68,7 +68,7 @@ fn every_module_has_its_place() {
 
 #[test]
 fn finds_edges_against_the_order() {
-    let complaints = |path, source| LAYERS.check(path, source).len();
+    let complaints = |path, source| LAYERS.check_source(path, source).len();
     assert_eq!(complaints("lex/seam.rs", "use crate::span::Place;\nuse super::space::is_space;\n"), 0);
     assert_eq!(complaints("policy/mod.rs", "use crate::dialect::{Intent, Written};\n"), 0);
     assert_eq!(complaints("contract/check.rs", "use crate::sequence::Sequencer;\n"), 1);

@@ -1,15 +1,15 @@
 //! Each limit (X-007): its default, what holds at the limit itself, and what happens one past it.
 
 use serde_json::json;
-use tambour::event::Collected;
+use tambour::event::EventCollector;
 use tambour::lex::code::CodeFilter;
-use tambour::lex::markup::{Markup, Token};
+use tambour::lex::markup::{MarkupLexer, MarkupToken};
 use tambour::limits::Limits;
-use tambour::repair::json::{Builder, JsonEvent, JsonSink, Reader, strict};
+use tambour::repair::json::{JsonEvent, JsonReader, JsonSink, ValueBuilder, parse_strict};
 use tambour::schema::{Schema, SchemaLimits};
-use tambour::sequence::Trim;
-use tambour::span::At;
-use tambour::{End, Event, Finding, Options, Pipeline};
+use tambour::sequence::SpaceTrimmer;
+use tambour::span::LazyPlace;
+use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
 fn limited(set: impl FnOnce(&mut Limits)) -> Options {
     let mut options = Options::default();
@@ -18,11 +18,11 @@ fn limited(set: impl FnOnce(&mut Limits)) -> Options {
 }
 
 /// Events and findings of a reply that comes in these pieces.
-fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> Collected {
-    let mut sink = Collected::default();
+fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> EventCollector {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("a dialect");
     pieces.iter().for_each(|piece| pipeline.push(piece, &mut sink));
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     sink
 }
 
@@ -30,7 +30,7 @@ fn count(findings: &[Finding], code: &str) -> usize {
     findings.iter().filter(|finding| finding.code == code).count()
 }
 
-fn answer(sink: &Collected) -> String {
+fn answer(sink: &EventCollector) -> String {
     sink.events
         .iter()
         .filter_map(|event| match event {
@@ -69,7 +69,7 @@ fn a_reply_of_just_the_limit_is_read() {
         assert_eq!(failure.code, "input_too_large");
         assert_eq!(answer(&sink), "12345678");
     }
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("plain", &options).unwrap();
     pipeline.push_str("12345678", &mut sink);
     pipeline.push_str("9", &mut sink);
@@ -143,11 +143,11 @@ fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
     // R-22
     let options = limited(|limits| limits.hold = 8);
     for (blanks, held) in [(7, 7), (8, 8), (9, 1), (16, 8), (17, 1)] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).unwrap();
         pipeline.push(b"a", &mut sink);
         (0..blanks).for_each(|_| pipeline.push(b" ", &mut sink));
-        assert_eq!(pipeline.held(), held, "{blanks}");
+        assert_eq!(pipeline.held_bytes(), held, "{blanks}");
         assert_eq!(answer(&sink), format!("a{}", " ".repeat(blanks - held)), "{blanks}");
         pipeline.push(b"b", &mut sink);
         assert_eq!(answer(&sink), format!("a{}b", " ".repeat(blanks)));
@@ -160,12 +160,12 @@ fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
     let text = "\u{3000}    \u{3000} ";
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
-        let mut trim = Trim::new(4, 4);
+        let mut trim = SpaceTrimmer::new(4, 4);
         let mut sent = String::new();
         for piece in [&text[..at], &text[at..]] {
             trim.push(piece, &mut |text| sent.push_str(text));
         }
-        assert_eq!((sent.as_str(), trim.held()), (text.trim_end_matches(' '), 1), "cut at {at}");
+        assert_eq!((sent.as_str(), trim.held_bytes()), (text.trim_end_matches(' '), 1), "cut at {at}");
     }
 }
 
@@ -174,12 +174,12 @@ fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
     // T-029
     let held = |limit: usize| {
         let mut filter = CodeFilter::new(limit);
-        let mut out = |_: tambour::lex::code::Piece<'_, ()>| {};
-        filter.text("`", &mut out);
-        filter.tag("<a>", (), &mut out);
-        filter.text("1234", &mut out);
-        filter.tag("<b>", (), &mut out);
-        filter.held()
+        let mut out = |_: tambour::lex::code::FilteredPiece<'_, ()>| {};
+        filter.push_text("`", &mut out);
+        filter.push_tag("<a>", (), &mut out);
+        filter.push_text("1234", &mut out);
+        filter.push_tag("<b>", (), &mut out);
+        filter.held_bytes()
     };
     assert_eq!((held(9), held(10), held(11)), (0, 10, 10));
 }
@@ -188,8 +188,10 @@ fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
 fn a_tag_ends_at_the_limit() {
     let tags = |tag: &str| {
         let mut tags = 0;
-        let mut lexer = Markup::new("", 8);
-        let mut out = |token: Token<'_>, _: At<'_>| tags += usize::from(matches!(token, Token::Tag(_)));
+        let mut lexer = MarkupLexer::new("", 8);
+        let mut out = |token: MarkupToken<'_>, _: LazyPlace<'_>| {
+            tags += usize::from(matches!(token, MarkupToken::Tag(_)))
+        };
         lexer.push(tag, &mut out);
         lexer.finish(&mut out);
         tags
@@ -198,27 +200,27 @@ fn a_tag_ends_at_the_limit() {
     assert_eq!(tags("<a b='c'>"), 0); // T-028
 }
 
-struct Build(Builder, Option<bool>);
+struct Build(ValueBuilder, Option<bool>);
 
 impl JsonSink for Build {
     fn event(&mut self, event: JsonEvent<'_>) {
-        let built = self.0.see(&event);
+        let built = self.0.push_event(&event);
         if let JsonEvent::ValueEnd(_) = event {
             self.1 = Some(built.is_some());
         }
     }
 
-    fn report(&mut self, _: tambour::finding::Report) {}
+    fn report(&mut self, _: tambour::finding::FindingReport) {}
 }
 
 #[test]
 fn an_object_that_may_act_is_kept_up_to_the_limit() {
     let kept = |text: &str, bytes: usize, items: usize| {
-        let mut build = Build(Builder::limited(bytes, items), None);
-        let mut reader = Reader::document(&Limits::default());
+        let mut build = Build(ValueBuilder::with_limits(bytes, items), None);
+        let mut reader = JsonReader::new_document(&Limits::default());
         reader.push(text, &mut build);
         reader.finish(&mut build);
-        assert_eq!(build.0.over(), build.1 == Some(false));
+        assert_eq!(build.0.is_over_limit(), build.1 == Some(false));
         build.1.unwrap()
     };
     // An object, two keys, a list, a number, a text, true and null: eight. Keys and texts have six bytes.
@@ -234,16 +236,16 @@ fn an_object_that_may_act_is_kept_up_to_the_limit() {
 fn json_is_as_deep_as_the_limit() {
     let mut limits = Limits::default();
     limits.depth = 3;
-    assert!(strict("[[[]]]", &limits).is_ok());
-    assert_eq!(strict("[[[[]]]]", &limits).unwrap_err().rule.code, "limit_exceeded");
-    assert_eq!(strict("[[{\"a\":{}}]]", &limits).unwrap_err().rule.code, "limit_exceeded");
+    assert!(parse_strict("[[[]]]", &limits).is_ok());
+    assert_eq!(parse_strict("[[[[]]]]", &limits).unwrap_err().rule.code, "limit_exceeded");
+    assert_eq!(parse_strict("[[{\"a\":{}}]]", &limits).unwrap_err().rule.code, "limit_exceeded");
 }
 
 #[test]
 fn the_form_of_a_reply_is_decided_at_the_limit() {
     // X-013
     let options = limited(|limits| limits.detect = 8);
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("auto", &options).unwrap();
     pipeline.push(b"1 2 3 4\n5 6 7", &mut sink);
     assert!(sink.events.is_empty(), "{:?}", sink.events);
@@ -279,10 +281,10 @@ fn places_of_members_are_kept_up_to_a_limit() {
 #[test]
 fn a_schema_has_as_many_patterns_as_the_limit() {
     let limits = SchemaLimits::new(3, 4096);
-    let compiled = |schema: &serde_json::Value| Schema::limited(schema.clone(), &limits);
+    let compiled = |schema: &serde_json::Value| Schema::with_limits(schema.clone(), &limits);
     let three = json!({"properties": {"a/b": {"pattern": "^a+b"}}, "patternProperties": {"^x~": {"pattern": "^c+d"}}});
     let schema = compiled(&three).expect("it is within the limits");
-    assert_eq!(schema.patterns(), 3);
+    assert_eq!(schema.count_patterns(), 3);
     assert_eq!(schema.check(&json!({"a/b": "b"}), 8)[0].pointer, "/a~1b");
     for (more, pointer) in [
         (json!({"allOf": [{}, {"pattern": "^e+f"}]}), "/allOf/1/pattern"),
@@ -299,7 +301,7 @@ fn a_schema_has_as_many_patterns_as_the_limit() {
     }
     // A field of that name is none.
     let named = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
-    assert_eq!(compiled(&named).expect("it has no patterns").patterns(), 0);
+    assert_eq!(compiled(&named).expect("it has no patterns").count_patterns(), 0);
     // Nested repeats stop at the size, whatever they would come to.
     for pattern in ["^[a-z]{1,500}$", "^(((a{1,99}){1,99}){1,99}){1,99}$", r"^(\p{L}{1,50}){1,50}$"] {
         let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();

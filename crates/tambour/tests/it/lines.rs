@@ -1,21 +1,22 @@
 //! JSON Lines and answers of models: nothing of a reply is lost without a finding over it, and lists cost no more than
 //! their bytes.
 
-use tambour::event::{Collected, Sink};
-use tambour::{End, Event, Finding, Options, Pipeline};
-use tambour_fixtures::run::case;
-use tambour_fixtures::{Cuts, folder, load};
+use tambour::event::{EventCollector, Sink};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline};
+use tambour_fixtures::run::reading_case;
+use tambour_fixtures::{ChunkCuts, fixtures_folder, load_fixtures};
 
 /// Stands in fixtures where the model wrote something that no event holds.
 const LOST: &str = "LOST";
 
 #[test]
 fn what_no_event_holds_is_inside_a_finding() {
-    let fixtures = load(&folder().join("faults")).expect("the fixtures are readable");
+    let fixtures = load_fixtures(&fixtures_folder().join("faults")).expect("the fixtures are readable");
     let mut words = 0;
     for fixture in fixtures.iter().filter(|fixture| matches!(&*fixture.dialect, "jsonseq" | "ai_say")) {
         let text = str::from_utf8(&fixture.input).expect("the fixture is text");
-        let reading = case(fixture, &fixture.options).read(Cuts::Whole).expect("the dialect exists");
+        let reading =
+            reading_case(fixture, &fixture.options).read(ChunkCuts::Single).expect("the dialect exists");
         for (at, word) in text.match_indices(LOST) {
             words += 1;
             let told = |finding: &&Finding| finding.span.start <= at && at + word.len() <= finding.span.end;
@@ -58,7 +59,7 @@ fn lists_cost_no_more_than_their_bytes() {
             let most = allocation_counter::measure(|| {
                 let mut pipeline = Pipeline::new("jsonseq", &Options::default()).expect("the dialect exists");
                 pipeline.push(reply.as_bytes(), &mut Nothing);
-                pipeline.finish(&End::stop(), &mut Nothing);
+                pipeline.finish(&InputEnd::stop(), &mut Nothing);
             });
             assert!(most.bytes_max < 16 * SIZE as u64, "{before}{begin}{item}: {} bytes", most.bytes_max);
         }
@@ -70,11 +71,11 @@ fn text_of_an_event_that_is_not_known_yet_is_counted() {
     // X-007: `text` before the name of its event waits, and up to the limit
     let mut options = Options::default();
     options.limits.hold = 1 << 10;
-    let mut found = Collected::default();
+    let mut found = EventCollector::default();
     let mut pipeline = Pipeline::new("jsonseq", &options).expect("the dialect exists");
-    let mut push = |text: &str, found: &mut Collected| {
+    let mut push = |text: &str, found: &mut EventCollector| {
         pipeline.push(text.as_bytes(), found);
-        pipeline.held()
+        pipeline.held_bytes()
     };
     push("{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n", &mut found);
     push("{\"event\":\"thinking_start\",\"data\":{}}\n{\"data\":{\"text\":\"", &mut found);
@@ -83,8 +84,8 @@ fn text_of_an_event_that_is_not_known_yet_is_counted() {
     let held = push(&"LOST".repeat(1000), &mut found);
     assert!(held <= 100, "{held}");
     push("\"},\"event\":\"final_delta\"}\n", &mut found);
-    pipeline.finish(&End::stop(), &mut found);
-    let text = found.joined().into_iter().find_map(|event| match event {
+    pipeline.finish(&InputEnd::stop(), &mut found);
+    let text = found.join_deltas().into_iter().find_map(|event| match event {
         Event::FinalDelta { text } => Some(text.into_owned()),
         _ => None,
     });

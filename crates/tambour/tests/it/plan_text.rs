@@ -1,23 +1,23 @@
 //! Plans: what of a reply is answered, held, left out and told.
 
 use serde_json::{Value, json};
-use tambour::event::{Collected, Extension};
+use tambour::event::{EventCollector, Extension};
 use tambour::verdict::Contract;
-use tambour::{End, Event, Options, Pipeline, Profile};
-use tambour_fixtures::corpus::recorded;
+use tambour::{Event, InputEnd, Options, Pipeline, Profile};
+use tambour_fixtures::corpus::load_recorded;
 
-fn read(reply: &str, options: &Options) -> (Collected, usize) {
-    let (mut read, mut held) = (Collected::default(), 0);
+fn read(reply: &str, options: &Options) -> (EventCollector, usize) {
+    let (mut read, mut held) = (EventCollector::default(), 0);
     let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
     for chunk in reply.as_bytes().chunks(997) {
         pipeline.push(chunk, &mut read);
-        held = held.max(pipeline.held());
+        held = held.max(pipeline.held_bytes());
     }
-    pipeline.finish(&End::stop(), &mut read);
+    pipeline.finish(&InputEnd::stop(), &mut read);
     (read, held)
 }
 
-fn answer(read: &Collected) -> String {
+fn answer(read: &EventCollector) -> String {
     let text = |event: &Event<'_>| match event {
         Event::FinalDelta { text } => Some(text.to_string()),
         _ => None,
@@ -25,15 +25,15 @@ fn answer(read: &Collected) -> String {
     read.events.iter().filter_map(text).collect()
 }
 
-fn outcome(read: &Collected) -> Value {
+fn outcome(read: &EventCollector) -> Value {
     read.events.iter().find(|event| event.name() == "plan").expect("every reply has a plan").data()
 }
 
-fn metadata(read: &Collected) -> Value {
+fn metadata(read: &EventCollector) -> Value {
     read.events.last().expect("an end").data()["metadata"].clone()
 }
 
-fn calls(read: &Collected) -> usize {
+fn calls(read: &EventCollector) -> usize {
     read.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).count()
 }
 
@@ -56,8 +56,8 @@ fn chat(answer: &str) -> String {
 fn recorded_prose_is_the_answer() {
     // R-70
     let mut prose = 0;
-    for reply in recorded("aiplan").expect("a corpus") {
-        let text = reply.text();
+    for reply in load_recorded("aiplan").expect("a corpus") {
+        let text = reply.joined_text();
         let (read, _) = read(&text, &Options::default());
         let outcome = outcome(&read);
         if text.contains("\"thought\"") {
@@ -80,19 +80,19 @@ fn recorded_prose_is_the_answer() {
 #[test]
 fn prose_is_written_as_a_plan() {
     // R-70
-    let contract = Contract::named("aiplan").expect("a contract");
+    let contract = Contract::from_name("aiplan").expect("a contract");
     let mut strict = Options::default();
     strict.profile = Profile::Strict;
     for prose in
         ["Hello.", "<think>Hm.</think>\nIt is `{\"a\": 1}`.", "```\ncode\n```", "\"quoted\" \\ and\ttabs"]
     {
         assert!(contract.check(prose.as_bytes(), &strict).first_error().is_some(), "{prose}");
-        let mut events = Collected::default();
+        let mut events = EventCollector::default();
         let mut pipeline =
             Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.push_str(prose, &mut events);
-        pipeline.finish(&End::stop(), &mut events);
-        let written = pipeline.written(&events.events).expect("plans can be written");
+        pipeline.finish(&InputEnd::stop(), &mut events);
+        let written = pipeline.rewrite(&events.events).expect("plans can be written");
         assert_eq!(contract.check(written.as_bytes(), &strict).findings, [], "{written}");
         let (again, _) = read(&written, &Options::default());
         assert_eq!(answer(&again), answer(&events));

@@ -1,7 +1,7 @@
 //! What a model is told of the modes of `aiplan.variant=v2` against what the check demands (R-30, P-023).
 
 use serde_json::{Value, json};
-use tambour::dialect::entry;
+use tambour::dialect::find_dialect;
 use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
@@ -22,8 +22,8 @@ fn both() -> Value {
 
 #[test]
 fn the_schema_of_v2_takes_what_the_check_takes() {
-    let entry = entry("aiplan").expect("a dialect");
-    let contract = Contract::named("aiplan").expect("it exists");
+    let entry = find_dialect("aiplan").expect("a dialect");
+    let contract = Contract::from_name("aiplan").expect("it exists");
     let call = |name: &str| json!([{ "name": name, "args": {} }]);
     let lists = [json!([]), call("look"), call("wipe")];
     let texts = [json!("Yes."), json!(null), json!(" ")];
@@ -63,15 +63,15 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
 
 #[test]
 fn the_instructions_of_v2_say_what_the_check_demands() {
-    let prompt = entry("aiplan").expect("a dialect").prompt.expect("it has instructions");
+    let prompt = find_dialect("aiplan").expect("a dialect").prompt.expect("it has instructions");
     let says = |language: Language, tools: &Value, words: &[&str]| {
         let mut options = options(tools);
-        options.texts = Texts::of(language);
+        options.texts = Texts::from_language(language);
         let text = prompt(&options).text();
         for word in words {
             assert!(text.contains(word), "`{word}` is not in:\n{text}");
         }
-        let first = Contract::named("aiplan")
+        let first = Contract::from_name("aiplan")
             .expect("it exists")
             .check(prompt(&options).example.as_bytes(), &options);
         assert_eq!(first.findings, []);

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tambour::contract::check_events;
-use tambour::event::{Collected, EventKind, ToolResult, ToolStart};
+use tambour::event::{EventCollector, EventKind, ToolResult, ToolStart};
 use tambour::options::{Language, Texts};
-use tambour::tool::{Tool, Tools, close};
+use tambour::tool::{RegisteredTool, ToolRegistry, closest_names};
 use tambour::verdict::Contract;
-use tambour::{End, Event, Options, Pipeline, Profile, Sink};
+use tambour::{Event, InputEnd, Options, Pipeline, Profile, Sink};
 
 fn strict() -> Options {
     let mut options = Options::default();
@@ -14,8 +14,8 @@ fn strict() -> Options {
     options
 }
 
-fn read(reply: &str, options: &Options, end: &End) -> Collected {
-    let mut read = Collected::default();
+fn read(reply: &str, options: &Options, end: &InputEnd) -> EventCollector {
+    let mut read = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
     pipeline.push_str(reply, &mut read);
     pipeline.finish(end, &mut read);
@@ -31,24 +31,24 @@ fn calling(calls: &[(&str, Value)]) -> Value {
     json!({"thought": "t", "response_mode": "TOOL_EXECUTION", "direct_response": null, "tool_calls": calls})
 }
 
-fn plan_of(read: &Collected) -> Value {
+fn plan_of(read: &EventCollector) -> Value {
     let plan = read.events.iter().find(|event| event.name() == "plan");
     plan.expect("every reply has a plan").data()
 }
 
-fn codes(read: &Collected) -> Vec<&str> {
+fn codes(read: &EventCollector) -> Vec<&str> {
     read.findings.iter().map(|finding| &*finding.code).collect()
 }
 
 #[test]
 fn the_sample_registry_has_the_four_tools() {
     // P-020
-    let names: Vec<String> = Tools::sample().iter().map(|tool| tool.name.clone()).collect();
+    let names: Vec<String> = ToolRegistry::sample().iter().map(|tool| tool.name.clone()).collect();
     let expected =
         ["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
     assert_eq!(names, expected);
     let about = |language| -> Vec<String> {
-        Tools::sample().iter().map(|tool| tool.description(language).to_owned()).collect()
+        ToolRegistry::sample().iter().map(|tool| tool.description(language).to_owned()).collect()
     };
     assert_eq!(
         about(Language::Zh),
@@ -56,7 +56,7 @@ fn the_sample_registry_has_the_four_tools() {
     );
     assert_eq!(about(Language::En)[3], "run an SRS quality check");
     // P-021
-    for tool in Tools::sample().iter() {
+    for tool in ToolRegistry::sample().iter() {
         let all = json!({
             "userInput": "x", "projectName": "y",
             "sessionData": {"domain": "d", "features": ["f"], "timestamp": "2026"}, "more": 1,
@@ -86,7 +86,7 @@ fn findings_point_into_the_plan_and_name_what_is_close() {
         ("lintSrsDocument", json!({"userInput": "x"})),
         ("lintSRSDocument", json!({"userInput": 1, "sessionData": {"features": "a"}})),
     ]);
-    let read = read(&fenced(&plan), &strict(), &End::stop());
+    let read = read(&fenced(&plan), &strict(), &InputEnd::stop());
     let message = |code: &str| -> Vec<&str> {
         let of_code = read.findings.iter().filter(|finding| finding.code == code);
         of_code.map(|finding| finding.message.as_str()).collect()
@@ -111,10 +111,10 @@ fn the_fallback_is_itself_a_valid_plan() {
     // P-017, P-018
     for language in [Language::Zh, Language::En] {
         let mut options = strict();
-        options.texts = Texts::of(language);
-        let fallback = plan_of(&read("not json", &options, &End::stop()));
+        options.texts = Texts::from_language(language);
+        let fallback = plan_of(&read("not json", &options, &InputEnd::stop()));
         assert_eq!((&fallback["is_fallback"], &fallback["executable"]), (&json!(true), &json!(false)));
-        let verdict = Contract::named("aiplan")
+        let verdict = Contract::from_name("aiplan")
             .expect("a contract")
             .check(fenced(&fallback["plan"]).as_bytes(), &options);
         assert_eq!(verdict.findings, []);
@@ -144,11 +144,11 @@ fn no_bytes_make_it_fail() {
         &[b'{'; 4096],
     ];
     for input in inputs {
-        let mut read = Collected::default();
+        let mut read = EventCollector::default();
         let mut pipeline =
             Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.push(input, &mut read);
-        pipeline.finish(&End::stop(), &mut read);
+        pipeline.finish(&InputEnd::stop(), &mut read);
         assert_eq!(plan_of(&read)["is_fallback"], true, "{:?}", &input[..input.len().min(40)]);
     }
 }
@@ -161,10 +161,11 @@ fn a_plan_that_acts_does_so_only_when_it_is_complete() {
         ("lintSRSDocument", json!({"userInput": "检查 \"全部\""})),
     ]));
     let complete = reply.rfind('}').expect("it is an object") + 1;
-    let calls = |read: &Collected| read.events.iter().filter(|event| event.name() == "tool_call").count();
+    let calls =
+        |read: &EventCollector| read.events.iter().filter(|event| event.name() == "tool_call").count();
     for cut in (0..=reply.len()).filter(|&at| reply.is_char_boundary(at)) {
         for finish in ["stop", "length", "content_filter", "cancelled", "unknown", "failed"] {
-            let end = tambour_fixtures::fixture::end(finish).expect("these words are known");
+            let end = tambour_fixtures::fixture::parse_end(finish).expect("these words are known");
             let read = read(&reply[..cut], &Options::default(), &end);
             let expected = if finish == "stop" && cut >= complete { 2 } else { 0 };
             assert_eq!(calls(&read), expected, "{finish} after {:?}", &reply[..cut]);
@@ -175,11 +176,11 @@ fn a_plan_that_acts_does_so_only_when_it_is_complete() {
 #[test]
 fn a_tool_can_be_limited_to_callers() {
     // P-033
-    let mut write = Tool::new("write", json!({"type": "object"})).expect("a schema");
+    let mut write = RegisteredTool::new("write", json!({"type": "object"})).expect("a schema");
     write.callers = Some(vec!["orchestrator:TOOL_EXECUTION".to_owned()]);
-    let open = Tool::new("read", json!({"type": "object"})).expect("a schema");
+    let open = RegisteredTool::new("read", json!({"type": "object"})).expect("a schema");
     let mut options = Options::default();
-    options.tools = Some(Tools::new([write, open]));
+    options.tools = Some(ToolRegistry::new([write, open]));
     let reply = fenced(&calling(&[("read", json!({})), ("write", json!({}))]));
     for (caller, executable) in [
         (Some("orchestrator:TOOL_EXECUTION"), true),
@@ -187,7 +188,7 @@ fn a_tool_can_be_limited_to_callers() {
         (None, false),
     ] {
         options.caller = caller.map(str::to_owned);
-        let read = read(&reply, &options, &End::stop());
+        let read = read(&reply, &options, &InputEnd::stop());
         assert_eq!(plan_of(&read)["executable"], executable, "{caller:?}");
         assert_eq!(codes(&read).contains(&"tool_forbidden"), !executable, "{caller:?}");
     }
@@ -196,14 +197,14 @@ fn a_tool_can_be_limited_to_callers() {
 #[test]
 fn instructions_name_only_tools_that_the_caller_may_call() {
     // P-033, P-036
-    let entry = tambour::dialect::entry("aiplan").expect("a dialect");
+    let entry = tambour::dialect::find_dialect("aiplan").expect("a dialect");
     let (prompt, schema) = (entry.prompt.expect("instructions"), entry.schema.expect("a schema"));
     let mut limited =
-        Tool::new("limited_tool", json!({"type": "object", "readOnly": true})).expect("a schema");
+        RegisteredTool::new("limited_tool", json!({"type": "object", "readOnly": true})).expect("a schema");
     limited.callers = Some(vec!["me".to_owned()]);
     let mut options = Options::default();
     options.set("aiplan.variant", "v2").unwrap();
-    options.tools = Some(Tools::new([limited]));
+    options.tools = Some(ToolRegistry::new([limited]));
     for (caller, told) in [(Some("me"), true), (Some("you"), false), (None, false)] {
         options.caller = caller.map(str::to_owned);
         assert_eq!(prompt(&options).text().contains("limited_tool"), told, "{caller:?}");
@@ -215,9 +216,9 @@ fn instructions_name_only_tools_that_the_caller_may_call() {
 #[test]
 fn answers_stream_once_the_mode_allows_it() {
     // P-035, X-004
-    let mut read = Collected::default();
+    let mut read = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect");
-    let texts = |read: &Collected| -> (String, String) {
+    let texts = |read: &EventCollector| -> (String, String) {
         let mut texts = (String::new(), String::new());
         for event in &read.events {
             match event {
@@ -234,7 +235,7 @@ fn answers_stream_once_the_mode_allows_it() {
     assert_eq!(texts(&read).1, "", "the mode is not known");
     pipeline.push_str("lo\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":", &mut read);
     assert_eq!(texts(&read).1, "Hello");
-    let mut read = Collected::default();
+    let mut read = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect");
     pipeline.push_str(
         "{\"thought\":\"t\",\"response_mode\":\"KNOWLEDGE_QA\",\"direct_response\":\"Spe",
@@ -246,7 +247,8 @@ fn answers_stream_once_the_mode_allows_it() {
 #[test]
 fn instructions_say_when_what_and_how() {
     // P-036
-    let prompt = tambour::dialect::entry("aiplan").expect("a dialect").prompt.expect("it has instructions");
+    let prompt =
+        tambour::dialect::find_dialect("aiplan").expect("a dialect").prompt.expect("it has instructions");
     let mut options = Options::default();
     let zh = prompt(&options).text();
     for text in [
@@ -262,8 +264,8 @@ fn instructions_say_when_what_and_how() {
     ] {
         assert!(zh.contains(text), "{text}\n{zh}");
     }
-    options.texts = Texts::of(Language::En);
-    let registry = Tools::from_json(&json!({
+    options.texts = Texts::from_language(Language::En);
+    let registry = ToolRegistry::from_json(&json!({
         "roll_dice": {
             "type": "object", "description": "throw dice",
             "properties": {"sides": {"enum": [6, 20]}, "times": {"type": "integer", "minimum": 1}},
@@ -286,27 +288,28 @@ fn instructions_say_when_what_and_how() {
 #[test]
 fn every_example_in_generated_instructions_is_valid() {
     // P-023
-    let prompt = tambour::dialect::entry("aiplan").expect("a dialect").prompt.expect("it has instructions");
+    let prompt =
+        tambour::dialect::find_dialect("aiplan").expect("a dialect").prompt.expect("it has instructions");
     let registries = [
-        Tools::sample(),
-        Tools::default(),
-        Tools::from_json(&json!({"roll": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}))
+        ToolRegistry::sample(),
+        ToolRegistry::default(),
+        ToolRegistry::from_json(&json!({"roll": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}))
             .expect("a registry"),
-        Tools::from_json(&json!({"odd": {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[0-9]{7}$"}}, "required": ["id"]}}))
+        ToolRegistry::from_json(&json!({"odd": {"type": "object", "properties": {"id": {"type": "string", "pattern": "^[0-9]{7}$"}}, "required": ["id"]}}))
             .expect("a registry"),
     ];
     for (tools, examples) in registries.into_iter().zip([2, 1, 2, 1]) {
         for language in [Language::Zh, Language::En] {
             for variant in ["v1", "v2"] {
                 let mut options = strict();
-                (options.tools, options.texts) = (Some(tools.clone()), Texts::of(language));
+                (options.tools, options.texts) = (Some(tools.clone()), Texts::from_language(language));
                 options.set("aiplan.variant", variant).unwrap();
                 let text = prompt(&options).text();
                 let blocks: Vec<&str> = text.match_indices("```json\n").map(|(at, _)| &text[at..]).collect();
                 assert_eq!(blocks.len(), examples, "{text}");
                 for block in blocks {
                     let end = block[3..].find("```").expect("it is closed") + 6;
-                    let contract = Contract::named("aiplan").expect("a contract");
+                    let contract = Contract::from_name("aiplan").expect("a contract");
                     assert_eq!(contract.check(&block.as_bytes()[..end], &options).findings, [], "{block}");
                 }
             }
@@ -316,7 +319,7 @@ fn every_example_in_generated_instructions_is_valid() {
 
 /// Everything of several replies, as one stream.
 #[derive(Default)]
-struct Stream(Collected);
+struct Stream(EventCollector);
 
 impl Sink for Stream {
     fn event(&mut self, event: Event<'_>) {
@@ -340,8 +343,8 @@ fn a_loop_of_tools_is_one_stream() {
         ("editSRSDocument", json!({"userInput": "y"})),
     ]);
     first.push_str(&fenced(&lint), &mut out);
-    first.finish(&End::stop(), &mut out);
-    let calls: Vec<_> = first.calls().to_vec();
+    first.finish(&InputEnd::stop(), &mut out);
+    let calls: Vec<_> = first.pending_calls().to_vec();
     assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["call_1", "call_2"]);
     for call in calls {
         let (call_id, name) = (call.call_id, call.name);
@@ -352,14 +355,14 @@ fn a_loop_of_tools_is_one_stream() {
     }
     let mut second = first.next_reply("aiplan", &options).expect("a dialect");
     second.push_str(&fenced(&calling(&[("lintSRSDocument", json!({"userInput": "z"}))])), &mut out);
-    second.finish(&End::stop(), &mut out);
-    assert_eq!(second.calls()[0].call_id, "call_3");
+    second.finish(&InputEnd::stop(), &mut out);
+    assert_eq!(second.pending_calls()[0].call_id, "call_3");
     let mut third = second.next_reply("aiplan", &options).expect("a dialect");
     let answer = json!({"thought": "done", "response_mode": "GENERAL_CHAT", "direct_response": "All is well.", "tool_calls": []});
     third.push_str(&fenced(&answer), &mut out);
-    third.finish(&End::stop(), &mut out);
-    assert!(third.calls().is_empty());
-    let names: Vec<&str> = out.0.joined().iter().map(Event::name).collect();
+    third.finish(&InputEnd::stop(), &mut out);
+    assert!(third.pending_calls().is_empty());
+    let names: Vec<&str> = out.0.join_deltas().iter().map(Event::name).collect();
     let expected = [
         "thinking_start",
         "phase_start",
@@ -402,7 +405,7 @@ fn further_fields_of_a_call_are_counted() {
     ] {
         let mut plan = calling(&[("lintSRSDocument", json!({"userInput": "x"}))]);
         more.iter().for_each(|field| plan["tool_calls"][0][field] = json!("x"));
-        let read = read(&fenced(&plan), &Options::default(), &End::stop());
+        let read = read(&fenced(&plan), &Options::default(), &InputEnd::stop());
         let [found] = read.findings.as_slice() else { panic!("{:?}", read.findings) };
         assert_eq!((found.code.as_ref(), found.message.as_str()), ("field_unknown", message));
         assert_eq!(plan_of(&read)["executable"], true);
@@ -413,9 +416,9 @@ fn further_fields_of_a_call_are_counted() {
 fn at_most_three_names_are_close() {
     // P-015: the closest first.
     let names = ["read_file", "read_files", "reads_file", "read_dir", "write", "xxxx_xxxx"];
-    assert_eq!(close("read_fil", names), ["read_file", "read_files", "reads_file"]);
-    assert_eq!(close("READ_DIR", names)[0], "read_dir");
+    assert_eq!(closest_names("read_fil", names), ["read_file", "read_files", "reads_file"]);
+    assert_eq!(closest_names("READ_DIR", names)[0], "read_dir");
     // Half of the letters are enough, fewer are not.
-    assert_eq!(close("abcd", ["abxy", "axyz"]), ["abxy"]);
-    assert!(close("read_file", ["xxxx_xxxx", "write"]).is_empty());
+    assert_eq!(closest_names("abcd", ["abxy", "axyz"]), ["abxy"]);
+    assert!(closest_names("read_file", ["xxxx_xxxx", "write"]).is_empty());
 }

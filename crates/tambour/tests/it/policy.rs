@@ -2,17 +2,19 @@
 
 use serde_json::json;
 use tambour::Options;
-use tambour::dialect::{Action, Call, Plan};
+use tambour::dialect::{CallIntent, PlanIntent, ReplyAction};
 use tambour::event::Extension;
 use tambour::policy::Policy;
 
 /// What is told of a call and of a plan with one.
 fn told(policy: &mut Policy) -> Vec<Extension> {
     let mut told = Vec::new();
-    let call = Call { name: "ping".to_owned(), args: json!({}) };
+    let call = CallIntent { name: "ping".to_owned(), args: json!({}) };
     let plan = json!({"tool_calls": [{"name": "ping", "args": {}}]});
-    policy.act(Action::Call(call), true, &mut |extension| told.push(extension));
-    policy.act(Action::Plan(Plan { plan, is_fallback: false }), true, &mut |extension| told.push(extension));
+    policy.act(ReplyAction::Call(call), true, &mut |extension| told.push(extension));
+    policy.act(ReplyAction::Plan(PlanIntent { plan, is_fallback: false }), true, &mut |extension| {
+        told.push(extension)
+    });
     told
 }
 
@@ -28,10 +30,10 @@ fn calls_wait_for_an_end_that_is_not_cut() {
     let mut policy = Policy::new(&Options::default());
     let early = told(&mut policy);
     assert!(refused(&early), "{early:?}");
-    policy.ends(true);
+    policy.end_reply(true);
     let cut = told(&mut policy);
     assert!(refused(&cut), "{cut:?}");
-    policy.ends(false);
+    policy.end_reply(false);
     let whole = told(&mut policy);
     let [Extension::ToolCall(first), Extension::Plan(plan), Extension::ToolCall(second)] = &whole[..] else {
         panic!("{whole:?}");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use tambour::privacy::{Detector, Privacy, Text};
+use tambour::privacy::{Detector, DetectorSet, FoldedText};
 
 /// Text, kind, and the text generalised.
 const SENSITIVE: &[(&str, &str, &str)] = &[
@@ -274,7 +274,7 @@ const HARMLESS: &[&str] = &[
 
 #[test]
 fn finds_sensitive_data_and_names_its_kind() {
-    let privacy = Privacy::default();
+    let privacy = DetectorSet::default();
     let mut wrong = Vec::new();
     for (text, kind, general) in SENSITIVE {
         let found = privacy.scan(text);
@@ -287,7 +287,7 @@ fn finds_sensitive_data_and_names_its_kind() {
 
 #[test]
 fn leaves_numbers_names_and_places_alone() {
-    let privacy = Privacy::default();
+    let privacy = DetectorSet::default();
     let wrong: Vec<String> = HARMLESS
         .iter()
         .filter(|text| !privacy.scan(text).is_empty())
@@ -298,7 +298,7 @@ fn leaves_numbers_names_and_places_alone() {
 
 #[test]
 fn generalised_text_holds_nothing_sensitive() {
-    let privacy = Privacy::default();
+    let privacy = DetectorSet::default();
     for (text, _, _) in SENSITIVE {
         let general = privacy.generalise(text);
         assert!(privacy.scan(&general).is_empty(), "{general}");
@@ -312,19 +312,19 @@ fn takes_detectors_of_the_user() {
         fn kind(&self) -> &'static str {
             "project"
         }
-        fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
             text.raw().match_indices("Falcon").for_each(|(at, name)| found(at..at + name.len()));
             found(0..10_000); // No range of the text.
         }
     }
-    let privacy = Privacy::default().with(Project);
+    let privacy = DetectorSet::default().with_detector(Project);
     assert_eq!(privacy.generalise("ask Falcon at a@b.com"), "ask [project] at [email]");
-    assert!(Privacy::none().scan("a@b.com").is_empty());
+    assert!(DetectorSet::empty().scan("a@b.com").is_empty());
 }
 
 #[test]
 fn long_texts_take_linear_time() {
-    let privacy = Privacy::default();
+    let privacy = DetectorSet::default();
     let pieces = [
         "1",
         "1 ",
@@ -354,7 +354,7 @@ fn long_texts_take_linear_time() {
 proptest! {
     #[test]
     fn any_text_can_be_scanned(text in "[0-9a-z@.:+() 路号市区街一二\\-０-９\u{200b}A-Z]{0,60}|\\PC{0,60}") {
-        let privacy = Privacy::default();
+        let privacy = DetectorSet::default();
         let mut end = 0;
         for found in privacy.scan(&text) {
             prop_assert!(found.range.start >= end && found.range.end > found.range.start);
@@ -378,7 +378,7 @@ fn the_birthday_of_an_identity_number_can_be() {
     // T-048, R-11
     let found = |birthday: &str| {
         let number = identity(&format!("110105{birthday}002"));
-        Privacy::default().scan(&number).iter().any(|found| found.kind == "national_id")
+        DetectorSet::default().scan(&number).iter().any(|found| found.kind == "national_id")
     };
     assert_eq!(identity("11010519491231002"), "11010519491231002X");
     for birthday in ["18991231", "19490101", "20001031", "20301201"] {
@@ -398,7 +398,7 @@ impl Detector for Word {
     fn kind(&self) -> &'static str {
         self.0
     }
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         text.raw().match_indices(self.0).for_each(|(at, word)| found(at..at + word.len()));
     }
 }
@@ -409,7 +409,7 @@ fn what_overlaps_is_named_by_the_first_detector() {
         [(["redwood", "woodland"], "[redwood]"), (["woodland", "redwood"], "[woodland]")]
     {
         let [first, second] = detectors.map(Word);
-        let privacy = Privacy::none().with(first).with(second);
+        let privacy = DetectorSet::empty().with_detector(first).with_detector(second);
         assert_eq!(privacy.generalise("a redwoodland"), format!("a {named}"));
     }
 }

@@ -1,25 +1,25 @@
 //! Format instructions and schemas: what the product tells a model must itself be right.
 
 use serde_json::{Value, json};
-use tambour::dialect::{DIALECTS, Prompt, entry};
-use tambour::event::Collected;
+use tambour::dialect::{DIALECTS, FormatInstructions, find_dialect};
+use tambour::event::EventCollector;
 use tambour::options::{Language, Texts};
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline, Profile};
+use tambour::{InputEnd, Options, Pipeline, Profile};
 
-fn prompts() -> impl Iterator<Item = (&'static str, Prompt)> {
+fn prompts() -> impl Iterator<Item = (&'static str, FormatInstructions)> {
     [Language::Zh, Language::En].into_iter().flat_map(prompts_in)
 }
 
-fn prompts_in(language: Language) -> impl Iterator<Item = (&'static str, Prompt)> {
+fn prompts_in(language: Language) -> impl Iterator<Item = (&'static str, FormatInstructions)> {
     let mut options = Options::default();
-    options.texts = Texts::of(language);
+    options.texts = Texts::from_language(language);
     DIALECTS.iter().filter_map(move |entry| Some((entry.name, (entry.prompt?)(&options))))
 }
 
 /// Those that read an example of the dialect: its own, and `auto` where the entry says how that knows it.
 fn contracts(name: &'static str) -> Vec<&'static str> {
-    let opening = entry(name).expect("a dialect").opening;
+    let opening = find_dialect(name).expect("a dialect").opening;
     let found = !opening.keys.is_empty() || !opening.tags.is_empty();
     [Some(name), found.then_some("auto")].into_iter().flatten().collect()
 }
@@ -39,11 +39,12 @@ fn examples_pass_the_strict_check() {
     for language in [Language::Zh, Language::En] {
         let mut options = Options::default();
         options.profile = Profile::Strict;
-        options.texts = Texts::of(language);
+        options.texts = Texts::from_language(language);
         for (name, prompt) in prompts_in(language) {
             for contract in contracts(name) {
-                let verdict =
-                    Contract::named(contract).expect("it exists").check(prompt.example.as_bytes(), &options);
+                let verdict = Contract::from_name(contract)
+                    .expect("it exists")
+                    .check(prompt.example.as_bytes(), &options);
                 assert_eq!(verdict.findings, [], "{name}"); // T-066
                 assert_eq!(verdict.contract, name);
             }
@@ -70,7 +71,8 @@ fn the_instructions_say_what_becomes_of_entities_in_code() {
 
 #[test]
 fn the_jsonseq_schema_describes_the_example() {
-    let schema = entry("jsonseq").expect("a dialect").schema.expect("it has a schema")(&Options::default());
+    let schema =
+        find_dialect("jsonseq").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let branches = schema["oneOf"].as_array().expect("one schema for each event");
     let mut seen = Vec::new();
@@ -102,10 +104,10 @@ fn the_ai_say_schema_describes_the_example() {
     let names = |value: &Value| -> Vec<String> {
         value.as_object().map(|object| object.keys().cloned().collect()).unwrap_or_default()
     };
-    let entry = entry("ai_say").expect("a dialect");
+    let entry = find_dialect("ai_say").expect("a dialect");
     for language in [Language::Zh, Language::En] {
         let mut options = Options::default();
-        options.texts = Texts::of(language);
+        options.texts = Texts::from_language(language);
         let schema = entry.schema.expect("it has a schema")(&options);
         let prompt = entry.prompt.expect("it has instructions")(&options);
         let example: Value = serde_json::from_str(&prompt.example).expect("the example is JSON");
@@ -125,9 +127,10 @@ fn the_ai_say_instructions_name_the_role() {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     options.set("ai_say.role", "李\"医生").expect("an option");
-    let prompt = entry("ai_say").expect("a dialect").prompt.expect("it has instructions")(&options);
+    let prompt = find_dialect("ai_say").expect("a dialect").prompt.expect("it has instructions")(&options);
     assert!(!prompt.text().contains("咨询师"));
-    let verdict = Contract::named("ai_say").expect("it exists").check(prompt.example.as_bytes(), &options);
+    let verdict =
+        Contract::from_name("ai_say").expect("it exists").check(prompt.example.as_bytes(), &options);
     assert_eq!(verdict.findings, []);
 }
 
@@ -136,7 +139,7 @@ fn schemas_are_those_of_the_options() {
     let schema = |name: &str, option: &str, value: &str| {
         let mut options = Options::default();
         options.set(option, value).expect("an option");
-        entry(name).expect("a dialect").schema.expect("it has a schema")(&options)
+        find_dialect(name).expect("a dialect").schema.expect("it has a schema")(&options)
     };
     let answer = schema("ai_say", "ai_say.role", "coach"); // S-052
     assert_eq!(answer["properties"]["response"]["required"], json!(["coach"]));
@@ -157,7 +160,7 @@ fn replies_that_repeat_our_own_example_are_told() {
         options.set("examples", "own").expect("an option");
         for (name, prompt) in prompts() {
             for contract in contracts(name) {
-                let contract = Contract::named(contract).expect("it exists");
+                let contract = Contract::from_name(contract).expect("it exists");
                 let codes = |options: &Options| -> Vec<String> {
                     let verdict = contract.check(prompt.example.as_bytes(), options);
                     let codes = verdict.findings.iter().map(|finding| finding.code.to_string());
@@ -173,10 +176,10 @@ fn replies_that_repeat_our_own_example_are_told() {
 
 /// What a reply gives, with the examples of our own instructions: its answer, why it was replaced, and what it wanted done.
 fn given(name: &str, reply: &str, options: &Options) -> (String, Option<String>, Vec<String>) {
-    let mut events = Collected::default();
+    let mut events = EventCollector::default();
     let mut pipeline = Pipeline::new(name, options).expect("a dialect").with_extensions(true);
     reply.chars().for_each(|c| pipeline.push_str(c.encode_utf8(&mut [0; 4]), &mut events));
-    pipeline.finish(&End::stop(), &mut events);
+    pipeline.finish(&InputEnd::stop(), &mut events);
     let mut answer = String::new();
     let mut wanted = Vec::new();
     for event in &events.events {
@@ -262,11 +265,11 @@ fn replies_that_begin_like_our_own_example_are_answers() {
 fn own_examples_go_with_others() {
     let mut options = Options::default();
     options.set("examples", r#"["own","one"]"#).expect("an option");
-    assert_eq!((options.own_examples, &*options.examples), (true, &["one".to_owned()][..]));
+    assert_eq!((options.has_own_examples, &*options.examples), (true, &["one".to_owned()][..]));
     options.set("examples", "two").expect("an option");
-    assert_eq!((options.own_examples, options.examples.len()), (true, 2));
+    assert_eq!((options.has_own_examples, options.examples.len()), (true, 2));
     options.set("examples", r#"["one"]"#).expect("an option");
-    assert_eq!((options.own_examples, options.examples.len()), (false, 1));
+    assert_eq!((options.has_own_examples, options.examples.len()), (false, 1));
 }
 
 #[test]
@@ -278,7 +281,7 @@ fn english_texts_have_an_english_role() {
              \"reasoning\":\"r\"}},\"response\":{{\"{role}\":\"Hi.\"}},\"should_exit\":false,\"exit_reason\":\"x\"}}"
         )
     };
-    let entry = entry("ai_say").expect("a dialect");
+    let entry = find_dialect("ai_say").expect("a dialect");
     for (language, default) in [("zh", "咨询师"), ("en", "counsellor")] {
         let mut options = Options::default();
         options.set("text_language", language).expect("an option");
@@ -290,23 +293,23 @@ fn english_texts_have_an_english_role() {
                 .is_some()
         );
         for role in ["咨询师", "counsellor"] {
-            let contract = Contract::named("ai_say").expect("it exists");
+            let contract = Contract::from_name("ai_say").expect("it exists");
             let findings = contract.check(reply(role).as_bytes(), &options).findings;
             let codes: Vec<&str> = findings.iter().map(|finding| &*finding.code).collect();
             // R-76, S-052
             let told: &[&str] =
                 if (language, role) == ("zh", "counsellor") { &["role_key_unexpected"] } else { &[] };
             assert_eq!(codes, told);
-            let mut events = Collected::default();
+            let mut events = EventCollector::default();
             let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect");
             pipeline.push(reply(role).as_bytes(), &mut events);
-            pipeline.finish(&End::stop(), &mut events);
-            let written = pipeline.written(&events.events).expect("it can be written");
+            pipeline.finish(&InputEnd::stop(), &mut events);
+            let written = pipeline.rewrite(&events.events).expect("it can be written");
             assert!(written.contains(&format!("\"{default}\": \"Hi.\"")), "{written}");
         }
         options.set("ai_say.role", "Dr. Li").expect("an option");
         let verdict =
-            Contract::named("ai_say").expect("it exists").check(reply(default).as_bytes(), &options);
+            Contract::from_name("ai_say").expect("it exists").check(reply(default).as_bytes(), &options);
         assert_eq!(verdict.findings.len(), 1);
         assert_eq!(verdict.findings[0].code, "role_key_unexpected");
     }

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use tambour::dialect::DIALECTS;
-use tambour::{End, Options};
-use tambour_fixtures::random::{PIECES, Random};
-use tambour_fixtures::{Case, Cuts, fixture, folder, grammar, load};
+use tambour::{InputEnd, Options};
+use tambour_fixtures::random::{RandomSource, SOUP_PIECES};
+use tambour_fixtures::{ChunkCuts, ReadingCase, fixture, fixtures_folder, grammar, load_fixtures};
 
 /// The same inputs on every run; `PROPTEST_CASES` asks for more. What fails becomes a fixture, not a seed file.
 pub(crate) fn config() -> Config {
@@ -15,9 +15,9 @@ pub(crate) fn config() -> Config {
 
 /// Text, tag soup, bytes, or a fixture with mutations.
 pub(crate) fn any_input() -> impl Strategy<Value = Vec<u8>> {
-    let fixtures = load(&folder()).expect("the fixtures are readable");
+    let fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
-    let soup = prop::collection::vec(prop::sample::select(PIECES), 0..40);
+    let soup = prop::collection::vec(prop::sample::select(SOUP_PIECES), 0..40);
     let text = prop::collection::vec(any::<char>(), 0..200);
     prop_oneof![
         1 => text.prop_map(|text| text.into_iter().collect::<String>().into_bytes()),
@@ -28,17 +28,17 @@ pub(crate) fn any_input() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn mutation(replies: &[Vec<u8>], seed: u64) -> Vec<u8> {
-    let mut random = Random::new(seed);
+    let mut random = RandomSource::new(seed);
     if replies.is_empty() {
-        return random.soup(20).into_bytes();
+        return random.tag_soup(20).into_bytes();
     }
     let reply = random.pick(replies).clone();
     random.mutate(&reply)
 }
 
-fn any_end() -> impl Strategy<Value = End> {
+fn any_end() -> impl Strategy<Value = InputEnd> {
     const WORDS: &[&str] = &["stop", "length", "content_filter", "cancelled", "unknown", "failed"];
-    prop::sample::select(WORDS).prop_map(|word| fixture::end(word).expect("these words are known"))
+    prop::sample::select(WORDS).prop_map(|word| fixture::parse_end(word).expect("these words are known"))
 }
 
 proptest! {
@@ -53,9 +53,9 @@ proptest! {
             options.allow_missing_thinking = true;
         }
         for entry in DIALECTS {
-            let case = Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };
-            let reading = case.read(Cuts::Whole).expect("it is in the table");
-            let valid = grammar::valid(&reading.events, &options);
+            let case = ReadingCase { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };
+            let reading = case.read(ChunkCuts::Single).expect("it is in the table");
+            let valid = grammar::check_stream(&reading.events, &options);
             prop_assert!(valid.is_ok(), "{}: {valid:?}\n{:?}", entry.name, String::from_utf8_lossy(&input));
         }
     }
@@ -67,8 +67,8 @@ proptest! {
         options.limits.hold = 16;
         for entry in DIALECTS {
             let case =
-                Case { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &End::stop() };
-            let held = case.held();
+                ReadingCase { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &InputEnd::stop() };
+            let held = case.check_held();
             prop_assert!(held.is_ok(), "{held:?}\n{:?}", String::from_utf8_lossy(&input));
         }
     }
@@ -76,12 +76,12 @@ proptest! {
     /// reasoning beside a reply never breaks its stream, wherever it comes.
     #[test]
     fn reasoning_beside_the_reply_is_harmless(input in any_input(), text in ".{0,40}") {
-        let (options, end) = (Options::default(), End::stop());
+        let (options, end) = (Options::default(), InputEnd::stop());
         for entry in DIALECTS {
             let case =
-                Case { dialect: entry.name, options: &options, reasoning: Some(&text), input: &input, end: &end };
-            let whole = case.read(Cuts::Whole).expect("it is in the table");
-            let valid = grammar::valid(&whole.events, &options);
+                ReadingCase { dialect: entry.name, options: &options, reasoning: Some(&text), input: &input, end: &end };
+            let whole = case.read(ChunkCuts::Single).expect("it is in the table");
+            let valid = grammar::check_stream(&whole.events, &options);
             prop_assert!(
                 valid.is_ok(), "{}: {valid:?}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input)
             );

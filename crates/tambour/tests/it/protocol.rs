@@ -2,17 +2,26 @@
 
 use serde_json::json;
 use tambour::options::Language;
-use tambour::protocol::{CORE, Registry};
-use tambour::structure::{Body, Expected, Misfit};
+use tambour::protocol::{CORE_PROTOCOL, ProtocolRegistry};
+use tambour::structure::{ElementBody, ElementMisfit, ExpectedStructure};
 
 #[test]
 fn the_library_brings_the_core_and_one_for_each_other_tag() {
     // F-007
-    let registry = Registry::builtin();
+    let registry = ProtocolRegistry::builtin();
     let ids: Vec<&str> = registry.iter().map(|protocol| protocol.id.as_str()).collect();
     assert_eq!(
         ids,
-        [CORE, "variable_update_v2", "status_bar", "details", "choice", "media", "tool_call", "ui_component"]
+        [
+            CORE_PROTOCOL,
+            "variable_update_v2",
+            "status_bar",
+            "details",
+            "choice",
+            "media",
+            "tool_call",
+            "ui_component"
+        ]
     );
     for protocol in registry.iter() {
         for language in 0..2 {
@@ -24,29 +33,32 @@ fn the_library_brings_the_core_and_one_for_each_other_tag() {
         }
     }
     let all = ids.iter().copied();
-    let (expected, warnings) = registry.expected(all);
+    let (expected, warnings) = registry.expected_structure(all);
     assert_eq!((expected.elements.len(), warnings.len()), (9, 0));
-    assert!(expected.elements.iter().all(|element| element.mandatory == (element.name == "content")));
+    assert!(expected.elements.iter().all(|element| element.is_mandatory == (element.name == "content")));
 }
 
 #[test]
 fn names_give_a_structure() {
     // F-007, F-200: the core is always there, and what follows it is known.
-    let registry = Registry::builtin();
-    let (expected, warnings) = registry.expected(["variable_update_v2", "variable_update_v2"]);
+    let registry = ProtocolRegistry::builtin();
+    let (expected, warnings) = registry.expected_structure(["variable_update_v2", "variable_update_v2"]);
     assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "variable_update"]);
     assert!(warnings.is_empty());
-    assert_eq!(expected.misfit("content", &["variable_update"]), Some(Misfit::Late("variable_update")));
-    let (alone, _) = registry.expected([]);
+    assert_eq!(
+        expected.find_misfit("content", &["variable_update"]),
+        Some(ElementMisfit::Late("variable_update"))
+    );
+    let (alone, _) = registry.expected_structure([]);
     assert_eq!(alone.names().collect::<Vec<_>>(), ["thought", "content"]);
 }
 
 #[test]
 fn an_unknown_name_is_a_warning_and_changes_nothing() {
     // F-007
-    let registry = Registry::builtin();
-    let (expected, warnings) = registry.expected(["choise", "choice"]);
-    assert_eq!(expected, registry.expected(["choice"]).0);
+    let registry = ProtocolRegistry::builtin();
+    let (expected, warnings) = registry.expected_structure(["choise", "choice"]);
+    assert_eq!(expected, registry.expected_structure(["choice"]).0);
     assert_eq!((warnings.len(), &*warnings[0].protocol), (1, "choise"));
     assert!(warnings[0].message.starts_with("there is no protocol `choise`; known: core, "), "{warnings:?}");
     assert!(registry.examples(["choise"], Language::En).len() == 1);
@@ -55,7 +67,7 @@ fn an_unknown_name_is_a_warning_and_changes_nothing() {
 #[test]
 fn entries_are_added_as_values() {
     // F-007
-    let mut registry = Registry::builtin();
+    let mut registry = ProtocolRegistry::builtin();
     let entry = json!({
         "id": "weather_v1",
         "version": 1,
@@ -67,11 +79,14 @@ fn entries_are_added_as_values() {
     registry.add(&entry).expect("an entry");
     let protocol = registry.get("weather_v1").expect("it was added");
     assert_eq!((&*protocol.version, protocol.elements.len()), ("1", 2));
-    let (expected, warnings) = registry.expected(["weather_v1"]);
+    let (expected, warnings) = registry.expected_structure(["weather_v1"]);
     assert!(warnings.is_empty(), "{warnings:?}");
     let weather = expected.get("weather").expect("a tag");
-    assert_eq!((weather.body, weather.mandatory, weather.after.len()), (Body::Json, true, 2));
-    assert_eq!(expected.find("Forecast").map(|known| &*known.element.name), Some("weather"));
+    assert_eq!(
+        (weather.body, weather.is_mandatory, weather.predecessors.len()),
+        (ElementBody::Json, true, 2)
+    );
+    assert_eq!(expected.find_element("Forecast").map(|known| &*known.element.name), Some("weather"));
     assert_eq!(registry.instructions(["weather_v1"], Language::Zh)[1], "天气");
     assert_eq!(
         registry.examples(["weather_v1"], Language::Zh)[1..],
@@ -106,28 +121,28 @@ fn an_entry_that_is_none_says_why() {
         (json!({"id": "a", "instruction": 1}), "protocol `a`: `instruction` is a text"),
         (json!({"id": "a", "examples": {"fr": "x"}}), "protocol `a`: `examples` is a text"),
     ] {
-        let mut registry = Registry::builtin();
+        let mut registry = ProtocolRegistry::builtin();
         let error = registry.add(&value).expect_err("it is none").to_string();
         assert!(error.starts_with(message), "{value}: {error}");
-        assert_eq!(registry, Registry::builtin(), "nothing half added");
+        assert_eq!(registry, ProtocolRegistry::builtin(), "nothing half added");
     }
 }
 
 #[test]
 fn dependencies_that_cannot_hold_are_left_out() {
     // F-200
-    let mut registry = Registry::builtin();
+    let mut registry = ProtocolRegistry::builtin();
     registry
         .add(&json!([
             {"id": "a", "tags": ["one"], "dependency": {"one": "two"}},
             {"id": "b", "tags": ["two"], "dependency": {"two": "one"}},
         ]))
         .expect("each is sound");
-    let (expected, warnings) = registry.expected(["a", "b"]);
+    let (expected, warnings) = registry.expected_structure(["a", "b"]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].message.contains("circle"));
-    assert!(!expected.follows("one", "one"));
-    let (_, warnings) = registry.expected(["a"]);
+    assert!(!expected.must_follow("one", "one"));
+    let (_, warnings) = registry.expected_structure(["a"]);
     assert!(warnings[0].message.contains("not active"), "{warnings:?}");
 }
 
@@ -139,18 +154,18 @@ fn a_structure_is_written_as_it_is_read() {
         "optional": ["plan", {"name": "facts", "body": "json"}],
         "dependency": {"facts": ["story"]},
     });
-    let expected = Expected::from_json(&value).expect("a structure");
+    let expected = ExpectedStructure::from_json(&value).expect("a structure");
     assert_eq!(expected.elements[0].role(), "content");
     assert_eq!(expected.to_json(), value);
-    let (generated, _) = Registry::builtin().expected(["variable_update_v2"]);
-    let again = Expected::from_json(&generated.to_json()).expect("what was written");
+    let (generated, _) = ProtocolRegistry::builtin().expected_structure(["variable_update_v2"]);
+    let again = ExpectedStructure::from_json(&generated.to_json()).expect("what was written");
     assert_eq!(again.to_json(), generated.to_json());
     for (wrong, message) in [
         (json!({"mandatory": [{"name": "a", "as": "b"}]}), "unknown key of a tag `as`; known: name, role"),
         (json!({"mandatory": [{"name": "a", "role": "b c"}]}), "`role` holds names of tags"),
         (json!({"mandatory": [{"role": "b"}]}), "`name` is missing"),
     ] {
-        let error = Expected::from_json(&wrong).expect_err("none").to_string();
+        let error = ExpectedStructure::from_json(&wrong).expect_err("none").to_string();
         assert!(error.starts_with(message), "{error}");
     }
 }

@@ -5,27 +5,27 @@ use std::ops::Range;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::contract::check_queries as check;
-use tambour::finding::{Finding, Level, Profile, Report, Severity};
-use tambour::options::Sensitive;
-use tambour::policy::queries::{Cleaner, LONGEST, MOST, Source};
-use tambour::privacy::{Detector, Privacy, Text};
+use tambour::finding::{Finding, FindingReport, Profile, RuleLevel, Severity};
+use tambour::options::SensitivePolicy;
+use tambour::policy::queries::{MAX_QUERIES, MAX_QUERY_CHARS, QueryCleaner, QuerySource};
+use tambour::privacy::{Detector, DetectorSet, FoldedText};
 use tambour::span::Place;
 
-fn cleaned(value: &Value, sensitive: Sensitive) -> (Option<Vec<String>>, Vec<Report>) {
-    let privacy = Privacy::default();
-    Cleaner { sensitive, privacy: &privacy, source: Source::Block }.clean(value, Place::START, 0)
+fn cleaned(value: &Value, sensitive: SensitivePolicy) -> (Option<Vec<String>>, Vec<FindingReport>) {
+    let privacy = DetectorSet::default();
+    QueryCleaner { sensitive, privacy: &privacy, source: QuerySource::Block }.clean(value, Place::START, 0)
 }
 
 /// The queries that are kept by default, and `row code` of each report.
 fn clean(value: &Value) -> (Vec<String>, Vec<String>) {
-    let (queries, reports) = cleaned(value, Sensitive::Drop);
+    let (queries, reports) = cleaned(value, SensitivePolicy::Drop);
     let codes = reports.iter().map(|report| format!("{} {}", report.row, report.rule.code)).collect();
     (queries.unwrap_or_default(), codes)
 }
 
 fn findings(queries: &[&str]) -> Vec<Finding> {
     let mut reports = Vec::new();
-    check(queries, &Privacy::default(), Place::START, 0, &mut reports);
+    check(queries, &DetectorSet::default(), Place::START, 0, &mut reports);
     reports.into_iter().map(|report| report.judge(Profile::Strict)).collect()
 }
 
@@ -45,14 +45,15 @@ fn good_queries_are_left_as_they_are() {
 
 #[test]
 fn what_is_no_list_of_strings_is_dropped() {
-    let privacy = Privacy::default();
-    let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Block };
-    let (queries, reports) = policy.read("[\"a\",", Place::START, 5);
+    let privacy = DetectorSet::default();
+    let policy =
+        QueryCleaner { sensitive: SensitivePolicy::Drop, privacy: &privacy, source: QuerySource::Block };
+    let (queries, reports) = policy.clean_json("[\"a\",", Place::START, 5);
     assert_eq!((queries, reports[0].rule.code, reports[0].row), (None, "serp_queries_json", "T-044")); // T-044
-    let (queries, reports) = policy.read("{\"q\":1}", Place::START, 7);
+    let (queries, reports) = policy.clean_json("{\"q\":1}", Place::START, 7);
     assert_eq!((queries, reports[0].rule.code), (None, "serp_queries_not_array")); // T-044
     assert!(reports[0].repair.is_some());
-    assert_eq!(policy.read("[\"a\"]", Place::START, 5).0, Some(vec!["a".to_owned()]));
+    assert_eq!(policy.clean_json("[\"a\"]", Place::START, 5).0, Some(vec!["a".to_owned()]));
 
     let (queries, codes) = clean(&json!(["a", 3, null, ["b"], "c"]));
     assert_eq!(queries, ["a", "c"]); // T-044
@@ -75,7 +76,7 @@ fn queries_are_unique() {
     let (queries, codes) = clean(&json!(["a", "a", "b", "a "]));
     assert_eq!(queries, ["a", "b"]); // T-046
     assert_eq!(codes, ["T-046 serp_queries_duplicate"; 2]);
-    let (queries, reports) = cleaned(&json!(["Squat", "squat"]), Sensitive::Drop);
+    let (queries, reports) = cleaned(&json!(["Squat", "squat"]), SensitivePolicy::Drop);
     assert_eq!(queries.unwrap(), ["Squat", "squat"]); // T-046: a difference of case only warns.
     assert_eq!(reports[0].rule.code, "serp_queries_case");
     assert_eq!(reports[0].clone().judge(Profile::Strict).severity, Severity::Warning);
@@ -117,7 +118,7 @@ fn sensitive_queries_are_dropped_or_generalised() {
         let (queries, codes) = clean(&json!([query, "b"]));
         assert_eq!(queries, ["b"]); // T-048, J-064
         assert_eq!(codes, ["T-048 serp_query_sensitive"]);
-        let (queries, reports) = cleaned(&json!([query]), Sensitive::Generalise);
+        let (queries, reports) = cleaned(&json!([query]), SensitivePolicy::Generalise);
         assert_eq!(queries.unwrap(), [general]); // R-11, J-064
         let kind = general.split(['[', ']']).nth(1).unwrap();
         assert!(reports[0].message.contains(kind), "{}", reports[0].message); // T-048: with the kind.
@@ -127,7 +128,7 @@ fn sensitive_queries_are_dropped_or_generalised() {
 
 #[test]
 fn what_cleaning_makes_is_cleaned_too() {
-    let general = |value| cleaned(&value, Sensitive::Generalise);
+    let general = |value| cleaned(&value, SensitivePolicy::Generalise);
     // Two addresses become the same text.
     assert_eq!(general(json!(["a@b.com", "c@d.com"])).0.unwrap(), ["[email]"]);
     // Cut at 80 characters, the long number would end as a phone number.
@@ -139,7 +140,7 @@ fn what_cleaning_makes_is_cleaned_too() {
     assert!(codes.contains(&"T-046 serp_queries_duplicate".to_owned()));
     // A generalised query may be too long.
     let long = format!("a@b.c{}", "o m".repeat(26));
-    assert!(general(json!([long])).0.unwrap().iter().all(|query| query.chars().count() <= LONGEST));
+    assert!(general(json!([long])).0.unwrap().iter().all(|query| query.chars().count() <= MAX_QUERY_CHARS));
 }
 
 #[test]
@@ -181,14 +182,15 @@ fn the_checker_and_the_policy_agree_on_what_is_sensitive() {
         let dropped = clean(&json!([query])).0.is_empty();
         let flagged = codes(&[query]) == ["J-004 serp_query_sensitive"];
         assert_eq!(dropped, flagged, "{query}");
-        assert_eq!(dropped, Privacy::default().first(query).is_some(), "{query}");
+        assert_eq!(dropped, DetectorSet::default().find_first(query).is_some(), "{query}");
     }
 }
 
 #[test]
 fn rows_follow_the_source() {
-    let privacy = Privacy::default();
-    let policy = Cleaner { sensitive: Sensitive::Drop, privacy: &privacy, source: Source::Event };
+    let privacy = DetectorSet::default();
+    let policy =
+        QueryCleaner { sensitive: SensitivePolicy::Drop, privacy: &privacy, source: QuerySource::Event };
     let rows = |value: Value| policy.clean(&value, Place::START, 0).1[0].row;
     assert_eq!(rows(json!(["a", "a"])), "J-004");
     assert_eq!(rows(json!(["a", 3])), "J-003");
@@ -210,11 +212,11 @@ fn any_query() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn cleaned_queries_pass_and_stay_as_they_are(list in prop::collection::vec(any_query(), 0..9), general: bool) {
-        let mode = if general { Sensitive::Generalise } else { Sensitive::Drop };
+        let mode = if general { SensitivePolicy::Generalise } else { SensitivePolicy::Drop };
         let (queries, reports) = cleaned(&Value::Array(list), mode);
         let queries = queries.unwrap();
-        prop_assert!(queries.len() <= MOST);
-        let strict = |report: &Report| report.rule.level == Level::Must;
+        prop_assert!(queries.len() <= MAX_QUERIES);
+        let strict = |report: &FindingReport| report.rule.level == RuleLevel::Must;
         // Every broken rule was repaired, and says how.
         prop_assert!(reports.iter().filter(|report| strict(report)).all(|report| report.repair.is_some()));
         // What leaves passes the checker (J-004, X-001).
@@ -235,15 +237,19 @@ impl Detector for Secret {
     fn kind(&self) -> &'static str {
         "secret"
     }
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         text.raw().match_indices("secret").for_each(|(at, word)| found(at..at + word.len()));
     }
 }
 
 #[test]
 fn what_stays_sensitive_is_dropped() {
-    let privacy = Privacy::default().with(Secret);
-    let policy = Cleaner { sensitive: Sensitive::Generalise, privacy: &privacy, source: Source::Block };
+    let privacy = DetectorSet::default().with_detector(Secret);
+    let policy = QueryCleaner {
+        sensitive: SensitivePolicy::Generalise,
+        privacy: &privacy,
+        source: QuerySource::Block,
+    };
     let (queries, reports) = policy.clean(&json!(["a secret", "a@b.com"]), Place::START, 0);
     assert_eq!(queries.unwrap(), ["[email]"]); // T-048, R-11
     assert_eq!(reports[0].repair.as_deref(), Some("query dropped"));

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use tambour::Profile;
 use tambour::dialect::DIALECTS;
-use tambour_fixtures::run::{case, completed, profile};
-use tambour_fixtures::{Cuts, folder, load, queue};
+use tambour_fixtures::run::{completed_event, options_for, reading_case};
+use tambour_fixtures::{ChunkCuts, fixtures_folder, load_fixtures, queue};
 use tambour_prompt::catalogue;
 
 /// A field of the metadata, its reason, and the dialect that the reply was read as.
@@ -48,13 +48,13 @@ fn each_reason_has_the_findings_that_the_document_names() {
     for code in table.iter().flat_map(|row| &row.codes) {
         assert!(catalogue::find(code).next().is_some(), "there is no rule `{code}`");
     }
-    let mut fixtures = load(&folder()).expect("the fixtures are readable");
+    let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
     let seen: Mutex<BTreeMap<Key, BTreeSet<String>>> = Mutex::default();
-    queue::check(&fixtures, |fixture| {
-        let options = profile(fixture, Profile::Lenient);
-        let reading = case(fixture, &options).read(Cuts::Whole)?;
-        let Some(end) = completed(&reading) else { return Ok(()) };
+    queue::check_all(&fixtures, |fixture| {
+        let options = options_for(fixture, Profile::Lenient);
+        let reading = reading_case(fixture, &options).read(ChunkCuts::Single)?;
+        let Some(end) = completed_event(&reading) else { return Ok(()) };
         let metadata = &end.metadata;
         let reasons =
             [("fallback_reason", &metadata.fallback_reason), ("unused_reason", &metadata.unused_reason)];

@@ -1,8 +1,8 @@
 //! Places count bytes of the reply as it was received, and a limit cuts no character in two.
 
-use tambour::event::Collected;
-use tambour::{End, Event, Options, Pipeline};
-use tambour_fixtures::{Case, Cuts};
+use tambour::event::EventCollector;
+use tambour::{Event, InputEnd, Options, Pipeline};
+use tambour_fixtures::{ChunkCuts, ReadingCase};
 
 #[test]
 fn places_count_bytes_as_received() {
@@ -10,9 +10,15 @@ fn places_count_bytes_as_received() {
     let input =
         b"<thinking>\xFF\xE4\xBD<phase id=\"1\"><title>a</title></phase></thinking><final>b<br/></final>";
     let options = Options::default();
-    let case = Case { dialect: "thinkingml", options: &options, reasoning: None, input, end: &End::stop() };
-    let whole = case.read(Cuts::Whole).expect("it is in the table");
-    case.same(&whole, Cuts::Every(1)).expect("it does not depend on the cuts");
+    let case = ReadingCase {
+        dialect: "thinkingml",
+        options: &options,
+        reasoning: None,
+        input,
+        end: &InputEnd::stop(),
+    };
+    let whole = case.read(ChunkCuts::Single).expect("it is in the table");
+    case.check_same(&whole, ChunkCuts::Every(1)).expect("it does not depend on the cuts");
     let span = |code: &str| {
         let found: Vec<_> = whole.findings.iter().filter(|finding| finding.code == code).collect();
         found.iter().map(|finding| &input[finding.span.start..finding.span.end]).collect::<Vec<_>>()
@@ -27,10 +33,10 @@ fn the_limit_of_the_input_cuts_no_character() {
     let mut options = Options::default();
     options.limits.input = 4;
     for chunks in [&["aaa好"][..], &["aaa", "好"], &["aa", "a好"]] {
-        let mut found = Collected::default();
+        let mut found = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).expect("it is in the table");
         chunks.iter().for_each(|chunk| pipeline.push(chunk.as_bytes(), &mut found));
-        let joined = found.joined();
+        let joined = found.join_deltas();
         let answer: Vec<_> =
             joined.iter().filter(|event| matches!(event, Event::FinalDelta { .. })).collect();
         assert_eq!(answer, [&Event::FinalDelta { text: "aaa".into() }]);
@@ -59,10 +65,10 @@ fn many_pieces_that_are_no_text_keep_their_places() {
     let mut options = Options::default();
     options.limits.findings = expected.len();
     let found = |chunk: usize| {
-        let mut found = Collected::default();
+        let mut found = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).expect("it is in the table");
         input.chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut found));
-        pipeline.finish(&End::stop(), &mut found);
+        pipeline.finish(&InputEnd::stop(), &mut found);
         found.findings.iter().map(|finding| (finding.span.start, finding.span.end)).collect::<Vec<_>>()
     };
     for chunk in [1, 7, input.len()] {

@@ -1,13 +1,13 @@
 //! Replies read and written again in their dialect: what `tambour repair` rests on.
 
-use tambour::dialect::{DIALECTS, Entry};
-use tambour::event::{Collected, Event, EventKind, FinishReason, Joined, Sink as _};
+use tambour::dialect::{DIALECTS, DialectEntry};
+use tambour::event::{Event, EventCollector, EventKind, FinishReason, JoinedEvents, Sink as _};
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline, Profile, Severity};
+use tambour::{InputEnd, Options, Pipeline, Profile, Severity};
 use tambour_fixtures::acts::repair;
-use tambour_fixtures::corpus::{authored, recorded};
-use tambour_fixtures::random::Random;
-use tambour_fixtures::{folder, load};
+use tambour_fixtures::corpus::{load_authored, load_recorded};
+use tambour_fixtures::random::RandomSource;
+use tambour_fixtures::{fixtures_folder, load_fixtures};
 
 /// The whole output of a model that cannot comply (T-025).
 const MARKER: &str = "<<ParsingError>>";
@@ -40,16 +40,16 @@ const FAULTS: &[&str] = &[
 /// Every reply at hand, whatever it was meant to be.
 fn replies() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = FAULTS.iter().map(|reply| reply.as_bytes().to_vec()).collect();
-    all.extend(load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input));
+    all.extend(load_fixtures(&fixtures_folder()).expect("fixtures").into_iter().map(|fixture| fixture.input));
     for entry in DIALECTS {
-        for corpus in [authored(entry.name), recorded(entry.name)] {
-            all.extend(corpus.expect("a corpus").iter().map(|reply| reply.text().into_bytes()));
+        for corpus in [load_authored(entry.name), load_recorded(entry.name)] {
+            all.extend(corpus.expect("a corpus").iter().map(|reply| reply.joined_text().into_bytes()));
         }
     }
-    let mut random = Random::new(66);
+    let mut random = RandomSource::new(66);
     for _ in 0..cases() {
-        all.push(random.soup(20).into_bytes());
-        all.push(random.torn().into_bytes());
+        all.push(random.tag_soup(20).into_bytes());
+        all.push(random.torn_reply().into_bytes());
     }
     for _ in 0..cases() {
         let reply = random.pick(&all).clone();
@@ -70,11 +70,11 @@ struct Read {
 fn read(dialect: &str, input: &[u8], options: &Options) -> Read {
     let pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
     let mut pipeline = pipeline.with_extensions(true);
-    let mut found = Joined::default();
+    let mut found = JoinedEvents::default();
     // As much at a time as `tambour repair` reads.
     input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut found));
-    pipeline.finish(&End::stop(), &mut found);
-    let written = pipeline.written(&found.events).expect("replies in the dialect can be written");
+    pipeline.finish(&InputEnd::stop(), &mut found);
+    let written = pipeline.rewrite(&found.events).expect("replies in the dialect can be written");
     Read { events: found.events, dialect: pipeline.dialect(), written }
 }
 
@@ -95,17 +95,17 @@ fn settings() -> [(&'static str, Options); 2] {
 
 /// What a rewritten reply keeps.
 fn kept(events: &[Event<'_>]) -> Vec<Event<'static>> {
-    let mut kept = Collected::default();
+    let mut kept = EventCollector::default();
     // What stood between two deltas may have been no event of the contract.
     events
         .iter()
         .filter(|event| event.kind() == EventKind::Contract)
         .for_each(|event| kept.event(event.clone()));
-    kept.joined()
+    kept.join_deltas()
 }
 
 /// Dialects that can be written, and the one that finds out which it is.
-fn readers() -> impl Iterator<Item = &'static Entry> {
+fn readers() -> impl Iterator<Item = &'static DialectEntry> {
     DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto")
 }
 
@@ -141,7 +141,7 @@ fn none(complaints: &[String]) {
 #[test]
 fn what_is_written_passes_the_strict_check() {
     none(&complaints(|options, _, first| {
-        let contract = Contract::named(first.dialect).expect("a dialect is a contract");
+        let contract = Contract::from_name(first.dialect).expect("a dialect is a contract");
         let verdict = contract.check(first.written.as_bytes(), &strict(options));
         Some(format!("{:?}", verdict.first_error()?))
     }));
@@ -159,14 +159,14 @@ fn what_is_written_stays_as_it_is() {
 fn what_is_written_acts_no_more() {
     // neither of a reply that is whole nor of one that is cut
     let options = Options::default();
-    let cut = End::Finished(FinishReason::Length);
+    let cut = InputEnd::Finished(FinishReason::Length);
     let replies = replies();
     let mut complaints = Vec::new();
     for entry in readers() {
         for (number, reply) in replies.iter().enumerate() {
             // The cut ones take their time.
             let ends = if number < FAULTS.len() || number % 8 == 0 { 2 } else { 1 };
-            for end in [&End::stop(), &cut].into_iter().take(ends) {
+            for end in [&InputEnd::stop(), &cut].into_iter().take(ends) {
                 if let Err(found) = repair(entry.name, &options, reply, end) {
                     let reply = String::from_utf8_lossy(reply);
                     complaints.push(format!("{}, {end:?}: {reply:?}\n{found}", entry.name));
@@ -192,7 +192,7 @@ fn a_valid_reply_keeps_its_events() {
     let options = strict(&default);
     let replies = replies();
     for entry in readers().filter(|entry| entry.write.is_some()) {
-        let contract = Contract::named(entry.name).expect("a dialect is a contract");
+        let contract = Contract::from_name(entry.name).expect("a dialect is a contract");
         let valid = |reply: &&Vec<u8>| {
             let findings = contract.check(reply, &options).findings;
             findings.iter().all(|finding| finding.severity == Severity::Info)

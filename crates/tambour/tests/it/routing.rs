@@ -1,9 +1,9 @@
 //! Where each part of a Filament reply goes: one row of the routing table each.
 
 use serde_json::{Value, json};
-use tambour::event::Collected;
-use tambour::state::Attached;
-use tambour::{End, Event, Options, Pipeline};
+use tambour::event::EventCollector;
+use tambour::state::AttachedState;
+use tambour::{Event, InputEnd, Options, Pipeline};
 
 /// The events of the contract that every reply has; their texts are looked at apart.
 const CONTRACT: [&str; 7] =
@@ -20,15 +20,15 @@ struct Row {
 }
 
 /// Reads a reply in pieces of that many bytes, with a state, a tool and one view that the client draws.
-fn read(reply: &str, chunk: usize) -> (Pipeline, Collected) {
+fn read(reply: &str, chunk: usize) -> (Pipeline, EventCollector) {
     let mut options = Options::default();
     options.set("tools", json!({"roll": {"type": "object", "required": ["sides"]}})).expect("an option");
     options.set("filament.views", json!(["map.small"])).expect("an option");
-    options.state = Some(Attached { state: json!({"hp": 5}), ..Attached::default() });
-    let mut sink = Collected::default();
+    options.state = Some(AttachedState { state: json!({"hp": 5}), ..AttachedState::default() });
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
     reply.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     (pipeline, sink)
 }
 
@@ -114,7 +114,7 @@ fn each_part_goes_where_the_table_says() {
     for Row { part, reply, texts, events } in rows() {
         for chunk in [1, 7, reply.len()] {
             let (pipeline, sink) = read(reply, chunk);
-            let all = sink.joined();
+            let all = sink.join_deltas();
             let text = |name: &str| -> String {
                 let deltas = all.iter().filter(|event| event.name() == name).map(Event::data);
                 deltas.filter_map(|data| data["text"].as_str().map(str::to_owned)).collect()

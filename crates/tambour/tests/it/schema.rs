@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tambour::event::Collected;
-use tambour::schema::{Mismatch, Schema, SchemaLimits};
+use tambour::event::EventCollector;
+use tambour::schema::{Schema, SchemaLimits, SchemaMismatch};
 use tambour::state::{ApplyOptions, Operation, apply};
-use tambour::tool::{Tool, Tools};
-use tambour::{End, Options, Pipeline};
+use tambour::tool::{RegisteredTool, ToolRegistry};
+use tambour::{InputEnd, Options, Pipeline};
 
 /// A chain of definitions, each made of the next twice by `link`; the last is an integer.
 fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
@@ -65,7 +65,7 @@ fn tower(word: &str, levels: usize) -> Value {
 const MEMORY: u64 = 16 << 20;
 
 /// Faults of a value, told within the bound of memory.
-fn measured(schema: &Schema, value: &Value) -> Vec<Mismatch> {
+fn measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
     let mut wrong = Vec::new();
     let memory = allocation_counter::measure(|| wrong = schema.check(value, 8));
     assert!(memory.bytes_max < MEMORY, "{memory:?}");
@@ -87,8 +87,8 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
             assert!(memory.bytes_max < MEMORY, "{word} {levels}: {memory:?}");
             assert!(!wrong.is_empty());
             // 4 levels are told as ever, 16 alternatives are not.
-            assert!(levels > 4 || !wrong[0].too_complex, "{word} {levels}: {wrong:?}");
-            assert!(levels < 16 || word == "allOf" || wrong[0].too_complex, "{word} {levels}: {wrong:?}");
+            assert!(levels > 4 || !wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
+            assert!(levels < 16 || word == "allOf" || wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
             assert!(started.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", started.elapsed());
         }
     }
@@ -102,7 +102,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     let words: Vec<String> = (0..10_000).map(|at| format!("word{at}")).collect();
     let listed = Schema::new(json!({"items": {"enum": words}})).unwrap();
     let wrong = measured(&listed, &Value::from(vec![json!("x"); 90]));
-    assert!(!wrong.is_empty() && !wrong[0].too_complex, "{wrong:?}");
+    assert!(!wrong.is_empty() && !wrong[0].is_too_complex, "{wrong:?}");
     // Of many that are right one that is not is found.
     let numbers = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
     let mut many = vec![json!(1); 100_000];
@@ -113,7 +113,7 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
 
 #[test]
 fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
-    let limited = |schema: Value| Schema::limited(schema, &SchemaLimits::default()).map(|_| ());
+    let limited = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default()).map(|_| ());
     for (schema, pointer) in [
         (tower("anyOf", 18), ""),
         (tower("oneOf", 22), ""),
@@ -152,7 +152,7 @@ fn a_chain_of_references_is_no_deeper_than_a_stack() {
             };
             json!({"$ref": "#/$defs/d0", "$defs": (0..=length).map(level).collect::<Map<_, _>>()})
         };
-        let limited = |schema: Value| Schema::limited(schema, &SchemaLimits::default());
+        let limited = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default());
         let unfit = limited(chain(6000)).unwrap_err();
         assert_eq!(unfit.code, "schema_too_complex", "{unfit}");
         // As deep as may be, on the stack of a thread as servers have them.
@@ -179,7 +179,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
     ] {
         for told in [
             Schema::new(schema.clone()).unwrap_err().to_string(),
-            Schema::checked(schema.clone()).unwrap_err().to_string(),
+            Schema::from_checked(schema.clone()).unwrap_err().to_string(),
         ] {
             assert!(words.iter().all(|word| told.contains(word)), "{schema}: {told}");
         }
@@ -191,7 +191,7 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
         json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}),
         json!({"properties": {"$ref": {"type": "string"}, "pattern": {"type": "string"}}}),
     ] {
-        Schema::checked(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
+        Schema::from_checked(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
         Schema::new(schema.clone()).unwrap_or_else(|error| panic!("{schema}: {error}"));
     }
 }
@@ -205,7 +205,7 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
     let mut state = json!({"list": vec![1; 2000]});
     let operations = vec![json!(["SET", "a", 1]); 400];
     let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
-    let results = apply(&mut state, &Operation::list(&Value::from(operations)).unwrap(), &options);
+    let results = apply(&mut state, &Operation::parse_list(&Value::from(operations)).unwrap(), &options);
     assert!(results[0].ok, "{:?}", results[0]);
     let last = results.last().unwrap();
     assert_eq!(
@@ -214,10 +214,10 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
         "{last:?}"
     );
     // What cannot be checked at all changes nothing.
-    let endless = Schema::trusted(json!({"allOf": [{"$ref": "#"}]}));
+    let endless = Schema::from_trusted(json!({"allOf": [{"$ref": "#"}]}));
     let options = ApplyOptions { schema: Some(&endless), ..ApplyOptions::default() };
     let mut state = json!({});
-    let results = apply(&mut state, &Operation::list(&json!([["SET", "a", 1]])).unwrap(), &options);
+    let results = apply(&mut state, &Operation::parse_list(&json!([["SET", "a", 1]])).unwrap(), &options);
     assert_eq!((results[0].ok, &state), (false, &json!({})));
 }
 
@@ -230,14 +230,14 @@ fn operations_behind_the_last_check_cost_nothing() {
     let mut state: Value = (0..9_000).map(|at| (format!("k{at}"), json!("v".repeat(20)))).collect();
     let operations: Vec<Value> = (0..9_999).map(|at| json!(["SET", format!("a{at}"), "x"])).collect();
     let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
-    let operations = Operation::list(&Value::from(operations)).unwrap();
+    let operations = Operation::parse_list(&Value::from(operations)).unwrap();
     let begun = std::time::Instant::now();
     let results = apply(&mut state, &operations, &options);
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
     assert!(results[0].ok && !results.last().unwrap().ok);
     // Nobody waits for it: nothing is applied.
     let stopped = std::sync::atomic::AtomicBool::new(true);
-    let options = ApplyOptions { stopped: Some(&stopped), ..options };
+    let options = ApplyOptions { stop_flag: Some(&stopped), ..options };
     let results = apply(&mut json!({}), &operations[..2], &options);
     assert!(
         results.iter().all(|result| result.reason.is_some_and(|reason| reason.to_string() == "not_applied"))
@@ -257,7 +257,7 @@ fn schemas_that_are_compiled_again_and_again_are_refused() {
     );
     for schema in [many, nested] {
         let begun = std::time::Instant::now();
-        let refused = Schema::limited(schema, &SchemaLimits::default()).unwrap_err();
+        let refused = Schema::with_limits(schema, &SchemaLimits::default()).unwrap_err();
         assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
         assert_eq!((&*refused.pointer, refused.code), ("", "schema_too_complex"), "{refused}");
         assert!(refused.message.contains("unevaluatedProperties"), "{refused}");
@@ -266,7 +266,7 @@ fn schemas_that_are_compiled_again_and_again_are_refused() {
         "allOf": vec![json!({"$ref": "#/$defs/a"}); 50], "unevaluatedProperties": false,
         "$defs": {"a": {"properties": {"a": {"type": "string"}}}},
     });
-    assert!(Schema::limited(fine, &SchemaLimits::default()).is_ok());
+    assert!(Schema::with_limits(fine, &SchemaLimits::default()).is_ok());
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
     let schema = json!({"properties": {"list": {"items": {"allOf": vec![json!({"minimum": 0}); 400]}}}});
     let args = json!({"list": vec![1; 300]});
     let mut options = Options::default();
-    options.tools = Some(Tools::new([Tool::new("t", schema).unwrap()]));
+    options.tools = Some(ToolRegistry::new([RegisteredTool::new("t", schema).unwrap()]));
     let call = json!({"name": "t", "arguments": args});
     let tagged = format!("<tool_call>{call}</tool_call>\n").repeat(200);
     let block = format!("<tool_call name=\"t\">{args}</tool_call>\n").repeat(200);
@@ -313,10 +313,10 @@ fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
         ("filament", format!("<content>x</content>{block}")),
         ("aiplan", plan.to_string()),
     ] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new(dialect, &options).unwrap();
         pipeline.push_str(&reply, &mut sink);
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let told = &sink.findings;
         assert!(
             told.iter().any(|finding| finding.message.contains("schema_too_complex")),

@@ -2,14 +2,14 @@
 
 use tambour::dialect::DIALECTS;
 use tambour::event::Event;
-use tambour::lex::code::{CodeFilter, Piece};
-use tambour::lex::markup::{Markup, Token};
-use tambour::lex::seam::{Joined, Seam};
+use tambour::lex::code::{CodeFilter, FilteredPiece};
+use tambour::lex::markup::{MarkupLexer, MarkupToken};
+use tambour::lex::seam::{SeamPiece, SeamReader};
 use tambour::span::Place;
-use tambour::{End, Options};
-use tambour_fixtures::corpus::{authored, recorded};
-use tambour_fixtures::random::Random;
-use tambour_fixtures::{Case, Cuts, folder, load};
+use tambour::{InputEnd, Options};
+use tambour_fixtures::corpus::{load_authored, load_recorded};
+use tambour_fixtures::random::RandomSource;
+use tambour_fixtures::{ChunkCuts, ReadingCase, fixtures_folder, load_fixtures};
 
 /// Names that nothing takes for reasoning or structure.
 const ANY: fn(&str) -> bool = |_| true;
@@ -20,18 +20,21 @@ const PIECES: &[&str] =
 
 /// Every reply at hand, whatever it was meant to be, and many damaged ones.
 fn replies() -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> =
-        load(&folder()).expect("fixtures").into_iter().map(|fixture| fixture.input).collect();
+    let mut all: Vec<Vec<u8>> = load_fixtures(&fixtures_folder())
+        .expect("fixtures")
+        .into_iter()
+        .map(|fixture| fixture.input)
+        .collect();
     for entry in DIALECTS {
-        for corpus in [authored(entry.name), recorded(entry.name)] {
-            all.extend(corpus.expect("a corpus").iter().map(|reply| reply.text().into_bytes()));
+        for corpus in [load_authored(entry.name), load_recorded(entry.name)] {
+            all.extend(corpus.expect("a corpus").iter().map(|reply| reply.joined_text().into_bytes()));
         }
     }
-    let mut random = Random::new(69);
+    let mut random = RandomSource::new(69);
     let whole = all.len();
     for _ in 0..1500 {
-        all.push(random.torn().into_bytes());
-        all.push(random.soup(24).into_bytes());
+        all.push(random.torn_reply().into_bytes());
+        all.push(random.tag_soup(24).into_bytes());
         let reply = random.below(whole);
         all.push(random.mutate(&all[reply]));
     }
@@ -39,8 +42,9 @@ fn replies() -> Vec<Vec<u8>> {
 }
 
 fn events(dialect: &str, input: &[u8]) -> Vec<Event<'static>> {
-    let case = Case { dialect, options: &Options::default(), reasoning: None, input, end: &End::stop() };
-    case.read(Cuts::Whole).expect("the dialect exists").events
+    let case =
+        ReadingCase { dialect, options: &Options::default(), reasoning: None, input, end: &InputEnd::stop() };
+    case.read(ChunkCuts::Single).expect("the dialect exists").events
 }
 
 /// The tags of a Markdown text that stand neither in code nor in a comment.
@@ -53,22 +57,26 @@ fn live_tags(text: &str, counts: fn(&str) -> bool) -> Vec<String> {
     let (mut live, mut in_comment) = (Vec::new(), false);
     // Lines as long as they are: Markdown has no limit.
     let mut filter = CodeFilter::new(usize::MAX);
-    let mut put = |piece: Piece<'_, Kind>| match piece {
-        Piece::Tag(_, Kind::Comment(open), in_code) => in_comment = open && (in_comment || !in_code),
-        Piece::Tag(raw, Kind::Tag(true), false) if !in_comment => live.push(raw.to_owned()),
+    let mut put = |piece: FilteredPiece<'_, Kind>| match piece {
+        FilteredPiece::Tag(_, Kind::Comment(open), in_code) => in_comment = open && (in_comment || !in_code),
+        FilteredPiece::Tag(raw, Kind::Tag(true), false) if !in_comment => live.push(raw.to_owned()),
         _ => {}
     };
-    let mut lexer = Markup::new("", Options::default().limits.tag);
-    let mut read = |token: Token<'_>| match token {
+    let mut lexer = MarkupLexer::new("", Options::default().limits.tag);
+    let mut read = |token: MarkupToken<'_>| match token {
         // What begins in the line that opens a fence, and ends in the fence, is no tag.
-        Token::Tag(tag) if tag.raw.contains('\n') && (text.contains("```") || text.contains("~~~")) => {
-            filter.text(tag.raw, &mut put);
+        MarkupToken::Tag(tag) if tag.raw.contains('\n') && (text.contains("```") || text.contains("~~~")) => {
+            filter.push_text(tag.raw, &mut put);
         }
-        Token::Tag(tag) => filter.text_tag(tag.raw, Kind::Tag(counts(tag.name)), &mut put),
-        Token::CommentOpen | Token::CommentClose => {
-            filter.text_tag(token.raw(), Kind::Comment(matches!(token, Token::CommentOpen)), &mut put);
+        MarkupToken::Tag(tag) => filter.push_text_tag(tag.raw, Kind::Tag(counts(tag.name)), &mut put),
+        MarkupToken::CommentOpen | MarkupToken::CommentClose => {
+            filter.push_text_tag(
+                token.raw(),
+                Kind::Comment(matches!(token, MarkupToken::CommentOpen)),
+                &mut put,
+            );
         }
-        _ => filter.text(token.raw(), &mut put),
+        _ => filter.push_text(token.raw(), &mut put),
     };
     lexer.push(text, &mut |token, _| read(token));
     lexer.finish(&mut |token, _| read(token));
@@ -105,7 +113,7 @@ fn no_answer_of_thinkingml_holds_a_tag() {
 #[test]
 fn no_tag_is_made_in_a_summary() {
     // T-006, J-002
-    let mut random = Random::new(6);
+    let mut random = RandomSource::new(6);
     for _ in 0..3000 {
         let mut inner = String::new();
         for _ in 0..2 + random.below(10) {
@@ -128,15 +136,15 @@ fn no_tag_is_made_in_a_summary() {
 #[test]
 fn text_is_read_again_from_an_unfinished_tag_on() {
     let read = |pieces: &[&str]| {
-        let mut seam = Seam::new("", 64);
+        let mut seam = SeamReader::new("", 64);
         let mut out = Vec::new();
         let mut at = Place::START;
         for piece in pieces {
-            seam.text(piece, at, &mut |joined| {
+            seam.push_text(piece, at, &mut |joined| {
                 out.push(match joined {
-                    Joined::Text(text) => text.to_owned(),
-                    Joined::Open(raw, at) => format!("[{}: {raw}]", at.offset),
-                    Joined::Tag { raw, at, end } => format!("[{}-{end}: {raw}]", at.offset),
+                    SeamPiece::Text(text) => text.to_owned(),
+                    SeamPiece::UnfinishedTag(raw, at) => format!("[{}: {raw}]", at.offset),
+                    SeamPiece::Tag { raw, at, end } => format!("[{}-{end}: {raw}]", at.offset),
                 });
             });
             at.advance(piece);

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use tambour::event::Collected;
-use tambour::options::Set;
-use tambour::{End, Event, Options, Pipeline, settings};
+use tambour::event::EventCollector;
+use tambour::options::SettingValues;
+use tambour::{Event, InputEnd, Options, Pipeline, settings};
 
 #[test]
 fn a_default_is_what_holds_when_nothing_is_set() {
     let default = format!("{:?}", Options::default());
-    for (_, setting) in settings::all().filter(|(_, setting)| !setting.default.is_empty()) {
+    for (_, setting) in settings::all_settings().filter(|(_, setting)| !setting.default.is_empty()) {
         let mut options = Options::default();
         setting.set(&mut options, &json!(setting.default)).expect(setting.name);
         assert_eq!(format!("{options:?}"), default, "{}", setting.name);
@@ -20,20 +20,20 @@ fn a_default_is_what_holds_when_nothing_is_set() {
 #[test]
 fn every_name_is_there_once_and_takes_what_it_says() {
     let mut names = BTreeSet::new();
-    for (owner, setting) in settings::all() {
+    for (owner, setting) in settings::all_settings() {
         let name = setting.name;
         assert!(names.insert(name), "{name} is there twice");
         assert!(owner.is_none_or(|owner| name.starts_with(&format!("{owner}."))), "{name} of {owner:?}");
         let schema = jsonschema::validator_for(&setting.schema()).expect("a schema");
-        let (good, bad) = match setting.set {
-            Set::Word(words, _) => {
+        let (good, bad) = match setting.accepts {
+            SettingValues::Choice(words, _) => {
                 let other = words.iter().find(|word| **word != setting.default).expect("there are two");
                 (json!(other), json!("nonsense"))
             }
-            Set::Flag(_) => (json!(true), json!(1)),
-            Set::Number(..) => (json!(7), json!(0)),
-            Set::Text(_) => (json!("text"), json!(" ")),
-            Set::Json(_) => continue,
+            SettingValues::Flag(_) => (json!(true), json!(1)),
+            SettingValues::Number(..) => (json!(7), json!(0)),
+            SettingValues::Text(_) => (json!("text"), json!(" ")),
+            SettingValues::Json(_) => continue,
         };
         let mut options = Options::default();
         options.set(name, good.clone()).expect(name);
@@ -64,11 +64,11 @@ fn tools_and_rounds_are_options_like_others() {
 }
 
 fn names(dialect: &str, options: &Options, text: &str) -> Vec<&'static str> {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).unwrap();
     pipeline.push_str(text, &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
-    sink.joined().iter().map(Event::name).collect()
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    sink.join_deltas().iter().map(Event::name).collect()
 }
 
 #[test]

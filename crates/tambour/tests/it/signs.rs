@@ -1,30 +1,30 @@
 //! What stands in a short piece of text.
 
-use tambour::lex::signs::Signs;
+use tambour::lex::signs::SignMasks;
 
-fn slowly(text: &str) -> Signs {
+fn slowly(text: &str) -> SignMasks {
     let bits = |of: fn(u8) -> bool| {
         text.bytes().enumerate().fold(0, |bits, (at, byte)| bits | u64::from(of(byte)) << at)
     };
-    Signs {
-        lines: bits(|byte| byte == b'\n'),
+    SignMasks {
+        line_feeds: bits(|byte| byte == b'\n'),
         marks: bits(|byte| matches!(byte, b'<' | b'[' | b'`' | 0xE2)),
-        ascii: text.is_ascii(),
+        is_ascii: text.is_ascii(),
     }
 }
 
 #[test]
 fn finds_each_sign_at_each_place() {
     for sign in ["<", "[", "◁", "\n", "`", "é", "好", "😀", "a"] {
-        for len in sign.len()..=Signs::MOST {
+        for len in sign.len()..=SignMasks::MAX_LEN {
             for at in 0..=len - sign.len() {
                 let text = format!("{}{sign}{}", "x".repeat(at), ".".repeat(len - sign.len() - at));
-                let signs = Signs::of(&text).expect("it is short");
+                let signs = SignMasks::scan(&text).expect("it is short");
                 assert_eq!(signs, slowly(&text), "{text}");
-                assert_eq!(signs.ticks(text.as_bytes()), u64::from(sign == "`") << at, "{text}");
+                assert_eq!(signs.backtick_mask(text.as_bytes()), u64::from(sign == "`") << at, "{text}");
             }
         }
     }
-    assert_eq!(Signs::of(""), Some(slowly("")));
-    assert_eq!(Signs::of(&"x".repeat(Signs::MOST + 1)), None);
+    assert_eq!(SignMasks::scan(""), Some(slowly("")));
+    assert_eq!(SignMasks::scan(&"x".repeat(SignMasks::MAX_LEN + 1)), None);
 }

@@ -2,18 +2,18 @@
 //! what the part says.
 
 use serde_json::Value;
-use tambour::contract::{Example, examples};
-use tambour::event::Collected;
+use tambour::contract::{FencedExample, find_examples};
+use tambour::event::EventCollector;
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline, Profile};
+use tambour::{InputEnd, Options, Pipeline, Profile};
 
 const TEXTS: &str = include_str!("../../../../docs/spec/texts.md");
 
 /// The first block under a heading.
-fn block(heading: &str) -> Example<'static> {
+fn block(heading: &str) -> FencedExample<'static> {
     let at = TEXTS.find(&format!("### {heading}")).unwrap_or_else(|| panic!("no heading {heading}"));
     let line = TEXTS[..at].lines().count() as u32;
-    examples(TEXTS).into_iter().find(|example| example.line > line).expect("a block")
+    find_examples(TEXTS).into_iter().find(|example| example.line > line).expect("a block")
 }
 
 fn strict() -> Options {
@@ -27,8 +27,8 @@ fn the_outline_of_thinkingml_passes() {
     // T-001 to T-049: it stands there as one that passes
     let at = TEXTS.find("<thinking>").expect("the outline");
     let line = TEXTS[..at].lines().count() as u32;
-    let outline = examples(TEXTS).into_iter().find(|example| example.line + 1 >= line).expect("a block");
-    let verdict = Contract::named("thinkingml").expect("a dialect").check_example(&outline, &strict());
+    let outline = find_examples(TEXTS).into_iter().find(|example| example.line + 1 >= line).expect("a block");
+    let verdict = Contract::from_name("thinkingml").expect("a dialect").check_example(&outline, &strict());
     assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);
 }
 
@@ -37,7 +37,7 @@ fn plans_pass() {
     // P-001 to P-016, P-018
     let plans = ["Example TOOL_EXECUTION", "Example KNOWLEDGE_QA", "Example GENERAL_CHAT", "Fallback object"];
     for heading in plans {
-        let contract = Contract::named("aiplan").expect("a dialect");
+        let contract = Contract::from_name("aiplan").expect("a dialect");
         let verdict = contract.check_example(&block(heading), &strict());
         assert!(verdict.findings.is_empty(), "{heading}: {:?}", verdict.findings);
     }
@@ -64,10 +64,10 @@ fn elements_of_filament_are_read() {
         let mut options = strict();
         let tools: Value = serde_json::json!({"weather_forecast": {"type": "object"}});
         options.set("tools", tools).expect("an option");
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
         pipeline.push_str(&reply, &mut sink);
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let names: Vec<&str> = sink.events.iter().map(|found| found.name()).collect();
         assert!(names.contains(&event), "{heading}: {names:?}");
         let faults = sink.findings.iter().filter(|finding| finding.severity > tambour::Severity::Info);

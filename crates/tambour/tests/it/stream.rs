@@ -1,38 +1,38 @@
 //! What a stream promises however it ends and however it arrives: ends, limits, promptness, round trips.
 
 use serde_json::json;
-use tambour::event::{Collected, Completed, EventKind, Extension, Failure, FinishReason, Notice};
-use tambour::{End, Event, Options, Pipeline, Profile, Severity, contract};
+use tambour::event::{Completed, EventCollector, EventKind, Extension, Failure, FinishReason, Notice};
+use tambour::{Event, InputEnd, Options, Pipeline, Profile, Severity, contract};
 
 const REPLY: &str = "<think>draft</think>\n<serp>The user wants a plan.</serp>\n<thinking>\n<phase id=\"1\">\n\
     <title>Goal</title>\nthree days a week\n</phase>\n<phase id=\"2\">\n<title>Plan</title>\npush &amp; pull\n</phase>\n\
     </thinking>\n<final>\n# Plan\n\n- push `a < b`\n<!-- <serp_queries>\n[\"push pull legs\"]\n</serp_queries> -->\n\
     </final>\n";
 
-fn read(dialect: &str, options: &Options, reply: &[u8], end: &End, extensions: bool) -> Collected {
-    let mut sink = Collected::default();
+fn read(dialect: &str, options: &Options, reply: &[u8], end: &InputEnd, extensions: bool) -> EventCollector {
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).expect("a dialect").with_extensions(extensions);
     pipeline.push(reply, &mut sink);
     pipeline.finish(end, &mut sink);
     sink
 }
 
-fn plain(dialect: &str, reply: &str) -> Collected {
-    read(dialect, &Options::default(), reply.as_bytes(), &End::stop(), false)
+fn plain(dialect: &str, reply: &str) -> EventCollector {
+    read(dialect, &Options::default(), reply.as_bytes(), &InputEnd::stop(), false)
 }
 
-fn completed(sink: &Collected) -> &Completed {
+fn completed(sink: &EventCollector) -> &Completed {
     match sink.events.last() {
         Some(Event::Completed(completed)) => completed,
         other => panic!("the stream ends with {other:?}"),
     }
 }
 
-fn contract_events(sink: &Collected) -> Vec<Event<'static>> {
-    sink.joined().into_iter().filter(|event| event.kind() == EventKind::Contract).collect()
+fn contract_events(sink: &EventCollector) -> Vec<Event<'static>> {
+    sink.join_deltas().into_iter().filter(|event| event.kind() == EventKind::Contract).collect()
 }
 
-fn assert_valid(sink: &Collected) {
+fn assert_valid(sink: &EventCollector) {
     let errors: Vec<_> = contract::check_events(&sink.events)
         .into_iter()
         .filter(|f| f.severity == tambour::Severity::Error)
@@ -59,13 +59,13 @@ fn every_way_to_end_has_one_end() {
     let failure = Failure::new("upstream_closed", "reset", true);
     // X-014: each finish reason, a clean end without one, a broken connection, a cancel.
     let ends = [
-        (End::stop(), Some((FinishReason::Stop, false))),
-        (End::Finished(FinishReason::ToolCalls), Some((FinishReason::ToolCalls, false))),
-        (End::Finished(FinishReason::Length), Some((FinishReason::Length, true))),
-        (End::Finished(FinishReason::ContentFilter), Some((FinishReason::ContentFilter, true))),
-        (End::Finished(FinishReason::Cancelled), Some((FinishReason::Cancelled, true))),
-        (End::Unknown, Some((FinishReason::Length, true))),
-        (End::Failed(failure.clone()), None),
+        (InputEnd::stop(), Some((FinishReason::Stop, false))),
+        (InputEnd::Finished(FinishReason::ToolCalls), Some((FinishReason::ToolCalls, false))),
+        (InputEnd::Finished(FinishReason::Length), Some((FinishReason::Length, true))),
+        (InputEnd::Finished(FinishReason::ContentFilter), Some((FinishReason::ContentFilter, true))),
+        (InputEnd::Finished(FinishReason::Cancelled), Some((FinishReason::Cancelled, true))),
+        (InputEnd::WithoutReason, Some((FinishReason::Length, true))),
+        (InputEnd::Failed(failure.clone()), None),
     ];
     for dialect in ["thinkingml", "jsonseq", "plain", "auto"] {
         for (end, expected) in &ends {
@@ -90,7 +90,7 @@ fn every_way_to_end_has_one_end() {
 #[test]
 fn a_failure_before_the_first_event_is_only_an_error() {
     let failure = Failure::new("upstream_closed", "reset", true);
-    let sink = read("thinkingml", &Options::default(), b"  ", &End::Failed(failure), false);
+    let sink = read("thinkingml", &Options::default(), b"  ", &InputEnd::Failed(failure), false);
     assert_eq!(sink.events.len(), 1); // X-001
     assert_valid(&sink);
 }
@@ -98,7 +98,7 @@ fn a_failure_before_the_first_event_is_only_an_error() {
 #[test]
 fn a_cut_reply_is_closed_and_marked() {
     for cut in 0..REPLY.len() {
-        let end = End::Finished(FinishReason::Length);
+        let end = InputEnd::Finished(FinishReason::Length);
         let sink = read("thinkingml", &Options::default(), &REPLY.as_bytes()[..cut], &end, false);
         assert!(completed(&sink).metadata.truncated); // J-056
         assert_valid(&sink);
@@ -122,7 +122,7 @@ fn answer_text_is_sent_while_it_arrives() {
         ("thinkingml", "<thinking><phase id=\"1\"><title>t</title></phase></thinking><final>"),
         ("plain", ""),
     ] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
         pipeline.push(before.as_bytes(), &mut sink);
         let mut fed = 0;
@@ -142,7 +142,7 @@ fn answer_text_is_sent_while_it_arrives() {
 
 #[test]
 fn the_text_of_one_long_line_is_sent_while_it_arrives() {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("jsonseq", &Options::default()).expect("a dialect");
     let line = format!("{{\"event\":\"final_delta\",\"data\":{{\"text\":\"{}", "word ".repeat(4000));
     pipeline.push(line.as_bytes(), &mut sink);
@@ -167,7 +167,7 @@ fn a_long_delta_is_split_and_nothing_is_lost() {
 #[test]
 fn valid_thinkingml_has_no_findings_in_either_profile() {
     for profile in [Profile::Strict, Profile::Lenient] {
-        let sink = read("thinkingml", &judged(profile), REPLY.as_bytes(), &End::stop(), false);
+        let sink = read("thinkingml", &judged(profile), REPLY.as_bytes(), &InputEnd::stop(), false);
         assert_eq!(sink.findings, [], "{profile:?}"); // X-002
         assert_eq!(completed(&sink).metadata.warnings, 0);
     }
@@ -180,7 +180,7 @@ fn warnings_and_repairs_are_counted_without_information() {
                  {\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_delta\",\"text\":\"x\"}\n\
                  {\"event\":\"final_end\",\"data\":{}}\n";
     for profile in [Profile::Strict, Profile::Lenient] {
-        let sink = read("jsonseq", &judged(profile), lines.as_bytes(), &End::stop(), false);
+        let sink = read("jsonseq", &judged(profile), lines.as_bytes(), &InputEnd::stop(), false);
         let found: Vec<(&str, Severity)> =
             sink.findings.iter().map(|finding| (finding.code.as_ref(), finding.severity)).collect();
         assert_eq!(found, [("data_flat", Severity::Warning), ("single_phase", Severity::Info)]);
@@ -191,12 +191,14 @@ fn warnings_and_repairs_are_counted_without_information() {
 
 #[test]
 fn writing_and_reading_again_gives_the_same_events() {
-    let first = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
+    let first = read("thinkingml", &Options::default(), REPLY.as_bytes(), &InputEnd::stop(), true);
     for name in ["thinkingml", "jsonseq"] {
-        let write =
-            tambour::dialect::entry(name).ok().and_then(|entry| entry.write).expect("it can be written");
+        let write = tambour::dialect::find_dialect(name)
+            .ok()
+            .and_then(|entry| entry.write)
+            .expect("it can be written");
         let text = write(&first.events);
-        let again = read(name, &judged(Profile::Strict), text.as_bytes(), &End::stop(), true);
+        let again = read(name, &judged(Profile::Strict), text.as_bytes(), &InputEnd::stop(), true);
         assert_eq!(contract_events(&first), contract_events(&again), "{text}"); // X-003
         assert_eq!(again.findings, [], "{text}");
         assert_eq!(
@@ -210,15 +212,15 @@ fn writing_and_reading_again_gives_the_same_events() {
 fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
     let broken = REPLY.replace("id=\"2\"", "id=\"7\"").replace("<title>Goal</title>", "<Title>Goal</Title>");
     let strict = judged(Profile::Strict);
-    let whole = read("thinkingml", &strict, broken.as_bytes(), &End::stop(), false);
+    let whole = read("thinkingml", &strict, broken.as_bytes(), &InputEnd::stop(), false);
     // The legacy deltas carry the raw text: joined they are the reply again.
     let joined: String = broken.split_inclusive('\n').collect();
-    let mut pieces = Collected::default();
+    let mut pieces = EventCollector::default();
     let mut pipeline = Pipeline::new("thinkingml", &strict).expect("a dialect");
     for byte in joined.as_bytes() {
         pipeline.push(&[*byte], &mut pieces);
     }
-    pipeline.finish(&End::stop(), &mut pieces);
+    pipeline.finish(&InputEnd::stop(), &mut pieces);
     assert_eq!(whole.findings, pieces.findings); // T-065
     assert!(whole.findings.iter().any(|f| f.code == "phase_id_not_consecutive"));
     assert!(whole.findings.iter().any(|f| f.code == "tag_case"));
@@ -245,12 +247,12 @@ fn a_reply_over_the_input_limit_is_closed_and_fails() {
     let options = options(&[("limits.input", "100")]);
     for size in [100, 101, 5000] {
         let reply = "a".repeat(size);
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).expect("a dialect");
         for chunk in reply.as_bytes().chunks(7) {
             pipeline.push(chunk, &mut sink);
         }
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let failed = matches!(sink.events.last(), Some(Event::Error(e)) if e.code == "input_too_large");
         assert_eq!(failed, size > 100, "{size}"); // X-007
         let text: String = sink
@@ -290,7 +292,7 @@ fn what_exceeds_a_limit_is_text_with_a_finding() {
         ),
     ];
     for (dialect, reply) in cases {
-        let sink = read(dialect, &small, reply.as_bytes(), &End::stop(), false);
+        let sink = read(dialect, &small, reply.as_bytes(), &InputEnd::stop(), false);
         assert!(sink.findings.iter().any(|f| f.code == "limit_exceeded"), "{reply}\n{:?}", sink.findings); // X-007
         assert_valid(&sink);
         let sent: String =
@@ -307,12 +309,12 @@ fn reasoning_in_a_field_of_its_own() {
     for (dialect, reply, phase) in
         [("plain", "It is 4.", "2 + 2"), ("thinkingml", REPLY, "three days a week")]
     {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline =
             Pipeline::new(dialect, &Options::default()).expect("a dialect").with_extensions(true);
-        pipeline.reasoning("2 + 2", &mut sink);
+        pipeline.push_reasoning("2 + 2", &mut sink);
         pipeline.push(reply.as_bytes(), &mut sink);
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let first = sink
             .events
             .iter()
@@ -328,12 +330,12 @@ fn reasoning_in_a_field_of_its_own() {
 fn a_draft_reaches_nobody_who_did_not_ask() {
     let without = plain("thinkingml", REPLY);
     assert!(without.events.iter().all(|event| !event.data().to_string().contains("draft"))); // J-047
-    let with = read("thinkingml", &Options::default(), REPLY.as_bytes(), &End::stop(), true);
+    let with = read("thinkingml", &Options::default(), REPLY.as_bytes(), &InputEnd::stop(), true);
     assert!(with.events.iter().any(|event| matches!(event, Event::DraftDelta { .. })));
     // X-010: without the extensions the stream is the same.
     let kept: Vec<_> =
-        with.joined().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
-    assert_eq!(kept, without.joined());
+        with.join_deltas().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
+    assert_eq!(kept, without.join_deltas());
 }
 
 #[test]
@@ -342,14 +344,14 @@ fn nothing_but_extensions_comes_from_elsewhere() {
     for name in ["final_end", "thinking_start", "completed", "draft_delta", "nonsense"] {
         assert_eq!(Extension::parse(name, &json!({"text": "x"})), None, "{name}");
     }
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("plain", &Options::default()).expect("a dialect").with_extensions(true);
     let notice = Notice { code: "x".into(), message: "y".into(), reference: None };
     pipeline.insert(notice.clone(), &mut sink);
     pipeline.push(b"It is ", &mut sink);
     pipeline.insert(notice.clone(), &mut sink);
     pipeline.push(b"4.", &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     pipeline.insert(notice, &mut sink);
     assert_valid(&sink);
     assert_eq!(sink.events.iter().filter(|event| event.name() == "notice").count(), 2);
@@ -401,6 +403,6 @@ fn an_extension_is_its_name_its_data_and_its_schema() {
         let written = serde_json::to_value(&event).expect("JSON");
         assert!(schema.is_valid(&written), "{written}");
         assert!(!schema.is_valid(&json!({"event": name, "data": {}})), "{name}");
-        assert_eq!(tambour::event::kind_of(name), Some(EventKind::Extension));
+        assert_eq!(tambour::event::parse_kind(name), Some(EventKind::Extension));
     }
 }

@@ -1,10 +1,10 @@
 //! The expected structure as data (F-200).
 
 use serde_json::{Value, json};
-use tambour::structure::{Body, Element, Expected, Misfit, Written};
+use tambour::structure::{ElementBody, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling};
 
-fn filament() -> Expected {
-    Expected::from_json(&json!({
+fn filament() -> ExpectedStructure {
+    ExpectedStructure::from_json(&json!({
         "mandatory": ["content"],
         "optional": ["thought", "variable_update", "choice"],
         "dependency": {"variable_update": "content", "content": ["thought"]},
@@ -18,18 +18,21 @@ fn a_structure_is_read_from_its_file_form() {
     let expected = filament();
     let content = expected.get("content").expect("it is listed");
     assert_eq!(
-        (content.mandatory, content.repeated, &*content.after),
+        (content.is_mandatory, content.is_repeatable, &*content.predecessors),
         (true, false, &["thought".into()][..])
     );
     let choice = expected.get("choice").expect("it is listed");
-    assert_eq!((choice.mandatory, choice.repeated, choice.body), (false, true, Body::Text));
-    assert_eq!(expected.misfit("content", &["thought"]), None);
-    assert_eq!(expected.misfit("content", &["thought", "content"]), Some(Misfit::Duplicate));
-    assert_eq!(expected.misfit("thought", &["content"]), Some(Misfit::Late("content")));
-    assert_eq!(expected.misfit("unheard", &["content"]), None);
-    assert_eq!(expected.missing(&["thought", "choice"]).count(), 1);
-    assert_eq!(expected.missing(&["content"]).count(), 0);
-    assert_eq!(Expected::from_json(&json!({})).expect("nothing is expected"), Expected::default());
+    assert_eq!((choice.is_mandatory, choice.is_repeatable, choice.body), (false, true, ElementBody::Text));
+    assert_eq!(expected.find_misfit("content", &["thought"]), None);
+    assert_eq!(expected.find_misfit("content", &["thought", "content"]), Some(ElementMisfit::Duplicate));
+    assert_eq!(expected.find_misfit("thought", &["content"]), Some(ElementMisfit::Late("content")));
+    assert_eq!(expected.find_misfit("unheard", &["content"]), None);
+    assert_eq!(expected.missing_elements(&["thought", "choice"]).count(), 1);
+    assert_eq!(expected.missing_elements(&["content"]).count(), 0);
+    assert_eq!(
+        ExpectedStructure::from_json(&json!({})).expect("nothing is expected"),
+        ExpectedStructure::default()
+    );
 }
 
 #[test]
@@ -52,7 +55,7 @@ fn what_is_no_structure_says_why() {
         ),
     ];
     for (value, message) in cases {
-        let error = Expected::from_json(&value).expect_err("it is none").to_string();
+        let error = ExpectedStructure::from_json(&value).expect_err("it is none").to_string();
         assert!(error.starts_with(message), "{value}: {error}");
     }
 }
@@ -66,18 +69,19 @@ fn names_are_known_as_they_are_written() {
         expected.names().collect::<Vec<_>>(),
         ["content", "reply", "thought", "variable_update", "choice"]
     );
-    let written = |name: &str| expected.find_near(name).map(|known| (&*known.element.name, known.written));
-    assert_eq!(written("content"), Some(("content", Written::Exact)));
-    assert_eq!(written("Content"), Some(("content", Written::Case)));
-    assert_eq!(written("REPLY"), Some(("content", Written::Alias)));
+    let written =
+        |name: &str| expected.find_similar(name).map(|known| (&*known.element.name, known.spelling));
+    assert_eq!(written("content"), Some(("content", NameSpelling::Exact)));
+    assert_eq!(written("Content"), Some(("content", NameSpelling::LetterCase)));
+    assert_eq!(written("REPLY"), Some(("content", NameSpelling::Alias)));
     for name in ["contnt", "contenet", "conetnt", "Contend"] {
-        assert_eq!(written(name), Some(("content", Written::Typo)), "{name}");
-        assert_eq!(expected.find(name), None, "{name}");
+        assert_eq!(written(name), Some(("content", NameSpelling::Typo)), "{name}");
+        assert_eq!(expected.find_element(name), None, "{name}");
     }
     for name in ["thougt", "conten_t_", "c", "contents_", "cotnetn"] {
         assert_eq!(written(name), None, "{name}");
     }
-    let mandatory = |name: &'static str| Element { mandatory: true, ..Element::new(name) };
-    let two = Expected::new(vec![mandatory("part"), mandatory("port")]);
-    assert_eq!(two.find_near("pert"), None);
+    let mandatory = |name: &'static str| ExpectedElement { is_mandatory: true, ..ExpectedElement::new(name) };
+    let two = ExpectedStructure::new(vec![mandatory("part"), mandatory("port")]);
+    assert_eq!(two.find_similar("pert"), None);
 }

@@ -1,8 +1,8 @@
 //! ThinkingML: what findings cover, what is held, and when text leaves.
 
-use tambour::event::{Collected, Event};
+use tambour::event::{Event, EventCollector};
 use tambour::verdict::Contract;
-use tambour::{End, Options, Pipeline, Profile};
+use tambour::{InputEnd, Options, Pipeline, Profile};
 
 const THINKING: &str = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nabc\n</phase>\n</thinking>\n";
 const BLOCK: &str = "<!-- <serp_queries>\n[\"q1\"]\n</serp_queries> -->\n";
@@ -15,7 +15,7 @@ fn valid() -> String {
 fn covered(reply: &str, code: &str) -> Vec<(String, String)> {
     let mut options = Options::default();
     options.profile = Profile::Strict;
-    let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+    let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
     let found = verdict.findings.into_iter().filter(|finding| finding.code == code);
     found
         .map(|finding| {
@@ -68,7 +68,7 @@ fn what_does_not_fit_a_summary_is_covered() {
     let mut options = Options::default();
     options.limits.hold = 8;
     let reply = format!("<serp>12345678 and <b>more</b></serp>{}", valid());
-    let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+    let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
     let found = verdict.findings.iter().find(|finding| finding.code == "limit_exceeded");
     let span = found.expect("the summary is too long").span;
     assert_eq!(&reply[span.start..span.end], " and <b>more</b>");
@@ -80,7 +80,7 @@ fn findings_on_queries_stand_at_the_query() {
     let line = |reply: &str, code: &str| {
         let mut options = Options::default();
         options.profile = Profile::Strict;
-        let verdict = Contract::named("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
+        let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
         verdict.findings.iter().find(|finding| finding.code == code).map(|finding| finding.line)
     };
     // T-046: the one that is dropped, not the one that is kept.
@@ -135,9 +135,9 @@ fn a_block_says_whether_its_queries_are_kept() {
 /// The answer text that has left after each of `pieces`.
 fn left(options: &Options, pieces: &[&str]) -> Vec<String> {
     let mut pipeline = Pipeline::new("thinkingml", options).expect("a dialect");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut read = Vec::new();
-    let text = |sink: &Collected| {
+    let text = |sink: &EventCollector| {
         let text = |event: &Event<'_>| match event {
             Event::FinalDelta { text } => Some(text.to_string()),
             _ => None,
@@ -148,7 +148,7 @@ fn left(options: &Options, pieces: &[&str]) -> Vec<String> {
         pipeline.push(piece.as_bytes(), &mut sink);
         read.push(text(&sink));
     }
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     read.push(text(&sink));
     read
 }

@@ -1,10 +1,10 @@
 //! Bytes to tokens, each reader alone: characters, entities, code, tags.
 
-use tambour::lex::code::{Code, CodeFilter, Inside, Piece};
-use tambour::lex::entity::Entities;
-use tambour::lex::markup::{Markup, Token};
-use tambour::lex::utf8::Utf8;
-use tambour::span::At;
+use tambour::lex::code::{CodeContext, CodeFilter, CodeTracker, FilteredPiece};
+use tambour::lex::entity::EntityDecoder;
+use tambour::lex::markup::{MarkupLexer, MarkupToken};
+use tambour::lex::utf8::Utf8Decoder;
+use tambour::span::LazyPlace;
 
 /// Where a text can be cut in two, its ends included.
 fn cuts(text: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -24,7 +24,7 @@ fn what_is_no_character_is_replaced() {
         (b"\xe4\xbd and what follows it", "\u{fffd} and what follows it", &[2]),
     ] {
         for at in 0..=bytes.len() {
-            let (mut utf8, mut read, mut bad) = (Utf8::default(), String::new(), Vec::new());
+            let (mut utf8, mut read, mut bad) = (Utf8Decoder::default(), String::new(), Vec::new());
             let mut out = |text: &str, len: Option<usize>| {
                 read.push_str(text);
                 bad.extend(len);
@@ -52,7 +52,7 @@ fn entities_are_decoded_once() {
         ("&", "&"),
     ] {
         for (first, second) in cuts(text) {
-            let (mut entities, mut read) = (Entities::default(), String::new());
+            let (mut entities, mut read) = (EntityDecoder::default(), String::new());
             let mut out = |text: &str| read.push_str(text);
             entities.push(first, &mut out);
             entities.push(second, &mut out);
@@ -66,33 +66,33 @@ fn entities_are_decoded_once() {
 fn code_is_what_markdown_says() {
     // T-029: what the place behind the text is.
     for (text, inside) in [
-        ("a", Inside::Text),
-        ("```\nx", Inside::Fence),
-        ("```rust\nx", Inside::Fence),
-        ("```\nx\n```\ny", Inside::Text),
-        ("````\n```\nx", Inside::Fence),
-        ("```\n````\nx", Inside::Text),
-        ("~~~\n```\nx", Inside::Fence),
-        ("```\n~~~\nx", Inside::Fence),
-        ("~~~\n~~~\nx", Inside::Text),
-        ("``\nx", Inside::Text),
-        ("~~\nx", Inside::Text),
-        ("a `b", Inside::Undecided(1)),
-        ("a `b` c", Inside::Text),
-        ("a ``b` c", Inside::Undecided(2)),
-        ("a `b`` c", Inside::Undecided(2)),
-        ("a ``b` c`` d", Inside::Text),
-        ("a `b\nc", Inside::Text),
+        ("a", CodeContext::Text),
+        ("```\nx", CodeContext::Fence),
+        ("```rust\nx", CodeContext::Fence),
+        ("```\nx\n```\ny", CodeContext::Text),
+        ("````\n```\nx", CodeContext::Fence),
+        ("```\n````\nx", CodeContext::Text),
+        ("~~~\n```\nx", CodeContext::Fence),
+        ("```\n~~~\nx", CodeContext::Fence),
+        ("~~~\n~~~\nx", CodeContext::Text),
+        ("``\nx", CodeContext::Text),
+        ("~~\nx", CodeContext::Text),
+        ("a `b", CodeContext::Undecided(1)),
+        ("a `b` c", CodeContext::Text),
+        ("a ``b` c", CodeContext::Undecided(2)),
+        ("a `b`` c", CodeContext::Undecided(2)),
+        ("a ``b` c`` d", CodeContext::Text),
+        ("a `b\nc", CodeContext::Text),
     ] {
         for (first, second) in cuts(text) {
-            let mut code = Code::default();
+            let mut code = CodeTracker::default();
             for piece in [first, second] {
                 let mut rest = piece;
                 while !rest.is_empty() {
-                    rest = &rest[code.text(rest, false).0..];
+                    rest = &rest[code.read_to_stop(rest, false).0..];
                 }
             }
-            assert_eq!(code.inside(), inside, "{first:?} {second:?}");
+            assert_eq!(code.context(), inside, "{first:?} {second:?}");
         }
     }
 }
@@ -103,14 +103,14 @@ fn a_line_break_in_a_tag_ends_a_code_span() {
     for (tag, code) in [("<b c>", true), ("<b\nc>", false), ("<b `c`>", true)] {
         let mut filter = CodeFilter::new(1024);
         let mut tags = Vec::new();
-        let mut out = |piece: Piece<'_, ()>| {
-            if let Piece::Tag(raw, (), in_code) = piece {
+        let mut out = |piece: FilteredPiece<'_, ()>| {
+            if let FilteredPiece::Tag(raw, (), in_code) = piece {
                 tags.push((raw.to_owned(), in_code));
             }
         };
-        filter.text("a `b ", &mut out);
-        filter.tag(tag, (), &mut out);
-        filter.text(" c` d", &mut out);
+        filter.push_text("a `b ", &mut out);
+        filter.push_tag(tag, (), &mut out);
+        filter.push_text(" c` d", &mut out);
         filter.finish(&mut out);
         assert_eq!(tags, [(tag.to_owned(), code)]);
     }
@@ -129,12 +129,12 @@ fn names_begin_with_letters_and_comments_end_with_two_dashes() {
     ] {
         for (first, second) in cuts(text) {
             let mut read: Vec<(bool, String)> = Vec::new();
-            let mut out = |token: Token<'_>, _: At<'_>| {
+            let mut out = |token: MarkupToken<'_>, _: LazyPlace<'_>| {
                 let (text, said) = match token {
-                    Token::Text(text) => (true, text.to_owned()),
-                    Token::Tag(tag) => (false, format!("tag {}", tag.raw)),
-                    Token::CommentOpen => (false, "open".to_owned()),
-                    Token::CommentClose => (false, "close".to_owned()),
+                    MarkupToken::Text(text) => (true, text.to_owned()),
+                    MarkupToken::Tag(tag) => (false, format!("tag {}", tag.raw)),
+                    MarkupToken::CommentOpen => (false, "open".to_owned()),
+                    MarkupToken::CommentClose => (false, "close".to_owned()),
                     other => panic!("{other:?}"),
                 };
                 match read.last_mut() {
@@ -142,7 +142,7 @@ fn names_begin_with_letters_and_comments_end_with_two_dashes() {
                     _ => read.push((text, said)),
                 }
             };
-            let mut lexer = Markup::new("", 1024);
+            let mut lexer = MarkupLexer::new("", 1024);
             lexer.push(first, &mut out);
             lexer.push(second, &mut out);
             lexer.finish(&mut out);

@@ -1,21 +1,22 @@
 //! Tags of known names that are written wrongly.
 
-use tambour::lex::markup::{Markup, Names, Slip, Slips, TagKind, Token, Tolerant};
-use tambour::lex::utf8::Utf8;
-use tambour::span::{At, Place};
-use tambour::structure::{Element, Expected};
-use tambour_fixtures::random::Random;
+use tambour::lex::markup::{MarkupLexer, MarkupToken, TagFault, TagFaults, TagKind, TagNames, TolerantLexer};
+use tambour::lex::utf8::Utf8Decoder;
+use tambour::span::{LazyPlace, Place};
+use tambour::structure::{ExpectedElement, ExpectedStructure};
+use tambour_fixtures::random::RandomSource;
 
 const LIMIT: usize = 1024;
 
-fn names() -> Names {
-    let mut expected = Expected::new(["thought", "content", "choice", "media"].map(Element::new).into());
+fn names() -> TagNames {
+    let mut expected =
+        ExpectedStructure::new(["thought", "content", "choice", "media"].map(ExpectedElement::new).into());
     expected.elements[0].aliases.push("think".into());
-    Names::new(expected.names())
+    TagNames::new(expected.names())
 }
 
-fn lexer(limit: usize) -> Tolerant {
-    Markup::new("", limit).tolerant(names())
+fn lexer(limit: usize) -> TolerantLexer {
+    MarkupLexer::new("", limit).into_tolerant(names())
 }
 
 /// A token as a test names it: text as it is, tags as `<name>` with what else is told of them.
@@ -27,16 +28,16 @@ struct Said {
     at: Place,
 }
 
-fn say(token: &Token<'_>, at: Place) -> Said {
+fn say(token: &MarkupToken<'_>, at: Place) -> Said {
     let tag = match token {
-        Token::Text(_) => None,
-        Token::Tag(tag) => {
+        MarkupToken::Text(_) => None,
+        MarkupToken::Tag(tag) => {
             let (slash, end) = match tag.kind {
                 TagKind::Open => ("", ""),
                 TagKind::Close => ("/", ""),
                 TagKind::SelfClosing => ("", "/"),
             };
-            let slips: String = tag.slips.iter().map(|slip| format!(" {slip:?}")).collect();
+            let slips: String = tag.faults.iter().map(|slip| format!(" {slip:?}")).collect();
             Some(format!("<{slash}{}{end}>{slips}", tag.name))
         }
         other => Some(format!("{other:?}")),
@@ -46,23 +47,24 @@ fn say(token: &Token<'_>, at: Place) -> Said {
 
 /// Tokens of a text that comes in these pieces, text joined, and the most bytes held back. A half tag is told as one.
 fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, usize) {
-    let (mut lexer, mut utf8, mut read, mut held) = (lexer(limit), Utf8::default(), Vec::<Said>::new(), 0);
+    let (mut lexer, mut utf8, mut read, mut held) =
+        (lexer(limit), Utf8Decoder::default(), Vec::<Said>::new(), 0);
     let mut put = |said: Said| match read.last_mut() {
         Some(Said { raw, tag: None, .. }) if said.tag.is_none() => raw.push_str(&said.raw),
         _ => read.push(said),
     };
     for piece in pieces {
         utf8.push(piece, &mut |text, _| {
-            lexer.push(text, &mut |token, at: At<'_>| put(say(&token, at.get())));
+            lexer.push(text, &mut |token, at: LazyPlace<'_>| put(say(&token, at.resolve())));
             held = held.max(lexer.carry().len());
         });
     }
-    if let Some(half) = lexer.half().map(str::to_owned) {
+    if let Some(half) = lexer.unfinished_tag().map(str::to_owned) {
         put(Said { raw: half, tag: Some("half".to_owned()), at: lexer.drop_carry() });
     }
-    lexer.finish(&mut |token, at| put(say(&token, at.get())));
+    lexer.finish(&mut |token, at| put(say(&token, at.resolve())));
     let raw: String = read.iter().map(|said| said.raw.as_str()).collect();
-    assert_eq!(lexer.place(), Place::START.after(&raw));
+    assert_eq!(lexer.place(), Place::START.end_of(&raw));
     (read, held)
 }
 
@@ -181,7 +183,7 @@ fn attributes_are_read_from_tags_that_are_written_wrongly() {
     let mut lexer = lexer(LIMIT);
     let text = "＜choice id = \"a＞b\" kind='c' n=1 ／ ＞\n<choice id=\"a\"\n你";
     lexer.push(text, &mut |token, _| {
-        if let Token::Tag(tag) = token {
+        if let MarkupToken::Tag(tag) = token {
             read.push(
                 tag.attributes()
                     .map(|a| format!("{}={}", a.name, a.value.unwrap_or("?")))
@@ -206,8 +208,10 @@ fn comments_hold_strict_tags_only() {
         ]
     );
     let mut tags = 0;
-    let mut lexer = Markup::new("", LIMIT).without_comments().tolerant(names());
-    lexer.push("<!-- ＜content＞", &mut |token, _| tags += usize::from(matches!(token, Token::Tag(_))));
+    let mut lexer = MarkupLexer::new("", LIMIT).without_comments().into_tolerant(names());
+    lexer.push("<!-- ＜content＞", &mut |token, _| {
+        tags += usize::from(matches!(token, MarkupToken::Tag(_)))
+    });
     assert_eq!(tags, 1);
 }
 
@@ -233,11 +237,11 @@ fn half_a_tag_at_the_end_is_told_from_text() {
     ] {
         let told = table(&format!("a{half}"));
         assert_eq!(told, ["a".to_owned(), format!("{half} => half")], "{half:?}");
-        assert!(names().begin(half), "{half:?}");
+        assert!(names().starts_tag(half), "{half:?}");
     }
     for text in ["<", "＜", "< ", "<b", "<contents", "<content is", "</b", "a", "", "<!-", "<!-- <conte"] {
         assert!(table(text).iter().all(|said| !said.ends_with("=> half")), "{text:?}");
-        assert!(!names().begin(text), "{text:?}");
+        assert!(!names().starts_tag(text), "{text:?}");
     }
 }
 
@@ -293,13 +297,13 @@ const PIECES: &[&str] = &[
     "＝",
 ];
 
-fn soup(random: &mut Random) -> String {
+fn soup(random: &mut RandomSource) -> String {
     (0..1 + random.below(14)).map(|_| *random.pick::<&str>(PIECES)).collect()
 }
 
 #[test]
 fn no_byte_is_lost_however_a_text_is_cut() {
-    let mut random = Random::new(205);
+    let mut random = RandomSource::new(205);
     for _ in 0..20_000 {
         let text = soup(&mut random);
         let bytes = text.as_bytes();
@@ -310,7 +314,7 @@ fn no_byte_is_lost_however_a_text_is_cut() {
         let (single, most) = read(limit, bytes.chunks(1));
         assert_eq!(single, whole, "{text:?} byte by byte");
         assert!(held.max(most) <= limit, "{most} bytes of {text:?} are held");
-        let mut cuts = random.cuts(bytes.len());
+        let mut cuts = random.random_cuts(bytes.len());
         cuts.push(bytes.len());
         let mut from = 0;
         let pieces = cuts.iter().map(|&at| &bytes[std::mem::replace(&mut from, at)..at]);
@@ -321,11 +325,11 @@ fn no_byte_is_lost_however_a_text_is_cut() {
 #[test]
 fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
     // T-028
-    let mut random = Random::new(28);
+    let mut random = RandomSource::new(28);
     for _ in 0..20_000 {
         let text = soup(&mut random);
         let (mut strict, mut tolerant) = (Vec::new(), Vec::new());
-        let mut lexer = Markup::new("", LIMIT);
+        let mut lexer = MarkupLexer::new("", LIMIT);
         lexer.push(&text, &mut |token, at| strict.extend(marked(&token, at)));
         lexer.finish(&mut |token, at| strict.extend(marked(&token, at)));
         let mut lexer = self::lexer(LIMIT);
@@ -333,7 +337,7 @@ fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
         lexer.finish(&mut |token, at| tolerant.extend(marked(&token, at)));
         assert!(strict.iter().all(|(.., slips)| slips.is_none()));
         let is_strict = |at: &Place, raw: &str| strict.iter().any(|(a, r, _)| a == at && r == raw);
-        let own = |slip| [Slip::Blanks, Slip::FullWidth, Slip::MissingBracket].contains(&slip);
+        let own = |slip| [TagFault::Blanks, TagFault::FullWidth, TagFault::MissingBracket].contains(&slip);
         for (at, raw, slips) in &tolerant {
             assert_eq!(is_strict(at, raw), !slips.iter().any(own), "{raw:?} of {text:?}");
         }
@@ -343,13 +347,13 @@ fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
 }
 
 /// A token that is no text: its place, its text, and what is wrong with it.
-fn marked(token: &Token<'_>, at: At<'_>) -> Option<(Place, String, Slips)> {
+fn marked(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, TagFaults)> {
     let slips = match token {
-        Token::Text(_) => return None,
-        Token::Tag(tag) => tag.slips,
-        _ => Slips::NONE,
+        MarkupToken::Text(_) => return None,
+        MarkupToken::Tag(tag) => tag.faults,
+        _ => TagFaults::NONE,
     };
-    Some((at.get(), token.raw().to_owned(), slips))
+    Some((at.resolve(), token.raw().to_owned(), slips))
 }
 
 #[test]
@@ -385,7 +389,7 @@ fn work_on_hostile_text_is_linear() {
                 let text = pattern.repeat(size / pattern.len());
                 let (mut sent, mut held) = (0, 0);
                 let allocations = allocation_counter::measure(|| {
-                    let (mut lexer, mut utf8) = (lexer(LIMIT), Utf8::default());
+                    let (mut lexer, mut utf8) = (lexer(LIMIT), Utf8Decoder::default());
                     for piece in text.as_bytes().chunks(chunk) {
                         utf8.push(piece, &mut |text, _| lexer.push(text, &mut |_, _| sent += 1));
                         held = held.max(lexer.carry().len());

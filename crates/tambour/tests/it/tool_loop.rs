@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use tambour::dialect::Intent;
-use tambour::event::{AsideKind, Collected, EventKind, Failure, FinishReason, Sink, ToolResult, ToolStart};
+use tambour::event::{
+    AsideKind, EventCollector, EventKind, Failure, FinishReason, Sink, ToolResult, ToolStart,
+};
 use tambour::sequence::Sequencer;
-use tambour::{End, Event, Options, Pipeline, Severity, contract};
+use tambour::{Event, InputEnd, Options, Pipeline, Severity, contract};
 
 const PLAN: &str = "```json\n{\"thought\": \"look first\", \"response_mode\": \"TOOL_EXECUTION\", \"direct_response\": null, \
     \"tool_calls\": [{\"name\": \"lintSRSDocument\", \"args\": {\"userInput\": \"x\"}}]}\n```";
@@ -19,16 +21,16 @@ fn options() -> Options {
     options
 }
 
-fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut Collected) {
+fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut EventCollector) {
     text.as_bytes().chunks(size).for_each(|chunk| pipeline.push(chunk, sink));
 }
 
 /// A stream whose one call has run.
-fn called(size: usize, sink: &mut Collected) -> Pipeline {
+fn called(size: usize, sink: &mut EventCollector) -> Pipeline {
     let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().with_extensions(true);
     push(&mut pipeline, PLAN, size, sink);
-    pipeline.finish(&End::stop(), sink);
-    let call = pipeline.calls()[0].clone();
+    pipeline.finish(&InputEnd::stop(), sink);
+    let call = pipeline.pending_calls()[0].clone();
     let start = ToolStart { call_id: call.call_id.clone(), name: call.name };
     pipeline.insert(start, sink);
     let result =
@@ -37,11 +39,11 @@ fn called(size: usize, sink: &mut Collected) -> Pipeline {
     pipeline
 }
 
-fn names(sink: &Collected) -> Vec<&'static str> {
-    sink.joined().iter().map(Event::name).collect()
+fn names(sink: &EventCollector) -> Vec<&'static str> {
+    sink.join_deltas().iter().map(Event::name).collect()
 }
 
-fn assert_valid(sink: &Collected) {
+fn assert_valid(sink: &EventCollector) {
     let plain: Vec<Event<'static>> =
         sink.events.iter().filter(|event| event.kind() != EventKind::Extension).cloned().collect();
     for events in [&sink.events, &plain] {
@@ -54,12 +56,12 @@ fn assert_valid(sink: &Collected) {
 #[test]
 fn the_thought_of_each_reply_is_the_next_phase() {
     for size in [1, 3, 1000] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let pipeline = called(size, &mut sink);
         let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
         push(&mut next, ANSWER, size, &mut sink);
-        next.finish(&End::stop(), &mut sink);
-        assert!(next.calls().is_empty());
+        next.finish(&InputEnd::stop(), &mut sink);
+        assert!(next.pending_calls().is_empty());
         assert_eq!(
             names(&sink),
             [
@@ -80,7 +82,7 @@ fn the_thought_of_each_reply_is_the_next_phase() {
             ]
         ); // X-004
         let phases: Vec<Event<'static>> =
-            sink.joined().into_iter().filter(|event| event.name() == "phase_delta").collect();
+            sink.join_deltas().into_iter().filter(|event| event.name() == "phase_delta").collect();
         assert_eq!(phases[0], Event::PhaseDelta { id: 1, text: Cow::Borrowed("look first") });
         assert_eq!(phases[1], Event::PhaseDelta { id: 2, text: Cow::Borrowed("now I know") });
         assert_valid(&sink);
@@ -92,15 +94,15 @@ fn answers_of_several_replies_are_paragraphs() {
     let mut options = options();
     options.set("aiplan.variant", "v2").unwrap();
     let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &options).unwrap().with_extensions(true);
     push(&mut pipeline, &first, 5, &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
-    assert_eq!(pipeline.calls().len(), 1); // R-30
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    assert_eq!(pipeline.pending_calls().len(), 1); // R-30
     let mut next = pipeline.next_reply("aiplan", &options).unwrap();
     push(&mut next, ANSWER, 5, &mut sink);
-    next.finish(&End::stop(), &mut sink);
-    let texts = sink.joined();
+    next.finish(&InputEnd::stop(), &mut sink);
+    let texts = sink.join_deltas();
     let texts = texts.iter().filter(|event| event.name() == "final_delta");
     let text: String = texts.map(|event| event.data()["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(text, "Let me look.\n\nIt is fine.");
@@ -113,15 +115,15 @@ fn a_thought_after_the_answer_is_an_aside() {
     options.set("aiplan.variant", "v2").unwrap();
     let first = PLAN.replace("TOOL_EXECUTION", "KNOWLEDGE_QA").replace("null", "\"Let me look.\"");
     for size in [1, 4, 1000] {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("aiplan", &options).unwrap().with_extensions(true);
         push(&mut pipeline, &first, size, &mut sink);
-        pipeline.finish(&End::stop(), &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
         let mut next = pipeline.next_reply("aiplan", &options).unwrap();
         push(&mut next, ANSWER, size, &mut sink);
-        next.finish(&End::stop(), &mut sink);
+        next.finish(&InputEnd::stop(), &mut sink);
         let asides: Vec<Event<'static>> =
-            sink.joined().into_iter().filter(|event| event.name() == "aside").collect();
+            sink.join_deltas().into_iter().filter(|event| event.name() == "aside").collect();
         // X-004, X-010: the first reply has answered, so that its thinking is over.
         let text = Cow::Borrowed("now I know");
         assert_eq!(asides, [Event::Aside { kind: AsideKind::Thought, text }]);
@@ -132,7 +134,7 @@ fn a_thought_after_the_answer_is_an_aside() {
 #[test]
 fn late_phases_are_one_aside_in_each_reply() {
     let mut sequencer = Sequencer::new(&options());
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut out = |event: Event<'_>| sink.event(event);
     let place = tambour::span::Place::START;
     let phase = |title: &'static str| Intent::Phase(title.into(), place);
@@ -148,7 +150,7 @@ fn late_phases_are_one_aside_in_each_reply() {
     sequencer.apply(&Intent::PhaseText("d"), &mut out);
     sequencer.finish(&mut out);
     let texts: Vec<String> = sink
-        .joined()
+        .join_deltas()
         .iter()
         .filter(|event| event.name() == "aside")
         .map(|event| event.data()["text"].as_str().unwrap().to_owned())
@@ -159,21 +161,21 @@ fn late_phases_are_one_aside_in_each_reply() {
 
 #[test]
 fn calls_are_numbered_through_the_replies() {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let pipeline = called(7, &mut sink);
     let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
     push(&mut next, PLAN, 7, &mut sink);
-    next.finish(&End::stop(), &mut sink);
-    assert_eq!(next.calls()[0].call_id, "call_2");
+    next.finish(&InputEnd::stop(), &mut sink);
+    assert_eq!(next.pending_calls()[0].call_id, "call_2");
 }
 
 #[test]
 fn a_stream_can_end_after_its_calls() {
     let failure = Failure::new("tool_loop", "x", false);
     for (end, last) in
-        [(End::Failed(failure), "error"), (End::Finished(FinishReason::Cancelled), "completed")]
+        [(InputEnd::Failed(failure), "error"), (InputEnd::Finished(FinishReason::Cancelled), "completed")]
     {
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = called(7, &mut sink);
         pipeline.set_usage(json!({"tokens": 3}));
         pipeline.abandon(&end, &mut sink);
@@ -196,14 +198,14 @@ fn findings_are_counted_through_the_replies() {
     // Each plan has no fence and a comma too many.
     let [plan, answer] = [PLAN, ANSWER]
         .map(|reply| reply.trim_start_matches("```json\n").trim_end_matches("\n```").replace("]}", "],}"));
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &options).unwrap();
     push(&mut pipeline, &plan, 1000, &mut sink);
-    pipeline.finish(&End::stop(), &mut sink);
-    assert_eq!((pipeline.calls().len(), sink.findings.len()), (1, 1), "{:?}", sink.findings);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    assert_eq!((pipeline.pending_calls().len(), sink.findings.len()), (1, 1), "{:?}", sink.findings);
     let mut next = pipeline.next_reply("aiplan", &options).unwrap();
     push(&mut next, &answer, 1000, &mut sink);
-    next.finish(&End::stop(), &mut sink);
+    next.finish(&InputEnd::stop(), &mut sink);
     let [_, last] = sink.findings.as_slice() else { panic!("{:?}", sink.findings) };
     // X-007
     assert_eq!(
@@ -217,7 +219,7 @@ fn the_summary_of_a_later_reply_is_an_aside() {
     let summary = |text: &'static str| Intent::Summary(text.into());
     for answered in [false, true] {
         let mut sequencer = Sequencer::new(&options());
-        let mut sink = Collected::default();
+        let mut sink = EventCollector::default();
         let mut out = |event: Event<'_>| sink.event(event);
         let first = if answered { Intent::FinalText("Hi.") } else { Intent::PhaseText("a") };
         for intent in [summary(" One. "), first] {
@@ -229,7 +231,7 @@ fn the_summary_of_a_later_reply_is_an_aside() {
         }
         sequencer.finish(&mut out);
         let told: Vec<Event<'static>> = sink
-            .joined()
+            .join_deltas()
             .into_iter()
             .filter(|event| matches!(event.name(), "serp_summary" | "aside"))
             .collect();
@@ -242,7 +244,7 @@ fn the_summary_of_a_later_reply_is_an_aside() {
 #[test]
 fn a_second_summary_is_an_aside() {
     let mut sequencer = Sequencer::new(&options());
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     for text in ["One.", "Two."] {
         sequencer.apply(&Intent::Summary(text.into()), &mut |event| sink.event(event));
     }

@@ -1,9 +1,9 @@
 //! Calls that models write as text: what streams, what waits, what never acts, and hostile replies.
 
 use serde_json::{Value, json};
-use tambour::event::{Collected, Event, Extension};
-use tambour::tool::{Tool, Tools};
-use tambour::{End, Options, Pipeline, dialect};
+use tambour::event::{Event, EventCollector, Extension};
+use tambour::tool::{RegisteredTool, ToolRegistry};
+use tambour::{InputEnd, Options, Pipeline, dialect};
 
 const PING: &str = "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>";
 
@@ -38,31 +38,31 @@ impl Read {
 /// Options with the tools of these tests, each of which takes anything.
 fn tools() -> Options {
     let mut options = Options::default();
-    let tools = NAMES.map(|name| Tool::new(name, json!({"type": "object"})).expect("a schema"));
-    options.tools = Some(Tools::new(tools));
+    let tools = NAMES.map(|name| RegisteredTool::new(name, json!({"type": "object"})).expect("a schema"));
+    options.tools = Some(ToolRegistry::new(tools));
     options
 }
 
 fn read(reply: &str, chunk: usize, options: &Options) -> Read {
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
     reply.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
-    pipeline.finish(&End::stop(), &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
     let codes = sink.findings.iter().map(|finding| finding.code.to_string()).collect();
-    Read { events: sink.joined(), codes }
+    Read { events: sink.join_deltas(), codes }
 }
 
 #[test]
 fn text_streams_and_only_what_may_be_a_mark_waits() {
     let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap();
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     for piece in ["Well", ", a < b", " and <", "b>", " [link](x) [", "T", "OO", " and a{", "}"] {
         pipeline.push_str(piece, &mut sink);
-        assert!(pipeline.held() <= 5, "{piece:?}: {} bytes held", pipeline.held());
+        assert!(pipeline.held_bytes() <= 5, "{piece:?}: {} bytes held", pipeline.held_bytes());
     }
     for (at, _) in "<|channel|>comm".char_indices().skip(1) {
         pipeline.push_str(&"<|channel|>comm"[at - 1..at], &mut sink);
-        assert_eq!(pipeline.held(), at);
+        assert_eq!(pipeline.held_bytes(), at);
     }
 }
 
@@ -70,17 +70,18 @@ fn text_streams_and_only_what_may_be_a_mark_waits() {
 fn calls_are_told_at_the_end_of_the_reply_and_not_when_it_is_cut() {
     // R-68
     let text = format!("I look. {PING} So.");
-    for end in [End::stop(), End::Unknown] {
-        let mut sink = Collected::default();
+    for end in [InputEnd::stop(), InputEnd::WithoutReason] {
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap().with_extensions(true);
         pipeline.push_str(&text, &mut sink);
-        let told =
-            |sink: &Collected| sink.joined().iter().filter(|event| event.name() == "tool_call").count();
+        let told = |sink: &EventCollector| {
+            sink.join_deltas().iter().filter(|event| event.name() == "tool_call").count()
+        };
         assert_eq!(told(&sink), 0);
         pipeline.finish(&end, &mut sink);
-        assert_eq!(told(&sink), usize::from(end == End::stop()));
-        let notices = sink.joined().iter().filter(|event| event.name() == "notice").count();
-        assert_eq!(notices, usize::from(end == End::Unknown));
+        assert_eq!(told(&sink), usize::from(end == InputEnd::stop()));
+        let notices = sink.join_deltas().iter().filter(|event| event.name() == "notice").count();
+        assert_eq!(notices, usize::from(end == InputEnd::WithoutReason));
     }
 }
 
@@ -181,7 +182,7 @@ fn types_of_bare_arguments_come_from_the_schema() {
         "id": {"type": "string"}, "n": {"type": ["integer", "null"]}, "any": {}, "either": {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
     }});
     let mut options = tools();
-    options.tools = Some(Tools::new([Tool::new("f", schema).unwrap()]));
+    options.tools = Some(ToolRegistry::new([RegisteredTool::new("f", schema).unwrap()]));
     let reply = "<tool_call>f\n<arg_key>id</arg_key>\n<arg_value>12</arg_value>\n<arg_key>n</arg_key>\n<arg_value>None</arg_value>\n\
                  <arg_key>any</arg_key>\n<arg_value>[1, 2]</arg_value>\n<arg_key>either</arg_key>\n<arg_value>maybe</arg_value>\n</tool_call>";
     let read = read(reply, 3, &options);

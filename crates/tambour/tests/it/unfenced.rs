@@ -1,8 +1,8 @@
 //! The fence around a whole reply.
 
-use tambour::lex::unfenced::{Fenced, Part};
-use tambour::span::{At, Place};
-use tambour_fixtures::random::Random;
+use tambour::lex::reply_fence::{FenceStripper, FencedPart};
+use tambour::span::{LazyPlace, Place};
+use tambour_fixtures::random::RandomSource;
 
 const LIMIT: usize = 1024;
 
@@ -10,26 +10,26 @@ const LIMIT: usize = 1024;
 fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(char, String)> {
     let mut parts: Vec<(char, String)> = Vec::new();
     let mut end = Place::START;
-    let mut out = |part: Part<'_>, at: At<'_>| {
+    let mut out = |part: FencedPart<'_>, at: LazyPlace<'_>| {
         let (kind, raw) = match part {
-            Part::Text(raw) => ('t', raw),
-            Part::Open(raw) => ('o', raw),
-            Part::Close(raw) => ('c', raw),
+            FencedPart::Text(raw) => ('t', raw),
+            FencedPart::Open(raw) => ('o', raw),
+            FencedPart::Close(raw) => ('c', raw),
         };
-        assert_eq!(at.get(), end);
+        assert_eq!(at.resolve(), end);
         end.advance(raw);
         match parts.last_mut() {
             Some(('t', text)) if kind == 't' => text.push_str(raw),
             _ => parts.push((kind, raw.to_owned())),
         }
     };
-    let mut fenced = Fenced::new(limit);
+    let mut fenced = FenceStripper::new(limit);
     for piece in pieces {
         fenced.push(piece, &mut out);
-        assert!(fenced.held() <= limit);
+        assert!(fenced.held_bytes() <= limit);
     }
     fenced.finish(&mut out);
-    assert_eq!(fenced.held(), 0);
+    assert_eq!(fenced.held_bytes(), 0);
     parts
 }
 
@@ -100,7 +100,7 @@ fn what_begins_with_no_fence_passes() {
 #[test]
 fn fences_are_found_however_a_text_is_cut() {
     let pieces = ["```", "`", "~~~", "\n", "\n", " ", "a", "xml", "你", "````"];
-    let mut random = Random::new(213);
+    let mut random = RandomSource::new(213);
     for _ in 0..3000 {
         let text: String = (0..random.below(12)).map(|_| *random.pick::<&str>(&pieces)).collect();
         let limit = if random.below(3) == 0 { 6 } else { LIMIT };

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tambour_fixtures::fixture::{LISTED, of_line};
-use tambour_fixtures::update::update;
-use tambour_fixtures::{load, run};
+use tambour_fixtures::fixture::{REQUIRES_LISTED_FINDINGS, parse_line};
+use tambour_fixtures::update::update_fixtures;
+use tambour_fixtures::{load_fixtures, run_fixture};
 
 /// A folder of fixtures, taken away at the end.
 struct Folder(PathBuf);
@@ -22,7 +22,7 @@ impl Folder {
     }
 
     fn update(&self) -> Vec<String> {
-        update(&load(&self.0).expect("fixtures"))
+        update_fixtures(&load_fixtures(&self.0).expect("fixtures"))
     }
 
     fn read(&self, path: &str) -> String {
@@ -38,8 +38,8 @@ impl Drop for Folder {
 
 /// What a line of a `.jsonl` file fails with.
 fn fails(line: &Value) -> Option<String> {
-    let fixture = of_line("a", Path::new("a.jsonl"), 0, &line.to_string()).expect("a fixture");
-    run(&fixture.expect("no corpus")).err()
+    let fixture = parse_line("a", Path::new("a.jsonl"), 0, &line.to_string()).expect("a fixture");
+    run_fixture(&fixture.expect("no corpus")).err()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn beside_findings_absent_metadata_is_false_and_none() {
     assert!(fails(&line(more)).is_some_and(|error| error.contains("unused_reason")));
     // Without a list it must say why there is none.
     let older = line(json!({"strict": ["parsing_error_marker"]}));
-    assert_eq!(fails(&older).is_some(), LISTED);
+    assert_eq!(fails(&older).is_some(), REQUIRES_LISTED_FINDINGS);
     let reason = json!({"strict": ["parsing_error_marker"], "unlisted": "the places are not the point"});
     assert!(fails(&line(reason)).is_some_and(|error| error.contains("truncated")));
 }
@@ -190,9 +190,9 @@ fn long_replies_get_files_of_their_own() {
     );
     assert_eq!(folder.read("plain/b.jsonl").lines().count(), 1);
     assert!(!folder.0.join("plain/c.jsonl").exists(), "a file without lines goes");
-    let fixtures = load(&folder.0).expect("fixtures");
+    let fixtures = load_fixtures(&folder.0).expect("fixtures");
     assert_eq!(fixtures.len(), 3);
-    assert!(fixtures.iter().all(|fixture| run(fixture).is_ok()));
+    assert!(fixtures.iter().all(|fixture| run_fixture(fixture).is_ok()));
     assert_eq!(folder.update(), [""; 0]);
     assert_eq!(folder.read("plain/b/long.1.expect.json"), expect);
 }

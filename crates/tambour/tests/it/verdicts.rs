@@ -1,6 +1,6 @@
 //! Whole texts held against contracts, examples in documents, and the catalogue of rules.
 
-use tambour::contract::examples;
+use tambour::contract::find_examples;
 use tambour::dialect::DIALECTS;
 use tambour::verdict::Contract;
 use tambour::{Options, Profile, Severity};
@@ -13,7 +13,7 @@ fn strict() -> Options {
 }
 
 fn contract(name: &str) -> Contract {
-    Contract::named(name).expect("a contract of that name")
+    Contract::from_name(name).expect("a contract of that name")
 }
 
 const REPLY: &str = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nx\n</phase>\n</thinking>\n<final>\nHi.\n\
@@ -25,7 +25,7 @@ fn every_dialect_is_a_contract() {
         assert_eq!(contract(entry.name).name(), entry.name);
     }
     assert_eq!(contract("events").name(), "events");
-    let unknown = Contract::named("thinkinml").err().expect("there is none of that name").to_string();
+    let unknown = Contract::from_name("thinkinml").err().expect("there is none of that name").to_string();
     assert!(unknown.contains("thinkingml") && unknown.contains("events"), "{unknown}");
 }
 
@@ -99,13 +99,13 @@ fn examples_have_the_places_of_their_document() {
     let document = format!(
         "# 规则\n\n```xml\n{REPLY}```\n\n> ```xml\n{quoted}> ```\n\n1. Eins\n\n   ~~~~ xml title=\"x\"\n{listed}   ~~~~\n"
     );
-    let shown = examples(&document);
+    let shown = find_examples(&document);
     assert_eq!(shown.len(), 3);
     let lines: Vec<&str> = document.lines().collect();
     for (example, fails) in shown.iter().zip([false, true, true]) {
         assert_eq!(example.language, "xml");
         assert!(lines[example.line as usize - 1].contains("xml"));
-        assert!(contract("thinkingml").shown_by(example));
+        assert!(contract("thinkingml").matches_example(example));
         let verdict = contract("thinkingml").check_example(example, &strict());
         assert_eq!(!verdict.passed(), fails);
         for finding in &verdict.findings {
@@ -123,11 +123,12 @@ fn blocks_in_other_languages_are_no_examples() {
     let document = format!(
         "```rust\nfn main() {{}}\n```\n\n```\n{REPLY}```\n\n```text\nhello\n```\n\n    {REPLY}\n```json\n{{\"a\":1}}\n```\n"
     );
-    let shown = examples(&document);
+    let shown = find_examples(&document);
     let languages: Vec<&str> = shown.iter().map(|example| example.language.as_str()).collect();
     assert_eq!(languages, ["rust", "", "text", "json"]);
-    let by =
-        |name: &str| -> Vec<bool> { shown.iter().map(|example| contract(name).shown_by(example)).collect() };
+    let by = |name: &str| -> Vec<bool> {
+        shown.iter().map(|example| contract(name).matches_example(example)).collect()
+    };
     assert_eq!(by("thinkingml"), [false, true, false, false]);
     assert_eq!(by("jsonseq"), [false, false, false, true]); // P-037: every fenced JSON example
     assert_eq!(by("auto"), [false, true, false, false]);
@@ -137,7 +138,7 @@ fn blocks_in_other_languages_are_no_examples() {
 #[test]
 fn an_example_can_keep_its_fence() {
     let document = "a\n\n````json\n{}\n````\n";
-    let example = examples(document).remove(0).fenced();
+    let example = find_examples(document).remove(0).with_fence();
     assert_eq!(example.text, "````json\n{}\n````\n");
 }
 

@@ -11,7 +11,8 @@ use tambour::dialect::DIALECTS;
 use tambour::event::Extension;
 use tambour::{Event, Finding, Pipeline};
 use tambour_fixtures::words::{
-    Account, Complaint, Fault, Kind, Read, Replies, Trial, find, kinds, lag, long_trial, minimise, trial,
+    ReplyPool, TrialReading, WordAccount, WordComplaint, WordFault, WordKind, WordTrial, find_words,
+    make_long_trial, make_trial, measure_lag, minimise_trial, word_kinds,
 };
 
 /// Damaged replies of each dialect when `WORDS_ITERATIONS` does not say: seeds from 0. Before a release, and after changes
@@ -31,8 +32,8 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// What one reply shows, in its smallest form.
-fn story(trial: &Trial, complaint: &Complaint) -> String {
-    let (small, told) = minimise(trial, complaint);
+fn story(trial: &WordTrial, complaint: &WordComplaint) -> String {
+    let (small, told) = minimise_trial(trial, complaint);
     let findings: Vec<Finding> = small.read().findings;
     format!("{trial}\n{complaint}\nsmallest: {small}\n{told}\n{findings:?}")
 }
@@ -40,14 +41,14 @@ fn story(trial: &Trial, complaint: &Complaint) -> String {
 #[test]
 fn every_word_is_accounted_for() {
     // Invariant 5; J-038 for events and findings of the same replies; X-001
-    let replies = Replies::load().expect("the fixtures are readable");
+    let replies = ReplyPool::load().expect("the fixtures are readable");
     let read = each_dialect("WORDS_DIALECT", |name| {
-        let (mut total, mut wrong, mut first) = (Account::default(), 0, None);
+        let (mut total, mut wrong, mut first) = (WordAccount::default(), 0, None);
         // Seeds of each way to be wrong.
         let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for seed in seeds() {
-            let trial = trial(name, seed, &replies);
-            match trial.check() {
+            let trial = make_trial(name, seed, &replies);
+            match trial.check_words() {
                 Ok(found) => total.add(&found),
                 Err(complaints) => {
                     wrong += 1;
@@ -65,8 +66,8 @@ fn every_word_is_accounted_for() {
             for (class, seeds) in classes {
                 println!("{:8} {class}, such as", seeds.len());
                 for seed in &seeds[..seeds.len().min(3)] {
-                    let trial = trial(name, *seed, &replies);
-                    let complaints = trial.check().expect_err("it was wrong before");
+                    let trial = make_trial(name, *seed, &replies);
+                    let complaints = trial.check_words().expect_err("it was wrong before");
                     println!("{}\n", story(&trial, &complaints[0]));
                 }
             }
@@ -81,49 +82,57 @@ fn every_word_is_accounted_for() {
     }
 }
 
-fn print_table(dialect: &str, total: &Account) {
-    println!("{dialect}: {} words", total.checked);
-    let share = |count: &usize| 100.0 * *count as f64 / total.checked as f64;
+fn print_table(dialect: &str, total: &WordAccount) {
+    println!("{dialect}: {} words", total.word_count);
+    let share = |count: &usize| 100.0 * *count as f64 / total.word_count as f64;
     total.delivered.iter().for_each(|(kind, count)| println!("{:8.2} % {kind:?}", share(count)));
-    total.found.iter().for_each(|(code, count)| println!("{:8.2} % only in {code}", share(count)));
+    total.covered_by_code.iter().for_each(|(code, count)| println!("{:8.2} % only in {code}", share(count)));
 }
 
 /// The property says nothing when words go nowhere, or only into findings.
-fn assert_shares(dialect: &str, total: &Account) {
-    let kinds = kinds(dialect).unwrap_or_else(|| panic!("{dialect} has no replies with words"));
-    assert!(total.checked as u64 > 3 * iterations(), "{dialect}: only {} words", total.checked);
+fn assert_shares(dialect: &str, total: &WordAccount) {
+    let kinds = word_kinds(dialect).unwrap_or_else(|| panic!("{dialect} has no replies with words"));
+    assert!(total.word_count as u64 > 3 * iterations(), "{dialect}: only {} words", total.word_count);
     for kind in kinds {
         let count = total.delivered.get(kind).copied().unwrap_or_default();
         // `auto` reads replies of all dialects.
         let share = if dialect == "auto" { 400 } else { 250 };
-        assert!(count * share > total.checked, "{dialect}: {count} of {} words in {kind:?}", total.checked);
+        assert!(
+            count * share > total.word_count,
+            "{dialect}: {count} of {} words in {kind:?}",
+            total.word_count
+        );
     }
-    let found = total.only_found();
-    assert!(found * 2 < total.checked, "{dialect}: {found} of {} words only in findings", total.checked);
+    let found = total.covered_count();
+    assert!(
+        found * 2 < total.word_count,
+        "{dialect}: {found} of {} words only in findings",
+        total.word_count
+    );
 }
 
 /// A reading of a reply that is as it must be.
 struct Sound {
-    trial: Trial,
-    reading: Read,
+    trial: WordTrial,
+    reading: TrialReading,
 }
 
 impl Sound {
     /// The complaints when something happens to the reading on its way.
-    fn when(&self, change: impl FnOnce(&mut Read)) -> Vec<Fault> {
+    fn when(&self, change: impl FnOnce(&mut TrialReading)) -> Vec<WordFault> {
         let mut reading = self.reading.clone();
         change(&mut reading);
-        let complaints = self.trial.account(&reading).err().unwrap_or_default();
+        let complaints = self.trial.account_words(&reading).err().unwrap_or_default();
         complaints.into_iter().map(|complaint| complaint.fault).collect()
     }
 }
 
-fn sound(replies: &Replies, dialect: &str) -> Vec<Sound> {
+fn sound(replies: &ReplyPool, dialect: &str) -> Vec<Sound> {
     let sound = |seed| {
-        let trial = Trial { next: None, ..trial(dialect, seed, replies) };
+        let trial = WordTrial { next_reply: None, ..make_trial(dialect, seed, replies) };
         let reading = trial.read();
         // A word that stands there twice may be lost once, and a broken one may have become whole.
-        let words: Vec<_> = find(&trial.input).map(|(_, word)| word).collect();
+        let words: Vec<_> = find_words(&trial.input).map(|(_, word)| word).collect();
         let begun = trial.input.windows(3).filter(|window| window == b"wqx").count();
         let single = |word| words.iter().filter(|other| *other == word).count() == 1;
         let once = begun == words.len() && words.iter().all(single);
@@ -146,7 +155,7 @@ fn delivers(event: &Event<'_>) -> bool {
             | Event::Aside { .. }
     );
     let calls = matches!(event.extension(), Some(Extension::ToolCall(_)));
-    (kind || calls) && find(event.data().to_string().as_bytes()).next().is_some()
+    (kind || calls) && find_words(event.data().to_string().as_bytes()).next().is_some()
 }
 
 #[test]
@@ -168,8 +177,8 @@ fn keys_that_are_not_used_are_told() {
     let ai_say = [r#"{"response":{"wqx0001z":"wqx0002z"},"should_exit":true}"#];
     let replies = jsonseq.iter().map(|reply| ("jsonseq", reply)).chain(ai_say.iter().map(|r| ("ai_say", r)));
     for (dialect, reply) in replies {
-        let trial = Trial::new(dialect, 0, 1, reply.as_bytes().to_vec());
-        if let Err(complaints) = trial.check() {
+        let trial = WordTrial::new(dialect, 0, 1, reply.as_bytes().to_vec());
+        if let Err(complaints) = trial.check_words() {
             panic!("{}\n{trial}\n{:?}", complaints[0], trial.read());
         }
     }
@@ -177,7 +186,7 @@ fn keys_that_are_not_used_are_told() {
 
 #[test]
 fn the_account_notices_planted_faults() {
-    let replies = Replies::load().expect("the fixtures are readable");
+    let replies = ReplyPool::load().expect("the fixtures are readable");
     let mut planted: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in DIALECTS {
         for sound in sound(&replies, entry.name) {
@@ -185,19 +194,24 @@ fn the_account_notices_planted_faults() {
             for at in (0..events.len()).filter(|&at| delivers(&events[at])) {
                 // A sink that loses an event, whose words are in no finding.
                 let words = events[at].data().to_string();
-                let told = find(&sound.trial.input).any(|(place, word)| {
+                let told = find_words(&sound.trial.input).any(|(place, word)| {
                     let covers = |finding: &Finding| finding.span.start <= place && place < finding.span.end;
-                    find(words.as_bytes()).any(|(_, lost)| lost == word)
+                    find_words(words.as_bytes()).any(|(_, lost)| lost == word)
                         && sound.reading.findings.iter().any(covers)
                 });
                 if !told {
                     let faults = sound.when(|reading| drop(reading.events.remove(at)));
-                    assert!(faults.contains(&Fault::Lost), "{}\nwithout {:?}", sound.trial, events[at]);
+                    assert!(
+                        faults.contains(&WordFault::Missing),
+                        "{}\nwithout {:?}",
+                        sound.trial,
+                        events[at]
+                    );
                     *planted.entry("lost").or_default() += 1;
                 }
                 // One that sends it twice.
                 let faults = sound.when(|reading| reading.events.insert(at, reading.events[at].clone()));
-                assert!(faults.contains(&Fault::Twice), "{}\ntwice {:?}", sound.trial, events[at]);
+                assert!(faults.contains(&WordFault::Duplicate), "{}\ntwice {:?}", sound.trial, events[at]);
                 *planted.entry("twice").or_default() += 1;
             }
             planted_in_findings(&sound, &mut planted);
@@ -213,50 +227,49 @@ fn the_account_notices_planted_faults() {
 /// Findings whose spans are one byte long, and one that ends behind the reply.
 fn planted_in_findings(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
     let nothing = sound.when(|reading| reading.findings.clear());
-    if nothing.contains(&Fault::Lost) {
-        let short = |reading: &mut Read| {
+    if nothing.contains(&WordFault::Missing) {
+        let short = |reading: &mut TrialReading| {
             reading.findings.iter_mut().for_each(|finding| finding.span.end = finding.span.start);
         };
-        assert!(sound.when(short).contains(&Fault::Lost), "{}", sound.trial);
+        assert!(sound.when(short).contains(&WordFault::Missing), "{}", sound.trial);
         *planted.entry("short").or_default() += 1;
     }
     if !sound.reading.findings.is_empty() {
-        let outside = |reading: &mut Read| reading.findings[0].span.end = sound.trial.input.len() + 1;
-        assert!(sound.when(outside).contains(&Fault::Place), "{}", sound.trial);
+        let outside = |reading: &mut TrialReading| reading.findings[0].span.end = sound.trial.input.len() + 1;
+        assert!(sound.when(outside).contains(&WordFault::InvalidPlace), "{}", sound.trial);
         *planted.entry("outside").or_default() += 1;
     }
 }
 
 /// Two words of the answer that change places.
 fn planted_order(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
-    let answer =
-        |event: &Event<'_>| matches!(event, Event::FinalDelta { text } if find(text.as_bytes()).count() > 1);
+    let answer = |event: &Event<'_>| matches!(event, Event::FinalDelta { text } if find_words(text.as_bytes()).count() > 1);
     let moved = sound.reading.findings.iter().any(|finding| !finding.rule.starts_with('P'));
     let Some(at) = sound.reading.events.iter().position(answer).filter(|_| !moved) else { return };
-    let swap = |reading: &mut Read| {
+    let swap = |reading: &mut TrialReading| {
         if let Event::FinalDelta { text } = &mut reading.events[at] {
-            let places: Vec<usize> = find(text.as_bytes()).map(|(at, _)| at).collect();
+            let places: Vec<usize> = find_words(text.as_bytes()).map(|(at, _)| at).collect();
             let (first, last) = (places[0], places[places.len() - 1]);
             let words = [first, last].map(|at| text[at..at + 8].to_owned());
             text.to_mut().replace_range(first..first + 8, &words[1]);
             text.to_mut().replace_range(last..last + 8, &words[0]);
         }
     };
-    assert!(sound.when(swap).contains(&Fault::Order), "{}", sound.trial);
+    assert!(sound.when(swap).contains(&WordFault::Order), "{}", sound.trial);
     *planted.entry("order").or_default() += 1;
 }
 
 #[test]
 fn held_tells_what_has_arrived_and_not_gone_out() {
     // X-007: words every few bytes, with small limits; the newest that have not gone out are what is held back.
-    let replies = Replies::load().expect("the fixtures are readable");
+    let replies = ReplyPool::load().expect("the fixtures are readable");
     let read = each_dialect("WORDS_DIALECT", |name| {
         let (mut words, mut first) = (0, None);
         for seed in 0..iterations() / 10 {
-            let long = (seed % 2 == 0).then(|| long_trial(name, seed, &replies));
-            let trial = long.unwrap_or_else(|| trial(name, seed, &replies));
-            match lag(&trial, Pipeline::held) {
-                Ok(lag) => words += lag.words,
+            let long = (seed % 2 == 0).then(|| make_long_trial(name, seed, &replies));
+            let trial = long.unwrap_or_else(|| make_trial(name, seed, &replies));
+            match measure_lag(&trial, Pipeline::held_bytes) {
+                Ok(lag) => words += lag.word_count,
                 Err(error) => drop(first.get_or_insert(format!("{error}\n{trial}"))),
             }
         }
@@ -290,27 +303,29 @@ fn a_pipeline_that_hides_what_it_holds_is_noticed() {
     ];
     for (dialect, reply) in waiting {
         let input = reply.replace("LONG", &long).into_bytes();
-        let trial = Trial::new(dialect, 0, 1, input);
-        assert!(lag(&trial, |_| 0).is_err(), "{dialect}: nothing waits in {reply}");
-        lag(&trial, Pipeline::held).unwrap_or_else(|error| panic!("{dialect}, {reply}: {error}"));
+        let trial = WordTrial::new(dialect, 0, 1, input);
+        assert!(measure_lag(&trial, |_| 0).is_err(), "{dialect}: nothing waits in {reply}");
+        measure_lag(&trial, Pipeline::held_bytes)
+            .unwrap_or_else(|error| panic!("{dialect}, {reply}: {error}"));
     }
 }
 
 #[test]
 fn every_kind_of_delivery_is_tried() {
     let all = [
-        Kind::Summary,
-        Kind::Title,
-        Kind::Phase,
-        Kind::Final,
-        Kind::Query,
-        Kind::Draft,
-        Kind::Aside,
-        Kind::Args,
-        Kind::Assessment,
+        WordKind::Summary,
+        WordKind::Title,
+        WordKind::Phase,
+        WordKind::Final,
+        WordKind::Query,
+        WordKind::Draft,
+        WordKind::Aside,
+        WordKind::Args,
+        WordKind::Assessment,
     ];
     for kind in all {
-        let tried = DIALECTS.iter().any(|entry| kinds(entry.name).is_some_and(|kinds| kinds.contains(&kind)));
+        let tried =
+            DIALECTS.iter().any(|entry| word_kinds(entry.name).is_some_and(|kinds| kinds.contains(&kind)));
         assert!(tried, "{kind:?}");
     }
 }

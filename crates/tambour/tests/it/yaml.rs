@@ -144,7 +144,7 @@ fn text_of_any_kind_reads_back_also_indented() {
             // F-004
             assert_eq!(parsed(&printed), value, "{printed}");
             if !value.is_string() {
-                assert_eq!(parsed(&yaml::indented(&printed, 2)), value, "{printed}");
+                assert_eq!(parsed(&yaml::indent_lines(&printed, 2)), value, "{printed}");
             }
         }
     }
@@ -170,16 +170,16 @@ fn reads_yaml_1_2_and_takes_nothing_for_what_it_is_not() {
 fn an_error_names_what_where_and_the_line() {
     let error = refused("name: a\nmood: b\nname: c\n");
     assert!(error.to_string().contains("`name` stands there twice"), "{error}");
-    let place = error.place().expect("it has a place");
+    let place = error.location().expect("it has a place");
     assert_eq!((place.line, place.column, &*place.excerpt), (3, 1, "name: c"));
     let error = refused("好: [1, 2\n感: 3\n");
-    assert_eq!(error.place().map(|place| (place.line, &*place.excerpt)), Some((2, "感: 3")));
+    assert_eq!(error.location().map(|place| (place.line, &*place.excerpt)), Some((2, "感: 3")));
     for text in
         ["a: b: c", "a: {{user}}", "[1]: a", "a: .inf", "a: 1\n---\nb: 2", "a: *x", "\"a", "- a\nb: c"]
     {
         let error = refused(text);
         assert!(error.to_string().starts_with("the text is not YAML as expected: "), "{error}");
-        assert!(error.place().is_some(), "{error}");
+        assert!(error.location().is_some(), "{error}");
     }
 }
 
@@ -192,10 +192,10 @@ fn reads_typed_values_and_names_the_field() {
         name: String,
         depth: u8,
     }
-    assert!(yaml::read::<Note>("the note", "name: a\ndepth: 3\n").is_ok());
-    let error = yaml::read::<Note>("the note", "name: a\ndepth: deep\n").expect_err("no number");
-    assert_eq!(error.place().map(|place| place.line), Some(2), "{error}");
-    let error = yaml::read::<Note>("the note", "name: a\ndepht: 3\n").expect_err("no such field");
+    assert!(yaml::parse_as::<Note>("the note", "name: a\ndepth: 3\n").is_ok());
+    let error = yaml::parse_as::<Note>("the note", "name: a\ndepth: deep\n").expect_err("no number");
+    assert_eq!(error.location().map(|place| place.line), Some(2), "{error}");
+    let error = yaml::parse_as::<Note>("the note", "name: a\ndepht: 3\n").expect_err("no such field");
     assert!(error.to_string().contains("depht"), "{error}");
 }
 
@@ -268,7 +268,7 @@ proptest! {
         // F-004
         prop_assert_eq!(&parsed(&printed), &value, "{}", printed);
         if !value.is_string() {
-            prop_assert_eq!(&parsed(&yaml::indented(&printed, 2)), &value, "{}", printed);
+            prop_assert_eq!(&parsed(&yaml::indent_lines(&printed, 2)), &value, "{}", printed);
         }
         prop_assert_eq!(yaml::print(&parsed(&printed)), printed);
     }

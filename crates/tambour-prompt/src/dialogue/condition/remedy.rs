@@ -50,7 +50,7 @@ const WORDS: [(&str, &str); 15] = [
 ];
 
 /// Returns the replacement for a name that stands for `none` or an operator elsewhere.
-pub(super) fn of_name(name: &str) -> Option<&'static str> {
+pub(super) fn find_replacement(name: &str) -> Option<&'static str> {
     match name {
         "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),
         _ => WORDS.iter().find(|(word, _)| *word == name).map(|(_, instead)| *instead),
@@ -58,7 +58,7 @@ pub(super) fn of_name(name: &str) -> Option<&'static str> {
 }
 
 /// Returns remedies for an invalid condition, without duplicates.
-pub(super) fn of(condition: &str, language: Language) -> Vec<String> {
+pub(super) fn find_remedies(condition: &str, language: Language) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |text: String| {
         if !found.contains(&text) {

@@ -2,36 +2,36 @@
 
 use super::super::hooks::Hooks;
 use crate::script::Script;
-use crate::template::{Files, Template};
+use crate::template::{LayeredTemplate, TemplateFiles};
 use tambour::error::Result;
 use tambour::texts::Texts;
 
 /// Environment of a dialogue, passed to every call.
 #[derive(Clone, Copy)]
-pub struct Env<'a> {
+pub struct DialogueEnv<'a> {
     /// Script that the dialogue began with.
     pub script: &'a Script,
     /// Templates by id.
-    pub templates: &'a dyn Templates,
+    pub templates: &'a dyn TemplateSource,
     /// Current time in milliseconds since 1970 (UTC).
     pub now: i64,
     /// Settings.
-    pub settings: &'a Settings,
+    pub settings: &'a DialogueSettings,
     /// Hooks; `&()` for none.
     pub hooks: &'a dyn Hooks,
 }
 
 /// Source of templates.
-pub trait Templates {
+pub trait TemplateSource {
     /// Returns the template with this id.
     ///
     /// # Errors
     /// There is no such template (S-022).
-    fn template(&self, id: &str) -> Result<Template>;
+    fn template(&self, id: &str) -> Result<LayeredTemplate>;
 }
 
-impl Templates for Files {
-    fn template(&self, id: &str) -> Result<Template> {
+impl TemplateSource for TemplateFiles {
+    fn template(&self, id: &str) -> Result<LayeredTemplate> {
         self.get(id)
     }
 }
@@ -39,7 +39,7 @@ impl Templates for Files {
 /// Settings of dialogues.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct DialogueSettings {
     /// Default texts, which also select the language of templates.
     pub texts: Texts,
     /// Number of history messages in a prompt (S-032).
@@ -52,8 +52,14 @@ pub struct Settings {
     pub max_tokens: u32,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { texts: Texts::default(), history: 10, max_reasks: 1, temperature: 0.7, max_tokens: 1000 }
+impl Default for DialogueSettings {
+    fn default() -> DialogueSettings {
+        DialogueSettings {
+            texts: Texts::default(),
+            history: 10,
+            max_reasks: 1,
+            temperature: 0.7,
+            max_tokens: 1000,
+        }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::dialogue::scopes::{Scopes, declared};
-use crate::dialogue::state::{At, Dialogue};
-use crate::script::{Script, Session};
+use crate::dialogue::scopes::{VariableScopes, initial_values};
+use crate::dialogue::state::{ActionIndex, Dialogue};
+use crate::script::{Script, ScriptSession};
 use tambour::error::{Error, Result};
 
 impl Dialogue {
@@ -25,20 +25,20 @@ impl Dialogue {
         let sessions = script.sessions.iter().enumerate();
         let named = |index: &usize| session.is_none() || *index == dialogue.session;
         let found = sessions.filter(|(index, _)| named(index)).find_map(|(index, session)| {
-            let (phase, step, action) = find(session, place)?;
-            Some((index, At { phase, step, action, in_phase: true, in_step: true }))
+            let (phase, step, action) = find_action(session, place)?;
+            Some((index, ActionIndex { phase, step, action, in_phase: true, in_step: true }))
         });
         let Some((index, at)) = found else {
-            let known = script.actions().flat_map(|action| [parent(&action.path), &action.path]);
+            let known = script.actions().flat_map(|action| [step_path(&action.path), &action.path]);
             return Err(Error::unknown("place in the script", place, known));
         };
         let session = &script.sessions[index];
         let phase = &session.phases[at.phase];
         (dialogue.session, dialogue.at) = (index, at);
-        dialogue.scopes = Scopes {
-            session: declared(&session.declare),
-            phase: declared(&phase.declare),
-            step: declared(&phase.steps[at.step].declare),
+        dialogue.scopes = VariableScopes {
+            session: initial_values(&session.declare),
+            phase: initial_values(&phase.declare),
+            step: initial_values(&phase.steps[at.step].declare),
         };
         variables.into_iter().for_each(|(name, value)| dialogue.scopes.set(&name, value));
         Ok(dialogue)
@@ -46,7 +46,7 @@ impl Dialogue {
 }
 
 /// Returns the indexes of phase, step and action of the first action at or below a path.
-fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
+fn find_action(session: &ScriptSession, place: &str) -> Option<(usize, usize, usize)> {
     let fits =
         |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     session.phases.iter().enumerate().find_map(|(phase, found)| {
@@ -58,6 +58,6 @@ fn find(session: &Session, place: &str) -> Option<(usize, usize, usize)> {
 }
 
 /// Returns the path of an action's step.
-fn parent(path: &str) -> &str {
+fn step_path(path: &str) -> &str {
     path.rsplit_once('.').map_or(path, |(step, _)| step)
 }

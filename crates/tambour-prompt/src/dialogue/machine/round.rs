@@ -2,67 +2,73 @@
 
 use serde_json::Value;
 
-use super::super::state::{Dialogue, Stage};
-use super::super::turn::{Replied, TurnMetadata};
-use super::{ASSISTANT, Env, USER};
-use crate::script::{Action, ActionKind, Ask, Say};
+use super::super::state::{ActionStage, Dialogue};
+use super::super::turn::{ReplyEffect, TurnMetadata};
+use super::{ASSISTANT, DialogueEnv, USER};
+use crate::script::{AskAction, SayAction, ScriptAction, ScriptActionKind};
 use tambour::event::{ExitDecision, Failure};
 use tambour::exit;
 use tambour::texts::Language;
-use tambour::texts::counted;
+use tambour::texts::format_count;
 
 impl Dialogue {
     /// Handles the answer of a round of `ai_say`.
-    pub(super) fn said(&mut self, say: &Say, answer: &exit::Answer, message: &str, env: &Env<'_>) -> Replied {
-        let Some(running) = &mut self.running else { return Replied::default() };
+    pub(super) fn apply_say(
+        &mut self,
+        say: &SayAction,
+        answer: &exit::RoundAnswer,
+        message: &str,
+        env: &DialogueEnv<'_>,
+    ) -> ReplyEffect {
+        let Some(running) = &mut self.running else { return ReplyEffect::default() };
         running.round += 1;
         running.spoken = true;
         let (round, replied) = (running.round, running.replied);
         let language = env.settings.texts.language;
         let decision = exit::decide(round, say.max_rounds, &say.exit_criteria, answer, language);
-        let status = exit::status(decision.should_exit, say.require_acknowledgment, replied);
-        self.say(ASSISTANT, message);
-        if let Some(action) = self.action(env.script) {
-            self.answered(Some(message), action, Some((&decision, &answer.assessment)));
+        let status = exit::action_status(decision.should_exit, say.require_acknowledgment, replied);
+        self.push_history(ASSISTANT, message);
+        if let Some(action) = self.current_action(env.script) {
+            self.record_turn(Some(message), action, Some((&decision, &answer.assessment)));
         }
         match status {
-            exit::Status::Completed => self.done(!say.require_acknowledgment),
-            exit::Status::AwaitingAck => self.wait_for(Stage::Acknowledgement),
-            _ => self.wait_for(Stage::User),
+            exit::ActionStatus::Completed => self.end_action(!say.require_acknowledgment),
+            exit::ActionStatus::AwaitingAck => self.set_stage(ActionStage::Acknowledgement),
+            _ => self.set_stage(ActionStage::User),
         }
-        let assessment = Some(answer.assessment.told());
-        Replied { exit_decision: Some(decision), assessment, ..Replied::default() }
+        let assessment = Some(answer.assessment.to_full_value());
+        ReplyEffect { exit_decision: Some(decision), assessment, ..ReplyEffect::default() }
     }
 
     /// Handles the answer of a round of `ai_ask`.
-    pub(super) fn asked(
+    pub(super) fn apply_ask(
         &mut self,
-        ask: &Ask,
+        ask: &AskAction,
         value: Option<&Value>,
         message: &str,
-        action: &Action,
+        action: &ScriptAction,
         language: Language,
-    ) -> Replied {
-        let Some(running) = &mut self.running else { return Replied::default() };
+    ) -> ReplyEffect {
+        let Some(running) = &mut self.running else { return ReplyEffect::default() };
         running.round += 1;
         running.spoken = true;
         let last = running.round >= ask.max_rounds;
         // If the user has not said anything, the model made the value up.
         let value = value.filter(|_| self.history.iter().any(|said| said.role == USER));
-        self.say(ASSISTANT, message);
-        self.answered(Some(message), action, None);
-        let mut came = Replied::default();
+        self.push_history(ASSISTANT, message);
+        self.record_turn(Some(message), action, None);
+        let mut came = ReplyEffect::default();
         if value.is_none() && !last {
-            self.wait_for(Stage::User);
+            self.set_stage(ActionStage::User);
             return came;
         }
         if value.is_none() && ask.required {
             let (path, rounds) = (&action.path, ask.max_rounds);
             let message = match language {
                 Language::Zh => format!("`{path}` 问了 {rounds} 轮仍没有得到回答"),
-                Language::En => format!("`{path}` got no answer in {}", counted(rounds, "round")),
+                Language::En => format!("`{path}` got no answer in {}", format_count(rounds, "round")),
             };
-            self.fails(Failure::new("answer_missing", message, false));
+            self.fail_dialogue(Failure::new("answer_missing", message, false));
             return came;
         }
         if let Some(variable) = &ask.variable {
@@ -70,21 +76,21 @@ impl Dialogue {
             came.assigned.insert(variable.clone(), value.clone());
             self.scopes.set(variable, value);
         }
-        self.done(true);
+        self.end_action(true);
         came
     }
 
     /// Records the message and metadata of the turn.
-    pub(super) fn answered(
+    pub(super) fn record_turn(
         &mut self,
         message: Option<&str>,
-        action: &Action,
+        action: &ScriptAction,
         decided: Option<(&ExitDecision, &exit::Assessment)>,
     ) {
         let max_rounds = match &action.kind {
-            ActionKind::Say(say) => Some(say.max_rounds),
-            ActionKind::Ask(ask) => Some(ask.max_rounds),
-            ActionKind::Think(_) | ActionKind::Client(_) => None,
+            ScriptActionKind::Say(say) => Some(say.max_rounds),
+            ScriptActionKind::Ask(ask) => Some(ask.max_rounds),
+            ScriptActionKind::Think(_) | ScriptActionKind::Client(_) => None,
         };
         // A silent action does not hide the message of an earlier one in the same turn.
         if self.turn.spoken {
@@ -96,7 +102,7 @@ impl Dialogue {
             action_type: action.type_name().to_owned(),
             current_round: self.current_round(),
             max_rounds,
-            assessment: decided.map(|(_, assessment)| assessment.told()),
+            assessment: decided.map(|(_, assessment)| assessment.to_full_value()),
             exit_decision: decided.map(|(decision, _)| decision.clone()),
         });
     }

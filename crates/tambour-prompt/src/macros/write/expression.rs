@@ -2,61 +2,66 @@
 
 use std::borrow::Cow;
 
-use super::super::args::{branches, choices, decoded, dedent, divided, offset, quoted, unquote};
-use super::super::node::{Form, Macro, Node, shorten, trim};
-use super::super::table::{self, Target};
-use super::{Writer, still};
+use super::super::args::{
+    decode_entities, dedent, has_double_colon, parse_utc_offset, quote_literal, split_branches,
+    split_choices, unquote,
+};
+use super::super::node::{ArgumentSeparator, KnownMacro, MacroNode, shorten, trim_nodes};
+use super::super::table::{self, MacroTarget};
+use super::{JinjaWriter, literal_text};
 
 /// Most operands of `~`; more become arguments of one call, which nests less.
-const JOINED: usize = 20;
+const MAX_JOINED: usize = 20;
 
 /// Most copies that `{{newline::n}}` and `{{space::n}}` print.
-const COPIES: usize = 1_000;
+const MAX_COPIES: usize = 1_000;
 
-impl<'s> Writer<'s> {
+impl<'s> JinjaWriter<'s> {
     /// Returns nodes as one expression that prints like them.
-    pub(super) fn join(&mut self, nodes: Vec<Node<'s>>) -> String {
+    pub(super) fn join_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
         let mut parts: Vec<String> = Vec::new();
         let mut text = String::new();
-        self.parts(nodes, &mut parts, &mut text);
+        self.collect_operands(nodes, &mut parts, &mut text);
         if !text.is_empty() || parts.is_empty() {
-            parts.push(quoted(&text, '\''));
+            parts.push(quote_literal(&text, '\''));
         }
-        if parts.len() <= JOINED { parts.join(" ~ ") } else { format!("st_text({})", parts.join(", ")) }
+        if parts.len() <= MAX_JOINED { parts.join(" ~ ") } else { format!("st_text({})", parts.join(", ")) }
     }
 
-    fn parts(&mut self, nodes: Vec<Node<'s>>, parts: &mut Vec<String>, text: &mut String) {
+    fn collect_operands(&mut self, nodes: Vec<MacroNode<'s>>, parts: &mut Vec<String>, text: &mut String) {
         for node in nodes {
             let part = match node {
-                Node::Text(piece) => {
+                MacroNode::Text(piece) => {
                     text.push_str(&piece);
                     continue;
                 }
-                Node::Verbatim(written) | Node::Rest(written) => {
+                MacroNode::Verbatim(written) | MacroNode::Unparsed(written) => {
                     text.push_str(written);
                     continue;
                 }
-                Node::Unknown { name, at, inside } => {
-                    self.unknown(&name, at);
+                MacroNode::Unknown { name, at, inside } => {
+                    self.report_unknown(&name, at);
                     text.push_str("{{");
-                    self.parts(inside, parts, text);
+                    self.collect_operands(inside, parts, text);
                     text.push_str("}}");
                     continue;
                 }
-                Node::Jinja(_, "_body") => "_body".to_owned(),
-                Node::Jinja(_, inside) => format!("({})", inside.trim()),
-                Node::Bare { name, written } if self.is_text(name) => {
-                    self.left(name, written);
+                MacroNode::Jinja(_, "_body") => "_body".to_owned(),
+                MacroNode::Jinja(_, inside) => format!("({})", inside.trim()),
+                MacroNode::BareName { name, written } if self.is_plain_name(name) => {
+                    self.report_plain_name(name, written);
                     text.push_str(written);
                     continue;
                 }
-                Node::Bare { name, written } => self.bare(name, written).unwrap_or_else(|| name.to_owned()),
-                Node::Macro(one) => match self.inner(*one) {
+                MacroNode::BareName { name, written } => {
+                    self.bare_expression(name, written).unwrap_or_else(|| name.to_owned())
+                }
+                MacroNode::Macro(one) => match self.inner_expression(*one) {
                     Ok(part) => part,
                     Err((name, at, inside)) => {
-                        self.unknown(&name, at);
+                        self.report_unknown(&name, at);
                         text.push_str("{{");
-                        self.parts(inside, parts, text);
+                        self.collect_operands(inside, parts, text);
                         text.push_str("}}");
                         continue;
                     }
@@ -66,7 +71,7 @@ impl<'s> Writer<'s> {
                 continue;
             }
             if !text.is_empty() {
-                parts.push(quoted(text, '\''));
+                parts.push(quote_literal(text, '\''));
                 text.clear();
             }
             parts.push(part);
@@ -74,161 +79,167 @@ impl<'s> Writer<'s> {
     }
 
     /// Returns a macro inside an argument as an expression; empty if it neither prints nor does anything.
-    pub(super) fn inner(&mut self, mut one: Macro<'s>) -> Result<String, Left<'s>> {
+    pub(super) fn inner_expression(&mut self, mut one: KnownMacro<'s>) -> Result<String, UnknownMacro<'s>> {
         match one.rule.target {
-            Target::Else => {
-                self.count(one.rule.row);
+            MacroTarget::Else => {
+                self.count_rule(one.rule.row);
                 Ok(String::new())
             }
-            Target::Comment => {
-                self.count(one.rule.row);
-                Ok(self.done_in(&mut one).unwrap_or_default())
+            MacroTarget::Comment => {
+                self.count_rule(one.rule.row);
+                Ok(self.side_effects(&mut one).unwrap_or_default())
             }
-            Target::Noop => {
-                self.count(one.rule.row);
+            MacroTarget::Noop => {
+                self.count_rule(one.rule.row);
                 Ok("st_noop()".to_owned())
             }
-            Target::If => {
-                self.count(if one.keep { "M-015" } else { "M-006" });
-                let keep = one.keep;
-                let (mut then, mut otherwise) = branches(&mut one);
-                let test = self.test(&mut one);
+            MacroTarget::If => {
+                self.count_rule(if one.keeps_white_space { "M-015" } else { "M-006" });
+                let keep = one.keeps_white_space;
+                let (mut then, mut otherwise) = split_branches(&mut one);
+                let test = self.test_expression(&mut one);
                 if !keep {
                     dedent(&mut then);
                     otherwise.iter_mut().for_each(dedent);
                 }
-                let then = self.join(then);
-                let otherwise = self.join(otherwise.unwrap_or_default());
+                let then = self.join_expression(then);
+                let otherwise = self.join_expression(otherwise.unwrap_or_default());
                 Ok(format!("({then} if {test} else {otherwise})"))
             }
-            Target::Trim if one.body.is_some() => {
-                self.count(one.rule.row);
-                let body = self.body(&mut one);
-                let text = self.join(body);
-                Ok(if one.keep { format!("({text})") } else { format!("({text}) | trim") })
+            MacroTarget::Trim if one.body.is_some() => {
+                self.count_rule(one.rule.row);
+                let body = self.take_body(&mut one);
+                let text = self.join_expression(body);
+                Ok(if one.keeps_white_space { format!("({text})") } else { format!("({text}) | trim") })
             }
-            _ => self.expression(one),
+            _ => self.macro_expression(one),
         }
     }
 
     /// Returns a macro as an expression, or its parts as an unknown macro if the arguments do not fit.
-    pub(super) fn expression(&mut self, mut one: Macro<'s>) -> Result<String, Left<'s>> {
+    pub(super) fn macro_expression(&mut self, mut one: KnownMacro<'s>) -> Result<String, UnknownMacro<'s>> {
         if one.body.is_some() {
-            let body = self.body(&mut one);
+            let body = self.take_body(&mut one);
             one.args.push(body);
         }
-        let left = |one: &Macro<'s>| -> Left<'s> {
+        let left = |one: &KnownMacro<'s>| -> UnknownMacro<'s> {
             let inside = one.written.get(2..one.written.len().saturating_sub(2)).unwrap_or_default();
-            (one.name.clone(), one.at, vec![Node::Text(Cow::Borrowed(inside))])
+            (one.name.clone(), one.offset, vec![MacroNode::Text(Cow::Borrowed(inside))])
         };
-        let first = one.args.first().and_then(|nodes| still(nodes));
+        let first = one.args.first().and_then(|nodes| literal_text(nodes));
         let (row, expression) = match one.rule.target {
-            Target::Expression(expression) => (one.rule.row, expression.to_owned()),
-            Target::Call("st_get_global") if first.as_deref().is_some_and(table::is_name) => {
+            MacroTarget::Expression(expression) => (one.rule.row, expression.to_owned()),
+            MacroTarget::Call("st_get_global") if first.as_deref().is_some_and(table::is_name) => {
                 (one.rule.row, format!("global_state.{}", first.unwrap_or_default()))
             }
-            Target::Call(name) => (one.rule.row, self.call_of(name, std::mem::take(&mut one.args))),
-            Target::Set => (one.rule.row, self.call_of("st_set", std::mem::take(&mut one.args))),
-            Target::SetGlobal => (one.rule.row, self.call_of("st_set_global", std::mem::take(&mut one.args))),
-            Target::Time if one.args.is_empty() => ("M-043", "now | time_format('LT')".to_owned()),
-            Target::Time => match first.as_deref().and_then(offset) {
+            MacroTarget::Call(name) => {
+                (one.rule.row, self.call_expression(name, std::mem::take(&mut one.args)))
+            }
+            MacroTarget::Set => (one.rule.row, self.call_expression("st_set", std::mem::take(&mut one.args))),
+            MacroTarget::SetGlobal => {
+                (one.rule.row, self.call_expression("st_set_global", std::mem::take(&mut one.args)))
+            }
+            MacroTarget::Time if one.args.is_empty() => ("M-043", "now | time_format('LT')".to_owned()),
+            MacroTarget::Time => match first.as_deref().and_then(parse_utc_offset) {
                 Some(offset) => ("M-049", format!("now | utc_offset({offset}) | time_format")),
                 None => {
                     if first.as_deref() != Some("") {
                         let message = "the time of a zone is written `UTC+2`; this is the time of the clock";
-                        self.warn("time_zone_unknown", &one.name, one.at, message.to_owned());
+                        self.warn("time_zone_unknown", &one.name, one.offset, message.to_owned());
                     }
                     ("M-049", "now | time_format('LT')".to_owned())
                 }
             },
-            Target::Format => {
-                let pattern = self.join(one.args.pop().unwrap_or_default());
+            MacroTarget::Format => {
+                let pattern = self.join_expression(one.args.pop().unwrap_or_default());
                 (one.rule.row, format!("now | date_format({pattern})"))
             }
-            Target::Newline | Target::Space => {
+            MacroTarget::Newline | MacroTarget::Space => {
                 let count = match &first {
                     None => Some(1),
-                    Some(count) => count.parse::<usize>().ok().filter(|count| *count <= COPIES),
+                    Some(count) => count.parse::<usize>().ok().filter(|count| *count <= MAX_COPIES),
                 };
-                let unit = if one.rule.target == Target::Newline { "\n" } else { " " };
+                let unit = if one.rule.target == MacroTarget::Newline { "\n" } else { " " };
                 let count = count
                     .filter(|_| one.args.len() == usize::from(first.is_some()))
                     .ok_or_else(|| left(&one))?;
-                (one.rule.row, quoted(&unit.repeat(count), '\''))
+                (one.rule.row, quote_literal(&unit.repeat(count), '\''))
             }
-            Target::Trim => (one.rule.row, "st_trim()".to_owned()),
-            Target::Reverse => {
-                let text = self.join(one.args.pop().unwrap_or_default());
+            MacroTarget::Trim => (one.rule.row, "st_trim()".to_owned()),
+            MacroTarget::Reverse => {
+                let text = self.join_expression(one.args.pop().unwrap_or_default());
                 let simple = text.starts_with('\'') && !text.contains(" ~ ");
                 (
                     one.rule.row,
                     if simple { format!("{text} | reverse") } else { format!("({text}) | reverse") },
                 )
             }
-            Target::Banned => {
+            MacroTarget::Banned => {
                 let mut word = one.args.pop().unwrap_or_default();
                 unquote(&mut word);
-                (one.rule.row, format!("st_banned({})", self.join(word)))
+                (one.rule.row, format!("st_banned({})", self.join_expression(word)))
             }
-            Target::Greeting => {
+            MacroTarget::Greeting => {
                 if first.as_deref().is_some_and(|number| number.parse::<i64>().is_err())
                     && !one.args.is_empty()
                 {
                     return Err(left(&one));
                 }
                 let number = match one.args.pop() {
-                    Some(number) => self.join(number),
+                    Some(number) => self.join_expression(number),
                     None => "'0'".to_owned(),
                 };
                 (one.rule.row, format!("st_greeting(char, {number})"))
             }
-            Target::Scoped { scope, yaml } => {
-                let path = self.join(one.args.pop().map(decoded).unwrap_or_default());
+            MacroTarget::Scoped { scope, yaml } => {
+                let path = self.join_expression(one.args.pop().map(decode_entities).unwrap_or_default());
                 let name = if yaml { "st_yaml" } else { "st_scope" };
                 (one.rule.row, format!("{name}('{scope}', {path})"))
             }
-            Target::Random | Target::Pick => {
-                let comma = one.form == Form::Single && !divided(&one.args)
-                    || one.args.len() == 1 && !divided(&one.args);
+            MacroTarget::Random | MacroTarget::Pick => {
+                let comma = one.form == ArgumentSeparator::Single && !has_double_colon(&one.args)
+                    || one.args.len() == 1 && !has_double_colon(&one.args);
                 let args = std::mem::take(&mut one.args);
-                let items = choices(args, comma);
-                let items: Vec<String> = items.into_iter().map(|item| self.join(item)).collect();
+                let items = split_choices(args, comma);
+                let items: Vec<String> = items.into_iter().map(|item| self.join_expression(item)).collect();
                 let (name, row) = match one.rule.target {
-                    Target::Pick => ("pick", "M-068"),
+                    MacroTarget::Pick => ("pick", "M-068"),
                     _ if comma => ("random", "M-066"),
                     _ => ("random", "M-067"),
                 };
                 (row, format!("{name}([{}])", items.join(", ")))
             }
-            Target::Short => {
+            MacroTarget::Short => {
                 let global = one.name == "$";
                 let args = one.args.pop().unwrap_or_default();
                 let written = one.clone();
-                (one.rule.row, self.short(args, global).ok_or_else(|| left(&written))?)
+                (one.rule.row, self.short_expression(args, global).ok_or_else(|| left(&written))?)
             }
-            Target::If | Target::Else | Target::Comment | Target::Noop => return Err(left(&one)),
+            MacroTarget::If | MacroTarget::Else | MacroTarget::Comment | MacroTarget::Noop => {
+                return Err(left(&one));
+            }
         };
-        self.count(row);
+        self.count_rule(row);
         Ok(expression)
     }
 
     /// Returns the side effects of macros inside a comment as an expression that prints nothing.
-    pub(super) fn done_in(&mut self, one: &mut Macro<'s>) -> Option<String> {
+    pub(super) fn side_effects(&mut self, one: &mut KnownMacro<'s>) -> Option<String> {
         let inside = one.args.drain(..).flatten().chain(one.body.take().into_iter().flatten());
-        let doing: Vec<Node<'s>> = inside.filter(does).collect();
-        (!doing.is_empty()).then(|| format!("st_comment({})", self.join(doing)))
+        let doing: Vec<MacroNode<'s>> = inside.filter(has_side_effects).collect();
+        (!doing.is_empty()).then(|| format!("st_comment({})", self.join_expression(doing)))
     }
 
-    pub(super) fn call_of(&mut self, name: &str, args: Vec<Vec<Node<'s>>>) -> String {
-        let args: Vec<String> = args.into_iter().map(|arg| self.join(arg)).collect();
+    pub(super) fn call_expression(&mut self, name: &str, args: Vec<Vec<MacroNode<'s>>>) -> String {
+        let args: Vec<String> = args.into_iter().map(|arg| self.join_expression(arg)).collect();
         format!("{name}({})", args.join(", "))
     }
 
     /// Returns the expression for `.name`, `.name = value` and the other short forms.
-    pub(super) fn short(&mut self, mut nodes: Vec<Node<'s>>, global: bool) -> Option<String> {
+    pub(super) fn short_expression(&mut self, mut nodes: Vec<MacroNode<'s>>, global: bool) -> Option<String> {
         const SIGNS: &[&str] =
             &["++", "--", "||=", "??=", "||", "??", "+=", "-=", "==", "!=", ">=", "<=", ">", "<", "="];
-        let Some(Node::Text(text)) = nodes.first_mut() else { return None };
+        let Some(MacroNode::Text(text)) = nodes.first_mut() else { return None };
         shorten(text, str::trim_start);
         let name = short_name(text).to_owned();
         if name.is_empty() {
@@ -240,13 +251,13 @@ impl<'s> Writer<'s> {
         if takes_none && !(rest[sign.map_or(0, str::len)..].trim().is_empty() && nodes.len() == 1) {
             return None;
         }
-        nodes[0] = Node::Text(Cow::Owned(rest[sign.map_or(0, str::len)..].to_owned()));
-        trim(&mut nodes);
+        nodes[0] = MacroNode::Text(Cow::Owned(rest[sign.map_or(0, str::len)..].to_owned()));
+        trim_nodes(&mut nodes);
         let ending = if global { "_global" } else { "" };
-        let quoted_name = quoted(&name, '\'');
+        let quoted_name = quote_literal(&name, '\'');
         let get = format!("st_get{ending}({quoted_name})");
         let has = format!("st_has{ending}({quoted_name})");
-        let value = |writer: &mut Self, nodes| writer.join(nodes);
+        let value = |writer: &mut Self, nodes| writer.join_expression(nodes);
         Some(match sign {
             None => get,
             Some("++") => format!("st_inc{ending}({quoted_name})"),
@@ -267,19 +278,19 @@ impl<'s> Writer<'s> {
 }
 
 /// Returns true if a node has side effects.
-fn does(node: &Node<'_>) -> bool {
+fn has_side_effects(node: &MacroNode<'_>) -> bool {
     match node {
-        Node::Macro(one) => {
+        MacroNode::Macro(one) => {
             let own = match one.rule.target {
-                Target::Set | Target::SetGlobal | Target::Short | Target::Banned => true,
-                Target::Call(name) => {
+                MacroTarget::Set | MacroTarget::SetGlobal | MacroTarget::Short | MacroTarget::Banned => true,
+                MacroTarget::Call(name) => {
                     !name.contains("_get") && !name.contains("_has") && name.starts_with("st_")
                 }
                 _ => false,
             };
-            own || one.args.iter().chain(&one.body).flatten().any(does)
+            own || one.args.iter().chain(&one.body).flatten().any(has_side_effects)
         }
-        Node::Unknown { inside, .. } => inside.iter().any(does),
+        MacroNode::Unknown { inside, .. } => inside.iter().any(has_side_effects),
         _ => false,
     }
 }
@@ -293,4 +304,4 @@ pub(super) fn short_name(text: &str) -> &str {
 }
 
 /// Name, offset and content of a macro that is left as text.
-type Left<'s> = (Cow<'s, str>, usize, Vec<Node<'s>>);
+type UnknownMacro<'s> = (Cow<'s, str>, usize, Vec<MacroNode<'s>>);

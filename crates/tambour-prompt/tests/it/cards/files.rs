@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{Kind, import};
+use tambour_prompt::card::{ImportedFileKind, import_file};
 
-use super::{chunk, file, png, read, v2, zip};
+use super::{file, png_chunk, png_file, read, v2, zip_file};
 
 #[test]
 fn a_picture_holds_a_card_and_the_newer_one_counts() {
@@ -13,22 +13,23 @@ fn a_picture_holds_a_card_and_the_newer_one_counts() {
         json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Mia", "description": "新"}})
             .to_string();
     // F-013
-    let card = read(&png(&[("chara", &old)])).expect("a card").card.expect("a card");
+    let card = read(&png_file(&[("chara", &old)])).expect("a card").card.expect("a card");
     assert_eq!(card.description, "old");
     for texts in [[("chara", &*old), ("ccv3", &*new)], [("ccv3", &*new), ("Chara", &*old)]] {
-        let imported = read(&png(&texts)).expect("a card");
+        let imported = read(&png_file(&texts)).expect("a card");
         assert_eq!((imported.version.as_str(), &*imported.card.expect("a card").description), ("v3", "新"));
     }
     // Keywords in another letter case, and the chunk behind the picture's data.
-    assert_eq!(read(&png(&[("CHARA", &old)])).expect("a card").name, "Mia");
-    let wrong = read(&png(&[("comment", "hi")])).expect_err("no card");
+    assert_eq!(read(&png_file(&[("CHARA", &old)])).expect("a card").name, "Mia");
+    let wrong = read(&png_file(&[("comment", "hi")])).expect_err("no card");
     assert!(wrong.contains("case.json") && wrong.contains("chara"), "{wrong}");
 }
 
 #[test]
 fn an_archive_holds_a_card_also_behind_a_picture() {
     let card = v2(&json!({"description": "in a zip"})).to_string();
-    let archive = zip(&[(b"assets/icon/images/a.png", b"x", None), (b"card.json", card.as_bytes(), None)]);
+    let archive =
+        zip_file(&[(b"assets/icon/images/a.png", b"x", None), (b"card.json", card.as_bytes(), None)]);
     // F-013
     let imported = read(&archive).expect("a card");
     assert_eq!(imported.card.as_ref().map(|card| &*card.description), Some("in a zip"));
@@ -41,7 +42,7 @@ fn an_archive_holds_a_card_also_behind_a_picture() {
     assert_eq!(read(&behind).expect("a card").name, "Mia");
     // A deflated one.
     let packed = miniz_oxide::deflate::compress_to_vec(card.as_bytes(), 6);
-    let mut archive = zip(&[(b"card.json", &packed, Some(u32::try_from(card.len()).unwrap()))]);
+    let mut archive = zip_file(&[(b"card.json", &packed, Some(u32::try_from(card.len()).unwrap()))]);
     let crc = crc32fast::hash(card.as_bytes()).to_le_bytes();
     let wrong = crc32fast::hash(&packed).to_le_bytes();
     for at in 0..archive.len() - 4 {
@@ -114,11 +115,14 @@ fn older_cards_and_other_books_go_out_as_v3_with_all_they_had() {
         let imported = file(&source);
         let out = imported.export();
         let spec = out["spec"].as_str().expect("a spec");
-        assert_eq!(spec, if imported.kind == Kind::Card { "chara_card_v3" } else { "lorebook_v3" });
+        assert_eq!(
+            spec,
+            if imported.kind == ImportedFileKind::Card { "chara_card_v3" } else { "lorebook_v3" }
+        );
         let again = file(&out);
         // F-013
         assert_eq!(again.card, imported.card);
-        let same = |imported: &[tambour_prompt::lore::Entry]| imported.to_vec();
+        let same = |imported: &[tambour_prompt::lore::LoreEntry]| imported.to_vec();
         assert_eq!(same(&again.entries), same(&imported.entries), "{out}");
         let (mut had, mut has) = (Vec::new(), Vec::new());
         leaves(&source, &mut had);
@@ -148,7 +152,7 @@ fn a_preset_is_read_in_its_order() {
     });
     let imported = file(&preset);
     let items = imported.preset.as_ref().expect("a preset");
-    assert_eq!(imported.kind, Kind::Preset);
+    assert_eq!(imported.kind, ImportedFileKind::Preset);
     assert_eq!(items.items.iter().map(|item| &*item.id).collect::<Vec<_>>(), ["main", "late", "chatHistory"]);
     assert_eq!((items.items[1].depth, items.max_context), (Some(2), Some(4096)));
     assert!(imported.warnings[0].contains("gone"), "{:?}", imported.warnings);
@@ -181,14 +185,15 @@ fn a_broken_file_names_itself_and_the_field() {
         // F-013
         assert!(error.starts_with("case.json: ") && error.contains(&format!("`{field}`")), "{error}");
     }
-    let mut card = png(&[("chara", "no card")]);
+    let mut card = png_file(&[("chara", "no card")]);
     assert!(read(&card).expect_err("no JSON").contains("not JSON"));
     card.truncate(card.len() / 2);
     assert!(read(&card).expect_err("cut off").contains("cut off"));
-    let text = [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"tEXt", b"chara\0!!!"), chunk(b"IEND", b"")].concat();
+    let text =
+        [b"\x89PNG\r\n\x1a\n".to_vec(), png_chunk(b"tEXt", b"chara\0!!!"), png_chunk(b"IEND", b"")].concat();
     assert!(read(&text).expect_err("no base64").contains("base64"));
     assert!(
-        import("a.png", b"\xff\xd8\xff\xe0", &ImportLimits::default())
+        import_file("a.png", b"\xff\xd8\xff\xe0", &ImportLimits::default())
             .expect_err("JPEG")
             .to_string()
             .contains("PNG")

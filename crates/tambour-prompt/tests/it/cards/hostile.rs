@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use tambour::limits::ImportLimits;
-use tambour_prompt::card::{import, normal::normalise};
+use tambour_prompt::card::{import_file, normalize::normalize_entry};
 
-use super::{chunk, png, read, v2, zip};
+use super::{png_chunk, png_file, read, v2, zip_file};
 
 /// What is allocated at most while a file is read.
 fn allocated(bytes: &[u8]) -> (u64, Result<(), String>) {
@@ -18,7 +18,7 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
     let mut lies = b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXtchara\0".to_vec();
     lies.extend([b'A'; 100]);
     let bomb = miniz_oxide::deflate::compress_to_vec(&vec![b' '; 64 << 20], 9);
-    let mut packed = zip(&[(b"card.json", &bomb, Some(1000))]);
+    let mut packed = zip_file(&[(b"card.json", &bomb, Some(1000))]);
     for at in 0..packed.len() - 4 {
         match &packed[at..at + 4] {
             b"PK\x03\x04" => packed[at + 8] = 8,
@@ -33,21 +33,21 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
         (0..5000).map(|at| (format!("f{at}").into_bytes(), b"".as_slice(), None)).collect();
     let names: Vec<(&[u8], &[u8], Option<u32>)> =
         names.iter().map(|(name, content, told)| (&**name, *content, *told)).collect();
-    let chunks = [b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"teXt", b"").repeat(20_000)].concat();
+    let chunks = [b"\x89PNG\r\n\x1a\n".to_vec(), png_chunk(b"teXt", b"").repeat(20_000)].concat();
     let hostile = [
         ("a chunk that lies about its size", lies),
         ("a bomb in an archive", packed),
-        ("an archive that says it is huge", zip(&[(b"card.json", b"{}", Some(u32::MAX))])),
-        ("other files that are huge", zip(&[(b"card.json", b"{}", None), (b"a", b"", Some(u32::MAX))])),
-        ("many files", zip(&names)),
-        ("two of a name", zip(&[(b"card.json", b"{}", None), (b"card.json", b"{}", None)])),
-        ("a path out", zip(&[(b"../card.json", b"{}", None)])),
-        ("a path from the root", zip(&[(b"/etc/x", b"{}", None), (b"card.json", b"{}", None)])),
-        ("a backslash", zip(&[(b"a\\b", b"{}", None), (b"card.json", b"{}", None)])),
-        ("a drive", zip(&[(b"C:x", b"{}", None), (b"card.json", b"{}", None)])),
+        ("an archive that says it is huge", zip_file(&[(b"card.json", b"{}", Some(u32::MAX))])),
+        ("other files that are huge", zip_file(&[(b"card.json", b"{}", None), (b"a", b"", Some(u32::MAX))])),
+        ("many files", zip_file(&names)),
+        ("two of a name", zip_file(&[(b"card.json", b"{}", None), (b"card.json", b"{}", None)])),
+        ("a path out", zip_file(&[(b"../card.json", b"{}", None)])),
+        ("a path from the root", zip_file(&[(b"/etc/x", b"{}", None), (b"card.json", b"{}", None)])),
+        ("a backslash", zip_file(&[(b"a\\b", b"{}", None), (b"card.json", b"{}", None)])),
+        ("a drive", zip_file(&[(b"C:x", b"{}", None), (b"card.json", b"{}", None)])),
         ("deep JSON", deep.clone().into_bytes()),
         ("a deep card", deep_card.into_bytes()),
-        ("deep JSON in a picture", png(&[("chara", &deep)])),
+        ("deep JSON in a picture", png_file(&[("chara", &deep)])),
         ("many values", many.into_bytes()),
         ("many chunks", chunks),
         ("a number that is no number", b"{\"name\":\"x\",\"first_mes\":1e999999}".to_vec()),
@@ -64,7 +64,7 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
     }
     let mut limits = ImportLimits::default();
     limits.file = 10;
-    assert!(import("a.json", b"{\"name\":\"12345\"}", &limits).is_err());
+    assert!(import_file("a.json", b"{\"name\":\"12345\"}", &limits).is_err());
     let book = json!({"entries": vec![json!({"keys": [], "content": ""}); 20_001]});
     assert!(read(book.to_string().as_bytes()).expect_err("too many").contains("20001 entries"));
 }
@@ -72,9 +72,11 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
 #[test]
 fn every_cut_and_every_wrong_byte_is_an_error_or_a_card() {
     let card = v2(&json!({"description": "a card", "character_book": {"entries": [{"keys": ["k"], "content": "@@depth 1\nx"}]}})).to_string();
-    for whole in
-        [card.clone().into_bytes(), png(&[("chara", &card)]), zip(&[(b"card.json", card.as_bytes(), None)])]
-    {
+    for whole in [
+        card.clone().into_bytes(),
+        png_file(&[("chara", &card)]),
+        zip_file(&[(b"card.json", card.as_bytes(), None)]),
+    ] {
         for at in 0..whole.len() {
             let _ = read(&whole[..at]);
             let mut wrong = whole.clone();
@@ -106,7 +108,7 @@ fn normal_forms_of_hostile_texts_are_made_in_linear_time() {
     for text in hostile {
         let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
         // F-012: no word is lost
-        assert!(letters(&normalise("", &text).render()) >= letters(&text), "{}", &text[..20]);
+        assert!(letters(&normalize_entry("", &text).render()) >= letters(&text), "{}", &text[..20]);
     }
 }
 
@@ -121,14 +123,14 @@ fn regular_expressions_of_a_book_are_compiled_within_one_bound() {
         .collect();
     let book = json!({ "entries": entries }).to_string();
     let begun = std::time::Instant::now();
-    let imported = import("b.json", book.as_bytes(), &ImportLimits::default()).unwrap();
+    let imported = import_file("b.json", book.as_bytes(), &ImportLimits::default()).unwrap();
     assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
     let first = &imported.warnings[0];
     assert!(first.contains("is left out: the regular expression is too large"), "{first}");
     // Fewer bytes for them are gone sooner, and each key beyond is told with its entry.
     let mut limits = ImportLimits::default();
     limits.patterns = 4 << 20;
-    let warnings = import("b.json", book.as_bytes(), &limits).unwrap().warnings;
+    let warnings = import_file("b.json", book.as_bytes(), &limits).unwrap().warnings;
     let told =
         "is left out: the regular expressions before it have taken the time that those of a book may take";
     assert!(warnings[10].contains(told) && warnings[10].contains("entry"), "{}", warnings[10]);

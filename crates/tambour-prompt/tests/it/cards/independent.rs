@@ -1,7 +1,7 @@
 //! Cases whose expectations were written from the specification and the description of the formats, before any reading was seen.
 
 use serde_json::{Value, json};
-use tambour_prompt::card::normal::{Body, Normal, normalise};
+use tambour_prompt::card::normalize::{EntryBody, NormalizedEntry, normalize_entry};
 
 use super::read;
 
@@ -57,7 +57,7 @@ fn imported(case: &Value) -> Vec<String> {
 }
 
 /// The words of an element: of its tag, attributes and body.
-fn text_of(normal: &Normal) -> String {
+fn text_of(normal: &NormalizedEntry) -> String {
     fn of(value: &Value, out: &mut String) {
         match value {
             Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -71,15 +71,15 @@ fn text_of(normal: &Normal) -> String {
     }
     let mut out = format!("{} {:?} ", normal.tag, normal.attributes);
     match &normal.body {
-        Body::Data(value) => of(value, &mut out),
-        Body::Text(text) => out += text,
+        EntryBody::Data(value) => of(value, &mut out),
+        EntryBody::Text(text) => out += text,
     }
     out
 }
 
 fn body(case: &Value) -> Vec<String> {
     let text = |key: &str| case[key].as_str().expect("text");
-    let (normal, expect) = (normalise(text("title"), text("content")), &case["expect"]);
+    let (normal, expect) = (normalize_entry(text("title"), text("content")), &case["expect"]);
     let mut wrong = Vec::new();
     let mut same = |what: &str, is: Value| {
         if let Some(should) = expect.get(what)
@@ -89,10 +89,10 @@ fn body(case: &Value) -> Vec<String> {
         }
     };
     same("tag", json!(normal.tag));
-    same("format", json!(if matches!(normal.body, Body::Data(_)) { "yaml" } else { "text" }));
+    same("format", json!(if matches!(normal.body, EntryBody::Data(_)) { "yaml" } else { "text" }));
     same("text", json!(normal.render()));
     same("warning", json!(!normal.warnings.is_empty()));
-    same("value", if let Body::Data(value) = &normal.body { value.clone() } else { Value::Null });
+    same("value", if let EntryBody::Data(value) = &normal.body { value.clone() } else { Value::Null });
     let all = text_of(&normal);
     for word in expect.get("words").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     {

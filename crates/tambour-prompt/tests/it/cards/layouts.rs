@@ -1,7 +1,7 @@
 //! Lorebooks in other programs' layouts (F-013).
 
 use serde_json::json;
-use tambour_prompt::lore::{Filter, Logic, Position};
+use tambour_prompt::lore::{CharacterFilter, EntryPosition, SecondaryLogic};
 
 use super::file;
 
@@ -17,7 +17,7 @@ fn all_fields_of_a_sillytavern_entry_are_read() {
     assert_eq!((&*entry.id, &entry.keys[..]), ("12", &["a".to_owned(), "b".to_owned()][..]));
     assert_eq!(
         (entry.position, entry.delay_until_recursion, entry.cooldown, entry.delay),
-        (Position::ExamplesBefore, 1, 4, 2)
+        (EntryPosition::ExamplesBefore, 1, 4, 2)
     );
     assert_eq!(
         (entry.case_sensitive, entry.whole_words, entry.group_scoring),
@@ -26,7 +26,7 @@ fn all_fields_of_a_sillytavern_entry_are_read() {
     assert!(entry.prevent_recursion && entry.group_override && entry.ignore_budget);
     // Without its flag the number does not count.
     assert!((entry.probability - 100.0).abs() < f64::EPSILON);
-    let filter = Filter { names: vec!["Z".into()], tags: vec!["q".into()], exclude: true };
+    let filter = CharacterFilter { names: vec!["Z".into()], tags: vec!["q".into()], exclude: true };
     assert_eq!((&entry.filter, &entry.triggers[..]), (&filter, &["swipe".to_owned()][..]));
     assert_eq!(
         imported.warnings,
@@ -40,12 +40,12 @@ fn extensions_go_before_the_plain_position() {
         let book = json!({"entries": [{"keys": ["k"], "content": "c", "position": "after_char", "extensions": extensions}]});
         file(&book).entries[0].clone()
     };
-    assert_eq!(entry(json!({})).position, Position::AfterChar);
+    assert_eq!(entry(json!({})).position, EntryPosition::AfterChar);
     let deep =
         entry(json!({"position": 4, "depth": 1, "role": 2, "selectiveLogic": 2, "delay_until_recursion": 3}));
     assert_eq!(
         (deep.position, deep.depth, deep.logic, deep.delay_until_recursion),
-        (Position::AtDepth, 1, Logic::NotAny, 3)
+        (EntryPosition::AtDepth, 1, SecondaryLogic::NotAny, 3)
     );
 }
 
@@ -73,7 +73,7 @@ fn decorators_are_taken_out_of_the_text() {
         (Some(true), 3, 2, Some(1))
     );
     // A line further down is text.
-    assert_eq!((found.position, &*found.content), (Position::Personality, "  Text.\n@@depth 3"));
+    assert_eq!((found.position, &*found.content), (EntryPosition::Personality, "  Text.\n@@depth 3"));
     let found = entry(
         "@@reverse_depth 2\n@@additional_keys a, b\n@@exclude_keys c\n@@ignore_on_max_context\n@@keep_activate_after_match\n@@dont_activate_after_match\nx",
     );

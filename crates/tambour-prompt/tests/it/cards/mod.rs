@@ -9,19 +9,19 @@ mod odd;
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
-pub(crate) use tambour_fixtures::imports::{chunk, png, zip};
-use tambour_prompt::card::{Imported, import};
+pub(crate) use tambour_fixtures::imports::{png_chunk, png_file, zip_file};
+use tambour_prompt::card::{ImportedFile, import_file};
 
 /// Reads a file of the usual limits.
-pub(crate) fn read(bytes: &[u8]) -> Result<Imported, String> {
-    import("case.json", bytes, &ImportLimits::default()).map_err(|error| {
-        let place = error.place().map(|place| format!(" (line {} column {})", place.line, place.column));
+pub(crate) fn read(bytes: &[u8]) -> Result<ImportedFile, String> {
+    import_file("case.json", bytes, &ImportLimits::default()).map_err(|error| {
+        let place = error.location().map(|place| format!(" (line {} column {})", place.line, place.column));
         format!("{error}{}", place.unwrap_or_default())
     })
 }
 
 /// Reads a file that is a JSON value.
-pub(crate) fn file(value: &Value) -> Imported {
+pub(crate) fn file(value: &Value) -> ImportedFile {
     read(value.to_string().as_bytes()).expect("a file")
 }
 

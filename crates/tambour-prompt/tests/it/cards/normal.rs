@@ -3,24 +3,24 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::yaml;
-use tambour_prompt::card::normal::{Body, normalise};
+use tambour_prompt::card::normalize::{EntryBody, normalize_entry};
 
 fn data(content: &str) -> Value {
-    match normalise("", content).body {
-        Body::Data(value) => value,
-        Body::Text(text) => panic!("stays text: {text}"),
+    match normalize_entry("", content).body {
+        EntryBody::Data(value) => value,
+        EntryBody::Text(text) => panic!("stays text: {text}"),
     }
 }
 
 fn stays(content: &str) {
-    let normal = normalise("", content);
+    let normal = normalize_entry("", content);
     // F-012
-    assert_eq!(normal.body, Body::Text(content.to_owned()), "{content}");
+    assert_eq!(normal.body, EntryBody::Text(content.to_owned()), "{content}");
 }
 
 #[test]
 fn json_becomes_yaml_within_its_tag() {
-    let normal = normalise(
+    let normal = normalize_entry(
         "",
         "<location_forest>\n{\"name\": \"Dark Forest\", \"atmosphere\": \"Eerie, misty\",\
         \"creatures\": [\"Shadow Wolves\", \"Forest Spirits\"], \"loot\": [\"Ancient Bark\", \"Moon Petals\"]}\n</location_forest>",
@@ -37,7 +37,7 @@ fn json_becomes_yaml_within_its_tag() {
         .and_then(|body| body.strip_suffix("</location_forest>"))
         .unwrap();
     // F-014: reads back to the same value
-    assert_eq!(Body::Data(yaml::parse("it", inner).unwrap()), normal.body);
+    assert_eq!(EntryBody::Data(yaml::parse("it", inner).unwrap()), normal.body);
     // A key that is there twice would be lost.
     stays("{\"a\": 1, \"a\": 2}");
     assert_eq!(
@@ -55,7 +55,7 @@ fn yaml_keeps_its_values() {
         ),
         json!({"name": "A", "age": 7, "code": "007", "open": "yes", "list": ["a", {"b": 1, "c": 2}], "about": "two\nlines\n"})
     );
-    let normal = normalise("", "<x id=\"7&quot;\">\nname: A\nage: 7\n</x>");
+    let normal = normalize_entry("", "<x id=\"7&quot;\">\nname: A\nage: 7\n</x>");
     assert_eq!(normal.attributes, [("id".to_owned(), "7\"".to_owned())]);
     assert_eq!(normal.render(), "<x id=\"7&quot;\">\n  name: A\n  age: 7\n</x>");
     // What YAML would read as another number is text.
@@ -94,10 +94,13 @@ fn prose_stays_as_it_was() {
     stays("");
     stays("   \n ");
     // A tag that means something in a prompt is no name for an entry.
-    let normal = normalise("t", "<system_instruction>{\"a\": 1}</system_instruction>");
+    let normal = normalize_entry("t", "<system_instruction>{\"a\": 1}</system_instruction>");
     assert_eq!((&*normal.tag, normal.attributes.len()), ("lorebook_entry", 1));
-    assert_eq!(normal.body, Body::Text("<system_instruction>{\"a\": 1}</system_instruction>".to_owned()));
-    let normal = normalise("", "<a>x");
+    assert_eq!(
+        normal.body,
+        EntryBody::Text("<system_instruction>{\"a\": 1}</system_instruction>".to_owned())
+    );
+    let normal = normalize_entry("", "<a>x");
     assert!(normal.warnings[0].contains("not closed"), "{:?}", normal.warnings);
 }
 
@@ -130,7 +133,7 @@ fn lines() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_word_is_lost(text in lines()) {
-        let normal = normalise("", &text);
+        let normal = normalize_entry("", &text);
         let rendered = normal.render();
         let mut left = words(&rendered);
         // Comments of YAML may go (F-011), and numbers of a list that are its order (F-012).
@@ -148,7 +151,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,60}", markup in "[<>/a-z{}\":,\\[\\]#*\\- \n]{0,60}") {
-        let _ = normalise(&text, &text).render();
-        let _ = normalise("", &markup).render();
+        let _ = normalize_entry(&text, &text).render();
+        let _ = normalize_entry("", &markup).render();
     }
 }

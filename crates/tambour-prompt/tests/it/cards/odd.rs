@@ -1,8 +1,8 @@
 //! Files that are odd: what an import guesses or leaves out is a warning, and nothing is refused that can be read (F-013).
 
 use serde_json::{Value, json};
-use tambour_prompt::card::normal::{Body, normalise};
-use tambour_prompt::lore::Source;
+use tambour_prompt::card::normalize::{EntryBody, normalize_entry};
+use tambour_prompt::lore::CharacterText;
 
 use super::{file, read, v2};
 
@@ -91,7 +91,7 @@ fn texts_of_the_character_are_read_if_the_book_says_so() {
         "matchScenario",
         "matchCreatorNotes",
     ];
-    for (name, source) in names.into_iter().zip(Source::ALL) {
+    for (name, source) in names.into_iter().zip(CharacterText::ALL) {
         let book = file(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
         assert_eq!(book.entries[0].sources, [source], "{name}");
         // The same in a card, and out again.
@@ -103,9 +103,9 @@ fn texts_of_the_character_are_read_if_the_book_says_so() {
 
 #[test]
 fn yaml_with_quotes_is_yaml() {
-    let data = |text: &str| match normalise("", text).body {
-        Body::Data(value) => value,
-        Body::Text(text) => panic!("stays text: {text}"),
+    let data = |text: &str| match normalize_entry("", text).body {
+        EntryBody::Data(value) => value,
+        EntryBody::Text(text) => panic!("stays text: {text}"),
     };
     // F-011
     assert_eq!(data("<x>\nsay: 'it''s over.'\n</x>"), json!({"say": "it's over."}));
@@ -116,5 +116,5 @@ fn yaml_with_quotes_is_yaml() {
         data("<x>\nsay: 'it''s'\n<y>\nname: A\n</y>\n</x>"),
         json!({"say": "it's", "text": "<y>", "name": "A", "text 2": "</y>"})
     );
-    assert!(matches!(normalise("", "<x>\nsay: He said it.\n</x>").body, Body::Text(_)));
+    assert!(matches!(normalize_entry("", "<x>\nsay: He said it.\n</x>").body, EntryBody::Text(_)));
 }

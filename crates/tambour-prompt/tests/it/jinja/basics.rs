@@ -1,5 +1,5 @@
 use serde_json::json;
-use tambour_prompt::jinja::{Assembly, Context, Effect, Engine, Mode, PAIR};
+use tambour_prompt::jinja::{Assembly, DESCRIPTION_PAIR, Effect, Engine, PromptContext, UndefinedMode};
 
 use super::{context, error, run, text};
 
@@ -57,7 +57,8 @@ fn filters_and_functions() {
     for formula in
         ["", "d", "2d", "0d6", "d06", "1d6+", "1d6*2", "1 d 6", "9999d6", "1d9999999", "-1", "2d6+1d4"]
     {
-        let (text, outcome) = run(Mode::Strict, &context(), &format!("[{{{{ roll('{formula}') }}}}]"));
+        let (text, outcome) =
+            run(UndefinedMode::Strict, &context(), &format!("[{{{{ roll('{formula}') }}}}]"));
         assert_eq!(
             (text.expect("it renders").as_str(), outcome.warnings[0].code),
             ("[]", "dice_invalid"),
@@ -74,13 +75,16 @@ fn filters_and_functions() {
 fn what_is_set_lives_in_the_prompt() {
     // F-022, F-023
     let source = "{% set hp = 1 %}{% set_global g = global_state.g + 1 %}{{ hp }} {{ state.hp }} {{ global_state.g }} {{ state.global.g }}";
-    let (text, outcome) = run(Mode::Strict, &context(), source);
+    let (text, outcome) = run(UndefinedMode::Strict, &context(), source);
     assert_eq!(text.expect("it renders"), "1 7 4 4");
     assert_eq!(outcome.effects, [Effect::SetGlobal { name: "g".to_owned(), value: json!(4) }]);
     assert_eq!((&outcome.local["hp"], &outcome.global["g"]), (&json!(1), &json!(4)));
     // Later templates see it; what a loop sets is the loop's.
-    let mut assembly =
-        Assembly::new(&Engine::new(Mode::Strict), Context::from_json(&context()).expect("a context"), 1);
+    let mut assembly = Assembly::new(
+        &Engine::new(UndefinedMode::Strict),
+        PromptContext::from_json(&context()).expect("a context"),
+        1,
+    );
     let first =
         "{% set a, b = 1, 2 %}{% set c %} x{% endset -%}\n  {% for i in [1] %}{% set d = 1 %}{% endfor %}";
     assert_eq!(assembly.render("one", first).expect("it renders"), "");
@@ -111,7 +115,7 @@ fn the_state_is_read_only_and_nothing_reaches_outside() {
         "{{ open('x') }}",
         "{{ env('HOME') }}",
     ] {
-        assert!(run(Mode::Lenient, &context(), source).0.is_err(), "{source}");
+        assert!(run(UndefinedMode::Lenient, &context(), source).0.is_err(), "{source}");
     }
 }
 
@@ -119,7 +123,7 @@ fn the_state_is_read_only_and_nothing_reaches_outside() {
 fn what_is_missing_is_empty_or_an_error() {
     // F-024
     let source = "ä\n {{ missing }}{{ state.missing.deep }}{{ char.foo }}{{ 'a' if missing }}[{{ missing | default('d') }}]";
-    let (text, outcome) = run(Mode::Lenient, &context(), source);
+    let (text, outcome) = run(UndefinedMode::Lenient, &context(), source);
     assert_eq!(text.expect("it renders"), "ä\n [d]");
     let told: Vec<_> =
         outcome.warnings.iter().map(|one| (one.code, one.line, one.column, &*one.message)).collect();
@@ -139,12 +143,12 @@ fn what_is_missing_is_empty_or_an_error() {
         "{{ missing | upper }}",
         "{% for x in missing %}{% endfor %}",
     ] {
-        let error = run(Mode::Strict, &context(), source).0.expect_err("it is missing");
+        let error = run(UndefinedMode::Strict, &context(), source).0.expect_err("it is missing");
         assert_eq!(error.code(), Some("variable_undefined"), "{source}: {error}");
     }
     // F-033: what imported texts ask for is not an error, and not defined either.
     let soft = "{{ user_input }}{{ config.model }}{{ char.personality }}{{ history[9].content }}{{ (context | last).content }}{{ user_input is defined }}";
-    assert_eq!(run(Mode::Strict, &context(), soft).0.expect("it renders"), "false");
+    assert_eq!(run(UndefinedMode::Strict, &context(), soft).0.expect("it renders"), "false");
 }
 
 #[test]
@@ -160,7 +164,7 @@ fn errors_name_template_line_and_column_and_show_the_line() {
         ("{% set_global x %}", 1, 1),
     ] {
         let error = error(source);
-        let place = error.place().expect("it has a place");
+        let place = error.location().expect("it has a place");
         assert_eq!((place.line, place.column), (line, column), "{error}");
         let message = error.to_string();
         let shown = source.lines().nth(line - 1).unwrap_or_default().trim();
@@ -179,7 +183,7 @@ fn descriptions_come_from_the_context_or_the_schema() {
         "state_schema": {
             "type": "object",
             "properties": {
-                "hp": {PAIR: true, "description": "from the schema"},
+                "hp": {DESCRIPTION_PAIR: true, "description": "from the schema"},
                 "mood": {"$ref": "#/$defs/mood"},
                 "pair": {"type": "array", "description": "two words"},
                 "list": {"items": {"properties": {"n": {"description": "a number"}}}}
@@ -188,7 +192,8 @@ fn descriptions_come_from_the_context_or_the_schema() {
         }
     });
     let source = "{{ state.hp }} {{ state_desc.hp }}|{{ state_desc.mood.value }}|{{ state.pair }}|{{ state_desc.pair }}|{{ state_desc.list[0].n }}|{{ state_desc.none.at.all }}|";
-    let rendered = |context: &serde_json::Value| run(Mode::Strict, context, source).0.expect("it renders");
+    let rendered =
+        |context: &serde_json::Value| run(UndefinedMode::Strict, context, source).0.expect("it renders");
     assert_eq!(rendered(&context), "7 how alive|how merry|[\"x\",\"y\"]|two words|a number||");
     context["state_desc"] = json!({"hp": "told", "mood.value": "told too"});
     assert_eq!(rendered(&context), "7 told|told too|[\"x\",\"y\"]|two words|a number||");
@@ -197,9 +202,9 @@ fn descriptions_come_from_the_context_or_the_schema() {
 #[test]
 fn compiled_templates_are_kept() {
     // F-040
-    let engine = Engine::new(Mode::Lenient);
+    let engine = Engine::new(UndefinedMode::Lenient);
     for _ in 0..3 {
-        let mut assembly = Assembly::new(&engine, Context::default(), 1);
+        let mut assembly = Assembly::new(&engine, PromptContext::default(), 1);
         assert_eq!(assembly.render("t", "{{ 1 }}").expect("it renders"), "1");
     }
     assert_eq!(engine.cache_counts(), (2, 1));
@@ -219,26 +224,26 @@ fn a_context_of_another_shape_says_which_key() {
         (json!({"now": 5}), "`now`"),
         (json!({"seed": []}), "`seed`"),
     ] {
-        let error = Context::from_json(&context).expect_err("it has another shape").to_string();
+        let error = PromptContext::from_json(&context).expect_err("it has another shape").to_string();
         assert!(error.contains(key), "{error}");
     }
     let deep = (0..200).fold(json!(1), |value, _| json!([value]));
-    assert!(Context::from_json(&json!({"x": deep})).is_err());
+    assert!(PromptContext::from_json(&json!({"x": deep})).is_err());
 }
 
 #[test]
 fn parts_of_content_are_the_text_of_a_message() {
     let parts = json!([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]);
     let history = json!([{"role": "user", "content": parts}, {"role": "assistant", "content": null}]);
-    let (text, _) = run(Mode::Strict, &json!({"history": history}), "{{ history[0].content }}");
+    let (text, _) = run(UndefinedMode::Strict, &json!({"history": history}), "{{ history[0].content }}");
     assert_eq!(text.expect("it renders"), "one\n\ntwo");
 }
 
 #[test]
 fn names_that_a_template_reads_are_listed() {
-    let engine = Engine::new(Mode::Lenient);
+    let engine = Engine::new(UndefinedMode::Lenient);
     let names = engine
-        .undeclared("t", "{% set a = 1 %}{{ a }} {{ b.c }} {{ roll('d6') }} {{ user }}")
+        .list_undeclared("t", "{% set a = 1 %}{{ a }} {{ b.c }} {{ roll('d6') }} {{ user }}")
         .expect("it compiles");
     assert_eq!(names, ["b.c", "user"]);
 }

@@ -1,5 +1,5 @@
 use jiff::Zoned;
-use tambour_prompt::jinja::dates::{Locale, at_offset, format, humanise, parse};
+use tambour_prompt::jinja::dates::{Locale, format, format_duration, parse, with_offset};
 
 fn time(text: &str) -> Zoned {
     parse(text, None).expect("a time")
@@ -34,19 +34,19 @@ fn all_tokens_in_both_languages() {
     }
     assert_eq!(format(&time("2026-12-31T12:00:00Z"), "w gggg W GGGG", Locale::En), "1 2027 53 2026");
     assert_eq!(format(&time("2026-11-22T12:00:00Z"), "Do h A", Locale::En), "22nd 12 PM");
-    assert_eq!(Locale::of("zh-CN"), Locale::Zh);
-    assert_eq!(Locale::of("fr"), Locale::En);
+    assert_eq!(Locale::from_tag("zh-CN"), Locale::Zh);
+    assert_eq!(Locale::from_tag("fr"), Locale::En);
 }
 
 #[test]
 fn offsets_are_hours_or_minutes() {
     let now = time("2026-03-14T12:00:00Z");
-    let at = |offset| format(&at_offset(&now, offset).expect("an offset"), "HH:mm Z", Locale::En);
+    let at = |offset| format(&with_offset(&now, offset).expect("an offset"), "HH:mm Z", Locale::En);
     assert_eq!(
         (at(2), at(-15), at(16), at(330)),
         ("14:00 +02:00".into(), "21:00 -15:00".into(), "12:16 +00:16".into(), "17:30 +05:30".into())
     );
-    assert!(at_offset(&now, 100_000).is_none() && at_offset(&now, i64::MAX).is_none());
+    assert!(with_offset(&now, 100_000).is_none() && with_offset(&now, i64::MAX).is_none());
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn spans_have_words_and_a_direction() {
         (i64::MIN, "292277025 years ago", "292277025 年前"),
     ] {
         if span != i64::MIN {
-            assert_eq!(humanise(span, Locale::En), en);
-            assert_eq!(humanise(span, Locale::Zh), zh);
+            assert_eq!(format_duration(span, Locale::En), en);
+            assert_eq!(format_duration(span, Locale::Zh), zh);
         }
-        assert!(!humanise(span, Locale::Zh).is_empty());
+        assert!(!format_duration(span, Locale::Zh).is_empty());
     }
 }
 

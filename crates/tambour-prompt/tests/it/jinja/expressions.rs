@@ -1,5 +1,5 @@
 use serde_json::{Map, Value, json};
-use tambour_prompt::jinja::{condition, evaluate, variables};
+use tambour_prompt::jinja::{evaluate, evaluate_condition, list_variables};
 
 fn map() -> Map<String, Value> {
     let values =
@@ -39,9 +39,9 @@ fn conditions_hold_or_not_or_lack_a_variable() {
         ("p.nothing == 1", None),
         ("年龄 > 1 or missing", Some(true)),
     ] {
-        assert_eq!(condition(expression, &map()).expect(expression), holds, "{expression}");
+        assert_eq!(evaluate_condition(expression, &map()).expect(expression), holds, "{expression}");
     }
-    assert_eq!(variables("a > b.c and a").expect("an expression"), ["a", "b"]);
+    assert_eq!(list_variables("a > b.c and a").expect("an expression"), ["a", "b"]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use minijinja::Environment;
 use serde_json::json;
 use tambour_fixtures::engine;
 use tambour_prompt::jinja::{
-    Assembly, Budget, Context, Engine, JinjaLimits, Mode, OPERATORS, evaluate, filter_names, function_names,
-    test_names,
+    Assembly, Budget, Engine, JinjaLimits, OPERATORS, PromptContext, UndefinedMode, evaluate, filter_names,
+    function_names, test_names,
 };
 
 /// Bytes that a rendering may hold at once.
@@ -295,10 +295,10 @@ const STATEMENTS: &[&str] = &[
     "{{ lipsum }}{{ (l, l, l, l) * 1000 | length }}{{ ((1, 2) * 1000000) | length }}",
 ];
 
-pub(super) fn context() -> Context {
+pub(super) fn context() -> PromptContext {
     let list: Vec<usize> = (0..20_000).collect();
     let text = "lorem ipsum ".repeat(20_000);
-    Context::from_json(&json!({
+    PromptContext::from_json(&json!({
         "user": "U", "char": {"name": "C", "description": text, "scenario": text.clone() + "{{user}}"},
         "state": {"big": {"list": list, "text": text}, "list": ["x"], "n": 1, "a": "x"},
         "global_state": {"big": list}, "big": list, "outlets": {"big": [text.clone() + "{{user}}", text]},
@@ -308,11 +308,11 @@ pub(super) fn context() -> Context {
 }
 
 /// Renders, and holds what it took against the bounds.
-pub(super) fn bounded(context: &Context, source: &str) -> Result<String, tambour::Error> {
+pub(super) fn bounded(context: &PromptContext, source: &str) -> Result<String, tambour::Error> {
     let mut result = None;
     let start = Instant::now();
     let memory = allocation_counter::measure(|| {
-        let mut assembly = Assembly::new(&Engine::new(Mode::Lenient), context.clone(), 1);
+        let mut assembly = Assembly::new(&Engine::new(UndefinedMode::Lenient), context.clone(), 1);
         result = Some(assembly.render("t", source));
     });
     let (shown, time) = (source.get(..400).unwrap_or(source), start.elapsed());
@@ -640,7 +640,7 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
     let mut limits = JinjaLimits::default();
     limits.fuel = u64::MAX / 128;
     limits.prompt_fuel = u64::MAX / 128;
-    let engine = Engine::with_limits(Mode::Lenient, limits.clone());
+    let engine = Engine::with_limits(UndefinedMode::Lenient, limits.clone());
     // Long steps, and short ones alone.
     for body in ["l == l + [1]", "'q' in 'abc'", "s[399999] == 'q'"] {
         let asked = Arc::new(AtomicUsize::new(0));
@@ -648,8 +648,8 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
             let asked = Arc::clone(&asked);
             move || asked.fetch_add(1, Ordering::Relaxed) >= 3
         };
-        let budget = Budget::until(&limits, stop);
-        let mut assembly = Assembly::within(&engine, context(), 1, budget.clone());
+        let budget = Budget::with_stop(&limits, stop);
+        let mut assembly = Assembly::with_budget(&engine, context(), 1, budget.clone());
         let source = format!(
             "{VALUES}{{% for a in l %}}{{% for b in l %}}{{% for c in l %}}{{% if {body} %}}{{% endif %}}{{% endfor %}}{{% endfor %}}{{% endfor %}}"
         );
@@ -660,14 +660,14 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
         assert!(error.to_string().contains("nobody waits"), "{error}");
         assert!(asked.load(Ordering::Relaxed) >= 4);
         // The next template of the same rendering does not begin.
-        assert!(Assembly::within(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
+        assert!(Assembly::with_budget(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
     }
 }
 
 #[test]
 fn the_templates_of_a_prompt_share_a_budget() {
-    let engine = Engine::new(Mode::Lenient);
-    let mut assembly = Assembly::new(&engine, Context::default(), 1);
+    let engine = Engine::new(UndefinedMode::Lenient);
+    let mut assembly = Assembly::new(&engine, PromptContext::default(), 1);
     let mut failed = None;
     for at in 0..100 {
         if let Err(error) = assembly.render("t", &format!("{{% set x{at} = 'x' * 1000000 %}}")) {

@@ -1,4 +1,4 @@
-use tambour_prompt::jinja::{Assembly, Context, Engine, JinjaLimits, Mode};
+use tambour_prompt::jinja::{Assembly, Engine, JinjaLimits, PromptContext, UndefinedMode};
 
 use super::{context, run, text};
 
@@ -34,7 +34,7 @@ fn what_costs_too_much_is_an_error() {
         "x".repeat((1 << 20) + 1),
     ] {
         // F-024
-        let error = run(Mode::Lenient, &context(), &source).0.expect_err("it is too much");
+        let error = run(UndefinedMode::Lenient, &context(), &source).0.expect_err("it is too much");
         assert!(error.code().is_some(), "{error}");
     }
 }
@@ -51,8 +51,8 @@ fn what_is_just_within_the_limits_renders() {
 #[test]
 fn limits_can_be_set() {
     let render = |limits, source: &str| {
-        let engine = Engine::with_limits(Mode::Lenient, limits);
-        Assembly::new(&engine, Context::default(), 1).render("t", source)
+        let engine = Engine::with_limits(UndefinedMode::Lenient, limits);
+        Assembly::new(&engine, PromptContext::default(), 1).render("t", source)
     };
     let mut limits = JinjaLimits::default();
     limits.output = 10;
@@ -63,8 +63,8 @@ fn limits_can_be_set() {
     assert_eq!(render(limits, "12345").expect_err("too long").code(), Some("limit_exceeded"));
     let mut limits = JinjaLimits::default();
     limits.templates = 2;
-    let engine = Engine::with_limits(Mode::Lenient, limits);
-    let mut assembly = Assembly::new(&engine, Context::default(), 1);
+    let engine = Engine::with_limits(UndefinedMode::Lenient, limits);
+    let mut assembly = Assembly::new(&engine, PromptContext::default(), 1);
     for at in 0..10 {
         assert_eq!(assembly.render("t", &format!("{{{{ {at} }}}}")).expect("it renders"), at.to_string());
     }

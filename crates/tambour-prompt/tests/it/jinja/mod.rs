@@ -10,7 +10,7 @@ mod repeated;
 
 use serde_json::{Value, json};
 use tambour::Error;
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode, Outcome};
+use tambour_prompt::jinja::{Assembly, AssemblyOutcome, Engine, PromptContext, UndefinedMode};
 
 fn context() -> Value {
     json!({
@@ -27,16 +27,17 @@ fn context() -> Value {
     })
 }
 
-fn run(mode: Mode, context: &Value, source: &str) -> (Result<String, Error>, Outcome) {
-    let mut assembly = Assembly::new(&Engine::new(mode), Context::from_json(context).expect("a context"), 1);
+fn run(mode: UndefinedMode, context: &Value, source: &str) -> (Result<String, Error>, AssemblyOutcome) {
+    let mut assembly =
+        Assembly::new(&Engine::new(mode), PromptContext::from_json(context).expect("a context"), 1);
     let text = assembly.render("t", source);
     (text, assembly.outcome())
 }
 
 fn text(source: &str) -> String {
-    run(Mode::Lenient, &context(), source).0.unwrap_or_else(|error| panic!("{error}"))
+    run(UndefinedMode::Lenient, &context(), source).0.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn error(source: &str) -> Error {
-    run(Mode::Lenient, &context(), source).0.expect_err("it is wrong")
+    run(UndefinedMode::Lenient, &context(), source).0.expect_err("it is wrong")
 }

@@ -2,7 +2,7 @@
 
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::json;
-use tambour_prompt::jinja::{Context, Engine, Mode, evaluate};
+use tambour_prompt::jinja::{Engine, PromptContext, UndefinedMode, evaluate};
 
 use super::{error, run, text};
 
@@ -113,7 +113,7 @@ fn operators_in_all_places_of_a_template() {
     assert_eq!(text("{{ 'a' if missing }}{{ roll('1d1') + 1 }}{{ [roll('1d1')][0:][0] }}"), "21");
     assert_eq!(text("{% raw %}{{ endraw }}{% endraw %}{{ 1 }}"), "{{ endraw }}1");
     assert_eq!(text("{{ state.hp + 0.5 }}{{ (state.hp * 2) | int }}"), "7.514");
-    let place = error("{{ [1] * 2 == 3 + 'x' }}").place().map(|place| place.column);
+    let place = error("{{ [1] * 2 == 3 + 'x' }}").location().map(|place| place.column);
     assert_eq!(place, Some(15));
 }
 
@@ -122,10 +122,10 @@ fn what_is_not_read_is_not_rendered() {
     for source in ["{{ 1in [1] }}", "{{ 1if 2else 3 }}", "{% else x %}", "{{ 1. + 2 }}"] {
         assert_eq!(error(source).code(), Some("template_syntax"), "{source}");
     }
-    let engine = Engine::new(Mode::Strict);
-    let context = Context::default();
+    let engine = Engine::new(UndefinedMode::Strict);
+    let context = PromptContext::default();
     let mut assembly = tambour_prompt::jinja::Assembly::new(&engine, context, 1);
     let error = assembly.render("t", "{{ missing == other }}").expect_err("it is not defined");
     assert_eq!(error.code(), Some("variable_undefined"), "{error}");
-    assert!(run(Mode::Lenient, &json!({}), "{{ missing == other }}").0.is_ok());
+    assert!(run(UndefinedMode::Lenient, &json!({}), "{{ missing == other }}").0.is_ok());
 }

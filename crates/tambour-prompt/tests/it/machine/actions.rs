@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tambour::event::Extension;
 use tambour::{Finding, Options};
 use tambour_prompt::dialogue::{
-    Call, Dialogue, Hooks, Moment, Proposal, Refusal, Replied, Reply, Status, Want, read_ask, read_think,
+    Dialogue, DialogueRequest, DialogueStatus, HookContext, HookProposal, Hooks, InputRefusal, ModelCall,
+    ModelReply, ReplyEffect, read_ask, read_think,
 };
 
 use super::{Model, Talk, actions, asked, enough, more, variable};
@@ -19,13 +20,13 @@ fn a_question_is_asked_until_its_answer_is_known() {
     assert!(talk.prompt().contains("【要问的问题】\n多大，小明？\n")); // S-011, S-036
     assert_eq!(
         (turn.completed, turn.status, turn.ai_message.as_deref()),
-        (false, Status::Active, Some("你多大？"))
+        (false, DialogueStatus::Active, Some("你多大？"))
     ); // S-011
     let turn = talk.input(Some("三十一"), &[asked(&json!(31), true, "谢谢")]);
     assert_eq!((turn.completed, turn.continues), (true, true)); // S-011
     assert_eq!(variable(&talk, "age"), "31"); // S-011: a text where nothing else is asked for
     let turn = talk.input(None, &[more("好")]);
-    assert_eq!(turn.status, Status::Completed);
+    assert_eq!(turn.status, DialogueStatus::Completed);
 }
 
 #[test]
@@ -61,10 +62,10 @@ fn an_optional_question_ends_with_null_and_a_required_one_fails() {
     let required = "{type: ai_ask, question: q, variable: age, required: true, max_rounds: 1}";
     let mut talk = Talk::new(&actions(&[required, SAY_ONCE]));
     let turn = talk.input(None, &[no()]);
-    assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Failed)); // S-011
+    assert_eq!((turn.success, turn.completed, turn.status), (false, false, DialogueStatus::Failed)); // S-011
     assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("answer_missing")); // S-011
     assert_eq!(turn.ai_message.as_deref(), Some("请说"));
-    assert_eq!(talk.input(Some("三十"), &[]).status, Status::Failed);
+    assert_eq!(talk.input(Some("三十"), &[]).status, DialogueStatus::Failed);
 }
 
 #[test]
@@ -138,14 +139,14 @@ fn the_client_is_asked_and_waited_for() {
     let skill = "{type: use_skill, skill: breathing, variable: went}";
     let mut talk = Talk::new(&actions(&[SAY_ONCE, form, picture, skill]));
     let turn = talk.input(None, &[more("请填表")]);
-    assert_eq!((turn.ai_message.as_deref(), turn.status), (Some("请填表"), Status::AwaitingAnswer)); // S-011
+    assert_eq!((turn.ai_message.as_deref(), turn.status), (Some("请填表"), DialogueStatus::AwaitingAnswer)); // S-011
     assert!(!turn.continues);
     let Extension::Form(form) = &talk.events[0] else { panic!("{:?}", talk.events) };
     assert_eq!(
         json!(form),
         json!({"call_id": "call_1", "form": {"title": "小明的表", "fields": ["a", "小明"]}})
     ); // S-011
-    assert_eq!(talk.next(), Want::Answer { call_id: "call_1".to_owned() });
+    assert_eq!(talk.next(), DialogueRequest::Answer { call_id: "call_1".to_owned() });
     // Who missed the event finds the request in the turn, also after it was saved.
     let saved: Dialogue = serde_json::from_value(json!(talk.dialogue)).unwrap();
     assert_eq!(
@@ -156,14 +157,14 @@ fn the_client_is_asked_and_waited_for() {
         let mut dialogue = talk.dialogue.clone();
         dialogue.answer(call_id, json!(1), &talk.env())
     };
-    assert_eq!(env_free(&mut talk, "call_2"), Err(Refusal::NotWaiting)); // S-011
+    assert_eq!(env_free(&mut talk, "call_2"), Err(InputRefusal::NotWaiting)); // S-011
     let mut dialogue = talk.dialogue.clone();
     let refused = dialogue.input(Some("hello"), &talk.env());
-    assert_eq!(refused, Err(Refusal::AnswerExpected { call_id: "call_1".to_owned() }));
+    assert_eq!(refused, Err(InputRefusal::AnswerExpected { call_id: "call_1".to_owned() }));
     let turn = talk.answer("call_1", json!({"a": 1}), &[]);
     assert_eq!(variable(&talk, "filled"), json!({"a": 1})); // S-011
     assert_eq!(turn.request.map(|request| request.data.call_id).as_deref(), Some("call_2"));
-    assert_eq!(turn.status, Status::AwaitingAnswer);
+    assert_eq!(turn.status, DialogueStatus::AwaitingAnswer);
     assert!(matches!(talk.events[1], Extension::Picture(_)));
     talk.answer("call_2", Value::Null, &[]);
     let Extension::Skill(skill) = &talk.events[2] else { panic!("{:?}", talk.events) };
@@ -171,10 +172,10 @@ fn the_client_is_asked_and_waited_for() {
     let turn = talk.answer("call_3", json!("well"), &[]);
     assert_eq!(
         (turn.completed, turn.status, variable(&talk, "went")),
-        (true, Status::Completed, json!("well"))
+        (true, DialogueStatus::Completed, json!("well"))
     );
     assert_eq!(turn.request, None);
-    assert_eq!(env_free(&mut talk, "call_3"), Err(Refusal::NotWaiting));
+    assert_eq!(env_free(&mut talk, "call_3"), Err(InputRefusal::NotWaiting));
 }
 
 #[test]
@@ -184,9 +185,9 @@ fn what_follows_waits_for_the_user_where_the_author_wants_it() {
     let mut talk = Talk::new(&actions(&[say, form]));
     talk.input(None, &[more("一")]);
     let turn = talk.input(Some("懂了"), &[enough("二")]);
-    assert_eq!((turn.completed, turn.continues, turn.status), (true, false, Status::Active));
+    assert_eq!((turn.completed, turn.continues, turn.status), (true, false, DialogueStatus::Active));
     assert_eq!(talk.events, []);
-    assert_eq!(talk.input(Some("好"), &[]).status, Status::AwaitingAnswer);
+    assert_eq!(talk.input(Some("好"), &[]).status, DialogueStatus::AwaitingAnswer);
 }
 
 #[test]
@@ -209,7 +210,7 @@ fn conditions_leave_actions_out() {
     let codes: Vec<&str> = turn.notices.iter().map(|notice| &*notice.code).collect();
     assert_eq!(codes, ["condition_invalid", "condition_invalid"]); // S-011
     assert!(turn.notices[0].message.contains("actions[1]"), "{:?}", turn.notices);
-    assert_eq!(turn.status, Status::Completed); // S-011
+    assert_eq!(turn.status, DialogueStatus::Completed); // S-011
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn conditions_have_functions_filters_and_limits() {
         let mut talk = Talk::new(&actions(&[&action.to_string()]));
         let mut dialogue = talk.dialogue.clone();
         dialogue.input(None, &talk.env()).expect("it waits");
-        let called = matches!(dialogue.next(&talk.env()), Want::Call(_));
+        let called = matches!(dialogue.next(&talk.env()), DialogueRequest::Call(_));
         talk.dialogue = dialogue;
         (called, talk.dialogue.turn(&talk.script).notices.len())
     };
@@ -241,7 +242,7 @@ fn conditions_see_what_was_set() {
     let say = "{type: ai_say, content: calm, condition: mood == 'calm', max_rounds: 1, require_acknowledgment: false}";
     let mut talk = Talk::new(&actions(&[think, say]));
     let turn = talk.input(None, &[Model::Says("{\"mood\": \"upset\"}".to_owned())]);
-    assert_eq!((turn.completed, turn.status, turn.ai_message), (true, Status::Completed, None));
+    assert_eq!((turn.completed, turn.status, turn.ai_message), (true, DialogueStatus::Completed, None));
     let mut talk = Talk::new(&actions(&[think, say]));
     talk.input(None, &[Model::Says("{\"mood\": \"calm\"}".to_owned()), more("一")]);
     assert_eq!(talk.calls.len(), 2);
@@ -253,20 +254,26 @@ struct Dummy {
 }
 
 impl Hooks for Dummy {
-    fn template(&self, moment: &Moment<'_>, id: &str) -> Option<String> {
+    fn choose_template(&self, moment: &HookContext<'_>, id: &str) -> Option<String> {
         (moment.variables.get("age") == Some(&json!(31))).then(|| format!("{id}-old"))
     }
 
-    fn before(&self, moment: &Moment<'_>) -> Vec<Proposal> {
+    fn before_call(&self, moment: &HookContext<'_>) -> Vec<HookProposal> {
         let value = json!(30 + moment.round);
-        vec![Proposal::Set { name: "age".to_owned(), value }]
+        vec![HookProposal::Set { name: "age".to_owned(), value }]
     }
 
-    fn after(&self, moment: &Moment<'_>, call: &Call, reply: &Reply, came: &Replied) -> Vec<Proposal> {
+    fn after_reply(
+        &self,
+        moment: &HookContext<'_>,
+        call: &ModelCall,
+        reply: &ModelReply,
+        came: &ReplyEffect,
+    ) -> Vec<HookProposal> {
         assert!(came.exit_decision.is_some() && !reply.message.is_empty());
         self.rounds.borrow_mut().push(call.round);
         assert_eq!(moment.action.type_name(), "ai_say");
-        vec![Proposal::Signal { code: "risk".to_owned(), message: reply.message.clone() }]
+        vec![HookProposal::Signal { code: "risk".to_owned(), message: reply.message.clone() }]
     }
 }
 

@@ -1,8 +1,8 @@
 //! Failures, unreadable replies, and scripts that cannot go on.
 
-use tambour::event::{Collected, FinishReason};
-use tambour::{End, Options};
-use tambour_prompt::dialogue::{Dialogue, Status};
+use tambour::event::{EventCollector, FinishReason};
+use tambour::{InputEnd, Options};
+use tambour_prompt::dialogue::{Dialogue, DialogueStatus};
 
 use super::{Model, Talk, actions, asked, enough, more, read, variable};
 
@@ -16,7 +16,7 @@ fn prose(text: &str) -> Model {
 fn a_failed_call_does_not_consume_a_round() {
     let mut talk = Talk::new(&actions(&[SAY]));
     let turn = talk.input(Some("你好"), &[Model::Fails]);
-    assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active)); // S-065
+    assert_eq!((turn.success, turn.completed, turn.status), (false, false, DialogueStatus::Active)); // S-065
     assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("upstream_failed")); // S-065
     assert_eq!(talk.dialogue.current_round(), 0); // S-065
     // The caller retries, with what was said or with other words; it is in the prompt once.
@@ -59,10 +59,12 @@ fn what_the_user_has_seen_is_not_asked_for_again() {
     let mut talk = Talk::new(&actions(&[SAY]));
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
-    let tambour_prompt::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
-    let mut reply = read(&call, "no JSON", &tambour::End::stop());
-    assert_eq!(reply.unreadable.as_deref(), Some("unstructured")); // S-054
-    reply.delivered = true;
+    let tambour_prompt::dialogue::DialogueRequest::Call(call) = dialogue.next(&talk.env()) else {
+        panic!("a call")
+    };
+    let mut reply = read(&call, "no JSON", &tambour::InputEnd::stop());
+    assert_eq!(reply.unreadable_reason.as_deref(), Some("unstructured")); // S-054
+    reply.is_delivered = true;
     let came = dialogue.reply(&call, &reply, &talk.env());
     assert!(!came.asked_again);
     assert_eq!(dialogue.current_round(), 1);
@@ -73,7 +75,7 @@ fn what_the_user_has_seen_is_not_asked_for_again() {
 fn a_thought_that_stays_unreadable_is_a_failure() {
     let mut talk = Talk::new(&actions(&["{type: ai_think, prompt: x, output: {mood: }}", SAY]));
     let turn = talk.input(Some("你好"), &[prose("calm"), prose("calm")]);
-    assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active)); // S-065
+    assert_eq!((turn.success, turn.completed, turn.status), (false, false, DialogueStatus::Active)); // S-065
     assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("reply_unreadable")); // S-065
     let turn = talk.input(None, &[prose("{\"mood\": \"calm\"}"), more("一")]);
     assert_eq!((turn.success, variable(&talk, "mood")), (true, "calm".into())); // S-065
@@ -97,11 +99,13 @@ fn a_cut_answer_ends_nothing() {
     let mut talk = Talk::new(&actions(&["{type: ai_ask, question: q, variable: v, max_rounds: 2}"]));
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(Some("x"), &talk.env()).expect("it waits");
-    let tambour_prompt::dialogue::Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
+    let tambour_prompt::dialogue::DialogueRequest::Call(call) = dialogue.next(&talk.env()) else {
+        panic!("a call")
+    };
     let mut reader = call.reader(&Options::default());
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     reader.push(r#"{"value": "x", "usable": true, "response": {"咨询师": "好"}}"#, &mut sink);
-    let reply = reader.finish(&End::Finished(FinishReason::Length), &mut sink).expect("it did not fail");
+    let reply = reader.finish(&InputEnd::Finished(FinishReason::Length), &mut sink).expect("it did not fail");
     dialogue.reply(&call, &reply, &talk.env());
     talk.dialogue = dialogue;
     assert!(!talk.dialogue.turn(&talk.script).completed); // X-014
@@ -111,7 +115,7 @@ fn a_cut_answer_ends_nothing() {
 fn a_missing_template_is_an_error_until_it_is_there() {
     let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, template: mine}"]));
     let turn = talk.input(Some("你好"), &[]);
-    assert_eq!((turn.success, turn.status), (false, Status::Active)); // S-022
+    assert_eq!((turn.success, turn.status), (false, DialogueStatus::Active)); // S-022
     assert_eq!(turn.error.map(|error| error.code.into_owned()).as_deref(), Some("template_not_found")); // S-022
     talk.files.add("mine.md".to_owned(), "{%chat_history%}".to_owned()).expect("one file");
     assert!(talk.input(None, &[more("一")]).success);
@@ -122,7 +126,7 @@ fn a_missing_template_is_an_error_until_it_is_there() {
 fn an_incomplete_action_fails_clearly() {
     let mut talk = Talk::new(&actions(&["{type: ai_ask, variable: v}"]));
     let turn = talk.input(None, &[]);
-    assert_eq!((turn.success, turn.status), (false, Status::Failed)); // S-011
+    assert_eq!((turn.success, turn.status), (false, DialogueStatus::Failed)); // S-011
     let error = turn.error.expect("it says why");
     assert_eq!(error.code, "action_incomplete"); // S-011
     assert!(
@@ -136,7 +140,7 @@ fn an_incomplete_action_fails_clearly() {
 fn sessions_are_chosen_by_name() {
     let text = "sessions:\n  - {session: a, phases: []}\n  - {session: b, phases: []}\n";
     let mut talk = Talk::new(text);
-    assert_eq!(talk.input(None, &[]).status, Status::Completed);
+    assert_eq!(talk.input(None, &[]).status, DialogueStatus::Completed);
     let start = |name| Dialogue::start(&talk.script, Some(name), serde_json::Map::new());
     assert!(start("b").is_ok());
     let error = start("c").expect_err("there is none").to_string();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Model, Talk, actions, asked, more, said};
-use tambour_prompt::dialogue::{Dialogue, Status, Turn, Want};
+use tambour_prompt::dialogue::{Dialogue, DialogueRequest, DialogueStatus, DialogueTurn};
 
 #[test]
 fn a_dialogue_goes_on_where_it_was_saved() {
@@ -15,14 +15,14 @@ fn a_dialogue_goes_on_where_it_was_saved() {
     let mut restored: Dialogue = serde_json::from_str(&saved).expect("it was saved");
     assert_eq!(restored, talk.dialogue); // S-067
     restored.input(Some("三"), &talk.env()).expect("it waits");
-    let Want::Call(call) = restored.next(&talk.env()) else { panic!("a call") };
+    let DialogueRequest::Call(call) = restored.next(&talk.env()) else { panic!("a call") };
     assert_eq!(call.round, 3); // S-067
     assert!(call.messages[0].content.contains("user: 一\nassistant: 1\nuser: 二\nassistant: 2\nuser: 三")); // S-067
     // An acknowledgement that is outstanding stays so.
     let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
     talk.interrupted = true;
-    assert_eq!(talk.input(None, &[more("1")]).status, Status::AwaitingAck); // S-067
-    assert_eq!(talk.input(None, &[]).status, Status::Completed); // S-067
+    assert_eq!(talk.input(None, &[more("1")]).status, DialogueStatus::AwaitingAck); // S-067
+    assert_eq!(talk.input(None, &[]).status, DialogueStatus::Completed); // S-067
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn drive(
     inputs: &[Option<String>],
     replies: &[Model],
     interrupted: bool,
-) -> Vec<(Turn, Dialogue)> {
+) -> Vec<(DialogueTurn, Dialogue)> {
     let mut talk = Talk::new(script);
     talk.interrupted = interrupted;
     let mut replies = replies.iter().cycle();
     let mut came = Vec::new();
     for input in inputs {
         let waits = match talk.next() {
-            Want::Answer { call_id } => Some(call_id),
+            DialogueRequest::Answer { call_id } => Some(call_id),
             _ => None,
         };
         let done = match waits {
@@ -96,12 +96,12 @@ fn drive(
             steps += 1;
             assert!(steps < 1000, "it does not come to rest: {script}");
             match talk.next() {
-                Want::Call(call) => {
+                DialogueRequest::Call(call) => {
                     let reply = replies.next().expect("they never end").clone();
                     talk.replied(&call, &reply);
                     talk.calls.push(*call);
                 }
-                Want::Event(event) => talk.events.push(*event),
+                DialogueRequest::Event(event) => talk.events.push(*event),
                 _ => break,
             }
         }
@@ -128,9 +128,9 @@ proptest! {
             prop_assert!(!turn.completed || turn.success);
             prop_assert!(turn.error.is_some() != turn.success);
         }
-        let ends = whole.iter().position(|(turn, _)| turn.status == Status::Completed);
+        let ends = whole.iter().position(|(turn, _)| turn.status == DialogueStatus::Completed);
         if let Some(at) = ends {
-            prop_assert!(whole[at..].iter().all(|(turn, _)| turn.completed && turn.status == Status::Completed)); // S-066
+            prop_assert!(whole[at..].iter().all(|(turn, _)| turn.completed && turn.status == DialogueStatus::Completed)); // S-066
             prop_assert!(whole[at + 1..].iter().all(|(turn, _)| turn.ai_message.is_none())); // S-066
         }
     }

@@ -9,12 +9,14 @@ mod typed;
 mod useless;
 
 use serde_json::{Map, Value, json};
-use tambour::event::{Collected, Extension, Failure, FinishReason};
+use tambour::event::{EventCollector, Extension, Failure, FinishReason};
 use tambour::limits::Limits;
-use tambour::{End, Options};
-use tambour_prompt::dialogue::{Call, Dialogue, Env, Hooks, Reply, Settings, Turn, Want};
+use tambour::{InputEnd, Options};
+use tambour_prompt::dialogue::{
+    Dialogue, DialogueEnv, DialogueRequest, DialogueSettings, DialogueTurn, Hooks, ModelCall, ModelReply,
+};
 use tambour_prompt::script::{Script, load};
-use tambour_prompt::template::Files;
+use tambour_prompt::template::TemplateFiles;
 
 /// 2025-01-20T10:30:00Z.
 pub(super) const NOW: i64 = 1_737_369_000_000;
@@ -22,12 +24,12 @@ pub(super) const NOW: i64 = 1_737_369_000_000;
 /// A dialogue and the model that answers it.
 pub(super) struct Talk<'a> {
     pub(super) script: Script,
-    pub(super) files: Files,
-    pub(super) settings: Settings,
+    pub(super) files: TemplateFiles,
+    pub(super) settings: DialogueSettings,
     pub(super) hooks: &'a dyn Hooks,
     pub(super) dialogue: Dialogue,
     /// Calls so far.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ModelCall>,
     /// Events so far.
     pub(super) events: Vec<Extension>,
     /// Saves and restores at every step.
@@ -54,8 +56,8 @@ impl<'a> Talk<'a> {
         let dialogue = Dialogue::start(&script, None, variables).expect("it has a session");
         Talk {
             script,
-            files: Files::default(),
-            settings: Settings::default(),
+            files: TemplateFiles::default(),
+            settings: DialogueSettings::default(),
             hooks: &(),
             dialogue,
             calls: Vec::new(),
@@ -64,12 +66,12 @@ impl<'a> Talk<'a> {
         }
     }
 
-    pub(super) fn env(&self) -> Env<'_> {
+    pub(super) fn env(&self) -> DialogueEnv<'_> {
         let Talk { script, files, settings, hooks, .. } = self;
-        Env { script, templates: files, now: NOW, settings, hooks: *hooks }
+        DialogueEnv { script, templates: files, now: NOW, settings, hooks: *hooks }
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &Env<'_>) -> T) -> T {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
         let changed = change(&mut dialogue, &self.env());
         self.dialogue = dialogue;
@@ -80,33 +82,33 @@ impl<'a> Talk<'a> {
         changed
     }
 
-    pub(super) fn next(&mut self) -> Want {
+    pub(super) fn next(&mut self) -> DialogueRequest {
         self.change(Dialogue::next)
     }
 
     /// Says something and lets the model answer until the dialogue waits.
-    pub(super) fn input(&mut self, text: Option<&str>, model: &[Model]) -> Turn {
+    pub(super) fn input(&mut self, text: Option<&str>, model: &[Model]) -> DialogueTurn {
         self.change(|dialogue, env| dialogue.input(text, env)).expect("it waits for the user");
         self.run(model)
     }
 
-    pub(super) fn answer(&mut self, call_id: &str, value: Value, model: &[Model]) -> Turn {
+    pub(super) fn answer(&mut self, call_id: &str, value: Value, model: &[Model]) -> DialogueTurn {
         self.change(|dialogue, env| dialogue.answer(call_id, value, env)).expect("it waits for the client");
         self.run(model)
     }
 
     /// Goes on until the dialogue waits; every reply of the model must be used.
-    pub(super) fn run(&mut self, model: &[Model]) -> Turn {
+    pub(super) fn run(&mut self, model: &[Model]) -> DialogueTurn {
         let mut model = model.iter();
         loop {
             match self.next() {
-                Want::Call(call) => {
+                DialogueRequest::Call(call) => {
                     let reply =
                         model.next().unwrap_or_else(|| panic!("one more call: {}", call.messages[0].content));
                     self.calls.push((*call).clone());
                     self.replied(&call, reply);
                 }
-                Want::Event(event) => self.events.push(*event),
+                DialogueRequest::Event(event) => self.events.push(*event),
                 _ => break,
             }
         }
@@ -114,7 +116,7 @@ impl<'a> Talk<'a> {
         self.dialogue.turn(&self.script)
     }
 
-    fn replied(&mut self, call: &Call, reply: &Model) {
+    fn replied(&mut self, call: &ModelCall, reply: &Model) {
         match reply {
             Model::Fails => self.change(|dialogue, env| {
                 let failure = Failure::new("upstream_failed", "gone", true);
@@ -122,7 +124,7 @@ impl<'a> Talk<'a> {
             }),
             Model::Says(text) | Model::Cut(text) => {
                 let cut = matches!(reply, Model::Cut(_));
-                let end = if cut { End::Finished(FinishReason::Length) } else { End::stop() };
+                let end = if cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
                 let reply = read(call, text, &end);
                 self.change(|dialogue, env| drop(dialogue.reply(call, &reply, env)));
             }
@@ -134,9 +136,9 @@ impl<'a> Talk<'a> {
     }
 }
 
-pub(super) fn read(call: &Call, text: &str, end: &End) -> Reply {
+pub(super) fn read(call: &ModelCall, text: &str, end: &InputEnd) -> ModelReply {
     let mut reader = call.reader(&Options::default());
-    let mut sink = Collected::default();
+    let mut sink = EventCollector::default();
     reader.push(text, &mut sink);
     reader.finish(end, &mut sink).expect("it did not fail")
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tambour::options::{Language, Texts};
-use tambour_prompt::dialogue::Settings;
-use tambour_prompt::template::Template;
+use tambour_prompt::dialogue::DialogueSettings;
+use tambour_prompt::template::LayeredTemplate;
 
 use super::{Talk, actions, asked, enough, more, variable};
 
@@ -89,7 +89,7 @@ fn a_call_names_its_template_and_its_warnings() {
     talk.input(None, &[more("一")]);
     let call = &talk.calls[0];
     assert_eq!(call.template_id, "ai-say-mainline-a-introduce-concept"); // S-044
-    assert_eq!(call.template_hash, Template::parse("{topic_content} {未定义}").hash()); // S-044
+    assert_eq!(call.template_hash, LayeredTemplate::parse("{topic_content} {未定义}").hash()); // S-044
     let names: Vec<&str> = call.warnings.iter().map(|warning| warning.name.as_str()).collect();
     assert_eq!(names, ["gone", "未定义"]); // S-038
     assert_eq!(talk.prompt(), "{gone} x {未定义}"); // S-038
@@ -100,8 +100,8 @@ fn a_call_names_its_template_and_its_warnings() {
 fn templates_have_languages_and_may_be_chosen() {
     let mut talk =
         Talk::new(&actions(&["{type: ai_say, content: x}", "{type: ai_ask, question: q, variable: v}"]));
-    let mut settings = Settings::default();
-    settings.texts = Texts::of(Language::En);
+    let mut settings = DialogueSettings::default();
+    settings.texts = Texts::from_language(Language::En);
     talk.settings = settings;
     talk.input(None, &[more("one")]);
     assert!(talk.prompt().contains("(no conversation yet)")); // S-032

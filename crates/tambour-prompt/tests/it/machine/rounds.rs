@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tambour::event::DecisionSource;
-use tambour_prompt::dialogue::{Status, Turn, Want};
+use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus, DialogueTurn};
 
 use super::{Model, Talk, actions, enough, more, said};
 
@@ -30,11 +30,11 @@ sessions:
                   understanding_threshold: 80
 ";
 
-fn source(turn: &Turn) -> Option<DecisionSource> {
+fn source(turn: &DialogueTurn) -> Option<DecisionSource> {
     Some(turn.metadata.as_ref()?.exit_decision.as_ref()?.decision_source)
 }
 
-fn round(turn: &Turn) -> u32 {
+fn round(turn: &DialogueTurn) -> u32 {
     turn.metadata.as_ref().map_or(0, |metadata| metadata.current_round)
 }
 
@@ -47,7 +47,7 @@ fn one_input_is_one_round_with_its_result() {
     assert_eq!(talk.dialogue.current_round(), 1); // S-060
     assert_eq!((turn.success, turn.completed), (true, false)); // S-061, S-062
     assert_eq!(turn.ai_message.as_deref(), Some("第一")); // S-061, S-064
-    assert_eq!(turn.status, Status::Active);
+    assert_eq!(turn.status, DialogueStatus::Active);
     let turn = json!(turn);
     let metadata = &turn["metadata"];
     assert_eq!((&metadata["action_type"], &metadata["current_round"]), (&json!("ai_say"), &json!(1))); // S-061
@@ -83,7 +83,7 @@ fn the_integration_case() {
     // It lacks its response: it is asked for again, and a round without a message never exits.
     let third = talk.input(Some("我完全理解了"), &[Model::Says(last.to_string()), enough("三")]);
     assert_eq!((third.success, third.completed, round(&third)), (true, true, 3)); // S-068, S-082
-    assert_eq!(third.status, Status::Completed); // S-068, S-082
+    assert_eq!(third.status, DialogueStatus::Completed); // S-068, S-082
     assert_eq!(talk.calls.len(), 4); // S-068, S-054
     assert_eq!(third.ai_message.as_deref(), Some("三")); // S-068, S-052
 }
@@ -96,7 +96,7 @@ fn the_end_to_end_case() {
     for (rounds, expected) in [(3, DecisionSource::MaxRounds), (5, DecisionSource::ExitCriteria)] {
         let text = END_TO_END.replace("max_rounds: 3", &format!("max_rounds: {rounds}"));
         let mut talk = Talk::new(&text);
-        let turns: Vec<Turn> =
+        let turns: Vec<DialogueTurn> =
             inputs.iter().zip(replies()).map(|(input, reply)| talk.input(Some(input), &[reply])).collect();
         let completed: Vec<bool> = turns.iter().map(|turn| turn.completed).collect();
         assert_eq!(completed, [false, false, true]); // S-069
@@ -118,9 +118,9 @@ fn nothing_is_asked_after_the_end() {
     for text in [Some("还在吗"), None] {
         let turn = talk.input(text, &[]);
         assert_eq!((turn.success, turn.completed, turn.ai_message), (true, true, None)); // S-066
-        assert_eq!(turn.status, Status::Completed); // S-066
+        assert_eq!(turn.status, DialogueStatus::Completed); // S-066
     }
-    assert_eq!(talk.next(), Want::Finished); // S-066
+    assert_eq!(talk.next(), DialogueRequest::Finished); // S-066
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn an_acknowledgement_is_waited_for() {
     for reply in [Some("好的"), Some(" "), None] {
         let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
         let turn = talk.input(Some("你好"), &[more("一")]);
-        assert_eq!((turn.completed, turn.status), (false, Status::AwaitingAck)); // S-081, S-062
+        assert_eq!((turn.completed, turn.status), (false, DialogueStatus::AwaitingAck)); // S-081, S-062
         let turn = talk.input(reply, &[]);
-        assert_eq!((turn.completed, turn.status, turn.ai_message), (true, Status::Completed, None)); // S-081
+        assert_eq!((turn.completed, turn.status, turn.ai_message), (true, DialogueStatus::Completed, None)); // S-081
         assert_eq!(talk.calls.len(), 1); // S-081
     }
     let mut talk =
         Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}"]));
     let turn = talk.input(Some("你好"), &[more("一")]);
-    assert_eq!((turn.completed, turn.status), (true, Status::Completed)); // S-081
+    assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-081
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn an_acknowledgement_counts_once() {
     let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
     talk.input(Some("你好"), &[more("一")]);
     let turn = talk.input(Some("懂了"), &[enough("二")]);
-    assert_eq!((turn.completed, turn.status), (true, Status::Completed)); // S-082
+    assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-082
     // Understanding in the first round has to wait.
     let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
-    assert_eq!(talk.input(Some("我早就懂"), &[enough("一")]).status, Status::AwaitingAck); // S-081
+    assert_eq!(talk.input(Some("我早就懂"), &[enough("一")]).status, DialogueStatus::AwaitingAck); // S-081
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tambour::options::{Language, Texts};
-use tambour_prompt::dialogue::{Status, Want};
+use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus};
 
 use super::{Talk, actions, asked, variable};
 
@@ -11,10 +11,10 @@ fn holds(condition: &str, value: &Value) -> (bool, Vec<String>) {
     let action = json!({"type": "ai_say", "content": "x", "condition": condition});
     let variables = json!({ "v": value }).as_object().cloned().expect("an object");
     let mut talk = Talk::with(&actions(&[&action.to_string()]), variables);
-    talk.settings.texts = Texts::of(Language::En);
+    talk.settings.texts = Texts::from_language(Language::En);
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
-    let called = matches!(dialogue.next(&talk.env()), Want::Call(_));
+    let called = matches!(dialogue.next(&talk.env()), DialogueRequest::Call(_));
     talk.dialogue = dialogue;
     let notices = talk.dialogue.turn(&talk.script).notices;
     (called, notices.into_iter().map(|notice| notice.message).collect())
@@ -114,13 +114,13 @@ fn kept(answer: &str, value: &Value) -> Option<Value> {
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(Some("答"), &talk.env()).expect("it waits");
     for _ in 0..2 {
-        let Want::Call(call) = dialogue.next(&talk.env()) else { break };
+        let DialogueRequest::Call(call) = dialogue.next(&talk.env()) else { break };
         let super::Model::Says(text) = reply() else { panic!("it says something") };
-        let read = super::read(&call, &text, &tambour::End::stop());
+        let read = super::read(&call, &text, &tambour::InputEnd::stop());
         dialogue.reply(&call, &read, &talk.env());
     }
     talk.dialogue = dialogue;
-    (talk.dialogue.status() == Status::Completed).then(|| variable(&talk, "v"))
+    (talk.dialogue.status() == DialogueStatus::Completed).then(|| variable(&talk, "v"))
 }
 
 #[test]

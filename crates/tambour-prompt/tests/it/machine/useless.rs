@@ -1,9 +1,9 @@
 //! Replies without a message (S-054, R-66, X-009): asked for again, and no round.
 
 use serde_json::json;
-use tambour::event::{Collected, Event};
-use tambour::{End, Options};
-use tambour_prompt::dialogue::{Status, Want};
+use tambour::event::{Event, EventCollector};
+use tambour::{InputEnd, Options};
+use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus};
 
 use super::{Model, Talk, actions, asked, enough, more};
 
@@ -17,7 +17,7 @@ fn useless() -> Vec<String> {
             r#"{{"assessment":{{"understanding_level":95,"has_questions":false,"expressed_understanding":true,"reasoning":"r"}},{response}"should_exit":true,"exit_reason":"done"}}"#
         )
     };
-    let template = tambour_prompt::template::builtin("ai-say-mainline-a-introduce-concept");
+    let template = tambour_prompt::template::find_shipped("ai-say-mainline-a-introduce-concept");
     let template = template.expect("it is shipped").text;
     let copied = &template[template.rfind("{\n  \"assessment\"").expect("it has a form")..];
     let mut replies: Vec<String> = [
@@ -62,12 +62,16 @@ fn a_round_without_a_message_is_asked_for_again_and_never_exits() {
         let mut talk = Talk::new(&actions(&[SAY]));
         let reply = || Model::Says(text.clone());
         let turn = talk.input(Some("懂了"), &[reply(), reply()]);
-        assert_eq!((turn.success, turn.completed, turn.status), (false, false, Status::Active), "{text}"); // S-054
+        assert_eq!(
+            (turn.success, turn.completed, turn.status),
+            (false, false, DialogueStatus::Active),
+            "{text}"
+        ); // S-054
         assert_eq!((turn.ai_message, talk.dialogue.current_round()), (None, 0), "{text}"); // S-065
         let error = turn.error.expect("it says why");
         assert_eq!((&*error.code, error.retryable), ("message_missing", true), "{text}"); // X-009
         assert!(error.message.contains("2 次"), "{}", error.message);
-        assert!(talk.dialogue.waits_to_ask_again() && talk.dialogue.history().len() == 1, "{text}");
+        assert!(talk.dialogue.needs_retry() && talk.dialogue.history().len() == 1, "{text}");
         // It goes on where it was.
         let turn = talk.input(None, &[enough("好")]);
         assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("好")), "{text}"); // S-065
@@ -106,23 +110,26 @@ fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
     let mut talk = Talk::new(&actions(&[SAY]));
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
-    let Want::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
+    let DialogueRequest::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
     talk.dialogue = dialogue;
     for text in useless() {
         let whole = {
             let mut reader = call.reader(&Options::default());
-            reader.push(&text, &mut Collected::default());
-            reader.finish(&End::stop(), &mut Collected::default()).expect("it did not fail")
+            reader.push(&text, &mut EventCollector::default());
+            reader.finish(&InputEnd::stop(), &mut EventCollector::default()).expect("it did not fail")
         };
-        assert!(whole.silent && whole.message.is_empty() && whole.unreadable.is_some(), "{text} {whole:?}");
-        let mut sink = Collected::default();
+        assert!(
+            whole.is_silent && whole.message.is_empty() && whole.unreadable_reason.is_some(),
+            "{text} {whole:?}"
+        );
+        let mut sink = EventCollector::default();
         let mut reader = call.reader(&Options::default());
         for c in text.chars() {
             reader.push(&c.to_string(), &mut sink);
             // Nothing is shown before it is known.
             assert!(!sink.events.iter().any(|event| matches!(event, Event::FinalDelta { .. })), "{text}");
         }
-        let reply = reader.finish(&End::stop(), &mut sink).expect("it did not fail");
+        let reply = reader.finish(&InputEnd::stop(), &mut sink).expect("it did not fail");
         assert_eq!(reply, whole, "{text}");
     }
 }
@@ -130,7 +137,7 @@ fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
 #[test]
 fn the_model_is_told_what_was_missing_in_either_language() {
     let mut talk = Talk::new(&actions(&[SAY]));
-    talk.settings.texts = tambour::options::Texts::of(tambour::options::Language::En);
+    talk.settings.texts = tambour::options::Texts::from_language(tambour::options::Language::En);
     let silent = || Model::Says(r#"{"response": {}}"#.to_owned());
     let turn = talk.input(None, &[silent(), silent()]);
     assert!(talk.prompt().contains("the last reply said nothing to the user"), "{}", talk.prompt());

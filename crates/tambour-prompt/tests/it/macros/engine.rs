@@ -1,7 +1,7 @@
 //! What macros come to in SillyTavern 1.19, and here: rows that differed.
 
 use serde_json::json;
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
 use tambour_prompt::macros::{migrate, migrate_foreign};
 
 use super::{context, run, run_in};
@@ -50,8 +50,11 @@ fn values_have_keys() {
         ("{{getvar}}hp{{/getvar}}", "7"),
     ]);
     // A place far behind the end is not filled with nothing.
-    let mut assembly =
-        Assembly::new(&Engine::new(Mode::Lenient), Context::from_json(&json!({})).expect("a context"), 1);
+    let mut assembly = Assembly::new(
+        &Engine::new(UndefinedMode::Lenient),
+        PromptContext::from_json(&json!({})).expect("a context"),
+        1,
+    );
     let failed = assembly.render_macros("text", "{{setvarindex::o::900000000::v}}").expect_err("too large");
     assert_eq!(failed.code(), Some("limit_exceeded"), "{failed}");
 }
@@ -71,7 +74,10 @@ fn conditions_ask_macros() {
         ("x{{else}}y", "xy"),
         ("{{if 1}}a{{/if}}{{else}}b", "ab"),
     ]);
-    assert_eq!(run_in(Mode::Lenient, &json!({}), "{{if greeting}}a{{else}}b{{/if}}{{allChatRange}}").0, "b");
+    assert_eq!(
+        run_in(UndefinedMode::Lenient, &json!({}), "{{if greeting}}a{{else}}b{{/if}}{{allChatRange}}").0,
+        "b"
+    );
 }
 
 #[test]
@@ -108,7 +114,7 @@ fn what_is_deleted_is_not_there() {
         ("{{deletevar::hp}}{{incvar::hp}}{{ state.hp }}", "17"),
         ("{{flushvar::hp}}{{#if hp}}a{{else}}b{{/if}}", "a"),
     ]);
-    let (_, outcome) = run_in(Mode::Lenient, &context(), "{{deletevar::hp}}");
+    let (_, outcome) = run_in(UndefinedMode::Lenient, &context(), "{{deletevar::hp}}");
     assert_eq!(outcome.warnings[0].code, "state_read_only");
 }
 
@@ -134,7 +140,7 @@ fn macros_that_look_like_jinja_fail_nothing() {
 fn a_field_that_names_itself_fails_nothing() {
     // M-021
     let context = json!({"char": {"name": "A", "description": "I: {{description}}{{personality}}", "personality": "({{description}})"}});
-    let (text, outcome) = run_in(Mode::Lenient, &context, "{{description}} {{personality}}");
+    let (text, outcome) = run_in(UndefinedMode::Lenient, &context, "{{description}} {{personality}}");
     assert_eq!(text, "I: () (I: )");
     assert!(outcome.warnings.iter().all(|warning| warning.code == "field_within_itself"), "{outcome:?}");
 }
@@ -142,7 +148,7 @@ fn a_field_that_names_itself_fails_nothing() {
 #[test]
 fn a_warning_is_told_once() {
     let (_, outcome) = run_in(
-        Mode::Lenient,
+        UndefinedMode::Lenient,
         &json!({"char": {"description": "{{nobody}}"}}),
         "{{description}}{{description}}",
     );

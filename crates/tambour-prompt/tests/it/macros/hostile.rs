@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
-use tambour_prompt::macros::{may_hold, migrate};
+use tambour_prompt::jinja::{Assembly, Engine, PromptContext, UndefinedMode};
+use tambour_prompt::macros::{may_contain_macros, migrate};
 
 use super::run_in;
 
@@ -54,7 +54,7 @@ fn hostile_values_are_text() {
         ] {
             // SillyTavern trims what is stored.
             let stored = text.contains("setvar") || text.contains("random");
-            let (rendered, outcome) = run_in(Mode::Lenient, &context, text);
+            let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context, text);
             let number = hostile.trim();
             assert_eq!(rendered, expected, "{text} {number} {stored}");
             assert_eq!(outcome.effects, [], "{text}");
@@ -69,7 +69,7 @@ fn a_value_in_a_field_of_a_card_is_text_too() {
         "user": "{{getvar::secret}}", "char": {"name": "A", "description": "{{user}} and {{char}}"},
         "state": {"secret": "leak"}
     });
-    assert_eq!(run_in(Mode::Lenient, &context, "{{description}}").0, "{{getvar::secret}} and A");
+    assert_eq!(run_in(UndefinedMode::Lenient, &context, "{{description}}").0, "{{getvar::secret}} and A");
 }
 
 #[test]
@@ -77,8 +77,11 @@ fn a_field_that_holds_itself_ends() {
     let context = json!({"char": {"name": "A", "description": "x{{description}}", "scenario": "{{personality}}{{personality}}",
         "personality": "{{scenario}}{{scenario}}"}});
     for text in ["{{description}}", "{{scenario}}"] {
-        let mut assembly =
-            Assembly::new(&Engine::new(Mode::Lenient), Context::from_json(&context).expect("a context"), 1);
+        let mut assembly = Assembly::new(
+            &Engine::new(UndefinedMode::Lenient),
+            PromptContext::from_json(&context).expect("a context"),
+            1,
+        );
         // M-021: in itself it prints nothing, and the prompt does not fail on it
         let shown = assembly.render_macros("t", text).expect("it ends");
         assert_eq!(shown, if text == "{{description}}" { "x" } else { "" });
@@ -156,8 +159,8 @@ fn a_description_of_very_many_trims_is_rendered_in_linear_time() {
     let rendered = |count: usize, before: &str| {
         let description = format!("{before}{}", "{{trim}}".repeat(count));
         let context = json!({"user": "U", "char": {"name": "A", "description": description}});
-        let context = Context::from_json(&context).expect("a context");
-        let mut assembly = Assembly::new(&Engine::new(Mode::Lenient), context, 1);
+        let context = PromptContext::from_json(&context).expect("a context");
+        let mut assembly = Assembly::new(&Engine::new(UndefinedMode::Lenient), context, 1);
         let shown = assembly.render_macros("t", "{{description}}").expect("it is rendered");
         (shown, assembly.outcome())
     };
@@ -246,13 +249,13 @@ proptest! {
         prop_assert_eq!(&migrate(&once.text).text, &once.text, "{}", text);
         let context = json!({"user": "U", "char": "C", "state": {"x": 1}});
         let mut assembly =
-            Assembly::new(&Engine::new(Mode::Lenient), Context::from_json(&context).expect("a context"), 1);
+            Assembly::new(&Engine::new(UndefinedMode::Lenient), PromptContext::from_json(&context).expect("a context"), 1);
         // F-030: what is migrated compiles; only what was Jinja before may fail while it runs.
         if let Err(error) = assembly.render("t", &once.text) {
             prop_assert!(text.contains("{%") || text.contains("{{"), "{}: {}", error, once.text);
             prop_assert!(error.code() != Some("template_syntax"), "{}: {:?}", error, once.text);
         }
-        if !may_hold(&text) {
+        if !may_contain_macros(&text) {
             prop_assert_eq!(&once.text, &text);
         }
     }
@@ -263,7 +266,7 @@ proptest! {
 fn plain_text_stays() {
     for text in ["", "a {b} c", "x < y", "100% {", "{ {", "}}"] {
         assert_eq!(migrate(text).text, text);
-        assert_eq!(run_in(Mode::Strict, &Value::Object(Default::default()), text).0, text);
+        assert_eq!(run_in(UndefinedMode::Strict, &Value::Object(Default::default()), text).0, text);
     }
 }
 

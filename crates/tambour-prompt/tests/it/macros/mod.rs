@@ -7,7 +7,7 @@ mod rows;
 mod rules;
 
 use serde_json::{Value, json};
-use tambour_prompt::jinja::{Assembly, Context, Engine, Mode, Outcome};
+use tambour_prompt::jinja::{Assembly, AssemblyOutcome, Engine, PromptContext, UndefinedMode};
 use tambour_prompt::macros::migrate;
 
 /// What most tests render with.
@@ -52,28 +52,35 @@ fn context() -> Value {
 }
 
 /// Migrates and renders in one go.
-fn run_in(mode: Mode, context: &Value, text: &str) -> (String, Outcome) {
-    let mut assembly = Assembly::new(&Engine::new(mode), Context::from_json(context).expect("a context"), 1);
+fn run_in(mode: UndefinedMode, context: &Value, text: &str) -> (String, AssemblyOutcome) {
+    let mut assembly =
+        Assembly::new(&Engine::new(mode), PromptContext::from_json(context).expect("a context"), 1);
     let rendered = assembly.render_macros("text", text);
     let rendered = rendered.unwrap_or_else(|error| panic!("{error}\n{text}\n{}", migrate(text).text));
     (rendered, assembly.outcome())
 }
 
 fn run(text: &str) -> String {
-    run_in(Mode::Lenient, &context(), text).0
+    run_in(UndefinedMode::Lenient, &context(), text).0
 }
 
 /// Renders a template that somebody wrote by hand.
 fn by_hand(text: &str) -> String {
-    let mut assembly =
-        Assembly::new(&Engine::new(Mode::Lenient), Context::from_json(&context()).expect("a context"), 1);
+    let mut assembly = Assembly::new(
+        &Engine::new(UndefinedMode::Lenient),
+        PromptContext::from_json(&context()).expect("a context"),
+        1,
+    );
     assembly.render("text", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Renders the blocks of one prompt, each with its macros.
-fn run_blocks(blocks: &[&str]) -> (Vec<String>, Outcome) {
-    let mut assembly =
-        Assembly::new(&Engine::new(Mode::Lenient), Context::from_json(&context()).expect("a context"), 1);
+fn run_blocks(blocks: &[&str]) -> (Vec<String>, AssemblyOutcome) {
+    let mut assembly = Assembly::new(
+        &Engine::new(UndefinedMode::Lenient),
+        PromptContext::from_json(&context()).expect("a context"),
+        1,
+    );
     let texts =
         blocks.iter().map(|block| assembly.render_macros("block", block).expect("it renders")).collect();
     (texts, assembly.outcome())

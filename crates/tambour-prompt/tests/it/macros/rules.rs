@@ -1,8 +1,8 @@
 //! What holds for all macros.
 
 use serde_json::json;
-use tambour_prompt::jinja::{Effect, Mode};
-use tambour_prompt::macros::{Report, migrate};
+use tambour_prompt::jinja::{Effect, UndefinedMode};
+use tambour_prompt::macros::{MigrationCounts, migrate};
 
 use super::{context, run, run_blocks, run_in};
 
@@ -65,7 +65,7 @@ fn migration_is_idempotent() {
 fn unknown_macros_print_as_they_were_written() {
     // F-031
     let text = "ä\n{{unheard::of {{user}}}} {{nobody}} {{ nobody }}";
-    let (rendered, outcome) = run_in(Mode::Lenient, &context(), text);
+    let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context(), text);
     assert_eq!(rendered, "ä\n{{unheard::of Tom}} {{nobody}} {{ nobody }}");
     let migrated = migrate(text);
     let told = &migrated.warnings[0];
@@ -90,7 +90,8 @@ fn variables_live_in_one_scope_for_the_prompt() {
     assert_eq!(texts, ["2", "27", "", "x"]);
     assert_eq!(outcome.local["n"], json!("x"));
     // Read before the state, which stays as it is.
-    let (text, outcome) = run_in(Mode::Lenient, &context(), "{{setvar::hp::9}}{{getvar::hp}} {{ state.hp }}");
+    let (text, outcome) =
+        run_in(UndefinedMode::Lenient, &context(), "{{setvar::hp::9}}{{getvar::hp}} {{ state.hp }}");
     assert_eq!(text, "9 7");
     // F-022
     assert_eq!((outcome.effects.len(), &outcome.local["hp"]), (0, &json!("9")));
@@ -101,7 +102,7 @@ fn variables_live_in_one_scope_for_the_prompt() {
 #[test]
 fn global_writes_and_banned_words_are_only_asked_for() {
     let text = "{{setglobalvar::g::{{user}}}}{{getglobalvar::g}}{{incglobalvar::count}}{{banned \"bad word\"}}{{deleteglobalvar::g}}";
-    let (rendered, outcome) = run_in(Mode::Lenient, &context(), text);
+    let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context(), text);
     assert_eq!(rendered, "Tom5");
     let write = |name: &str, value| Effect::SetGlobal { name: name.to_owned(), value };
     // F-023, F-035
@@ -122,7 +123,7 @@ fn global_writes_and_banned_words_are_only_asked_for() {
 fn macros_never_fail_on_what_is_missing() {
     // F-033, M-086
     let macros = super::rows::inputs();
-    for mode in [Mode::Lenient, Mode::Strict] {
+    for mode in [UndefinedMode::Lenient, UndefinedMode::Strict] {
         for context in [json!({}), json!({"char": "A", "user": {}, "state": {}, "history": [], "group": []})]
         {
             for text in &macros {
@@ -149,7 +150,7 @@ fn macros_never_fail_on_what_is_missing() {
 #[test]
 fn a_pipe_without_result_is_told() {
     // F-035, M-075
-    let (text, outcome) = run_in(Mode::Lenient, &json!({}), "[{{pipe}}]");
+    let (text, outcome) = run_in(UndefinedMode::Lenient, &json!({}), "[{{pipe}}]");
     assert_eq!((&*text, outcome.warnings[0].code), ("[]", "pipe_missing"));
 }
 
@@ -160,7 +161,7 @@ fn a_migration_reports_what_it_did() {
     assert_eq!((report.translated, report.left), (5, 1));
     let rules: Vec<_> = report.rules.iter().map(|(row, count)| (*row, *count)).collect();
     assert_eq!(rules, [("M-001", 2), ("M-002", 1), ("M-053", 1), ("M-069", 1)]);
-    let mut sum = Report::default();
+    let mut sum = MigrationCounts::default();
     sum.add(&report);
     sum.add(&report);
     assert_eq!((sum.translated, sum.rules["M-001"]), (10, 4));
@@ -182,15 +183,16 @@ fn the_same_seed_gives_the_same_chances() {
         let mut context = context();
         context["seed"] = json!(seed);
         context["chat_id"] = json!(chat);
-        run_in(Mode::Lenient, &context, text).0
+        run_in(UndefinedMode::Lenient, &context, text).0
     };
     let all: std::collections::HashSet<String> = (0..20).map(|seed| of(seed, "c")).collect();
     assert!(all.len() > 10, "{all:?}");
     // M-068: the same place gives the same item, whatever came before; another chat, or another place, another one.
     let mut context = context();
     context.as_object_mut().expect("an object").remove("seed");
-    let pick =
-        |context: &serde_json::Value| run_in(Mode::Lenient, context, "{{pick::a::b::c::d::e::f::g::h}}").0;
+    let pick = |context: &serde_json::Value| {
+        run_in(UndefinedMode::Lenient, context, "{{pick::a::b::c::d::e::f::g::h}}").0
+    };
     assert_eq!(pick(&context), pick(&context));
     let mut chats = std::collections::HashSet::new();
     for chat in 0..20 {
@@ -234,8 +236,11 @@ fn a_variable_with_the_name_of_a_function_stops_nothing() {
     ] {
         assert_eq!(run(text), shown, "{text} -> {}", migrate(text).text);
     }
-    let (shown, _) =
-        run_in(Mode::Strict, &json!({"roll": 3, "st_get": 1, "char": "A"}), "{{roll:1d1}} {{getvar::x}}");
+    let (shown, _) = run_in(
+        UndefinedMode::Strict,
+        &json!({"roll": 3, "st_get": 1, "char": "A"}),
+        "{{roll:1d1}} {{getvar::x}}",
+    );
     assert_eq!(shown, "1 ");
 }
 

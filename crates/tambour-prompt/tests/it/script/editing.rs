@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tambour::limits::Limits;
-use tambour_prompt::script::{ActionKind, Editor, edit};
+use tambour_prompt::script::{ScriptActionKind, ScriptEditor, edit_script};
 
 use super::{EXAMPLE, script, the_action};
 
@@ -13,7 +13,7 @@ fn edited(text: &str, changes: &[(&str, Option<Value>)]) -> String {
         changes.iter().map(|(field, value)| (format!("{ACTION}.{field}"), value.clone())).collect();
     let changes: Vec<(&str, Option<Value>)> =
         changes.iter().map(|(path, value)| (path.as_str(), value.clone())).collect();
-    edit(text, &changes, &Limits::default()).expect("the change can be made")
+    edit_script(text, &changes, &Limits::default()).expect("the change can be made")
 }
 
 /// Lines of `after` that are not in `before`, and the other way round.
@@ -26,7 +26,7 @@ fn difference<'a>(before: &'a str, after: &'a str) -> (Vec<&'a str>, Vec<&'a str
 
 #[test]
 fn nothing_changed_is_the_same_text() {
-    let editor = Editor::new(EXAMPLE, &Limits::default()).expect("YAML");
+    let editor = ScriptEditor::new(EXAMPLE, &Limits::default()).expect("YAML");
     assert_eq!(editor.text(), EXAMPLE); // S-014
     let mut editor = editor;
     editor.remove(&format!("{ACTION}.nothing")).expect("there is none");
@@ -62,7 +62,7 @@ fn texts_of_several_lines_and_of_any_kind_are_written() {
         "最后\n\n\n",
     ] {
         let after = edited(EXAMPLE, &[("content", Some(json!(content)))]);
-        let ActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
+        let ScriptActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
         assert_eq!(say.content, content); // S-014
         assert!(after.contains("# 用户画像变量")); // S-014
     }
@@ -76,26 +76,26 @@ fn fields_are_added_and_taken_out() {
     );
     let action = the_action(&script(&after));
     assert_eq!(action.condition.as_deref(), Some("教育背景 == '本科'")); // S-014
-    let ActionKind::Say(say) = action.kind else { panic!("a say") };
+    let ScriptActionKind::Say(say) = action.kind else { panic!("a say") };
     assert!(say.require_acknowledgment); // S-014
     let after = edited(
         EXAMPLE,
         &[("exit_criteria", Some(json!({"understanding_threshold": 60, "has_questions": true})))],
     );
-    let ActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
+    let ScriptActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
     assert_eq!(say.exit_criteria.understanding_threshold(), 60.0); // S-014
-    assert!(say.exit_criteria.has_questions()); // S-014
+    assert!(say.exit_criteria.allows_questions()); // S-014
 }
 
 #[test]
 fn what_cannot_be_changed_is_refused_and_changes_nothing() {
-    let mut editor = Editor::new(EXAMPLE, &Limits::default()).expect("YAML");
+    let mut editor = ScriptEditor::new(EXAMPLE, &Limits::default()).expect("YAML");
     for path in ["", "sessions", "sessions[7].session", "sessions[0].phases.x", "sessions[x].session", "a..b"]
     {
         let done = editor.set(path, &json!(1));
         assert!(done.is_err() == (path != "sessions"), "{path}");
         if path == "sessions" {
-            editor = Editor::new(EXAMPLE, &Limits::default()).expect("YAML");
+            editor = ScriptEditor::new(EXAMPLE, &Limits::default()).expect("YAML");
         }
         assert_eq!(editor.text(), EXAMPLE, "{path}"); // S-014
     }

@@ -1,7 +1,7 @@
 //! The flat layout, and values as they are written.
 
 use serde_json::json;
-use tambour_prompt::script::ActionKind;
+use tambour_prompt::script::ScriptActionKind;
 
 use super::{loaded, script, the_action, with_action};
 
@@ -55,15 +55,15 @@ fn the_flat_layout_gives_the_same_model() {
     assert_eq!(actions[0].kind, nested.kind); // S-013
     assert_eq!(actions[0].condition.as_deref(), Some("level > 1")); // S-013
     assert_eq!(actions[0].action_id.as_deref(), Some("say_1")); // S-013
-    assert_eq!(actions[0].more["tone"], json!("warm")); // S-013
-    let ActionKind::Ask(ask) = &actions[1].kind else { panic!("an ask") };
+    assert_eq!(actions[0].unknown_fields["tone"], json!("warm")); // S-013
+    let ScriptActionKind::Ask(ask) = &actions[1].kind else { panic!("an ask") };
     assert_eq!(
         (ask.question.as_deref(), ask.variable.as_deref(), ask.required),
         (Some("怎么称呼？"), Some("user_name"), true)
     ); // S-013
-    let ActionKind::Ask(ask) = &actions[2].kind else { panic!("an ask") };
+    let ScriptActionKind::Ask(ask) = &actions[2].kind else { panic!("an ask") };
     assert_eq!((ask.question.as_deref(), ask.variable.as_deref()), (Some("多大？"), Some("age"))); // S-013
-    let ActionKind::Think(think) = &actions[3].kind else { panic!("a think") };
+    let ScriptActionKind::Think(think) = &actions[3].kind else { panic!("a think") };
     assert_eq!(think.output, [("sum".to_owned(), String::new())]); // S-013
 }
 

@@ -4,14 +4,16 @@ mod editing;
 mod layouts;
 
 use serde_json::{Value, json};
-use tambour::exit::Criteria;
+use tambour::exit::ExitCriteria;
 use tambour::limits::Limits;
-use tambour_prompt::script::{Action, ActionKind, Loaded, Problem, Say, Script, load};
+use tambour_prompt::script::{
+    LoadedScript, SayAction, Script, ScriptAction, ScriptActionKind, ScriptProblem, load,
+};
 
 /// The script of the specification.
 pub(super) const EXAMPLE: &str = include_str!("../../../../../examples/abc-model/script.yaml");
 
-pub(super) fn loaded(text: &str) -> Loaded {
+pub(super) fn loaded(text: &str) -> LoadedScript {
     load(text, &Limits::default())
 }
 
@@ -30,20 +32,20 @@ pub(super) fn with_action(action: &str) -> String {
     )
 }
 
-fn say(text: &str) -> Say {
+fn say(text: &str) -> SayAction {
     match the_action(&script(&with_action(text))).kind {
-        ActionKind::Say(say) => say,
+        ScriptActionKind::Say(say) => say,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn the_action(script: &Script) -> Action {
+pub(super) fn the_action(script: &Script) -> ScriptAction {
     script.actions().next().expect("it has an action").clone()
 }
 
 /// Problems as `PATH LINE:COLUMN CODE ROW`.
-pub(super) fn told(problems: &[Problem]) -> Vec<String> {
-    let told = |problem: &Problem| {
+pub(super) fn told(problems: &[ScriptProblem]) -> Vec<String> {
+    let told = |problem: &ScriptProblem| {
         let finding = problem.finding();
         format!("{} {}:{} {} {}", problem.path, finding.line, finding.column, finding.code, finding.rule)
     };
@@ -69,12 +71,12 @@ fn the_script_of_the_specification_loads() {
     assert_eq!(session.phases[0].steps[0].topic, "ABC模型核心概念"); // S-001
     let action = the_action(&script);
     assert_eq!(action.type_name(), "ai_say"); // S-003
-    let ActionKind::Say(say) = action.kind else { panic!("{:?}", action.kind) };
+    let ScriptActionKind::Say(say) = action.kind else { panic!("{:?}", action.kind) };
     assert!(say.content.starts_with("ABC模型是CBT的核心概念，包括三个部分：\n- A")); // S-004
     assert!(say.content.contains("【讲解要点】\n1. 先整体介绍ABC三个要素")); // S-004
     assert!(!say.require_acknowledgment); // S-005
     assert_eq!(say.max_rounds, 5); // S-006
-    assert_eq!(say.exit_criteria, Criteria::default()); // S-007, S-008, S-009
+    assert_eq!(say.exit_criteria, ExitCriteria::default()); // S-007, S-008, S-009
 }
 
 #[test]
@@ -83,12 +85,12 @@ fn fields_have_their_defaults() {
     assert!(least.require_acknowledgment); // S-005
     assert_eq!(least.max_rounds, 5); // S-006
     assert_eq!(least.exit_criteria.understanding_threshold(), 80.0); // S-008
-    assert!(!least.exit_criteria.has_questions()); // S-009
+    assert!(!least.exit_criteria.allows_questions()); // S-009
     assert_eq!(least.exit_criteria.expressed_threshold(), Some(70.0)); // S-083
     let given =
         say("{type: ai_say, content: x, exit_criteria: {understanding_threshold: 0, has_questions: true}}");
     assert_eq!(given.exit_criteria.understanding_threshold(), 0.0); // S-008
-    assert!(given.exit_criteria.has_questions()); // S-009
+    assert!(given.exit_criteria.allows_questions()); // S-009
     let off = say("{type: ai_say, content: x, exit_criteria: {expressed_threshold: null}}");
     assert_eq!(off.exit_criteria.expressed_threshold(), None); // S-083
     for rounds in [1, 20] {
@@ -196,7 +198,7 @@ fn the_older_key_is_read_when_there_is_no_content() {
     let loaded = loaded(&with_action("{type: ai_say, ai_say: old, content: new}"));
     assert_eq!(told(&loaded.problems)[0].split(' ').nth(2), Some("content_twice")); // S-010
     assert!(!loaded.problems[0].is_error()); // S-010
-    let ActionKind::Say(say) = the_action(&loaded.script.expect("a warning only")).kind else {
+    let ScriptActionKind::Say(say) = the_action(&loaded.script.expect("a warning only")).kind else {
         panic!("a say")
     };
     assert_eq!(say.content, "new"); // S-010
@@ -209,18 +211,18 @@ fn other_actions_load_and_are_kept() {
     ));
     let ask = the_action(&ask);
     assert_eq!(ask.condition.as_deref(), Some("a > 1")); // S-011
-    let ActionKind::Ask(ask) = ask.kind else { panic!("an ask") };
+    let ScriptActionKind::Ask(ask) = ask.kind else { panic!("an ask") };
     assert_eq!((ask.question.as_deref(), ask.variable.as_deref()), (Some("Who?"), Some("name"))); // S-011
     assert_eq!((ask.max_rounds, ask.required), (3, true)); // S-011
     let think = the_action(&script(&with_action("{type: ai_think, prompt: Why?, output: {mood: a word}}")));
-    let ActionKind::Think(think) = think.kind else { panic!("a think") };
+    let ScriptActionKind::Think(think) = think.kind else { panic!("a think") };
     assert_eq!(think.output, [("mood".to_owned(), "a word".to_owned())]); // S-011
     for (name, fields) in
         [("use_skill", "skill: breathing"), ("show_form", "form: {a: 1}"), ("show_pic", "src: a.png")]
     {
         let action = the_action(&script(&with_action(&format!("{{type: {name}, {fields}, variable: v}}"))));
         assert_eq!(action.type_name(), name); // S-011
-        let ActionKind::Client(client) = action.kind else { panic!("a client's") };
+        let ScriptActionKind::Client(client) = action.kind else { panic!("a client's") };
         assert_eq!((client.variable.as_deref(), client.fields.len()), (Some("v"), 1)); // S-011
     }
 }
@@ -250,7 +252,7 @@ fn unknown_fields_are_kept_and_told_with_close_names() {
     );
     assert!(loaded.problems[0].report.message.contains("did you mean `max_rounds`?")); // S-012
     let action = the_action(&loaded.script.expect("warnings only"));
-    assert_eq!(Value::Object(action.more), json!({"max_round": 3, "mood": {"calm": [1]}})); // S-012
+    assert_eq!(Value::Object(action.unknown_fields), json!({"max_round": 3, "mood": {"calm": [1]}})); // S-012
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What is left out when a prompt is too long (F-006).
 
 use serde_json::{Value, json};
-use tambour_prompt::skein::{RenderOptions, Rendered, Skein, What};
-use tambour_prompt::tokens::estimate;
+use tambour_prompt::skein::{PartKey, RenderOptions, RenderedPrompt, Skein};
+use tambour_prompt::tokens::estimate_tokens;
 
 use super::skein;
 
@@ -21,29 +21,29 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-fn with(max: usize) -> Rendered {
+fn with(max: usize) -> RenderedPrompt {
     let message = |at: usize| json!({"role": if at.is_multiple_of(2) { "user" } else { "assistant" }, "content": format!("m{at} m m m m m m m")});
     let context = json!({"history": (0..4).map(message).chain([json!({"role": "user", "content": "newest one"}), message(5)]).collect::<Value>()});
     let mut options = RenderOptions::default();
-    options.count = &words;
+    options.count_tokens = &words;
     options.max_context = Some(max);
     skein(PROMPT).render(&context, &options).expect("it renders")
 }
 
-fn names(found: &Rendered) -> Vec<String> {
-    let name = |what: &What| match what {
-        What::Block { tag, .. } => tag.clone(),
-        What::Lore { title, .. } => title.clone(),
-        What::Message { index, .. } => format!("m{index}"),
+fn names(found: &RenderedPrompt) -> Vec<String> {
+    let name = |what: &PartKey| match what {
+        PartKey::Block { tag, .. } => tag.clone(),
+        PartKey::Lore { title, .. } => title.clone(),
+        PartKey::Message { index, .. } => format!("m{index}"),
         other => format!("{other:?}"),
     };
-    found.dropped.iter().map(|cut| name(&cut.what)).collect()
+    found.dropped_parts.iter().map(|cut| name(&cut.what)).collect()
 }
 
 #[test]
 fn low_goes_before_normal_before_high_and_critical_never() {
     let whole = with(10_000);
-    assert!(whole.dropped.is_empty() && !whole.over);
+    assert!(whole.dropped_parts.is_empty() && !whole.is_over_limit);
     let order = ["low_b", "low_a", "lore_y", "lore_x", "m0", "m1", "m2", "m3", "m5", "plain", "high_a"];
     for max in (0..whole.tokens).rev() {
         let found = with(max);
@@ -58,25 +58,25 @@ fn low_goes_before_normal_before_high_and_critical_never() {
         assert!(found.text.contains("<sys>") && found.text.contains("newest one"));
         assert!(found.messages.iter().any(|message| message.content == "newest one"));
         assert_eq!(found.tokens, words(&found.text));
-        assert_eq!(found.over, found.tokens > max);
+        assert_eq!(found.is_over_limit, found.tokens > max);
         assert_eq!(
-            found.over,
+            found.is_over_limit,
             found.warnings.iter().any(|warning| warning.contains("nothing more can be left out"))
         );
-        if let Some(last) = found.dropped.last() {
+        if let Some(last) = found.dropped_parts.last() {
             assert!(found.tokens + last.tokens + 20 > max, "{max}: more was dropped than needed");
         }
     }
-    assert!(with(0).over);
+    assert!(with(0).is_over_limit);
 }
 
 #[test]
 fn the_estimate_is_above_what_tokenizers_give() {
     // F-006: about four characters of English a token, one of Chinese
-    assert_eq!(estimate("four"), 1);
-    assert_eq!(estimate("The quick brown fox jumps over the lazy dog."), 11);
-    assert_eq!(estimate("灰魂会出现"), 5);
-    assert_eq!(estimate(""), 0);
+    assert_eq!(estimate_tokens("four"), 1);
+    assert_eq!(estimate_tokens("The quick brown fox jumps over the lazy dog."), 11);
+    assert_eq!(estimate_tokens("灰魂会出现"), 5);
+    assert_eq!(estimate_tokens(""), 0);
 }
 
 #[test]
@@ -95,28 +95,28 @@ fn a_long_chat_loses_no_more_than_it_must() {
                 .map(|at| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": vec!["word"; words].join(" ")}))
                 .collect();
             let mut options = RenderOptions::default();
-            options.count = &count;
+            options.count_tokens = &count;
             let all = prompt.render(&json!({"history": history}), &options).expect("it renders");
             options.max_context = Some(most);
             let found = prompt.render(&json!({"history": history}), &options).expect("it renders");
             if all.tokens <= most {
-                assert_eq!((found.dropped.len(), &found.text), (0, &all.text));
+                assert_eq!((found.dropped_parts.len(), &found.text), (0, &all.text));
                 continue;
             }
-            assert!(!found.over && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
+            assert!(!found.is_over_limit && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
             assert!(found.text.contains("Stay in the scene."), "{words} words, {most}");
             // One message more would have been too much.
-            let each = (all.tokens - found.tokens).div_ceil(found.dropped.len());
+            let each = (all.tokens - found.tokens).div_ceil(found.dropped_parts.len());
             assert!(
                 found.tokens + each > most,
                 "{words} words, {most}: {} left out of {}",
-                found.dropped.len(),
+                found.dropped_parts.len(),
                 all.tokens
             );
             // What each is said to have cost is about what it has.
-            let told: usize = found.dropped.iter().map(|cut| cut.tokens).sum();
+            let told: usize = found.dropped_parts.iter().map(|cut| cut.tokens).sum();
             assert!(
-                told.abs_diff(all.tokens - found.tokens) <= found.dropped.len() * 2,
+                told.abs_diff(all.tokens - found.tokens) <= found.dropped_parts.len() * 2,
                 "{told} of {}",
                 all.tokens - found.tokens
             );

@@ -1,7 +1,7 @@
 //! Messages of the context in a prompt: their roles, and the author's note among them.
 
 use serde_json::{Value, json};
-use tambour_prompt::jinja::{Engine, Mode};
+use tambour_prompt::jinja::{Engine, UndefinedMode};
 use tambour_prompt::skein::RenderOptions;
 
 use super::{rendered, skein};
@@ -127,7 +127,7 @@ fn protocols_that_there_are_not_are_not_asked_for() {
         "{:?}",
         found.warnings
     );
-    let engine = Engine::new(Mode::Strict);
+    let engine = Engine::new(UndefinedMode::Strict);
     let mut options = RenderOptions::default();
     options.engine = Some(&engine);
     let error = skein(yaml).render(&json!({}), &options).unwrap_err().to_string();

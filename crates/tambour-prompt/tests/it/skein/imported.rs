@@ -1,14 +1,14 @@
 //! A card with its book and a preset makes a working prompt (F-013, F-020, F-028, F-030).
 
 use serde_json::{Value, json};
-use tambour_prompt::card::{Imported, import};
+use tambour_prompt::card::{ImportedFile, import_file};
 use tambour_prompt::skein::{RenderOptions, Skein, from_book, from_card, from_preset};
 
-fn read(value: &Value) -> Imported {
-    import("a.json", value.to_string().as_bytes(), &Default::default()).expect("a file")
+fn read(value: &Value) -> ImportedFile {
+    import_file("a.json", value.to_string().as_bytes(), &Default::default()).expect("a file")
 }
 
-fn card() -> Imported {
+fn card() -> ImportedFile {
     read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "{{char}} keeps the inn of {{user}}.", "personality": "warm", "scenario": "", "first_mes": "Hm?",
         "mes_example": "<START>\n{{user}}: Hi\n{{char}}: Ho", "system_prompt": "Play {{char}}.", "post_history_instructions": "Stay {{char}}.",
@@ -49,7 +49,7 @@ fn a_card_is_a_prompt_by_itself() {
             ("system", "Stay Mia.")
         ]
     );
-    assert_eq!(found.lore, ["depth prompt", "Forest", "Owl"]);
+    assert_eq!(found.lore_titles, ["depth prompt", "Forest", "Owl"]);
     assert!(!found.text.contains("{{") && !found.text.contains("Sea"), "{}", found.text);
 }
 
@@ -69,8 +69,8 @@ fn a_preset_takes_a_card_and_a_book() {
     );
     let mut prompt = from_preset(&preset);
     assert_eq!(prompt.max_context, Some(1500));
-    prompt.take(&from_card(&card()));
-    prompt.take(&from_book(&book));
+    prompt.merge_lore(&from_card(&card()));
+    prompt.merge_lore(&from_book(&book));
     let found = prompt.render(&context(), &RenderOptions::default()).expect("it renders");
     // F-030: what a card says goes before what the preset says in its place
     assert_eq!(
@@ -92,7 +92,7 @@ fn a_text_of_a_card_goes_around_the_text_that_it_replaces() {
         {"identifier": "main", "role": "system", "content": "Write as {{char}} to {{user}}. {% raw %}{{x}}"},
         {"identifier": "chatHistory", "marker": true},
         {"identifier": "jailbreak", "role": "system", "content": "Go on, {{char}}."}]})));
-    prompt.take(&from_card(&card));
+    prompt.merge_lore(&from_card(&card));
     let texts = |prompt: &Skein| {
         let found = prompt.render(&context(), &RenderOptions::default()).expect("it renders");
         found.messages.into_iter().map(|message| message.content).collect::<Vec<_>>()
@@ -119,17 +119,17 @@ fn entries_of_two_books_with_one_id_are_two() {
         from_book(&read(&json!({"entries": {"0": {"uid": 0, "key": [key], "content": text, "sticky": 5}}})))
     };
     let mut prompt = book("wood", "Trees.");
-    prompt.take(&book("sea", "Waves."));
-    prompt.take(&book("sky", "Clouds."));
+    prompt.merge_lore(&book("sea", "Waves."));
+    prompt.merge_lore(&book("sky", "Clouds."));
     let turn = |said: &[&str], timed| {
         let history: Vec<Value> = said.iter().map(|text| json!({"role": "user", "content": text})).collect();
         let mut options = RenderOptions::default();
-        options.timed = timed;
+        options.timed_effects = timed;
         prompt.render(&json!({"history": history}), &options).expect("it renders")
     };
     let first = turn(&["the sea"], Default::default());
     assert!(first.text.contains("Waves.") && !first.text.contains("Trees."), "{}", first.text);
-    let second = turn(&["the sea", "a", "b", "c"], first.timed);
+    let second = turn(&["the sea", "a", "b", "c"], first.timed_effects);
     assert!(second.text.contains("Waves."), "{}", second.text);
     assert!(!second.text.contains("Trees.") && !second.text.contains("Clouds."), "{}", second.text);
 }

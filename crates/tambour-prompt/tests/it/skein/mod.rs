@@ -9,12 +9,12 @@ mod tavern;
 mod text;
 
 use serde_json::Value;
-use tambour_prompt::skein::{RenderOptions, Rendered, Skein};
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein};
 
 pub(crate) fn skein(yaml: &str) -> Skein {
-    Skein::from_yaml("the prompt", yaml).unwrap_or_else(|error| panic!("{error}: {:?}", error.place()))
+    Skein::from_yaml("the prompt", yaml).unwrap_or_else(|error| panic!("{error}: {:?}", error.location()))
 }
 
-pub(crate) fn rendered(yaml: &str, context: &Value) -> Rendered {
+pub(crate) fn rendered(yaml: &str, context: &Value) -> RenderedPrompt {
     skein(yaml).render(context, &RenderOptions::default()).expect("it renders")
 }

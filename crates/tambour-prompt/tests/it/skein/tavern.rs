@@ -1,14 +1,14 @@
 //! What cards, books and presets of SillyTavern say beside the texts (F-013, F-020).
 
 use serde_json::{Value, json};
-use tambour_prompt::card::{Imported, import};
-use tambour_prompt::skein::{RenderOptions, Rendered, Skein, from_book, from_card, from_preset};
+use tambour_prompt::card::{ImportedFile, import_file};
+use tambour_prompt::skein::{RenderOptions, RenderedPrompt, Skein, from_book, from_card, from_preset};
 
-fn read(value: &Value) -> Imported {
-    import("a.json", value.to_string().as_bytes(), &Default::default()).expect("a file")
+fn read(value: &Value) -> ImportedFile {
+    import_file("a.json", value.to_string().as_bytes(), &Default::default()).expect("a file")
 }
 
-fn render(skein: &Skein, context: &Value) -> Rendered {
+fn render(skein: &Skein, context: &Value) -> RenderedPrompt {
     skein.render(context, &RenderOptions::default()).expect("it renders")
 }
 
@@ -26,7 +26,7 @@ fn entries_are_found_in_texts_of_the_character() {
         "3": {"uid": 3, "key": ["smith"], "comment": "No", "content": "No."}}}));
     // F-020: as they stand in the prompt, with their macros
     let found = render(&from_book(&book), &said("hello"));
-    assert_eq!(found.lore, ["Forge", "Own", "Friend"]);
+    assert_eq!(found.lore_titles, ["Forge", "Own", "Friend"]);
     // The file form keeps it.
     let yaml = from_book(&book).to_yaml();
     assert!(yaml.contains("sources:\n        - description"), "{yaml}");
@@ -40,7 +40,7 @@ fn names_in_texts_of_entries_are_found() {
         "1": {"uid": 1, "key": ["Ann came"], "comment": "Second", "content": "S."}}}));
     let mut skein = from_book(&book);
     skein.scan = Some(serde_json::from_value(json!({"recursive": true})).expect("settings"));
-    assert_eq!(render(&skein, &said("x1")).lore, ["First", "Second"]);
+    assert_eq!(render(&skein, &said("x1")).lore_titles, ["First", "Second"]);
 }
 
 #[test]

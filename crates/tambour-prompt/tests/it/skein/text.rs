@@ -1,7 +1,7 @@
 //! The text and the messages of a prompt.
 
 use serde_json::json;
-use tambour::protocol::Registry;
+use tambour::protocol::ProtocolRegistry;
 use tambour::yaml;
 use tambour_prompt::skein::{RenderOptions, Skein};
 
@@ -140,7 +140,7 @@ fn world_info_goes_to_its_places() {
     );
     let roles: Vec<_> = found.messages.iter().map(|message| &*message.role).collect();
     assert_eq!(roles, ["system", "assistant", "user", "user"]);
-    assert_eq!(found.lore, ["Forest", "lorebook_entry", "town", "rule", "deep"]);
+    assert_eq!(found.lore_titles, ["Forest", "lorebook_entry", "town", "rule", "deep"]);
     // The names of user and character in keys.
     let keyed = "blocks: [{tag: b, text: found, lore: {keys: [\"{{Char}}'s hat\", \"{{ user\"]}}]";
     let said =
@@ -162,7 +162,7 @@ fn protocols_are_named_told_and_expected() {
     assert!(found.text.contains("<use_protocol>status_bar</use_protocol>"), "{}", found.text);
     assert!(found.text.contains("<use_protocol>variable_update_v2</use_protocol>\n"), "{}", found.text);
     assert!(!found.text.contains("moon_v9"), "{}", found.text);
-    let registry = Registry::builtin();
+    let registry = ProtocolRegistry::builtin();
     let names = ["status_bar", "variable_update_v2"];
     for line in registry.instructions(names, tambour::options::Language::En) {
         // F-007: the instruction text and the examples stand where the prompt says
@@ -172,16 +172,16 @@ fn protocols_are_named_told_and_expected() {
         assert!(found.text.contains(example.trim_end()), "{example}");
     }
     assert!(found.warnings.iter().any(|warning| warning.contains("moon_v9")), "{:?}", found.warnings);
-    let expected = found.expected.expect("a structure");
+    let expected = found.expected_structure.expect("a structure");
     // F-200: generated from the protocols
     assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "status_bar", "variable_update"]);
-    assert!(expected.follows("variable_update", "content"));
-    assert!(rendered("blocks: [{tag: a, text: x}]", &json!({})).expected.is_none());
+    assert!(expected.must_follow("variable_update", "content"));
+    assert!(rendered("blocks: [{tag: a, text: x}]", &json!({})).expected_structure.is_none());
     // Only on request.
     let plain = rendered("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]", &json!({}));
     assert_eq!(plain.text, "<a>\nx\n</a>\n\n<use_protocol>status_bar</use_protocol>");
     let mut options = RenderOptions::default();
-    options.instructions = true;
+    options.adds_instructions = true;
     let told = skein("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]")
         .render(&json!({}), &options)
         .unwrap();
@@ -190,14 +190,15 @@ fn protocols_are_named_told_and_expected() {
 
 #[test]
 fn the_structure_is_adjusted_by_hand() {
-    let expected =
-        |yaml: &str| skein(yaml).expected(&Registry::builtin()).expect("it fits").0.expect("a structure");
+    let expected = |yaml: &str| {
+        skein(yaml).expected_structure(&ProtocolRegistry::builtin()).expect("it fits").0.expect("a structure")
+    };
     let mandatory = |yaml: &str| {
         let expected = expected(yaml);
         expected
             .elements
             .iter()
-            .filter(|element| element.mandatory)
+            .filter(|element| element.is_mandatory)
             .map(|element| element.name.to_string())
             .collect::<Vec<_>>()
     };
@@ -210,7 +211,7 @@ fn the_structure_is_adjusted_by_hand() {
     );
     let own =
         "expected_structure: {mandatory: [answer], optional: [mood], dependency: {mood: answer}}\nblocks: []";
-    assert!(expected(own).follows("mood", "answer"));
+    assert!(expected(own).must_follow("mood", "answer"));
     let inner = "blocks:\n- tag: system_instruction\n  data: {role: GM, expected_structure: {mandatory: [content], optional: [thought]}}\n";
     // F-200: in the data of a system_instruction, and taken out there
     assert_eq!(mandatory(inner), ["content"]);

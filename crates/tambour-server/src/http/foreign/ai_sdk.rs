@@ -8,20 +8,20 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
-use tambour::encode::ai_sdk::AiSdk;
-use tambour::encode::{About, Encoder};
+use tambour::encode::ai_sdk::AiSdkEncoder;
+use tambour::encode::{StreamContext, Encoder};
 
-use super::{Wanted, about, stream, threads};
+use super::{ForeignRequest, describe_message, stream_message, threads};
 use crate::app::App;
-use crate::http::events::{self, Reader};
+use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
-use crate::http::messages::owned;
-use crate::http::problem::{Problem, body};
+use crate::http::messages::find_owned;
+use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 use crate::states;
 
 /// Kind of this protocol's conversations.
-const KIND: &str = "chat";
+const CHAT_KIND: &str = "chat";
 
 /// `POST /api/chat`
 pub(in crate::http) async fn chat(
@@ -30,20 +30,20 @@ pub(in crate::http) async fn chat(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let mut body: Map<String, Value> = body(&bytes)?;
-    let mut wanted = Wanted::of_model_or_default(&app, &mut body)?;
+    let mut body: Map<String, Value> = parse_body(&bytes)?;
+    let mut wanted = ForeignRequest::for_model_or_default(&app, &mut body)?;
     let name = body.remove("id");
     let conversation = match name.as_ref().and_then(Value::as_str) {
-        Some(name) => Some(threads::conversation(&app, &caller, KIND, name).await?),
+        Some(name) => Some(threads::find_or_create(&app, &caller, CHAT_KIND, name).await?),
         None => None,
     };
     match (body.remove("messages"), body.remove("message")) {
         (Some(Value::Array(messages)), _) => {
-            let messages: Vec<Vec<Value>> = messages.iter().map(messages_of).collect();
+            let messages: Vec<Vec<Value>> = messages.iter().map(chat_messages).collect();
             wanted.set("messages", messages.concat());
         }
         (_, Some(message)) => {
-            let said: Vec<Value> = messages_of(&message);
+            let said: Vec<Value> = chat_messages(&message);
             let texts = said.iter().filter_map(|said| said["content"].as_str());
             wanted.set("text", texts.collect::<Vec<_>>().join("\n\n"));
         }
@@ -56,38 +56,38 @@ pub(in crate::http) async fn chat(
         wanted.set("conversation_id", conversation.as_str());
     }
     let more = body.remove("tambour");
-    let new = wanted.message(more, true)?;
+    let new = wanted.into_message(more, true)?;
     let state = match &conversation {
-        Some(conversation) => states::before(&app, conversation).await?,
+        Some(conversation) => states::state_before(&app, conversation).await?,
         None => None,
     };
     let known = app.clone();
-    let encoder = move |about: About| {
+    let encoder = move |about: StreamContext| {
         if let Some(conversation) = &conversation {
-            known.threads.begun(&known, conversation, &about.message);
+            known.threads.register(&known, conversation, &about.message_id);
         }
-        Box::new(AiSdk::new(about, state)) as Box<dyn Encoder>
+        Box::new(AiSdkEncoder::new(about, state)) as Box<dyn Encoder>
     };
-    Ok(named(stream(app, &caller, request, new, encoder).await?))
+    Ok(add_stream_header(stream_message(app, &caller, request, new, encoder).await?))
 }
 
 /// `GET /api/chat/{id}/stream`: the whole stream of the running message, or nothing.
-pub(in crate::http) async fn again(
+pub(in crate::http) async fn resume_stream(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
-    let conversation = threads::conversation_id(&caller, KIND, &name)?;
-    let Some(live) = app.threads.running(&app, &conversation) else {
+    let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
+    let Some(live) = app.threads.running_message(&app, &conversation) else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let row = owned(&app, &caller, &live.id).await?;
-    let opened = events::open(&app, &caller)?;
+    let row = find_owned(&app, &caller, &live.id).await?;
+    let opened = events::open_stream(&app, &caller)?;
     // State updates of a message are stored when it has ended.
     let state = app.store.state(&conversation).await?.map(|row| row.state);
-    let encoder: Box<dyn Encoder> = Box::new(AiSdk::new(about(&row), state));
-    let reading = live.read();
-    Ok(named(events::response(app, Reader::new(&row.id, encoder, Some(reading), 0), opened)))
+    let encoder: Box<dyn Encoder> = Box::new(AiSdkEncoder::new(describe_message(&row), state));
+    let reading = live.add_reader();
+    Ok(add_stream_header(events::stream_response(app, EventReader::new(&row.id, encoder, Some(reading), 0), opened)))
 }
 
 /// `POST /api/chat/{id}/stop`
@@ -96,15 +96,15 @@ pub(in crate::http) async fn stop(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let conversation = threads::conversation_id(&caller, KIND, &name)?;
-    let live = app.threads.running(&app, &conversation);
+    let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
+    let live = app.threads.running_message(&app, &conversation);
     if let Some(live) = &live {
         live.cancel.cancel();
     }
     Ok(Json(json!({ "stopped": live.is_some() })))
 }
 
-fn named(mut response: Response) -> Response {
+fn add_stream_header(mut response: Response) -> Response {
     let name = HeaderName::from_static("x-vercel-ai-ui-message-stream");
     response.headers_mut().insert(name, HeaderValue::from_static("v1"));
     response
@@ -112,7 +112,7 @@ fn named(mut response: Response) -> Response {
 
 /// Converts a message of the AI SDK to messages of the chat completions interface, where results of calls are
 /// separate messages. Parts for display only are dropped.
-fn messages_of(message: &Value) -> Vec<Value> {
+fn chat_messages(message: &Value) -> Vec<Value> {
     let role = message["role"].as_str().unwrap_or("user");
     let parts = match (&message["parts"], &message["content"]) {
         (Value::Array(parts), _) => parts.clone(),

@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, anthropic};
-use tambour_prompt::tokens::estimate;
+use tambour_prompt::tokens::estimate_tokens;
 
-use super::{Wanted, failed, stream, whole};
+use super::{ForeignRequest, failure_response, stream_message, run_message};
 use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
-use crate::http::problem::{Problem, body};
+use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 use crate::upstream::{Content, Message};
 
@@ -25,55 +25,55 @@ pub(in crate::http) async fn create(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (wanted, streams) = read(&app, body(&bytes)?)?;
+    let (wanted, streams) = parse_request(&app, parse_body(&bytes)?)?;
     if streams {
-        let encoder = |about| Box::new(anthropic::Anthropic::new(about)) as Box<dyn Encoder>;
-        return stream(app, &caller, request, wanted, encoder).await;
+        let encoder = |about| Box::new(anthropic::AnthropicEncoder::new(about)) as Box<dyn Encoder>;
+        return stream_message(app, &caller, request, wanted, encoder).await;
     }
-    let (about, whole) = whole(&app, &caller, request, wanted).await?;
+    let (about, whole) = run_message(&app, &caller, request, wanted).await?;
     match &whole.failure {
-        Some(failure) => Ok(failed(failure, &anthropic::error(failure))),
-        None => Ok(Json(anthropic::whole(&about, &whole)).into_response()),
+        Some(failure) => Ok(failure_response(failure, &anthropic::error_body(failure))),
+        None => Ok(Json(anthropic::message_from_log(&about, &whole)).into_response()),
     }
 }
 
 /// `POST /v1/messages/count_tokens`: an estimate of the tokens sent to the model, since its tokenizer is not
 /// available.
-pub(in crate::http) async fn count(
+pub(in crate::http) async fn count_tokens(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let mut body: Map<String, Value> = body(&bytes)?;
+    let mut body: Map<String, Value> = parse_body(&bytes)?;
     body.entry("max_tokens").or_insert(1.into());
-    let (mut new, _) = read(&app, body)?;
-    new.settle(&app)?;
-    let asked = new.asked(&app, &caller, request, None).await?;
-    let tools: usize = asked.choices[0].ask.tools.iter().map(|tool| estimate(&tool.to_string())).sum();
-    let said: usize = asked.prompt.messages(&app).await?.iter().map(tokens).sum();
+    let (mut new, _) = parse_request(&app, body)?;
+    new.check(&app)?;
+    let asked = new.to_start_request(&app, &caller, request, None).await?;
+    let tools: usize = asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
+    let said: usize = asked.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
     Ok(Json(json!({ "input_tokens": said + tools })))
 }
 
 /// Tokens added around each message.
-const AROUND: usize = 4;
+const MESSAGE_TOKENS: usize = 4;
 /// Tokens of an image of usual size.
-const IMAGE: usize = 1500;
+const IMAGE_TOKENS: usize = 1500;
 
-fn tokens(message: &Message) -> usize {
+fn message_tokens(message: &Message) -> usize {
     let parts = match &message.content {
         Some(Content::Parts(parts)) => parts.iter().filter(|part| part["type"] != "text").count(),
         _ => 0,
     };
     let calls = message.tool_calls.iter();
-    let calls = calls.map(|call| estimate(&call.function.name) + estimate(&call.function.arguments));
-    AROUND + estimate(&message.text()) + parts * IMAGE + calls.sum::<usize>()
+    let calls = calls.map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments));
+    MESSAGE_TOKENS + estimate_tokens(&message.text()) + parts * IMAGE_TOKENS + calls.sum::<usize>()
 }
 
-fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
+fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut wanted = Wanted::of_model(app, &mut body)?;
+    let mut wanted = ForeignRequest::for_model(app, &mut body)?;
     let streams = body.remove("stream") == Some(Value::Bool(true));
     if !body.get("max_tokens").is_some_and(Value::is_u64) {
         return Err(
@@ -86,20 +86,20 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), P
         ("top_p", "top_p"),
         ("stop_sequences", "stop"),
     ] {
-        wanted.take(&mut body, name, ours);
+        wanted.move_field(&mut body, name, ours);
     }
     if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
-        wanted.set_system(&text(&system));
+        wanted.set_system(&field_text(&system));
     }
     let messages = body.remove("messages");
     let Some(Value::Array(messages)) = messages else {
         return Err(wrong("messages", "`messages` is a list of messages"));
     };
-    let messages: Vec<Vec<Value>> = messages.iter().map(message).collect::<Result<_, _>>()?;
+    let messages: Vec<Vec<Value>> = messages.iter().map(chat_messages).collect::<Result<_, _>>()?;
     wanted.set("messages", messages.concat());
     if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
         let tools = tools.as_array().ok_or_else(|| wrong("tools", "`tools` is a list"))?;
-        wanted.tools(tools.iter().map(|tool| (tool, "input_schema")))?;
+        wanted.add_tools(tools.iter().map(|tool| (tool, "input_schema")))?;
     }
     if let Some(choice) = body.remove("tool_choice") {
         wanted.foreign.tool_choice = match choice["type"].as_str() {
@@ -117,13 +117,13 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), P
     if let Some(top_k) = body.remove("top_k") {
         wanted.set("upstream_fields", json!({ "top_k": top_k }));
     }
-    wanted.reads_calls();
-    Ok((wanted.message(more, streams)?, streams))
+    wanted.enable_calls();
+    Ok((wanted.into_message(more, streams)?, streams))
 }
 
 /// Converts a message to messages of the chat completions interface, where results of tools are separate
 /// messages.
-fn message(message: &Value) -> Result<Vec<Value>, Problem> {
+fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
     let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
     let role = role.ok_or_else(|| wrong("a role is user or assistant".to_owned()))?;
@@ -152,7 +152,7 @@ fn message(message: &Value) -> Result<Vec<Value>, Problem> {
                 calls.push(json!({"id": block["id"], "type": "function", "function": function}));
             }
             Some("tool_result") => {
-                let told = text(&block["content"]);
+                let told = field_text(&block["content"]);
                 results.push(json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}));
             }
             // Reasoning of our own replies is not sent back: its signature is empty.
@@ -181,7 +181,7 @@ fn message(message: &Value) -> Result<Vec<Value>, Problem> {
 }
 
 /// Returns the text of a field that is a text or a list of blocks.
-fn text(field: &Value) -> String {
+fn field_text(field: &Value) -> String {
     match field {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {

@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value};
 use tambour::encode::Encoder;
-use tambour::encode::chat::{self, Chat, Options};
+use tambour::encode::chat::{self, ChatEncoder, ChatOptions};
 
-use super::{Wanted, failed, said, stream, whole};
+use super::{ForeignRequest, failure_response, chat_messages, stream_message, run_message};
 use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
-use crate::http::problem::{Problem, body};
+use crate::http::problem::{Problem, parse_body};
 use crate::http::request::RequestId;
 
 /// `POST /v1/chat/completions`
@@ -24,33 +24,33 @@ pub(in crate::http) async fn complete(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (wanted, streams, mut options) = read(&app, body(&bytes)?)?;
+    let (wanted, streams, mut options) = parse_request(&app, parse_body(&bytes)?)?;
     // Calls that the server runs are not the client's to run.
     options.calls = !wanted.has_tools();
     options.extensions = wanted.extensions;
     if streams {
-        let encoder = move |about| Box::new(Chat::new(about, options)) as Box<dyn Encoder>;
-        return stream(app, &caller, request, wanted, encoder).await;
+        let encoder = move |about| Box::new(ChatEncoder::new(about, options)) as Box<dyn Encoder>;
+        return stream_message(app, &caller, request, wanted, encoder).await;
     }
-    let (about, whole) = whole(&app, &caller, request, wanted).await?;
+    let (about, whole) = run_message(&app, &caller, request, wanted).await?;
     match &whole.failure {
-        Some(failure) => Ok(failed(failure, &chat::error(failure))),
-        None => Ok(Json(chat::whole(&about, &options, &whole)).into_response()),
+        Some(failure) => Ok(failure_response(failure, &chat::error_body(failure))),
+        None => Ok(Json(chat::completion_from_log(&about, &options, &whole)).into_response()),
     }
 }
 
 /// Parses the request; returns the message, whether to stream, and the options of the encoder.
-fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Options), Problem> {
+fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, ChatOptions), Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut wanted = Wanted::of_model(app, &mut body)?;
-    wanted.set("messages", said::chat(body.remove("messages"))?);
+    let mut wanted = ForeignRequest::for_model(app, &mut body)?;
+    wanted.set("messages", chat_messages::convert_messages(body.remove("messages"))?);
     let streams = match body.remove("stream") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(streams)) => streams,
         Some(_) => return Err(wrong("stream", "`stream` is true or false")),
     };
-    let mut options = Options::default();
+    let mut options = ChatOptions::default();
     if let Some(how) = body.remove("stream_options") {
         options.usage = how["include_usage"] == true;
     }
@@ -58,7 +58,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
         return Err(wrong("n", "one answer at a time: `n` is 1"));
     }
     for name in ["temperature", "max_tokens", "top_p", "stop", "seed", "response_format"] {
-        wanted.take(&mut body, name, name);
+        wanted.move_field(&mut body, name, name);
     }
     match body.remove("tools") {
         None | Some(Value::Null) => {}
@@ -69,7 +69,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
                     &format!("a tool is {{\"type\": \"function\", \"function\": ...}}, not {tool}"),
                 ));
             }
-            wanted.tools(tools.iter().map(|tool| (&tool["function"], "parameters")))?;
+            wanted.add_tools(tools.iter().map(|tool| (&tool["function"], "parameters")))?;
         }
         Some(_) => return Err(wrong("tools", "`tools` is a list")),
     }
@@ -89,7 +89,7 @@ fn read(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, Op
     if !rest.is_empty() {
         wanted.set("upstream_fields", rest);
     }
-    wanted.reads_json(more.as_ref())?;
-    wanted.reads_calls();
-    Ok((wanted.message(more, streams)?, streams, options))
+    wanted.enable_json(more.as_ref())?;
+    wanted.enable_calls();
+    Ok((wanted.into_message(more, streams)?, streams, options))
 }

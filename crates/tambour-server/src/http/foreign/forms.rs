@@ -8,15 +8,15 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 /// Most bytes of a problem document.
-const DOCUMENT: usize = 64 << 10;
+const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 
 /// Converts errors of routes of other protocols.
-pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Response {
+pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
     let form: fn(StatusCode, &Value) -> Value = match path.as_str() {
-        "/v1/messages" | "/v1/messages/count_tokens" => anthropic,
-        path if path.starts_with("/v1/") => openai,
+        "/v1/messages" | "/v1/messages/count_tokens" => anthropic_error,
+        path if path.starts_with("/v1/") => openai_error,
         _ => return response,
     };
     let is_problem = response
@@ -27,7 +27,7 @@ pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Respon
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let problem = to_bytes(body, DOCUMENT).await.unwrap_or_default();
+    let problem = to_bytes(body, MAX_DOCUMENT_BYTES).await.unwrap_or_default();
     let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
     let body = form(parts.status, &problem).to_string();
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -39,7 +39,7 @@ pub(in crate::http) async fn of_protocol(request: Request, next: Next) -> Respon
     Response::from_parts(parts, Body::from(body))
 }
 
-fn openai(status: StatusCode, problem: &Value) -> Value {
+fn openai_error(status: StatusCode, problem: &Value) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",
@@ -52,7 +52,7 @@ fn openai(status: StatusCode, problem: &Value) -> Value {
     }})
 }
 
-fn anthropic(status: StatusCode, problem: &Value) -> Value {
+fn anthropic_error(status: StatusCode, problem: &Value) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",

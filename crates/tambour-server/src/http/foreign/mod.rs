@@ -7,10 +7,10 @@ pub(super) mod chat;
 pub(super) mod forms;
 pub(super) mod models;
 pub(super) mod responses;
-mod said;
+mod chat_messages;
 mod threads;
 
-pub(crate) use threads::Threads;
+pub(crate) use threads::RunningThreads;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,48 +20,48 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tambour::dialect;
-use tambour::encode::{About, Encoder, Entry, EntryKind, Whole};
+use tambour::encode::{StreamContext, Encoder, EncoderEntry, EncoderEntryKind, FoldedMessage};
 use tambour::event::Failure;
 
-use super::events::{self, Reader};
+use super::events::{self, EventReader};
 use super::keys::Caller;
-use super::new_message::{Foreign, NewMessage};
+use super::new_message::{ForeignSettings, NewMessage};
 use super::problem::Problem;
 use super::record;
 use super::tools::ToolChoice;
 use crate::app::App;
-use crate::ask::{self, Started};
-use crate::config::{AliasConfig, CHOICE};
-use crate::live::Reading;
+use crate::message_start::{self, StartedMessage};
+use crate::config::{AliasConfig, CHOICE_FIELDS};
+use crate::live_run::ReaderGuard;
 use crate::store::MessageRow;
 
 /// Request being converted to a message.
-pub(super) struct Wanted {
+pub(super) struct ForeignRequest {
     /// Model as named by the client.
     model: String,
     /// Fields of `POST /api/v1/messages` by name.
     fields: Map<String, Value>,
     /// Fallbacks: fields that replace those above, in order.
-    others: Vec<Map<String, Value>>,
+    fallbacks: Vec<Map<String, Value>>,
     /// Fields fixed by the alias; none for a model without one.
-    fixed: Vec<String>,
-    foreign: Foreign,
+    fixed_fields: Vec<String>,
+    foreign: ForeignSettings,
 }
 
 /// Alias for clients that name no model.
-const DEFAULT: &str = "default";
+const DEFAULT_ALIAS: &str = "default";
 
 /// Field of the system prompt.
-const SYSTEM: &str = "system_prompt";
+const SYSTEM_FIELD: &str = "system_prompt";
 
 /// Dialect of calls written as text.
-const CALLS: &str = "toolcall";
+const CALLS_DIALECT: &str = "toolcall";
 
 /// Dialect of replies that are one JSON value.
-pub(in crate::http) const JSON: &str = "json_value";
+pub(in crate::http) const JSON_DIALECT: &str = "json_value";
 
 /// Fields that the object `tambour` cannot have, since the protocol has its own for them.
-const NOT_HERE: [&str; 10] = [
+const PROTOCOL_FIELDS: [&str; 10] = [
     "messages",
     "text",
     "stream",
@@ -74,9 +74,9 @@ const NOT_HERE: [&str; 10] = [
     "in_place_of",
 ];
 
-impl Wanted {
+impl ForeignRequest {
     /// Resolves the name of a model: an alias, otherwise an upstream with one of its models.
-    pub(super) fn of_model(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
+    pub(super) fn for_model(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
         let model = match body.remove("model") {
             Some(Value::String(model)) if !model.trim().is_empty() => model,
             Some(Value::Null) | None => {
@@ -86,19 +86,19 @@ impl Wanted {
                 return Err(Problem::invalid("invalid_field", "`model` is a name").with("field", "model"));
             }
         };
-        let loaded = app.loaded();
-        let (mut fields, mut others, mut fixed) = (Map::new(), Vec::new(), Vec::new());
+        let loaded = app.loaded_config();
+        let (mut fields, mut fallbacks, mut fixed_fields) = (Map::new(), Vec::new(), Vec::new());
         if let Some(alias) = loaded.config.aliases.get(&model) {
-            fields = alias.fields();
-            let order = loaded.order(&model, Instant::now());
-            others.extend(order.iter().map(|name| choice(&loaded.config.aliases[*name])));
-            if !others.is_empty() {
-                choose(&mut fields, others.remove(0));
+            fields = alias.message_fields();
+            let order = loaded.fallback_chain(&model, Instant::now());
+            fallbacks.extend(order.iter().map(|name| choice_fields(&loaded.config.aliases[*name])));
+            if !fallbacks.is_empty() {
+                apply_choice(&mut fields, fallbacks.remove(0));
             }
             if let Some(skein) = loaded.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
             }
-            fixed.extend(fields.keys().cloned());
+            fixed_fields.extend(fields.keys().cloned());
         } else {
             let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
             if !loaded.upstreams.contains_key(upstream) {
@@ -114,30 +114,30 @@ impl Wanted {
                 fields.insert("model".to_owned(), name.into());
             }
         }
-        Ok(Wanted { model, fields, others, fixed, foreign: Foreign::default() })
+        Ok(ForeignRequest { model, fields, fallbacks, fixed_fields, foreign: ForeignSettings::default() })
     }
 
     /// Does the same for clients that need not name a model: the alias `default`, otherwise the default
     /// upstream.
-    pub(super) fn of_model_or_default(app: &App, body: &mut Map<String, Value>) -> Result<Wanted, Problem> {
+    pub(super) fn for_model_or_default(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
         let named = body.get("model").is_some_and(|model| !model.is_null());
-        let loaded = app.loaded();
+        let loaded = app.loaded_config();
         if !named && let Some(name) = loaded.config.default_upstream() {
-            let alias = loaded.config.aliases.contains_key(DEFAULT);
-            body.insert("model".to_owned(), if alias { DEFAULT } else { name }.into());
+            let alias = loaded.config.aliases.contains_key(DEFAULT_ALIAS);
+            body.insert("model".to_owned(), if alias { DEFAULT_ALIAS } else { name }.into());
         }
-        Wanted::of_model(app, body)
+        ForeignRequest::for_model(app, body)
     }
 
     /// Sets the system prompt. That of an alias is kept and precedes it.
     pub(super) fn set_system(&mut self, text: &str) {
         let before = self
             .fields
-            .get(SYSTEM)
+            .get(SYSTEM_FIELD)
             .and_then(Value::as_str)
-            .filter(|_| self.fixed.iter().any(|name| name == SYSTEM));
+            .filter(|_| self.fixed_fields.iter().any(|name| name == SYSTEM_FIELD));
         let text = before.map_or_else(|| text.to_owned(), |before| format!("{before}\n\n{text}"));
-        self.set(SYSTEM, text);
+        self.set(SYSTEM_FIELD, text);
     }
 
     pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
@@ -145,7 +145,7 @@ impl Wanted {
     }
 
     /// Moves a field of the request to one of ours, if it is present.
-    pub(super) fn take(&mut self, body: &mut Map<String, Value>, name: &str, ours: &str) {
+    pub(super) fn move_field(&mut self, body: &mut Map<String, Value>, name: &str, ours: &str) {
         if let Some(value) = body.remove(name).filter(|value| !value.is_null()) {
             self.set(ours, value);
         }
@@ -153,7 +153,7 @@ impl Wanted {
 
     /// Takes the functions that the client runs, each an object with a name, a description and a schema under
     /// the given name.
-    pub(super) fn tools<'a>(
+    pub(super) fn add_tools<'a>(
         &mut self,
         functions: impl Iterator<Item = (&'a Value, &'a str)>,
     ) -> Result<(), Problem> {
@@ -181,7 +181,7 @@ impl Wanted {
 
     /// Reads the reply as JSON if the client sets a `response_format` and neither alias nor `tambour` names a
     /// dialect: the model is sent the schema, may be re-asked once, and the result satisfies the schema.
-    pub(super) fn reads_json(&mut self, more: Option<&Value>) -> Result<(), Problem> {
+    pub(super) fn enable_json(&mut self, more: Option<&Value>) -> Result<(), Problem> {
         let wrong =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
         let Some(format) = self.fields.get("response_format") else { return Ok(()) };
@@ -201,11 +201,11 @@ impl Wanted {
             self.fields.entry("instructions").or_insert(true.into());
             self.fields.entry("max_reasks").or_insert(1.into());
         }
-        for fields in self.others.iter_mut().chain([&mut self.fields]) {
+        for fields in self.fallbacks.iter_mut().chain([&mut self.fields]) {
             if fields.contains_key("dialect") {
                 continue;
             }
-            fields.insert("dialect".to_owned(), JSON.into());
+            fields.insert("dialect".to_owned(), JSON_DIALECT.into());
             if let Some(schema) = &schema {
                 let contract = fields.entry("contract").or_insert_with(|| json!({}));
                 if contract["options"]["json_value.schema"].is_null() {
@@ -218,21 +218,21 @@ impl Wanted {
 
     /// Reads calls written as text if there are tools and no dialect is named. A model server that passes on
     /// such calls unparsed then works without configuration.
-    pub(super) fn reads_calls(&mut self) {
+    pub(super) fn enable_calls(&mut self) {
         if self.foreign.tools.is_empty() {
             return;
         }
-        for fields in self.others.iter_mut().chain([&mut self.fields]) {
-            fields.entry("dialect").or_insert_with(|| CALLS.into());
+        for fields in self.fallbacks.iter_mut().chain([&mut self.fields]) {
+            fields.entry("dialect").or_insert_with(|| CALLS_DIALECT.into());
         }
     }
 
     /// Builds the message. Fields of the object `tambour` take precedence over those of the protocol.
-    pub(super) fn message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
+    pub(super) fn into_message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
         let more = match more {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(more)) => {
-                if let Some(name) = NOT_HERE.iter().find(|name| more.contains_key(**name)) {
+                if let Some(name) = PROTOCOL_FIELDS.iter().find(|name| more.contains_key(**name)) {
                     let detail = format!("`tambour.{name}` is said by fields of the protocol itself");
                     return Err(Problem::invalid("unknown_field", detail).with("field", *name));
                 }
@@ -245,29 +245,29 @@ impl Wanted {
         };
         if more.contains_key("upstream") || more.contains_key("model") {
             // A request that selects the upstream itself has no fallbacks.
-            self.others.clear();
-            self.foreign.elsewhere = true;
+            self.fallbacks.clear();
+            self.foreign.selects_upstream = true;
         }
-        self.foreign.overrides = self.fixed.iter().filter(|name| more.contains_key(*name)).cloned().collect();
+        self.foreign.overrides = self.fixed_fields.iter().filter(|name| more.contains_key(*name)).cloned().collect();
         // Extensions are in the log anyway; the protocol decides which of them a client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
         self.set(if stream { "stream" } else { "wait" }, true);
         let read = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
             fields.extend(more.clone());
-            let mut new: NewMessage = super::problem::body(&Value::Object(fields).to_string().into())?;
+            let mut new: NewMessage = super::problem::parse_body(&Value::Object(fields).to_string().into())?;
             new.foreign = Some(self.foreign.clone());
             Ok(new)
         };
         let other = |other: Map<String, Value>| {
             let mut fields = self.fields.clone();
-            choose(&mut fields, other);
+            apply_choice(&mut fields, other);
             let mut new = read(fields)?;
             // Not every dialect has instructions; the first choice has.
-            new.instructions &= dialect::entry(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
+            new.instructions &= dialect::find_dialect(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new)
         };
-        let others = self.others.iter().cloned().map(other).collect::<Result<_, _>>()?;
+        let others = self.fallbacks.iter().cloned().map(other).collect::<Result<_, _>>()?;
         let mut new = read(self.fields.clone())?;
         new.others = others;
         Ok(new)
@@ -275,66 +275,66 @@ impl Wanted {
 }
 
 /// Returns the fields of an alias that select the upstream and dialect.
-fn choice(alias: &AliasConfig) -> Map<String, Value> {
-    let mut fields = alias.fields();
-    fields.retain(|name, _| CHOICE.contains(&name.as_str()));
+fn choice_fields(alias: &AliasConfig) -> Map<String, Value> {
+    let mut fields = alias.message_fields();
+    fields.retain(|name, _| CHOICE_FIELDS.contains(&name.as_str()));
     fields
 }
 
 /// Replaces the choice in the fields.
-fn choose(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
-    fields.retain(|name, _| !CHOICE.contains(&name.as_str()));
+fn apply_choice(fields: &mut Map<String, Value>, choice: Map<String, Value>) {
+    fields.retain(|name, _| !CHOICE_FIELDS.contains(&name.as_str()));
     fields.extend(choice);
 }
 
 /// Starts a message and streams its log through an encoder.
-pub(super) async fn stream(
+pub(super) async fn stream_message(
     app: Arc<App>,
     caller: &Caller,
     request: String,
     mut new: NewMessage,
-    encoder: impl FnOnce(About) -> Box<dyn Encoder>,
+    encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
 ) -> Result<Response, Problem> {
-    new.settle(&app)?;
-    let opened = events::open(&app, caller)?;
-    let asked = new.asked(&app, caller, request, None).await?;
-    let Started { row, reading, .. } = ask::start(&app, asked).await?;
-    keep_or_not(&app, &new, reading.as_ref());
-    let encoder = encoder(about(&row));
-    Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
+    new.check(&app)?;
+    let opened = events::open_stream(&app, caller)?;
+    let asked = new.to_start_request(&app, caller, request, None).await?;
+    let StartedMessage { row, reader, .. } = message_start::start_message(&app, asked).await?;
+    schedule_deletion(&app, &new, reader.as_ref());
+    let encoder = encoder(describe_message(&row));
+    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader, 0), opened))
 }
 
 /// Starts a message, waits for its end, and returns the folded log.
-pub(super) async fn whole(
+pub(super) async fn run_message(
     app: &Arc<App>,
     caller: &Caller,
     request: String,
     mut new: NewMessage,
-) -> Result<(About, Whole), Problem> {
-    new.settle(app)?;
-    let asked = new.asked(app, caller, request, None).await?;
-    let Started { row, reading, .. } = ask::start(app, asked).await?;
-    keep_or_not(app, &new, reading.as_ref());
-    if let Some(reading) = &reading {
+) -> Result<(StreamContext, FoldedMessage), Problem> {
+    new.check(app)?;
+    let asked = new.to_start_request(app, caller, request, None).await?;
+    let StartedMessage { row, reader, .. } = message_start::start_message(app, asked).await?;
+    schedule_deletion(app, &new, reader.as_ref());
+    if let Some(reading) = &reader {
         // Dropping the reader (client disconnected) ends the message.
-        reading.live().ended().await;
+        reading.live_run().wait_over().await;
     }
-    let whole = fold(app, &row.id).await?;
-    drop(reading);
-    Ok((about(&row), whole))
+    let whole = fold_message(app, &row.id).await?;
+    drop(reader);
+    Ok((describe_message(&row), whole))
 }
 
 /// Schedules deletion of a message that the client does not want to be stored, once it was read.
-fn keep_or_not(app: &Arc<App>, new: &NewMessage, reading: Option<&Reading>) {
+fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reading: Option<&ReaderGuard>) {
     let kept = new.as_response.as_ref().is_none_or(|of| of.store);
     if let Some(reading) = reading.filter(|_| !kept) {
-        record::delete_when_read(app, reading.live().clone());
+        record::delete_when_read(app, reading.live_run().clone());
     }
 }
 
 /// Folds the log of an ended message.
-pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
-    let (mut whole, mut after) = (Whole::default(), 0);
+pub(super) async fn fold_message(app: &App, message: &str) -> Result<FoldedMessage, Problem> {
+    let (mut whole, mut after) = (FoldedMessage::default(), 0);
     loop {
         let (batches, _) = app.store.read(message, after, 1 << 20).await?;
         if batches.is_empty() {
@@ -342,8 +342,8 @@ pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
         }
         for batch in &batches {
             for entry in batch.entries().filter(|entry| entry.number > after) {
-                let kind = EntryKind::from(entry.kind);
-                whole.add(&Entry { number: entry.number, kind, json: entry.json, reply: None });
+                let kind = EncoderEntryKind::from(entry.kind);
+                whole.push_entry(&EncoderEntry { number: entry.number, kind, json: entry.json, reply: None });
             }
             after = after.max(batch.last());
         }
@@ -351,27 +351,27 @@ pub(super) async fn fold(app: &App, message: &str) -> Result<Whole, Problem> {
 }
 
 /// Describes a stored message for an encoder.
-pub(super) fn about(row: &MessageRow) -> About {
+pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
     let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
-    let created = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
+    let created_at = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
     let model = request["named_model"].as_str().unwrap_or_default().to_owned();
-    let whole = request["dialect"] == JSON;
+    let sends_whole_answer = request["dialect"] == JSON_DIALECT;
     let of = &request["as_response"];
-    About {
-        message: row.id.clone(),
-        request: row.request_id.clone(),
-        created,
+    StreamContext {
+        message_id: row.id.clone(),
+        request_id: row.request_id.clone(),
+        created_at,
         model,
-        whole,
-        previous: of["previous"].as_str().map(str::to_owned),
-        background: of["background"] == true,
-        unstored: of["store"] == false,
+        sends_whole_answer,
+        previous_response: of["previous"].as_str().map(str::to_owned),
+        is_background: of["background"] == true,
+        is_unstored: of["store"] == false,
     }
 }
 
 /// Builds the response of a message that failed before anything was delivered. Clients retry retryable errors
 /// by themselves, so a reply already paid for must not be one.
-pub(super) fn failed(failure: &Failure, body: &Value) -> Response {
+pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
     // A request error of the service is the client's to fix, except for the operator's key and account.
     let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
     let refused = refused.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));

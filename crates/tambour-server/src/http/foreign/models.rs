@@ -16,8 +16,8 @@ pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<Value> {
-    let may = |name: &&String| caller.limits.only(Some(name)).is_ok();
-    let data: Vec<Value> = names(&app).iter().filter(may).map(|name| model(name)).collect();
+    let may = |name: &&String| caller.limits.check_alias(Some(name)).is_ok();
+    let data: Vec<Value> = model_names(&app).iter().filter(may).map(|name| model_json(name)).collect();
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -27,17 +27,17 @@ pub(in crate::http) async fn show(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    caller.limits.only(Some(&name))?;
-    let known = names(&app);
+    caller.limits.check_alias(Some(&name))?;
+    let known = model_names(&app);
     let upstream = name.split_once('/').map_or(&*name, |(upstream, _)| upstream);
-    if known.contains(&name) || app.loaded().upstreams.contains_key(upstream) {
-        return Ok(Json(model(&name)));
+    if known.contains(&name) || app.loaded_config().upstreams.contains_key(upstream) {
+        return Ok(Json(model_json(&name)));
     }
     Err(Problem::new(StatusCode::NOT_FOUND, "model_not_found", format!("there is no model `{name}`")))
 }
 
-fn names(app: &App) -> Vec<String> {
-    let loaded = app.loaded();
+fn model_names(app: &App) -> Vec<String> {
+    let loaded = app.loaded_config();
     let of_upstream = loaded.config.upstreams.iter().map(|(name, upstream)| match &upstream.model {
         Some(model) => format!("{name}/{model}"),
         None => name.clone(),
@@ -45,6 +45,6 @@ fn names(app: &App) -> Vec<String> {
     loaded.config.aliases.keys().cloned().chain(of_upstream).collect()
 }
 
-fn model(name: &str) -> Value {
+fn model_json(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "tambour"})
 }

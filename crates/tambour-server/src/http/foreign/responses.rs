@@ -1,6 +1,6 @@
 //! OpenAI Responses: `POST /v1/responses`, and reading, listing, cancelling and deleting stored responses.
 
-mod earlier;
+mod continuation;
 mod items;
 
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, responses};
 
-use self::items::messages;
-use super::{Wanted, about, failed, fold, stream, whole};
+use self::items::items_to_messages;
+use super::{ForeignRequest, describe_message, failure_response, fold_message, stream_message, run_message};
 use crate::app::App;
-use crate::ask::{self, Started};
-use crate::http::events::{self, Reader};
+use crate::message_start::{self, StartedMessage};
+use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
-use crate::http::messages::owned;
+use crate::http::messages::find_owned;
 use crate::http::new_message::NewMessage;
-use crate::http::page::Params;
-use crate::http::problem::{Problem, body};
+use crate::http::page::QueryParams;
+use crate::http::problem::{Problem, parse_body};
 use crate::http::record;
 use crate::http::request::RequestId;
 use crate::store::MessageRow;
 
 /// Prefix of a response's id before that of its message.
-const PREFIX: &str = "resp_";
+const RESPONSE_PREFIX: &str = "resp_";
 
 /// `POST /v1/responses`
 pub(in crate::http) async fn create(
@@ -37,28 +37,28 @@ pub(in crate::http) async fn create(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (mut wanted, streams) = read(&app, &caller, body(&bytes)?).await?;
+    let (mut wanted, streams) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
     if streams {
-        let encoder = |about| Box::new(responses::Responses::new(about, 0)) as Box<dyn Encoder>;
-        return stream(app, &caller, request, wanted, encoder).await;
+        let encoder = |about| Box::new(responses::ResponsesEncoder::new(about, 0)) as Box<dyn Encoder>;
+        return stream_message(app, &caller, request, wanted, encoder).await;
     }
     if wanted.as_response.as_ref().is_some_and(|of| of.background) {
         wanted.wait = false;
-        wanted.settle(&app)?;
-        let asked = wanted.asked(&app, &caller, request, None).await?;
-        let Started { row, .. } = ask::start(&app, asked).await?;
-        return Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)).into_response());
+        wanted.check(&app)?;
+        let asked = wanted.to_start_request(&app, &caller, request, None).await?;
+        let StartedMessage { row, .. } = message_start::start_message(&app, asked).await?;
+        return Ok(Json(responses::response_from_log(&describe_message(&row), &fold_message(&app, &row.id).await?)).into_response());
     }
-    let (about, whole) = whole(&app, &caller, request, wanted).await?;
-    let response = responses::whole(&about, &whole);
+    let (about, whole) = run_message(&app, &caller, request, wanted).await?;
+    let response = responses::response_from_log(&about, &whole);
     match &whole.failure {
-        Some(failure) => Ok(failed(failure, &tambour::encode::chat::error(failure))),
+        Some(failure) => Ok(failure_response(failure, &tambour::encode::chat::error_body(failure))),
         None => Ok(Json(response).into_response()),
     }
 }
 
 #[derive(Debug, Deserialize)]
-pub(in crate::http) struct Again {
+pub(in crate::http) struct ResponseQuery {
     #[serde(default)]
     stream: bool,
     #[serde(default)]
@@ -70,19 +70,19 @@ pub(in crate::http) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(Again { stream, starting_after }): Params<Again>,
+    QueryParams(ResponseQuery { stream, starting_after }): QueryParams<ResponseQuery>,
 ) -> Result<Response, Problem> {
-    let live = app.live.get(message(&id));
-    let row = response_of(&app, &caller, &id).await?;
-    let about = about(&row);
+    let live = app.running.get(message_id(&id));
+    let row = find_response(&app, &caller, &id).await?;
+    let about = describe_message(&row);
     if !stream {
-        return Ok(Json(responses::whole(&about, &fold(&app, &row.id).await?)).into_response());
+        return Ok(Json(responses::response_from_log(&about, &fold_message(&app, &row.id).await?)).into_response());
     }
-    let opened = events::open(&app, &caller)?;
+    let opened = events::open_stream(&app, &caller)?;
     let seen = starting_after.map_or(0, |number| number.saturating_add(1));
-    let reading = live.map(|live| live.read());
-    let encoder = Box::new(responses::Responses::new(about, seen));
-    Ok(events::response(app, Reader::new(&row.id, encoder, reading, 0), opened))
+    let reading = live.map(|live| live.add_reader());
+    let encoder = Box::new(responses::ResponsesEncoder::new(about, seen));
+    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reading, 0), opened))
 }
 
 /// `POST /v1/responses/{id}/cancel`
@@ -91,12 +91,12 @@ pub(in crate::http) async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = response_of(&app, &caller, &id).await?;
-    if let Some(live) = app.live.get(&row.id) {
+    let row = find_response(&app, &caller, &id).await?;
+    if let Some(live) = app.running.get(&row.id) {
         live.cancel.cancel();
-        live.ended().await;
+        live.wait_over().await;
     }
-    Ok(Json(responses::whole(&about(&row), &fold(&app, &row.id).await?)))
+    Ok(Json(responses::response_from_log(&describe_message(&row), &fold_message(&app, &row.id).await?)))
 }
 
 /// `DELETE /v1/responses/{id}`: deletes it; a running one is cancelled first.
@@ -105,13 +105,13 @@ pub(in crate::http) async fn remove(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = response_of(&app, &caller, &id).await?;
+    let row = find_response(&app, &caller, &id).await?;
     record::delete(&app, row.id).await?;
     Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
 }
 
 #[derive(Debug, Deserialize)]
-pub(in crate::http) struct Listed {
+pub(in crate::http) struct ItemQuery {
     #[serde(default)]
     limit: Option<usize>,
     #[serde(default)]
@@ -125,16 +125,16 @@ pub(in crate::http) async fn input_items(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    Params(Listed { limit, order, after }): Params<Listed>,
+    QueryParams(ItemQuery { limit, order, after }): QueryParams<ItemQuery>,
 ) -> Result<Json<Value>, Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let row = response_of(&app, &caller, &id).await?;
+    let row = find_response(&app, &caller, &id).await?;
     let limit = limit.unwrap_or(20);
     if !(1..=100).contains(&limit) {
         return Err(wrong("limit", "`limit` is 1 to 100"));
     }
-    let mut items = items::of(&earlier::told(&app, &row).await?, &row.id);
+    let mut items = items::messages_to_items(&continuation::prompt_messages(&app, &row).await?, &row.id);
     match order.as_deref() {
         None | Some("desc") => items.reverse(),
         Some("asc") => {}
@@ -155,23 +155,23 @@ pub(in crate::http) async fn input_items(
     })))
 }
 
-fn message(id: &str) -> &str {
-    id.strip_prefix(PREFIX).unwrap_or(id)
+fn message_id(id: &str) -> &str {
+    id.strip_prefix(RESPONSE_PREFIX).unwrap_or(id)
 }
 
-async fn response_of(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
-    let row = owned(app, caller, message(id)).await;
+async fn find_response(app: &App, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+    let row = find_owned(app, caller, message_id(id)).await;
     row.map_err(|_| Problem::not_found(format!("there is no response `{id}`")))
 }
 
-async fn read(
+async fn parse_request(
     app: &App,
     caller: &Caller,
     mut body: Map<String, Value>,
 ) -> Result<(NewMessage, bool), Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut wanted = Wanted::of_model(app, &mut body)?;
+    let mut wanted = ForeignRequest::for_model(app, &mut body)?;
     let streams = body.remove("stream") == Some(Value::Bool(true));
     let input = body.remove("input").unwrap_or_default();
     let flag = |body: &mut Map<String, Value>, name: &'static str, usual: bool| match body.remove(name) {
@@ -189,22 +189,22 @@ async fn read(
         Some(_) => return Err(wrong("previous_response_id", "`previous_response_id` is an id")),
     };
     match &previous {
-        None => wanted.set("messages", messages(input)?),
+        None => wanted.set("messages", items_to_messages(input)?),
         Some(id) => {
-            let row = response_of(app, caller, id).await?;
-            earlier::go_on(app, &row, messages(input)?, &mut wanted).await?;
+            let row = find_response(app, caller, id).await?;
+            continuation::continue_response(app, &row, items_to_messages(input)?, &mut wanted).await?;
         }
     }
     wanted.set("as_response", json!({"background": background, "store": store, "previous": previous}));
-    wanted.foreign.stays = background;
+    wanted.foreign.is_background = background;
     match body.remove("instructions") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => wanted.set_system(&text),
         Some(_) => return Err(wrong("instructions", "`instructions` is a text")),
     }
-    wanted.take(&mut body, "temperature", "temperature");
-    wanted.take(&mut body, "top_p", "top_p");
-    wanted.take(&mut body, "max_output_tokens", "max_tokens");
+    wanted.move_field(&mut body, "temperature", "temperature");
+    wanted.move_field(&mut body, "top_p", "top_p");
+    wanted.move_field(&mut body, "max_output_tokens", "max_tokens");
     match body.remove("text").map(|mut text| text["format"].take()) {
         None | Some(Value::Null) => {}
         Some(format) => match format["type"].as_str() {
@@ -222,7 +222,7 @@ async fn read(
         if let Some(tool) = tools.iter().find(|tool| tool["type"] != "function") {
             return Err(wrong("tools", &format!("only functions can be offered, not {}", tool["type"])));
         }
-        wanted.tools(tools.iter().map(|tool| (tool, "parameters")))?;
+        wanted.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
     }
     match body.remove("tool_choice") {
         None | Some(Value::Null) => {}
@@ -234,7 +234,7 @@ async fn read(
         Some(word) => wanted.foreign.tool_choice = Some(word),
     }
     let more = body.remove("tambour");
-    wanted.reads_json(more.as_ref())?;
-    wanted.reads_calls();
-    Ok((wanted.message(more, streams)?, streams))
+    wanted.enable_json(more.as_ref())?;
+    wanted.enable_calls();
+    Ok((wanted.into_message(more, streams)?, streams))
 }

@@ -9,36 +9,36 @@ use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::problem::Problem;
 use crate::ids;
-use crate::live::Live;
+use crate::live_run::LiveRun;
 use crate::store::ConversationRow;
 
 /// Most bytes of a name.
-const NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Running message of each such conversation.
 #[derive(Default)]
-pub(crate) struct Threads(Mutex<HashMap<String, String>>);
+pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 
-impl Threads {
+impl RunningThreads {
     /// Registers a message that has begun.
-    pub(super) fn begun(&self, app: &App, conversation: &str, message: &str) {
+    pub(super) fn register(&self, app: &App, conversation: &str, message: &str) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|_, message| app.live.get(message).is_some());
+        running.retain(|_, message| app.running.get(message).is_some());
         running.insert(conversation.to_owned(), message.to_owned());
     }
 
     /// Returns the running message of a conversation.
-    pub(super) fn running(&self, app: &App, conversation: &str) -> Option<Arc<Live>> {
+    pub(super) fn running_message(&self, app: &App, conversation: &str) -> Option<Arc<LiveRun>> {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A message that has ended may not be removed yet.
-        app.live.get(running.get(conversation)?).filter(|live| !live.has_ended())
+        app.running.get(running.get(conversation)?).filter(|live| !live.has_ended())
     }
 }
 
 /// Returns the id of the conversation that a client calls `name`.
 pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result<String, Problem> {
-    if name.is_empty() || name.len() > NAME {
-        let detail = format!("the id of a {kind} has 1 to {NAME} bytes");
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        let detail = format!("the id of a {kind} has 1 to {MAX_NAME_BYTES} bytes");
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     let mut hash = Sha256::new();
@@ -51,7 +51,7 @@ pub(super) fn conversation_id(caller: &Caller, kind: &str, name: &str) -> Result
 }
 
 /// Returns the conversation that a client calls `name`, creating it if needed.
-pub(super) async fn conversation(
+pub(super) async fn find_or_create(
     app: &App,
     caller: &Caller,
     kind: &str,

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tambour::{Options, dialect};
-use tambour_prompt::lore::Timed;
+use tambour_prompt::lore::TimedEffects;
 
 use super::NewMessage;
 use crate::app::App;
-use crate::history::Sent;
+use crate::history::PromptRecord;
 use crate::http::keys::Caller;
 use crate::http::problem::Problem;
-use crate::skeins::{self, How, Parts};
+use crate::skeins::{self, RenderSettings, PromptParts};
 use crate::upstream::{Content, Message};
 
 /// Returns the given messages or text as a prompt.
-pub(super) fn said(new: &NewMessage) -> Result<Sent, Problem> {
+pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
     let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
     for (given, field) in [
         (!new.context.is_empty(), "context"),
@@ -35,13 +35,13 @@ pub(super) fn said(new: &NewMessage) -> Result<Sent, Problem> {
             Err(wrong("invalid_field", "`messages` is empty", "messages"))
         }
         (Some(messages), None) => {
-            if let Some((detail, missing)) = messages.iter().find_map(Message::fault) {
+            if let Some((detail, missing)) = messages.iter().find_map(Message::find_fault) {
                 let code = if missing.is_some() { "missing_field" } else { "invalid_field" };
                 return Err(wrong(code, &detail, missing.unwrap_or("messages")));
             }
-            Ok(Sent { messages: Some(messages.clone()), ..Sent::default() })
+            Ok(PromptRecord { messages: Some(messages.clone()), ..PromptRecord::default() })
         }
-        (None, Some(text)) => Ok(Sent { text: Some(text.clone()), ..Sent::default() }),
+        (None, Some(text)) => Ok(PromptRecord { text: Some(text.clone()), ..PromptRecord::default() }),
     }
 }
 
@@ -57,11 +57,11 @@ fn is_text(message: &Message) -> bool {
 
 /// Renders the Skein of a message, with the new text as the end of its history. Returns the timed lore state
 /// too, if it changed.
-pub(super) async fn rendered(
+pub(super) async fn rendered_prompt(
     app: &Arc<App>,
     caller: &Caller,
     new: &NewMessage,
-) -> Result<(Sent, Option<Timed>), Problem> {
+) -> Result<(PromptRecord, Option<TimedEffects>), Problem> {
     let wrong =
         |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut context = new.context.clone();
@@ -74,7 +74,7 @@ pub(super) async fn rendered(
         (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
         (Some(messages), None) => {
             for message in messages {
-                if let Some((detail, missing)) = message.fault() {
+                if let Some((detail, missing)) = message.find_fault() {
                     return Err(wrong(&detail, missing.unwrap_or("messages")));
                 }
                 if !is_text(message) {
@@ -92,17 +92,17 @@ pub(super) async fn rendered(
     }
     let timed = match (&new.timed, &new.conversation_id) {
         (Some(timed), _) => timed.clone(),
-        (None, Some(id)) => remembered(app, caller, id).await?,
-        (None, None) => Timed::default(),
+        (None, Some(id)) => load_timed(app, caller, id).await?,
+        (None, None) => TimedEffects::default(),
     };
-    let parts = Parts {
+    let parts = PromptParts {
         skein: new.skein.clone(),
         card: new.card_id.clone(),
         books: new.lorebook_ids.clone(),
         context,
         timed: timed.clone(),
     };
-    let how = How { max_context: new.max_context, ..How::default() };
+    let how = RenderSettings { max_context: new.max_context, ..RenderSettings::default() };
     let rendered = skeins::render(app, &caller.owner, parts, how).await?;
     let messages: Vec<Message> = rendered
         .messages
@@ -112,38 +112,38 @@ pub(super) async fn rendered(
     if messages.is_empty() {
         return Err(wrong("the prompt renders to nothing", "skein"));
     }
-    if let Some((detail, _)) = messages.iter().find_map(Message::fault) {
+    if let Some((detail, _)) = messages.iter().find_map(Message::find_fault) {
         return Err(wrong(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
     }
-    let changed = (rendered.timed != timed || new.timed.is_some()).then_some(rendered.timed);
-    Ok((Sent { messages: Some(messages), ..Sent::default() }, changed))
+    let changed = (rendered.timed_effects != timed || new.timed.is_some()).then_some(rendered.timed_effects);
+    Ok((PromptRecord { messages: Some(messages), ..PromptRecord::default() }, changed))
 }
 
 /// Returns the timed lore state of the owner's conversation.
-async fn remembered(app: &App, caller: &Caller, conversation: &str) -> Result<Timed, Problem> {
+async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<TimedEffects, Problem> {
     let known = app.store.conversation(conversation).await?;
     if known.is_none_or(|row| row.owner != caller.owner) {
         return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
     }
-    let Some(timed) = app.store.lore(conversation).await? else { return Ok(Timed::default()) };
+    let Some(timed) = app.store.lore(conversation).await? else { return Ok(TimedEffects::default()) };
     Ok(serde_json::from_str(&timed).unwrap_or_else(|error| {
         tracing::error!(%error, conversation, "what world info did cannot be read; it begins anew");
-        Timed::default()
+        TimedEffects::default()
     }))
 }
 
 /// Builds the system prompt: the caller's text, then the format instructions of the dialect.
-pub(super) fn system(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
+pub(super) fn system_prompt(new: &NewMessage, options: &mut Options) -> Result<Option<String>, Problem> {
     if !new.instructions {
         return Ok(new.system_prompt.clone());
     }
-    let prompt = dialect::entry(&new.dialect).ok().and_then(|entry| entry.prompt);
+    let prompt = dialect::find_dialect(&new.dialect).ok().and_then(|entry| entry.prompt);
     let Some(prompt) = prompt else {
         let detail = format!("the dialect `{}` has no instructions; name one that has", new.dialect);
         return Err(Problem::invalid("invalid_field", detail).with("field", "instructions"));
     };
     // A model that repeats the example has not answered.
-    options.own_examples = true;
+    options.has_own_examples = true;
     let instructions = prompt(options).text();
     let before = new.system_prompt.iter().map(String::as_str);
     Ok(Some(before.chain([instructions.as_str()]).collect::<Vec<&str>>().join("\n\n")))

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use tambour::event::Extension;
 
-use super::{list, named, notice, object};
+use super::{list_schema, schema_ref, notice_schema, object_schema};
 
 /// Metadata of a completed message.
 pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
     let why = |description: &str| json!({"type": "string", "description": description});
-    let notice = notice(text);
-    object(&[
+    let notice = notice_schema(text);
+    object_schema(&[
         ("dialect", text.clone()),
         ("repairs", number.clone()),
         ("warnings", number.clone()),
@@ -17,7 +17,7 @@ pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
         ("fallback_reason?", why("why the answer was replaced by the fallback text")),
         ("unused_reason?", why("why a reply whose text was kept could not be read as asked")),
         ("truncated", flag.clone()),
-        ("notices", list(&notice)),
+        ("notices", list_schema(&notice)),
         ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),
     ])
 }
@@ -32,7 +32,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
         ("phase_delta", vec![("id", number.clone()), texts()]),
         ("thinking_end", vec![]),
         ("final_delta", vec![texts()]),
-        ("serp_queries", vec![("queries", list(text))]),
+        ("serp_queries", vec![("queries", list_schema(text))]),
         ("final_end", vec![]),
     ];
     let system = [
@@ -40,7 +40,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
             "status",
             vec![
                 ("state", text.clone()),
-                ("calls?", list(&object(&[("call_id", text.clone()), ("name", text.clone())]))),
+                ("calls?", list_schema(&object_schema(&[("call_id", text.clone()), ("name", text.clone())]))),
                 ("timeout_ms?", number.clone()),
             ],
         ),
@@ -52,7 +52,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
                 ("code", text.clone()),
                 ("message", text.clone()),
                 ("retryable", flag.clone()),
-                ("upstream?", object(&[("status", number.clone()), ("code?", text.clone())])),
+                ("upstream?", object_schema(&[("status", number.clone()), ("code?", text.clone())])),
             ],
         ),
         (
@@ -60,7 +60,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
             vec![
                 ("usage", json!({})),
                 ("finish_reason", text.clone()),
-                ("metadata", named("Metadata")),
+                ("metadata", schema_ref("Metadata")),
                 ("reply?", text.clone()),
             ],
         ),
@@ -73,7 +73,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
     let one = kinds.into_iter().flat_map(|(kind, events)| {
         events.iter().map(move |(name, fields)| {
-            let mut shape = object(&[("event", json!({"const": name})), ("data", object(fields))]);
+            let mut shape = object_schema(&[("event", json!({"const": name})), ("data", object_schema(fields))]);
             shape["description"] = Value::from(format!("{name} ({kind})"));
             shape
         })

@@ -6,10 +6,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin, end};
+use super::commit::{begin_transaction, end_transaction};
 use super::figures;
 use crate::fail;
-use crate::store::{Admin, Key, StoreError, Usage};
+use crate::store::{Admin, KeyRow, StoreError, UsageRow};
 
 #[async_trait]
 impl Admin for SqliteStore {
@@ -17,21 +17,21 @@ impl Admin for SqliteStore {
         Ok(sqlx::query_as("select name, value from settings").fetch_all(self.pool()).await?)
     }
 
-    async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+    async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
         fail::point("settings.before");
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let changed = change(&mut connection, changes).await;
-        end(&mut connection, changed).await?;
+        begin_transaction(&mut connection).await?;
+        let changed = write_settings(&mut connection, changes).await;
+        end_transaction(&mut connection, changed).await?;
         fail::point("settings.after");
         Ok(())
     }
 
-    async fn keys(&self) -> Result<Vec<Key>, StoreError> {
+    async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
         Ok(sqlx::query_as("select * from keys order by created").fetch_all(self.pool()).await?)
     }
 
-    async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
+    async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
         let query = sqlx::query(
             "insert into keys (id, owner, name, hash, admin, created, limits) values (?, ?, ?, ?, ?, ?, ?)",
         );
@@ -49,13 +49,13 @@ impl Admin for SqliteStore {
         Ok(())
     }
 
-    async fn change_key(&self, key: &Key) -> Result<(), StoreError> {
+    async fn change_key(&self, key: &KeyRow) -> Result<(), StoreError> {
         let query = sqlx::query("update keys set name = ?, limits = ? where id = ?");
         query.bind(&key.name).bind(&key.limits).bind(&key.id).execute(self.pool()).await?;
         Ok(())
     }
 
-    async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
+    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         fail::point("usage.before");
         add_usage(&mut connection, more).await?;
@@ -69,9 +69,9 @@ impl Admin for SqliteStore {
         (from, to): (&str, &str),
         after: Option<(&str, &str)>,
         limit: u32,
-    ) -> Result<Vec<Usage>, StoreError> {
+    ) -> Result<Vec<UsageRow>, StoreError> {
         // Usage of messages is stored with their records.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let (day, key) = after.unwrap_or(("9999-99-99", ""));
         let query = sqlx::query_as(
             "select * from usage where (?1 is null or owner = ?1) and day between ?2 and ?3 \
@@ -82,10 +82,10 @@ impl Admin for SqliteStore {
     }
 
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         self.shared.pending.hand_over(from, to);
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let query = sqlx::query(
             "update messages set owner = ?2 where owner = ?1; update conversations set owner = ?2 where owner = ?1; \
              update or ignore tools set owner = ?2 where owner = ?1; \
@@ -102,7 +102,7 @@ impl Admin for SqliteStore {
             figures::hand_over(&mut connection, from, to).await
         };
         let moved = moved.await;
-        Ok(end(&mut connection, moved).await?)
+        Ok(end_transaction(&mut connection, moved).await?)
     }
 
     async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
@@ -112,7 +112,7 @@ impl Admin for SqliteStore {
 }
 
 /// Adds to the usage of a key on a day.
-pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &Usage) -> sqlx::Result<()> {
+pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &UsageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
          on conflict (day, key) do update set requests = requests + excluded.requests, \
@@ -124,7 +124,7 @@ pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &Usage) -
     query.execute(connection).await.map(|_| ())
 }
 
-async fn change(connection: &mut SqliteConnection, changes: &[(String, Value)]) -> sqlx::Result<()> {
+async fn write_settings(connection: &mut SqliteConnection, changes: &[(String, Value)]) -> sqlx::Result<()> {
     for (name, value) in changes {
         let query = sqlx::query(
             "insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",
@@ -135,9 +135,9 @@ async fn change(connection: &mut SqliteConnection, changes: &[(String, Value)]) 
     Ok(())
 }
 
-impl FromRow<'_, SqliteRow> for Key {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Key> {
-        Ok(Key {
+impl FromRow<'_, SqliteRow> for KeyRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<KeyRow> {
+        Ok(KeyRow {
             id: row.try_get("id")?,
             owner: row.try_get("owner")?,
             name: row.try_get("name")?,
@@ -149,9 +149,9 @@ impl FromRow<'_, SqliteRow> for Key {
     }
 }
 
-impl FromRow<'_, SqliteRow> for Usage {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Usage> {
-        Ok(Usage {
+impl FromRow<'_, SqliteRow> for UsageRow {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<UsageRow> {
+        Ok(UsageRow {
             day: row.try_get("day")?,
             key: row.try_get("key")?,
             name: row.try_get("name")?,

@@ -7,60 +7,60 @@ use std::time::Duration;
 use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Shared;
+use super::StoreState;
 use super::admin::add_usage;
-use super::dialogues::progress;
+use super::dialogues::store_progress;
 use super::figures::add_figures;
-use super::journal::{Entries, Extents, Mark};
-use super::messages::word;
+use super::journal::{EntryRange, SegmentExtents, ExtentMark};
+use super::messages::kind_name;
 use super::states::insert_updates;
-use super::tail::{Tail, Taken};
-use super::writer::Work;
+use super::tail::{LogTail, DrainedEntries};
+use super::writer::WriterTask;
 use crate::fail;
-use crate::store::{MessageRow, Outcome};
+use crate::store::{MessageRow, MessageOutcome};
 
 /// Bytes written after which another connection runs a checkpoint.
-const CHECKPOINT: usize = 8 << 20;
+const CHECKPOINT_BYTES: usize = 8 << 20;
 /// Pages of the write-ahead file after which the writer runs a checkpoint itself, since the other one has not
 /// kept up.
-const OVERDUE: i64 = 32 << 10;
+const OVERDUE_PAGES: i64 = 32 << 10;
 /// Approximate bytes that a row writes besides its text: pages of a table and of an index.
-const TOUCHED: usize = 8 << 10;
+const ROW_OVERHEAD: usize = 8 << 10;
 /// Rows per statement.
-const TOGETHER: usize = 16;
+const ROWS_PER_STATEMENT: usize = 16;
 /// Version of the JSON of records.
-const RECORD: i64 = 1;
+const RECORD_VERSION: i64 = 1;
 
 /// State of the writer task.
-pub(super) struct State {
-    shared: Arc<Shared>,
+pub(super) struct CommitState {
+    shared: Arc<StoreState>,
     /// Approximate bytes written since the last checkpoint request.
-    written: usize,
+    bytes_since_checkpoint: usize,
     checkpoint: mpsc::Sender<()>,
-    overdue: Arc<AtomicBool>,
+    is_overdue: Arc<AtomicBool>,
     /// Extents of the journal at the last commit.
-    marked: Extents,
+    committed_extents: SegmentExtents,
 }
 
 /// Work of one transaction.
 #[derive(Default)]
-pub(super) struct Group {
-    taken: Vec<(Arc<Tail>, Taken)>,
-    rows: Vec<Entries>,
+pub(super) struct CommitGroup {
+    drained: Vec<(Arc<LogTail>, DrainedEntries)>,
+    rows: Vec<EntryRange>,
     messages: Vec<Arc<MessageRow>>,
     records: Vec<Arc<MessageRow>>,
     /// Last journal segment that the database fully has after this commit.
-    segment: Option<u64>,
+    full_segment: Option<u64>,
     /// Extents of the journal; with this group the database has every message up to there.
-    extents: Extents,
-    done: Vec<oneshot::Sender<()>>,
+    extents: SegmentExtents,
+    waiters: Vec<oneshot::Sender<()>>,
     pub(super) close: bool,
 }
 
-impl Group {
+impl CommitGroup {
     fn is_empty(&self) -> bool {
         let none = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
-        none && self.segment.is_none()
+        none && self.full_segment.is_none()
     }
 
     /// Returns the approximate bytes to write.
@@ -71,15 +71,15 @@ impl Group {
         let records =
             records.map(|outcome| usize::try_from(outcome.size).unwrap_or(usize::MAX)).sum::<usize>();
         let touched = self.rows.len() + self.messages.len() + self.records.len();
-        rows + messages + records + touched * TOUCHED
+        rows + messages + records + touched * ROW_OVERHEAD
     }
 }
 
-impl State {
-    pub(super) fn new(shared: Arc<Shared>) -> State {
+impl CommitState {
+    pub(super) fn new(shared: Arc<StoreState>) -> CommitState {
         let (checkpoint, wanted) = mpsc::channel(1);
-        let overdue = Arc::new(AtomicBool::new(false));
-        let (task, dead) = (checkpoints(shared.pool.clone(), wanted, overdue.clone()), shared.dead.clone());
+        let is_overdue = Arc::new(AtomicBool::new(false));
+        let (task, dead) = (run_checkpoints(shared.pool.clone(), wanted, is_overdue.clone()), shared.dead.clone());
         tokio::spawn(async move {
             // Without checkpoints the write-ahead file would grow for ever.
             if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
@@ -88,98 +88,98 @@ impl State {
             }
         });
         // An empty journal has been known to the database since the start.
-        let marked = shared.journal.extents();
-        State { shared, written: 0, checkpoint, overdue, marked }
+        let committed_extents = shared.journal.extents();
+        CommitState { shared, bytes_since_checkpoint: 0, checkpoint, is_overdue, committed_extents }
     }
 
-    pub(super) fn add(&self, work: Work, group: &mut Group) {
+    pub(super) fn add(&self, work: WriterTask, group: &mut CommitGroup) {
         match work {
-            Work::Entries(tail) => take(&tail, false, group),
-            Work::Hurry => {}
-            Work::Message(row) => group.messages.push(row),
-            Work::Segment(number) => {
+            WriterTask::Entries(tail) => drain_tail(&tail, false, group),
+            WriterTask::Commit => {}
+            WriterTask::Message(row) => group.messages.push(row),
+            WriterTask::Segment(number) => {
                 self.take_all(group);
-                group.segment = group.segment.max(Some(number));
+                group.full_segment = group.full_segment.max(Some(number));
             }
-            Work::Flush(done) => group.done.push(done),
-            Work::Close(done) => {
+            WriterTask::Flush(done) => group.waiters.push(done),
+            WriterTask::Close(done) => {
                 self.take_all(group);
-                group.segment = self.shared.journal.turn().ok().max(group.segment);
+                group.full_segment = self.shared.journal.rotate().ok().max(group.full_segment);
                 group.close = true;
-                group.done.push(done);
+                group.waiters.push(done);
             }
         }
     }
 
     /// Records the extents of the journal, before the last work of the group is taken.
-    pub(super) fn mark(&self, group: &mut Group) {
+    pub(super) fn record_extents(&self, group: &mut CommitGroup) {
         group.extents = self.shared.journal.extents();
     }
 
     /// Returns `true` if the journal has grown since the last commit.
     pub(super) fn is_behind(&self) -> bool {
-        self.shared.journal.extents() != self.marked
+        self.shared.journal.extents() != self.committed_extents
     }
 
-    fn take_all(&self, group: &mut Group) {
+    fn take_all(&self, group: &mut CommitGroup) {
         for tail in self.shared.pending.tails() {
-            take(&tail, true, group);
+            drain_tail(&tail, true, group);
         }
     }
 
     /// Writes a group, and notifies those who wait for it.
-    pub(super) async fn write(&mut self, group: Group) {
-        if !group.is_empty() || group.extents != self.marked {
+    pub(super) async fn write(&mut self, group: CommitGroup) {
+        if !group.is_empty() || group.extents != self.committed_extents {
             // A full disk holds back everything behind the journal; the write is retried until there is
             // space.
             let mut wait = Duration::from_millis(50);
             while let Err(error) = self.insert(&group).await {
                 tracing::error!(%error, "the database cannot be written; trying again");
-                self.shared.behind.store(true, Ordering::Relaxed);
+                self.shared.is_behind.store(true, Ordering::Relaxed);
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}
-                    () = self.shared.closing.cancelled() => return,
+                    () = self.shared.abort_waits.cancelled() => return,
                 }
                 wait = (wait * 2).min(Duration::from_secs(2));
             }
-            self.shared.behind.store(false, Ordering::Relaxed);
-            self.written += group.bytes();
-            self.marked.clone_from(&group.extents);
+            self.shared.is_behind.store(false, Ordering::Relaxed);
+            self.bytes_since_checkpoint += group.bytes();
+            self.committed_extents.clone_from(&group.extents);
         }
-        for (tail, taken) in group.taken {
-            tail.stored(&taken);
-            self.shared.pending.close(&tail);
+        for (tail, taken) in group.drained {
+            tail.mark_stored(&taken);
+            self.shared.pending.remove_if_done(&tail);
         }
-        self.shared.pending.written(group.messages.iter().chain(&group.records));
-        if let Some(segment) = group.segment {
-            self.shared.journal.remove(segment);
+        self.shared.pending.mark_written(group.messages.iter().chain(&group.records));
+        if let Some(segment) = group.full_segment {
+            self.shared.journal.remove_segments(segment);
         }
-        for done in group.done {
+        for done in group.waiters {
             // The receiver may be gone.
             let _ = done.send(());
         }
-        if self.written >= CHECKPOINT && self.checkpoint.try_send(()).is_ok() {
-            self.written = 0;
+        if self.bytes_since_checkpoint >= CHECKPOINT_BYTES && self.checkpoint.try_send(()).is_ok() {
+            self.bytes_since_checkpoint = 0;
         }
-        if self.overdue.swap(false, Ordering::Relaxed)
+        if self.is_overdue.swap(false, Ordering::Relaxed)
             && let Ok(mut connection) = self.shared.pool.acquire().await
         {
-            let _ = checkpoint(&mut connection).await;
+            let _ = run_checkpoint(&mut connection).await;
         }
     }
 
-    async fn insert(&self, group: &Group) -> sqlx::Result<()> {
+    async fn insert(&self, group: &CommitGroup) -> sqlx::Result<()> {
         let mut connection = self.shared.pool.acquire().await?;
-        begin(&mut connection).await?;
-        let boot = self.shared.journal.boot();
-        let written = write(&mut connection, group, boot).await;
-        end(&mut connection, written).await?;
+        begin_transaction(&mut connection).await?;
+        let boot = self.shared.journal.boot_id();
+        let written = write_group(&mut connection, group, boot).await;
+        end_transaction(&mut connection, written).await?;
         fail::point("database.after");
         Ok(())
     }
 }
 
-async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&str>) -> sqlx::Result<()> {
+async fn write_group(connection: &mut SqliteConnection, group: &CommitGroup, boot_id: Option<&str>) -> sqlx::Result<()> {
     fail::point("database.before");
     for row in &group.messages {
         insert_message(connection, row).await?;
@@ -188,19 +188,19 @@ async fn write(connection: &mut SqliteConnection, group: &Group, boot: Option<&s
     for row in &group.records {
         insert_record(connection, row).await?;
     }
-    Mark { extents: &group.extents, had: group.segment, boot }.write(connection).await?;
+    ExtentMark { extents: &group.extents, stored_through: group.full_segment, boot_id }.write(connection).await?;
     fail::point("database.amid");
     Ok(())
 }
 
 /// Begins a transaction. Not a transaction of sqlx: SQLite ends a transaction by itself when the disk is
 /// full, and sqlx would take the next one for a nested one.
-pub(super) async fn begin(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+pub(super) async fn begin_transaction(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query("begin immediate").execute(connection).await.map(|_| ())
 }
 
 /// Commits the transaction, or rolls it back after an error.
-pub(super) async fn end(connection: &mut SqliteConnection, written: sqlx::Result<()>) -> sqlx::Result<()> {
+pub(super) async fn end_transaction(connection: &mut SqliteConnection, written: sqlx::Result<()>) -> sqlx::Result<()> {
     let ended = match written {
         Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
         Err(error) => Err(error),
@@ -213,19 +213,19 @@ pub(super) async fn end(connection: &mut SqliteConnection, written: sqlx::Result
 }
 
 /// Takes the part of a message's log that the database lacks.
-fn take(tail: &Arc<Tail>, all: bool, group: &mut Group) {
+fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
     let rows = &mut group.rows;
-    let taken = tail.take(all, |first, last, body| {
-        rows.push(Entries { message: tail.message.clone(), first, last, body: body.to_vec() });
+    let taken = tail.drain(all, |first, last, body| {
+        rows.push(EntryRange { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
     if let Some(taken) = taken {
         group.records.extend(taken.record.clone());
-        group.taken.push((tail.clone(), taken));
+        group.drained.push((tail.clone(), taken));
     }
 }
 
 /// Runs checkpoints on request.
-async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
+async fn run_checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
     while wanted.recv().await.is_some() {
         fail::point("checkpoint");
         let mut connection = match pool.acquire().await {
@@ -236,8 +236,8 @@ async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: 
                 continue;
             }
         };
-        match checkpoint(&mut connection).await {
-            Ok((_, pages, done)) => overdue.store(pages > OVERDUE && done < pages, Ordering::Relaxed),
+        match run_checkpoint(&mut connection).await {
+            Ok((_, pages, done)) => overdue.store(pages > OVERDUE_PAGES && done < pages, Ordering::Relaxed),
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of the database failed; it is tried again later")
             }
@@ -247,7 +247,7 @@ async fn checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: 
 
 /// Runs a passive checkpoint. Returns whether it was blocked, the pages of the write-ahead file, and how many
 /// of them are in the database.
-async fn checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64, i64)> {
+async fn run_checkpoint(connection: &mut SqliteConnection) -> sqlx::Result<(i64, i64, i64)> {
     sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(connection).await
 }
 
@@ -260,7 +260,7 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
          select nullif(?, (select number from messages where number = ?)), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
     );
     // A turn has a dialogue and no conversation.
-    let kind = word(row.kind);
+    let kind = kind_name(row.kind);
     let query = query.bind(&row.conversation_id).bind(&row.owner).bind(&row.created).bind(kind);
     // A number that another message has in an older database is not used twice.
     let query = query.bind(row.number).bind(row.number);
@@ -282,12 +282,12 @@ pub(super) async fn insert_message(connection: &mut SqliteConnection, row: &Mess
 /// not repeated.
 pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &MessageRow) -> sqlx::Result<()> {
     let Some(outcome) = &row.outcome else { return Ok(()) };
-    let Outcome { size, turn, summary, details, updates, usage, figures, progress: after } = outcome;
+    let MessageOutcome { size, turn, summary, details, updates, usage, figures, progress: after } = outcome;
     let query = sqlx::query(
         "insert or ignore into records (message_id, version, size, turn, summary, details) \
          select id, ?, ?, ?, ?, ? from messages where id = ?",
     );
-    let query = query.bind(RECORD).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
+    let query = query.bind(RECORD_VERSION).bind(size.cast_signed()).bind(turn).bind(summary).bind(details);
     if query.bind(&row.id).execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(());
     }
@@ -295,7 +295,7 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
     query.bind(&row.status).bind(&row.id).execute(&mut *connection).await?;
     insert_updates(connection, row, updates).await?;
     if let Some(after) = after {
-        progress(connection, &row.conversation_id, after).await?;
+        store_progress(connection, &row.conversation_id, after).await?;
     }
     if let Some(usage) = usage {
         add_usage(connection, usage).await?;
@@ -304,12 +304,12 @@ pub(super) async fn insert_record(connection: &mut SqliteConnection, row: &Messa
 }
 
 /// Inserts log rows, in bulk where there are many. Existing rows are skipped.
-pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entries]) -> sqlx::Result<()> {
+pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[EntryRange]) -> sqlx::Result<()> {
     const ONE: &str = "insert or ignore into entries (message_id, first, last, body) values (?, ?, ?, ?)";
     const MORE: &str = "insert or ignore into entries (message_id, first, last, body) values (?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?),\
         (?,?,?,?),(?,?,?,?),(?,?,?,?),(?,?,?,?)";
-    let mut insert = async |statement: &'static str, rows: &[Entries]| {
+    let mut insert = async |statement: &'static str, rows: &[EntryRange]| {
         let mut query = sqlx::query(statement);
         for row in rows {
             let (first, last) = (row.first.cast_signed(), row.last.cast_signed());
@@ -317,7 +317,7 @@ pub(super) async fn insert_rows(connection: &mut SqliteConnection, rows: &[Entri
         }
         query.execute(&mut *connection).await.map(|_| ())
     };
-    let (groups, rest) = rows.as_chunks::<TOGETHER>();
+    let (groups, rest) = rows.as_chunks::<ROWS_PER_STATEMENT>();
     for group in groups {
         insert(MORE, group).await?;
         fail::point("database.amid");
@@ -341,7 +341,7 @@ mod tests {
         let pool = pool.connect("sqlite::memory:").await.unwrap();
         let taken = pool.acquire().await.unwrap();
         let (want, wanted) = mpsc::channel(1);
-        let task = tokio::spawn(checkpoints(pool.clone(), wanted, Arc::default()));
+        let task = tokio::spawn(run_checkpoints(pool.clone(), wanted, Arc::default()));
         want.send(()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         drop(taken);

@@ -6,7 +6,7 @@ use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
 use crate::fail;
-use crate::store::{ConversationRow, Conversations, Page, StoreError};
+use crate::store::{ConversationRow, Conversations, RowPage, StoreError};
 
 #[async_trait]
 impl Conversations for SqliteStore {
@@ -32,7 +32,7 @@ impl Conversations for SqliteStore {
     }
 
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let query = sqlx::query("update conversations set title = ?, metadata = ? where id = ?");
         query.bind(&row.title).bind(&row.metadata).bind(&row.id).execute(self.pool()).await?;
         Ok(())
@@ -43,8 +43,8 @@ impl Conversations for SqliteStore {
         owner: &str,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<ConversationRow>, StoreError> {
-        self.caught_up().await?;
+    ) -> Result<RowPage<ConversationRow>, StoreError> {
+        self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select * from conversations where owner = ?1 \
              and number < coalesce((select number from conversations where id = ?2 and owner = ?1), 1 << 62) \
@@ -53,11 +53,11 @@ impl Conversations for SqliteStore {
         let most = i64::from(limit) + 1;
         let mut rows: Vec<ConversationRow> =
             query.bind(owner).bind(after).bind(most).fetch_all(self.pool()).await?;
-        let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        if more {
+        let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        if has_more {
             rows.pop();
         }
-        Ok(Page { rows, more })
+        Ok(RowPage { rows, has_more })
     }
 
     async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {
@@ -65,9 +65,9 @@ impl Conversations for SqliteStore {
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn keep_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
+    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
         // The conversation may be on the journal only.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         fail::point("lore.before");
         let query = sqlx::query(
             "insert into lore (conversation_id, timed) select id, ?2 from conversations where id = ?1 \

@@ -11,24 +11,24 @@ use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use tokio_util::sync::CancellationToken;
 
 use super::SqliteStore;
-use super::commit::{begin, end};
-use super::kept::delete_naming;
-use super::states::forget;
-use super::writer::Work;
+use super::commit::{begin_transaction, end_transaction};
+use super::responses::delete_responses_naming;
+use super::states::forget_messages;
+use super::writer::WriterTask;
 use crate::fail;
 use crate::store::{Deletion, Retention, StoreError};
 
 /// Expired messages listed at a time.
-const TOGETHER: usize = 500;
+const EXPIRED_PER_QUERY: usize = 500;
 /// Messages per transaction. It blocks other writers, and each message may have megabytes to overwrite.
-const TRANSACTION: usize = 16;
+const MESSAGES_PER_TRANSACTION: usize = 16;
 /// Pages that a vacuum step frees at first, and at most. It blocks other writers.
-const SLICE: u32 = 16;
-const MOST_PAGES: u32 = 4096;
+const FIRST_PAGES: u32 = 16;
+const MAX_PAGES: u32 = 4096;
 /// Approximate target time of a vacuum step.
-const SLICE_TIME: Duration = Duration::from_millis(20);
+const STEP_TIME: Duration = Duration::from_millis(20);
 /// Pause for other writers between two steps: SQLite's busy handler retries after 1 to 100 ms.
-const PAUSE: Duration = Duration::from_millis(25);
+const WRITER_PAUSE: Duration = Duration::from_millis(25);
 
 #[async_trait]
 impl Deletion for SqliteStore {
@@ -38,29 +38,29 @@ impl Deletion for SqliteStore {
         }
         self.fence(ids);
         // Otherwise the next start would restore the messages from the journal.
-        self.drain().await?;
-        for ids in ids.chunks(TRANSACTION) {
+        self.drain_journal().await?;
+        for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
             let begun = Instant::now();
             let mut connection = self.pool().acquire().await?;
-            begin(&mut connection).await?;
-            let deleted = delete(&mut connection, ids).await;
-            end(&mut connection, deleted).await?;
+            begin_transaction(&mut connection).await?;
+            let deleted = delete_rows(&mut connection, ids).await;
+            end_transaction(&mut connection, deleted).await?;
             drop(connection);
             // Waiting writers retry only now and then.
-            tokio::time::sleep(begun.elapsed().min(PAUSE)).await;
+            tokio::time::sleep(begun.elapsed().min(WRITER_PAUSE)).await;
         }
-        ids.iter().for_each(|id| self.shared.pending.forget(id));
+        ids.iter().for_each(|id| self.shared.pending.remove_log(id));
         fail::point("deletion.after");
         Ok(())
     }
 
     fn close_conversation(&self, id: &str) {
-        self.shared.places.order().close(id);
+        self.shared.run_queue.lock_order().close(id);
     }
 
-    fn close_idle(&self, id: &str) -> bool {
-        let mut order = self.shared.places.order();
-        let idle = order.running(id).next().is_none();
+    fn close_if_idle(&self, id: &str) -> bool {
+        let mut order = self.shared.run_queue.lock_order();
+        let idle = order.unfinished_runs(id).next().is_none();
         if idle {
             order.close(id);
         }
@@ -69,15 +69,15 @@ impl Deletion for SqliteStore {
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
-        let deleted = self.delete_closed(id).await;
+        let deleted = self.delete_closed_conversation(id).await;
         // A caller that found it before may be about to begin a message in it.
-        drop(self.shared.acquiring.write().await);
-        self.shared.places.order().open(id);
+        drop(self.shared.begin_lock.write().await);
+        self.shared.run_queue.lock_order().reopen(id);
         deleted
     }
 
-    async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
-        let many = i64::try_from(TOGETHER).unwrap_or(i64::MAX);
+    async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+        let many = i64::try_from(EXPIRED_PER_QUERY).unwrap_or(i64::MAX);
         let mut expired = Vec::new();
         if let Some(before) = retention.before {
             let query = sqlx::query_scalar(
@@ -100,9 +100,9 @@ impl Deletion for SqliteStore {
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
         // A passive checkpoint first leaves less work for the blocking one.
-        passive(&mut connection).await?;
-        let before = truncate(&mut connection).await?;
-        let mut pages = SLICE;
+        checkpoint_passive(&mut connection).await?;
+        let before = checkpoint_truncate(&mut connection).await?;
+        let mut pages = FIRST_PAGES;
         while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
             let begun = Instant::now();
             fail::point("sweep.slice");
@@ -110,10 +110,10 @@ impl Deletion for SqliteStore {
             let vacuum = AssertSqlSafe(format!("pragma incremental_vacuum({pages})"));
             sqlx::query(vacuum).fetch_all(&mut *connection).await?;
             let took = begun.elapsed();
-            pages = if took > SLICE_TIME { (pages / 2).max(SLICE) } else { (pages * 2).min(MOST_PAGES) };
-            passive(&mut connection).await?;
+            pages = if took > STEP_TIME { (pages / 2).max(FIRST_PAGES) } else { (pages * 2).min(MAX_PAGES) };
+            checkpoint_passive(&mut connection).await?;
             tokio::select! {
-                () = tokio::time::sleep(PAUSE.max(took)) => {}
+                () = tokio::time::sleep(WRITER_PAUSE.max(took)) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -121,41 +121,41 @@ impl Deletion for SqliteStore {
             // The next start continues.
             return Ok(false);
         }
-        Ok(before && truncate(&mut connection).await?)
+        Ok(before && checkpoint_truncate(&mut connection).await?)
     }
 }
 
 impl SqliteStore {
     /// Deletes a conversation that is closed to new runs.
-    pub(super) async fn delete_closed(&self, id: &str) -> Result<(), StoreError> {
+    pub(super) async fn delete_closed_conversation(&self, id: &str) -> Result<(), StoreError> {
         let running: Vec<String> = {
-            let order = self.shared.places.order();
-            order.running(id).map(|(_, tail)| tail.message.clone()).collect()
+            let order = self.shared.run_queue.lock_order();
+            order.unfinished_runs(id).map(|(_, tail)| tail.message.clone()).collect()
         };
         self.fence(&running);
-        self.drain().await?;
+        self.drain_journal().await?;
         let query = sqlx::query_scalar("select id from messages where conversation_id = ?").bind(id);
         let messages: Vec<String> = query.fetch_all(self.pool()).await?;
         self.delete_messages(&messages).await?;
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let deleted = delete_conversation(&mut connection, id).await;
-        end(&mut connection, deleted).await?;
+        end_transaction(&mut connection, deleted).await?;
         drop(connection);
         fail::point("deletion.after");
         Ok(())
     }
 
     /// Waits until the database has everything on the journal and the journal is empty.
-    async fn drain(&self) -> Result<(), StoreError> {
-        let full = self.shared.journal.turn().map_err(StoreError::Journal)?;
-        self.writer.tell(Work::Segment(full))?;
+    async fn drain_journal(&self) -> Result<(), StoreError> {
+        let full = self.shared.journal.rotate().map_err(StoreError::Journal)?;
+        self.writer.send(WriterTask::Segment(full))?;
         self.flush().await
     }
 }
 
-async fn delete(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
-    forget(connection, ids).await?;
+async fn delete_rows(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
+    forget_messages(connection, ids).await?;
     for (table, column) in [("entries", "message_id"), ("records", "message_id"), ("messages", "id")] {
         let mut query = QueryBuilder::<Sqlite>::new(format!("delete from {table} where {column} in ("));
         let mut list = query.separated(", ");
@@ -165,7 +165,7 @@ async fn delete(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Resu
         query.push(")").build().execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    delete_naming(connection, ids).await
+    delete_responses_naming(connection, ids).await
 }
 
 async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
@@ -174,7 +174,7 @@ async fn delete_conversation(connection: &mut SqliteConnection, id: &str) -> sql
          delete from state_updates where conversation_id = ?; delete from lore where conversation_id = ?",
     );
     query.bind(id).bind(id).bind(id).bind(id).execute(&mut *connection).await?;
-    delete_naming(connection, &[id.to_owned()]).await
+    delete_responses_naming(connection, &[id.to_owned()]).await
 }
 
 /// Returns the number of free pages.
@@ -183,12 +183,12 @@ async fn free_pages(connection: &mut SqliteConnection) -> sqlx::Result<i64> {
 }
 
 /// Runs a passive checkpoint: copies the pages that no reader needs while others write.
-async fn passive(connection: &mut SqliteConnection) -> sqlx::Result<()> {
+async fn checkpoint_passive(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query("pragma wal_checkpoint(passive)").fetch_one(connection).await.map(|_| ())
 }
 
 /// Copies the whole write-ahead file to the database and truncates it. Returns `true` if that was possible.
-async fn truncate(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+async fn checkpoint_truncate(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
     let row = sqlx::query("pragma wal_checkpoint(truncate)").fetch_one(connection).await?;
     Ok(row.try_get::<i64, _>(0)? == 0)
 }

@@ -5,28 +5,28 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin, end};
+use super::commit::{begin_transaction, end_transaction};
 use super::documents::keep_version;
 use super::figures::add_figures;
-use super::kept::delete_naming;
+use super::responses::delete_responses_naming;
 use crate::fail;
 use crate::store::{
-    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, DocumentKind, Once, Page, Progress, Repeat,
+    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, DocumentKind, InputClaim, RowPage, DialogueProgress, InputResponse,
     Retention, StoreError,
 };
 
 #[async_trait]
 impl Dialogues for SqliteStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
-        insert(&mut *self.pool().acquire().await?, row).await?;
+        insert_row(&mut *self.pool().acquire().await?, row).await?;
         Ok(())
     }
 
     async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let made = async {
-            insert(&mut connection, row).await?;
+            insert_row(&mut connection, row).await?;
             for statement in [
                 "insert into dialogue_turns (dialogue_id, record) select ?1, record from dialogue_turns \
                  where dialogue_id = ?2 and number < ?3 order by number",
@@ -40,12 +40,12 @@ impl Dialogues for SqliteStore {
             Ok(())
         };
         let made = made.await;
-        Ok(end(&mut connection, made).await?)
+        Ok(end_transaction(&mut connection, made).await?)
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
         // Includes the changes of the turn before.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let query = sqlx::query_as("select * from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
@@ -56,8 +56,8 @@ impl Dialogues for SqliteStore {
         filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<DialogueRow>, StoreError> {
-        self.caught_up().await?;
+    ) -> Result<RowPage<DialogueRow>, StoreError> {
+        self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select * from dialogues where owner = ?1 \
              and number < coalesce((select number from dialogues where id = ?2 and owner = ?1), 1 << 62) \
@@ -68,51 +68,51 @@ impl Dialogues for SqliteStore {
         let query = query.bind(owner).bind(after).bind(most);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
         let mut rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
-        let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
-        if more {
+        let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        if has_more {
             rows.pop();
         }
-        Ok(Page { rows, more })
+        Ok(RowPage { rows, has_more })
     }
 
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&Once>,
+        once: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
         // Follows the changes of the turn before.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let taken = async {
-            update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
-            record(&mut connection, &row.id, records).await?;
+            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut connection, &row.id, records).await?;
             let query =
                 sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
-            query.bind(Repeat::TAKEN).bind(inputs(&row.id)).execute(&mut *connection).await?;
+            query.bind(InputResponse::NO_RESPONSE).bind(input_prefix(&row.id)).execute(&mut *connection).await?;
             match once {
-                Some(once) => once.note(&mut connection, &row.id, None).await,
+                Some(once) => once.store(&mut connection, &row.id, None).await,
                 None => Ok(()),
             }
         };
         let taken = taken.await;
         fail::point("dialogue.step");
-        end(&mut connection, taken).await?;
+        end_transaction(&mut connection, taken).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
 
     async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let written = async {
-            update(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
-            record(&mut connection, &row.id, records).await
+            update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
+            write_records(&mut connection, &row.id, records).await
         };
         let written = written.await;
         fail::point("dialogue.step");
-        end(&mut connection, written).await?;
+        end_transaction(&mut connection, written).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Dialogues for SqliteStore {
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreError> {
         // Includes the end of the last turn.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select number, record from dialogue_turns where dialogue_id = ? and number > ? order by number limit ?",
         );
@@ -142,8 +142,8 @@ impl Dialogues for SqliteStore {
         self.close_conversation(id);
         let deleted = self.delete_closed_dialogue(id).await;
         // A caller that found it before may be about to begin a turn in it.
-        drop(self.shared.acquiring.write().await);
-        self.shared.places.order().open(id);
+        drop(self.shared.begin_lock.write().await);
+        self.shared.run_queue.lock_order().reopen(id);
         deleted
     }
 
@@ -172,39 +172,39 @@ impl Dialogues for SqliteStore {
 
 impl SqliteStore {
     /// Returns the owner of a dialogue, if it exists.
-    pub(super) async fn owner_of_dialogue(&self, id: &str) -> Result<Option<String>, StoreError> {
+    pub(super) async fn dialogue_owner(&self, id: &str) -> Result<Option<String>, StoreError> {
         let query = sqlx::query_scalar("select owner from dialogues where id = ?").bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
     /// Deletes a dialogue that is closed to new turns.
     async fn delete_closed_dialogue(&self, id: &str) -> Result<(), StoreError> {
-        self.delete_closed(id).await?;
+        self.delete_closed_conversation(id).await?;
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let deleted = delete(&mut connection, id).await;
-        end(&mut connection, deleted).await?;
+        begin_transaction(&mut connection).await?;
+        let deleted = delete_rows(&mut connection, id).await;
+        end_transaction(&mut connection, deleted).await?;
         fail::point("deletion.after");
         Ok(())
     }
 }
 
 /// Stores the dialogue as a turn leaves it, within the transaction of the turn's end.
-pub(super) async fn progress(
+pub(super) async fn store_progress(
     connection: &mut SqliteConnection,
     id: &str,
-    progress: &Progress,
+    progress: &DialogueProgress,
 ) -> sqlx::Result<()> {
-    let Progress { status, state, changed, records, once } = progress;
-    update(connection, id, (state, status, changed)).await?;
-    record(connection, id, records).await?;
+    let DialogueProgress { status, state, changed, records, once } = progress;
+    update_row(connection, id, (state, status, changed)).await?;
+    write_records(connection, id, records).await?;
     match once {
-        Some((once, answer)) => once.note(connection, id, Some(answer)).await,
+        Some((once, answer)) => once.store(connection, id, Some(answer)).await,
         None => Ok(()),
     }
 }
 
-async fn insert(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
+async fn insert_row(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into dialogues (id, owner, created, changed, script_id, version, script, status, state, session, \
          origin) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -216,7 +216,7 @@ async fn insert(connection: &mut SqliteConnection, row: &DialogueRow) -> sqlx::R
 }
 
 /// Updates state, status and time of a dialogue.
-async fn update(
+async fn update_row(
     connection: &mut SqliteConnection,
     id: &str,
     (state, status, changed): (&str, &str, &str),
@@ -227,7 +227,7 @@ async fn update(
 }
 
 /// Stores call and turn records. A dialogue deleted meanwhile gets none.
-async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallRecord]) -> sqlx::Result<()> {
+async fn write_records(connection: &mut SqliteConnection, id: &str, records: &[CallRecord]) -> sqlx::Result<()> {
     for record in records {
         let (statement, record) = match record {
             CallRecord::New(record) => (
@@ -260,12 +260,12 @@ async fn record(connection: &mut SqliteConnection, id: &str, records: &[CallReco
     Ok(())
 }
 
-/// Prefix of requests that are inputs of a dialogue, as in [`Once`].
-fn inputs(dialogue: &str) -> String {
+/// Prefix of requests that are inputs of a dialogue, as in [`InputClaim`].
+fn input_prefix(dialogue: &str) -> String {
     format!("POST dialogues/{dialogue}/input ")
 }
 
-async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
+async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()> {
     for statement in [
         "delete from rounds where dialogue_id = ?",
         "delete from dialogue_turns where dialogue_id = ?",
@@ -279,8 +279,8 @@ async fn delete(connection: &mut SqliteConnection, id: &str) -> sqlx::Result<()>
         "delete from repeats where substr(request, 1, length(?1)) = ?1 \
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
-    query.bind(inputs(id)).bind(made).execute(&mut *connection).await?;
-    delete_naming(connection, &[id.to_owned()]).await
+    query.bind(input_prefix(id)).bind(made).execute(&mut *connection).await?;
+    delete_responses_naming(connection, &[id.to_owned()]).await
 }
 
 impl FromRow<'_, SqliteRow> for DialogueRow {

@@ -5,106 +5,106 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin, end};
+use super::commit::{begin_transaction, end_transaction};
 use crate::fail;
-use crate::store::{Document, DocumentChange, Documents, OfKind, Put, PutOutcome, StoreError, Version};
+use crate::store::{Document, DocumentChange, Documents, DocumentScope, PutOptions, PutOutcome, StoreError, DocumentVersion};
 
-const DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
+const SELECT_DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
      as latest from documents where owner = ? and kind = ?";
 
 /// Characters of an RFC 3339 time that identify its ten-minute interval.
-const TEN_MINUTES: u32 = 15;
+const INTERVAL_CHARS: u32 = 15;
 
 #[async_trait]
 impl Documents for SqliteStore {
-    async fn documents(&self, (owner, kind): OfKind<'_>) -> Result<Vec<Document>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{DOCUMENT} order by id"));
-        Ok(sqlx::query_as(statement).bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
+    async fn documents(&self, (owner, kind): DocumentScope<'_>) -> Result<Vec<Document>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_DOCUMENT} order by id"));
+        Ok(sqlx::query_as(statement).bind(owner).bind(kind.db_name()).fetch_all(self.pool()).await?)
     }
 
-    async fn document(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<Option<Document>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{DOCUMENT} and id = ?"));
-        let query = sqlx::query_as(statement).bind(owner).bind(kind.word()).bind(id);
+    async fn document(&self, (owner, kind): DocumentScope<'_>, id: &str) -> Result<Option<Document>, StoreError> {
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_DOCUMENT} and id = ?"));
+        let query = sqlx::query_as(statement).bind(owner).bind(kind.db_name()).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
     async fn put_document(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         document: &Document,
-        text: &Version,
-        put: Put,
+        text: &DocumentVersion,
+        put: PutOptions,
     ) -> Result<PutOutcome, StoreError> {
         fail::point("document.before");
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let mut outcome = PutOutcome::Changed;
-        let written = write(&mut connection, of, document, text, put).await;
+        begin_transaction(&mut connection).await?;
+        let mut outcome = PutOutcome::Outdated;
+        let written = write_version(&mut connection, of, document, text, put).await;
         let written = written.map(|known| outcome = known);
-        end(&mut connection, written).await?;
+        end_transaction(&mut connection, written).await?;
         fail::point("document.after");
         Ok(outcome)
     }
 
     async fn publish(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         id: &str,
         version: u32,
         based_on: Option<u32>,
         now: &str,
     ) -> Result<DocumentChange, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let mut outcome = DocumentChange::Changed;
-        let published = take_into_use(&mut connection, of, (id, version, now), based_on).await;
+        begin_transaction(&mut connection).await?;
+        let mut outcome = DocumentChange::Outdated;
+        let published = publish_version(&mut connection, of, (id, version, now), based_on).await;
         let published = published.map(|known| outcome = known);
-        end(&mut connection, published).await?;
+        end_transaction(&mut connection, published).await?;
         Ok(outcome)
     }
 
-    async fn versions(&self, (owner, kind): OfKind<'_>, id: &str) -> Result<Vec<Version>, StoreError> {
+    async fn versions(&self, (owner, kind): DocumentScope<'_>, id: &str) -> Result<Vec<DocumentVersion>, StoreError> {
         let query = sqlx::query_as(
             "select version, created, hash, '' as text from versions where owner = ? and kind = ? and id = ? \
              order by version desc",
         );
-        Ok(query.bind(owner).bind(kind.word()).bind(id).fetch_all(self.pool()).await?)
+        Ok(query.bind(owner).bind(kind.db_name()).bind(id).fetch_all(self.pool()).await?)
     }
 
     async fn version(
         &self,
-        (owner, kind): OfKind<'_>,
+        (owner, kind): DocumentScope<'_>,
         id: &str,
         version: u32,
-    ) -> Result<Option<Version>, StoreError> {
+    ) -> Result<Option<DocumentVersion>, StoreError> {
         let query = sqlx::query_as(
             "select version, created, hash, text from versions where owner = ? and kind = ? and id = ? and version = ?",
         );
-        let query = query.bind(owner).bind(kind.word()).bind(id).bind(version);
+        let query = query.bind(owner).bind(kind.db_name()).bind(id).bind(version);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn published(&self, (owner, kind): OfKind<'_>) -> Result<Vec<(String, String)>, StoreError> {
+    async fn published_texts(&self, (owner, kind): DocumentScope<'_>) -> Result<Vec<(String, String)>, StoreError> {
         let query = sqlx::query_as(
             "select documents.id, text from documents join versions on versions.owner = documents.owner and \
              versions.kind = documents.kind and versions.id = documents.id and version = published \
              where documents.owner = ? and documents.kind = ?",
         );
-        Ok(query.bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
+        Ok(query.bind(owner).bind(kind.db_name()).fetch_all(self.pool()).await?)
     }
 
     async fn delete_document(
         &self,
-        of: OfKind<'_>,
+        of: DocumentScope<'_>,
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let mut outcome = DocumentChange::Changed;
-        let deleted = delete(&mut connection, of, id, based_on).await.map(|known| outcome = known);
-        end(&mut connection, deleted).await?;
+        begin_transaction(&mut connection).await?;
+        let mut outcome = DocumentChange::Outdated;
+        let deleted = delete_versions(&mut connection, of, id, based_on).await.map(|known| outcome = known);
+        end_transaction(&mut connection, deleted).await?;
         Ok(outcome)
     }
 }
@@ -112,7 +112,7 @@ impl Documents for SqliteStore {
 /// Returns `true` if the latest version is not the one that a change is based on.
 async fn has_changed(
     connection: &mut SqliteConnection,
-    (owner, kind): OfKind<'_>,
+    (owner, kind): DocumentScope<'_>,
     id: &str,
     based_on: Option<u32>,
 ) -> sqlx::Result<bool> {
@@ -120,24 +120,24 @@ async fn has_changed(
     let query = sqlx::query_scalar(
         "select coalesce(max(version), 0) from versions where owner = ? and kind = ? and id = ?",
     );
-    let latest: u32 = query.bind(owner).bind(kind.word()).bind(id).fetch_one(&mut *connection).await?;
+    let latest: u32 = query.bind(owner).bind(kind.db_name()).bind(id).fetch_one(&mut *connection).await?;
     Ok(latest != known)
 }
 
-async fn take_into_use(
+async fn publish_version(
     connection: &mut SqliteConnection,
-    of: OfKind<'_>,
+    of: DocumentScope<'_>,
     (id, version, now): (&str, u32, &str),
     based_on: Option<u32>,
 ) -> sqlx::Result<DocumentChange> {
     if has_changed(connection, of, id, based_on).await? {
-        return Ok(DocumentChange::Changed);
+        return Ok(DocumentChange::Outdated);
     }
     let query = sqlx::query(
         "update documents set published = ?4, changed = ?5 where owner = ?1 and kind = ?2 and id = ?3 and exists \
          (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
     );
-    let query = query.bind(of.0).bind(of.1.word()).bind(id).bind(version).bind(now);
+    let query = query.bind(of.0).bind(of.1.db_name()).bind(id).bind(version).bind(now);
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(DocumentChange::Missing);
     }
@@ -149,52 +149,52 @@ async fn take_into_use(
 /// Makes a version stay when the next autosave comes: somebody has used it.
 pub(super) async fn keep_version(
     connection: &mut SqliteConnection,
-    of: OfKind<'_>,
+    of: DocumentScope<'_>,
     id: &str,
     version: u32,
 ) -> sqlx::Result<()> {
     let query = sqlx::query(
         "update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?",
     );
-    query.bind(of.0).bind(of.1.word()).bind(id).bind(version).execute(connection).await?;
+    query.bind(of.0).bind(of.1.db_name()).bind(id).bind(version).execute(connection).await?;
     Ok(())
 }
 
-async fn delete(
+async fn delete_versions(
     connection: &mut SqliteConnection,
-    of: OfKind<'_>,
+    of: DocumentScope<'_>,
     id: &str,
     based_on: Option<u32>,
 ) -> sqlx::Result<DocumentChange> {
     if has_changed(connection, of, id, based_on).await? {
-        return Ok(DocumentChange::Changed);
+        return Ok(DocumentChange::Outdated);
     }
     let mut found = false;
     for table in ["versions", "documents"] {
         let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
-        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(of.0).bind(of.1.word()).bind(id);
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(of.0).bind(of.1.db_name()).bind(id);
         found |= query.execute(&mut *connection).await?.rows_affected() > 0;
     }
     Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })
 }
 
-async fn write(
+async fn write_version(
     connection: &mut SqliteConnection,
-    (owner, kind): OfKind<'_>,
+    (owner, kind): DocumentScope<'_>,
     document: &Document,
-    text: &Version,
-    Put { publish, autosave, most, based_on }: Put,
+    text: &DocumentVersion,
+    PutOptions { is_published, is_autosave, max_documents, based_on }: PutOptions,
 ) -> sqlx::Result<PutOutcome> {
     if has_changed(connection, (owner, kind), &document.id, based_on).await? {
-        return Ok(PutOutcome::Changed);
+        return Ok(PutOutcome::Outdated);
     }
-    let (kind, id) = (kind.word(), &document.id);
+    let (kind, id) = (kind.db_name(), &document.id);
     let query = sqlx::query(
         "insert into documents (owner, kind, id, name, created, changed) select ?1, ?2, ?3, ?4, ?5, ?5 \
          where (select count(*) from documents where owner = ?1 and kind = ?2 and id <> ?3) < ?6 \
          on conflict (owner, kind, id) do update set changed = excluded.changed, name = excluded.name",
     );
-    let query = query.bind(owner).bind(kind).bind(id).bind(&document.name).bind(&document.changed).bind(most);
+    let query = query.bind(owner).bind(kind).bind(id).bind(&document.name).bind(&document.changed).bind(max_documents);
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(PutOutcome::TooMany);
     }
@@ -204,18 +204,18 @@ async fn write(
          returning version",
     );
     let query = query.bind(owner).bind(kind).bind(id).bind(&text.created).bind(&text.hash).bind(&text.text);
-    let query = query.bind(autosave);
+    let query = query.bind(is_autosave);
     let version: u32 = query.fetch_one(&mut *connection).await?;
-    if let Some(before) = based_on.filter(|_| autosave) {
+    if let Some(before) = based_on.filter(|_| is_autosave) {
         let query = sqlx::query(
             "delete from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4 and autosave \
              and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \
              (select 1 from documents where owner = ?1 and kind = ?2 and id = ?3 and published = ?4)",
         );
-        let query = query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(TEN_MINUTES);
+        let query = query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(INTERVAL_CHARS);
         query.execute(&mut *connection).await?;
     }
-    if publish {
+    if is_published {
         let query = sqlx::query("update documents set published = ? where owner = ? and kind = ? and id = ?");
         query.bind(version).bind(owner).bind(kind).bind(id).execute(&mut *connection).await?;
     }
@@ -235,9 +235,9 @@ impl FromRow<'_, SqliteRow> for Document {
     }
 }
 
-impl FromRow<'_, SqliteRow> for Version {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Version> {
-        Ok(Version {
+impl FromRow<'_, SqliteRow> for DocumentVersion {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<DocumentVersion> {
+        Ok(DocumentVersion {
             version: row.try_get("version")?,
             created: row.try_get("created")?,
             hash: row.try_get("hash")?,

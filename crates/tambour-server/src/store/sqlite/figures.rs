@@ -5,7 +5,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use super::commit::{begin, end};
+use super::commit::{begin_transaction, end_transaction};
 use crate::store::{
     FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
     StoreError,
@@ -23,9 +23,9 @@ const ADD_COUNT: &str = "on conflict do update set count = count + excluded.coun
 impl ReplyFigures for SqliteStore {
     async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let added = add_figures(&mut connection, more).await;
-        Ok(end(&mut connection, added).await?)
+        Ok(end_transaction(&mut connection, added).await?)
     }
 
     async fn figures(
@@ -35,7 +35,7 @@ impl ReplyFigures for SqliteStore {
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError> {
         // Figures of messages are stored with their records.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select substr(hour, 1, ?4) as time, upstream, sum(completed) as completed, sum(failed) as failed, \
              sum(cancelled) as cancelled, sum(repaired) as repaired, sum(replaced) as replaced, \

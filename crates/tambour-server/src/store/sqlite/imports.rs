@@ -5,12 +5,12 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row, SqliteConnection};
 
 use super::SqliteStore;
-use super::commit::{begin, end};
-use super::kept::delete_naming;
+use super::commit::{begin_transaction, end_transaction};
+use super::responses::delete_responses_naming;
 use crate::fail;
-use crate::store::{ImportKind, ImportRow, Imports, Room, StoreError};
+use crate::store::{ImportKind, ImportRow, Imports, ImportQuota, StoreError};
 
-const ROW: &str =
+const SELECT_ROW: &str =
     "select id, name, file, version, entries, created, size from imports where owner = ? and kind = ?";
 
 #[async_trait]
@@ -19,50 +19,50 @@ impl Imports for SqliteStore {
         &self,
         owner: &str,
         imports: &[(ImportKind, ImportRow, Vec<u8>)],
-        room: Room,
+        room: ImportQuota,
     ) -> Result<bool, StoreError> {
         fail::point("import.before");
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let mut fitting = false;
-        let written = insert(&mut connection, owner, imports, room).await.map(|fits| fitting = fits);
-        end(&mut connection, written).await?;
+        let written = insert_files(&mut connection, owner, imports, room).await.map(|fits| fitting = fits);
+        end_transaction(&mut connection, written).await?;
         fail::point("import.after");
         Ok(fitting)
     }
 
     async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{ROW} order by number desc"));
-        Ok(sqlx::query_as(statement).bind(owner).bind(kind.word()).fetch_all(self.pool()).await?)
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_ROW} order by number desc"));
+        Ok(sqlx::query_as(statement).bind(owner).bind(kind.db_name()).fetch_all(self.pool()).await?)
     }
 
     async fn import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<ImportRow>, StoreError> {
-        let statement = sqlx::AssertSqlSafe(format!("{ROW} and id = ?"));
-        let query = sqlx::query_as(statement).bind(owner).bind(kind.word()).bind(id);
+        let statement = sqlx::AssertSqlSafe(format!("{SELECT_ROW} and id = ?"));
+        let query = sqlx::query_as(statement).bind(owner).bind(kind.db_name()).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn imported(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn import_bytes(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let query = sqlx::query_scalar("select bytes from imports where owner = ? and kind = ? and id = ?");
-        Ok(query.bind(owner).bind(kind.word()).bind(id).fetch_optional(self.pool()).await?)
+        Ok(query.bind(owner).bind(kind.db_name()).bind(id).fetch_optional(self.pool()).await?)
     }
 
     async fn delete_import(&self, owner: &str, kind: ImportKind, id: &str) -> Result<bool, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let mut found = false;
-        let deleted = delete(&mut connection, owner, kind, id).await.map(|deleted| found = deleted);
-        end(&mut connection, deleted).await?;
+        let deleted = delete_file(&mut connection, owner, kind, id).await.map(|deleted| found = deleted);
+        end_transaction(&mut connection, deleted).await?;
         fail::point("deletion.after");
         Ok(found)
     }
 }
 
-async fn insert(
+async fn insert_files(
     connection: &mut SqliteConnection,
     owner: &str,
     imports: &[(ImportKind, ImportRow, Vec<u8>)],
-    room: Room,
+    room: ImportQuota,
 ) -> sqlx::Result<bool> {
     let query = sqlx::query_as("select count(*), coalesce(sum(size), 0) from imports where owner = ?");
     let (files, bytes): (i64, i64) = query.bind(owner).fetch_one(&mut *connection).await?;
@@ -76,7 +76,7 @@ async fn insert(
             "insert into imports (id, owner, kind, name, file, version, entries, created, size, bytes) \
              values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         );
-        let query = query.bind(&row.id).bind(owner).bind(kind.word()).bind(&row.name).bind(&row.file);
+        let query = query.bind(&row.id).bind(owner).bind(kind.db_name()).bind(&row.name).bind(&row.file);
         let query = query.bind(&row.version).bind(row.entries).bind(&row.created);
         let query = query.bind(i64::try_from(row.size).unwrap_or(i64::MAX)).bind(bytes);
         query.execute(&mut *connection).await?;
@@ -85,17 +85,17 @@ async fn insert(
     Ok(true)
 }
 
-async fn delete(
+async fn delete_file(
     connection: &mut SqliteConnection,
     owner: &str,
     kind: ImportKind,
     id: &str,
 ) -> sqlx::Result<bool> {
     let query = sqlx::query("delete from imports where owner = ? and kind = ? and id = ?");
-    let done = query.bind(owner).bind(kind.word()).bind(id).execute(&mut *connection).await?;
+    let done = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
     let found = done.rows_affected() > 0;
     if found {
-        delete_naming(connection, &[id.to_owned()]).await?;
+        delete_responses_naming(connection, &[id.to_owned()]).await?;
     }
     Ok(found)
 }

@@ -9,12 +9,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::SqliteStore;
-use super::tail::{Reading, Tail};
-use crate::store::{Acquired, Batch, Lease, Log, LogState, MessageRow, NewRun, Own, Store, StoreError};
+use super::tail::{TailReader, LogTail};
+use crate::store::{AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError};
 
 #[async_trait]
 impl Log for SqliteStore {
-    async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError> {
+    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
         self.begin_run(new).await
     }
 
@@ -22,20 +22,20 @@ impl Log for SqliteStore {
         self.claim_run(message).await
     }
 
-    async fn abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
+    async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
         let query = sqlx::query_as(
             "select *, null as size, null as turn, null as summary, null as details from messages \
              where status = 'running' and (server is null or (server = ? and epoch < ?)) order by number",
         );
-        let Own { server, epoch } = self.own();
+        let ServerIdentity { server, epoch } = self.identity();
         Ok(query.bind(server).bind(epoch).fetch_all(self.pool()).await?)
     }
 
-    fn idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
+    fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
         let (shared, conversation) = (self.shared.clone(), conversation.to_owned());
         Box::pin(async move {
-            let next = shared.places.order().next();
-            shared.places.turn(&conversation, next).await;
+            let next = shared.run_queue.lock_order().next_number();
+            shared.run_queue.wait_turn(&conversation, next).await;
         })
     }
 
@@ -48,19 +48,19 @@ impl Log for SqliteStore {
         Box::pin(async move {
             // Read before the batches: an ended log does not grow.
             let state = self.log_state(message).await?;
-            Ok((self.batches(message, after, bytes, None).await?, state))
+            Ok((self.read_batches(message, after, bytes, None).await?, state))
         })
     }
 
     fn follow(
         &self,
         message: &str,
-        after: u64,
+        last_number: u64,
         bytes: usize,
     ) -> BoxStream<'static, Result<Batch, StoreError>> {
-        let reading = self.shared.pending.tail(message).map(|tail| tail.read());
+        let reader = self.shared.pending.tail(message).map(|tail| tail.add_reader());
         let (store, message) = (self.clone(), message.to_owned());
-        let follower = Follower { store, message, after, bytes, reading, waiting: VecDeque::new() };
+        let follower = LogFollower { store, message, last_number, bytes, reader, batches: VecDeque::new() };
         stream::try_unfold(follower, |mut follower| async move {
             Ok(follower.next().await?.map(|batch| (batch, follower)))
         })
@@ -69,35 +69,35 @@ impl Log for SqliteStore {
 }
 
 /// Cursor that follows one log.
-struct Follower {
+struct LogFollower {
     store: SqliteStore,
     message: String,
-    after: u64,
+    last_number: u64,
     bytes: usize,
     /// Present while the log is being written.
-    reading: Option<Reading>,
+    reader: Option<TailReader>,
     /// Batches read from the database.
-    waiting: VecDeque<Batch>,
+    batches: VecDeque<Batch>,
 }
 
-impl Follower {
+impl LogFollower {
     /// Returns the next batch, from memory if possible; waits while there is none.
     async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
-        if self.waiting.is_empty() {
-            if let Some(reading) = &mut self.reading {
-                let progress = reading.more(self.after).await;
-                if progress.last > self.after
-                    && let Some(batch) = reading.since(self.after, self.bytes)
+        if self.batches.is_empty() {
+            if let Some(reading) = &mut self.reader {
+                let progress = reading.wait_more(self.last_number).await;
+                if progress.last > self.last_number
+                    && let Some(batch) = reading.batch_after(self.last_number, self.bytes)
                 {
-                    self.after = batch.last();
+                    self.last_number = batch.last();
                     return Ok(Some(batch));
                 }
             }
-            self.waiting.extend(self.store.batches(&self.message, self.after, self.bytes, None).await?);
+            self.batches.extend(self.store.read_batches(&self.message, self.last_number, self.bytes, None).await?);
         }
         // A database row may begin earlier.
-        let batch = self.waiting.pop_front().map(|batch| batch.behind(self.after));
-        self.after = batch.as_ref().map_or(self.after, Batch::last);
+        let batch = self.batches.pop_front().map(|batch| batch.skip_through(self.last_number));
+        self.last_number = batch.as_ref().map_or(self.last_number, Batch::last);
         Ok(batch)
     }
 }
@@ -106,7 +106,7 @@ impl SqliteStore {
     /// Returns the state of a message's log.
     async fn log_state(&self, message: &str) -> Result<LogState, StoreError> {
         if let Some(tail) = self.shared.pending.tail(message) {
-            return Ok(if tail.shows_end() { LogState::Ended } else { LogState::Open });
+            return Ok(if tail.is_end_visible() { LogState::Ended } else { LogState::Open });
         }
         let status = match self.shared.pending.row(message) {
             Some(row) => Some(row.status.clone()),
@@ -124,22 +124,22 @@ impl SqliteStore {
 
     /// Reads batches of a log as visible to readers, or with its unpublished end if `own` is the lease's
     /// tail.
-    pub(super) async fn batches(
+    pub(super) async fn read_batches(
         &self,
         message: &str,
         after: u64,
         bytes: usize,
-        own: Option<&Arc<Tail>>,
+        own: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
         loop {
             // Looked up first: entries that leave memory meanwhile are in the database.
             let tail = own.cloned().or_else(|| self.shared.pending.tail(message));
             let all = own.is_some();
-            if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent(after, bytes, all)) {
+            if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent_batch(after, bytes, all)) {
                 return Ok(recent.into_iter().collect());
             }
-            let batches = self.stored(message, after, bytes).await?;
-            let last = |tail: Arc<Tail>| if all { tail.last() } else { tail.progress().last };
+            let batches = self.read_stored(message, after, bytes).await?;
+            let last = |tail: Arc<LogTail>| if all { tail.last_number() } else { tail.progress().last };
             if !batches.is_empty() || tail.is_none_or(|tail| last(tail) <= after) {
                 return Ok(batches);
             }
@@ -147,7 +147,7 @@ impl SqliteStore {
     }
 
     /// Reads batches from the database.
-    async fn stored(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
+    async fn read_stored(&self, message: &str, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         let Ok(after) = i64::try_from(after) else { return Ok(Vec::new()) };
         let mut rows = sqlx::query_as::<_, (i64, i64, Vec<u8>)>(
             "select first, last, body from entries where message_id = ? and last > ? order by first",
@@ -158,7 +158,7 @@ impl SqliteStore {
         let (mut batches, mut read) = (Vec::new(), 0);
         while let Some((first, last, body)) = rows.try_next().await? {
             read += body.len();
-            batches.push(Batch::stored(first.cast_unsigned(), last.cast_unsigned(), body));
+            batches.push(Batch::from_stored(first.cast_unsigned(), last.cast_unsigned(), body));
             if read >= bytes {
                 break;
             }

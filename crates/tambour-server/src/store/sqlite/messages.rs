@@ -5,9 +5,9 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use crate::store::{MessageRow, Messages, Outcome, Page, RunKind, StoreError, Turn};
+use crate::store::{MessageRow, Messages, MessageOutcome, RowPage, RunKind, StoreError, TurnHistory};
 
-/// Query of a [`Turn`]; request and summary only where the turn itself was not stored.
+/// Query of a [`TurnHistory`]; request and summary only where the turn itself was not stored.
 macro_rules! turn {
     () => {
         "select id, status, turn, iif(turn is null, request, null) as request, \
@@ -28,13 +28,13 @@ impl Messages for SqliteStore {
         Ok(query.bind(id).fetch_optional(self.pool()).await?)
     }
 
-    async fn repeated(
+    async fn message_by_key(
         &self,
         owner: &str,
         repeat: &str,
         since: &str,
     ) -> Result<Option<MessageRow>, StoreError> {
-        if let Some(row) = self.shared.pending.repeated(owner, repeat) {
+        if let Some(row) = self.shared.pending.row_by_key(owner, repeat) {
             return Ok(Some(MessageRow::clone(&row)));
         }
         let query = sqlx::query_as(
@@ -45,15 +45,15 @@ impl Messages for SqliteStore {
         Ok(query.bind(owner).bind(repeat).bind(since).fetch_optional(self.pool()).await?)
     }
 
-    async fn messages_of(
+    async fn conversation_messages(
         &self,
         conversation: &str,
         after: i64,
         limit: u32,
         bytes: usize,
-    ) -> Result<Page<MessageRow>, StoreError> {
+    ) -> Result<RowPage<MessageRow>, StoreError> {
         use futures_util::TryStreamExt;
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let mut rows = sqlx::query_as::<_, MessageRow>(
             "select messages.*, size, turn, summary, null as details from messages \
              left join records on message_id = id where conversation_id = ?1 and number > ?2 \
@@ -63,12 +63,12 @@ impl Messages for SqliteStore {
         .bind(after)
         .bind(i64::from(limit) + 1)
         .fetch(self.pool());
-        let (mut page, mut read) = (Page { rows: Vec::new(), more: false }, 0);
+        let (mut page, mut read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
         while let Some(row) = rows.try_next().await? {
             let full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
             read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
             if full || (read > bytes && !page.rows.is_empty()) {
-                page.more = true;
+                page.has_more = true;
                 break;
             }
             page.rows.push(row);
@@ -76,10 +76,10 @@ impl Messages for SqliteStore {
         Ok(page)
     }
 
-    async fn turns_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<Turn>, StoreError> {
+    async fn history_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<TurnHistory>, StoreError> {
         use futures_util::TryStreamExt;
-        self.caught_up().await?;
-        let mut rows = sqlx::query_as::<_, Turn>(concat!(
+        self.wait_caught_up().await?;
+        let mut rows = sqlx::query_as::<_, TurnHistory>(concat!(
             turn!(),
             "where conversation_id = ? and status <> 'superseded' \
              and number < (select number from messages where id = ?) order by number desc"
@@ -98,8 +98,8 @@ impl Messages for SqliteStore {
         Ok(turns)
     }
 
-    async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError> {
-        self.caught_up().await?;
+    async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
+        self.wait_caught_up().await?;
         let query = sqlx::query_as(concat!(turn!(), "where id = ?")).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
     }
@@ -109,12 +109,12 @@ impl FromRow<'_, SqliteRow> for MessageRow {
     fn from_row(row: &SqliteRow) -> sqlx::Result<MessageRow> {
         let summary: Option<String> = row.try_get("summary")?;
         let outcome = match summary {
-            Some(summary) => Some(Outcome {
+            Some(summary) => Some(MessageOutcome {
                 size: row.try_get::<i64, _>("size")?.cast_unsigned(),
                 turn: row.try_get("turn")?,
                 summary,
                 details: row.try_get("details")?,
-                ..Outcome::default()
+                ..MessageOutcome::default()
             }),
             None => None,
         };
@@ -127,7 +127,7 @@ impl FromRow<'_, SqliteRow> for MessageRow {
             created: row.try_get("created")?,
             status: row.try_get("status")?,
             request: row.try_get("request")?,
-            kind: kind(row.try_get("kind")?),
+            kind: parse_kind(row.try_get("kind")?),
             repeat: row.try_get("repeat")?,
             server: row.try_get("server")?,
             epoch: row.try_get("epoch")?,
@@ -137,25 +137,25 @@ impl FromRow<'_, SqliteRow> for MessageRow {
 }
 
 /// Database name of a turn.
-const TURN: &str = "turn";
+const TURN_KIND: &str = "turn";
 
 /// Returns the kind as stored in the database.
-pub(super) fn word(kind: RunKind) -> Option<&'static str> {
-    (kind == RunKind::Turn).then_some(TURN)
+pub(super) fn kind_name(kind: RunKind) -> Option<&'static str> {
+    (kind == RunKind::Turn).then_some(TURN_KIND)
 }
 
-fn kind(word: Option<&str>) -> RunKind {
-    if word == Some(TURN) { RunKind::Turn } else { RunKind::Message }
+fn parse_kind(word: Option<&str>) -> RunKind {
+    if word == Some(TURN_KIND) { RunKind::Turn } else { RunKind::Message }
 }
 
-impl FromRow<'_, SqliteRow> for Turn {
-    fn from_row(row: &SqliteRow) -> sqlx::Result<Turn> {
+impl FromRow<'_, SqliteRow> for TurnHistory {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<TurnHistory> {
         let (request, summary): (Option<String>, _) = (row.try_get("request")?, row.try_get("summary")?);
-        Ok(Turn {
+        Ok(TurnHistory {
             id: row.try_get("id")?,
             status: row.try_get("status")?,
-            turn: row.try_get("turn")?,
-            made_from: request.map(|request| (request, summary)),
+            history: row.try_get("turn")?,
+            source: request.map(|request| (request, summary)),
         })
     }
 }

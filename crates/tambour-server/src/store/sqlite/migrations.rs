@@ -29,7 +29,7 @@ const MIGRATIONS: [(i64, &str, &str); 18] = [
 ];
 
 /// Runs the migrations that the database lacks.
-pub(super) async fn run(pool: &SqlitePool) -> Result<(), MigrateError> {
+pub(super) async fn run_migrations(pool: &SqlitePool) -> Result<(), MigrateError> {
     let migration = |(version, description, statements): (i64, &'static str, &'static str)| {
         Migration::new(version, description.into(), MigrationType::Simple, statements.into_sql_str(), false)
     };
@@ -45,7 +45,7 @@ pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
             return Ok(());
         }
         for (id, script, state) in unnamed {
-            let name = session(&script, &state).unwrap_or_default();
+            let name = session_name(&script, &state).unwrap_or_default();
             let query = sqlx::query("update dialogues set session = ? where id = ?");
             query.bind(name).bind(id).execute(pool).await?;
         }
@@ -53,7 +53,7 @@ pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
 }
 
 /// Returns the name of the session that a dialogue runs.
-fn session(script: &str, state: &str) -> Option<String> {
+fn session_name(script: &str, state: &str) -> Option<String> {
     let script = load(script, &Limits::default()).script?;
     let state: serde_json::Value = serde_json::from_str(state).ok()?;
     let index = usize::try_from(state["session"].as_u64()?).ok()?;
@@ -61,7 +61,7 @@ fn session(script: &str, state: &str) -> Option<String> {
 }
 
 /// Rebuilds databases of older versions, once: they neither return free space nor erase deleted data.
-pub(super) async fn vacuum(pool: &SqlitePool) -> sqlx::Result<()> {
+pub(super) async fn rebuild_old(pool: &SqlitePool) -> sqlx::Result<()> {
     const INCREMENTAL: i64 = 2;
     let mode: i64 = sqlx::query_scalar("pragma auto_vacuum").fetch_one(pool).await?;
     if mode != INCREMENTAL {

@@ -15,15 +15,15 @@ mod documents;
 mod figures;
 mod imports;
 mod journal;
-mod kept;
+mod responses;
 mod lease;
 mod log;
 mod messages;
 mod migrations;
-mod own;
+mod server_identity;
 mod pending;
-mod places;
-mod repeats;
+mod run_queue;
+mod input_responses;
 mod runs;
 mod states;
 mod tail;
@@ -43,19 +43,19 @@ use sqlx::sqlite::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Own, Store, StoreError};
+use super::{ServerIdentity, Store, StoreError};
 pub use journal::{DamagedFile, JournalLoss, JournalReport, ShortFile};
-use journal::{Journal, Record, Replay, Segment};
-use pending::Pending;
-use places::Places;
-use writer::Work;
+use journal::{Journal, JournalRecord, ReplayResult, Segment};
+use pending::PendingRows;
+use run_queue::RunQueue;
+use writer::WriterTask;
 
 /// SQLite store.
 #[derive(Clone)]
 pub struct SqliteStore {
-    shared: Arc<Shared>,
-    writer: writer::Writer,
-    own: Arc<Own>,
+    shared: Arc<StoreState>,
+    writer: writer::DatabaseWriter,
+    identity: Arc<ServerIdentity>,
     /// Locked while the database is in use; the system unlocks it when the process dies.
     lock: Arc<File>,
 }
@@ -70,17 +70,17 @@ pub struct StoreOptions {
 }
 
 /// State shared by the store and its writer.
-struct Shared {
+struct StoreState {
     pool: SqlitePool,
     journal: Journal,
-    pending: Pending,
-    places: Places,
+    pending: PendingRows,
+    run_queue: RunQueue,
     /// Read-locked while a run begins; a deletion takes it for writing.
-    acquiring: tokio::sync::RwLock<()>,
+    begin_lock: tokio::sync::RwLock<()>,
     /// Set while the database cannot be written.
-    behind: AtomicBool,
+    is_behind: AtomicBool,
     /// Cancelled when writes that fail are no longer waited for.
-    closing: CancellationToken,
+    abort_waits: CancellationToken,
     /// Cancelled when the store cannot continue.
     dead: CancellationToken,
 }
@@ -118,30 +118,30 @@ impl SqliteStore {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(file.display().to_string())),
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        let pool = pool(file, durable).await?;
-        migrations::run(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
+        let pool = open_pool(file, durable).await?;
+        migrations::run_migrations(&pool).await.map_err(|error| StoreError::Migration(error.into()))?;
         migrations::name_sessions(&pool).await?;
-        migrations::vacuum(&pool).await?;
+        migrations::rebuild_old(&pool).await?;
         let folder = file.with_extension("journal");
-        let Replay { next, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
-        let own = Arc::new(own::begin(&pool).await?);
+        let ReplayResult { next_segment, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
+        let identity = Arc::new(server_identity::begin_epoch(&pool).await?);
         // A number is not reused while something refers to it.
         let query = "select max(coalesce((select max(number) from messages), 0), \
             coalesce((select max(floor) from states), 0), coalesce((select max(place) from state_updates), 0))";
         let last = sqlx::query_scalar(query).fetch_one(&pool).await?;
         let dead = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StoreState {
             pool,
-            journal: Journal::open(folder, next, durable, &dead)?,
-            pending: Pending::default(),
-            places: Places::after(last),
-            acquiring: tokio::sync::RwLock::default(),
-            behind: AtomicBool::new(false),
-            closing: CancellationToken::new(),
+            journal: Journal::open(folder, next_segment, durable, &dead)?,
+            pending: PendingRows::default(),
+            run_queue: RunQueue::with_last_number(last),
+            begin_lock: tokio::sync::RwLock::default(),
+            is_behind: AtomicBool::new(false),
+            abort_waits: CancellationToken::new(),
             dead,
         });
-        let writer = writer::Writer::start(shared.clone());
-        Ok((SqliteStore { writer, own, shared, lock: Arc::new(lock) }, report))
+        let writer = writer::DatabaseWriter::start(shared.clone());
+        Ok((SqliteStore { writer, identity, shared, lock: Arc::new(lock) }, report))
     }
 
     /// Reserves the numbers of lost events, as [`SqliteStore::open_with`] found them, before running messages
@@ -149,8 +149,8 @@ impl SqliteStore {
     ///
     /// # Errors
     /// The database failed.
-    pub async fn hold_numbers(&self, report: &JournalReport) -> Result<(), StoreError> {
-        journal::hold_numbers(self.pool(), report).await
+    pub async fn reserve_numbers(&self, report: &JournalReport) -> Result<(), StoreError> {
+        journal::reserve_numbers(self.pool(), report).await
     }
 
     fn pool(&self) -> &SqlitePool {
@@ -160,71 +160,71 @@ impl SqliteStore {
     /// Waits until the database has everything handed to the writer, at most two seconds.
     async fn flush(&self) -> Result<(), StoreError> {
         let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
-        flushed.unwrap_or(Err(StoreError::Slow))
+        flushed.unwrap_or(Err(StoreError::Timeout))
     }
 
     /// Waits until the database has every row handed to the writer, at most two seconds.
-    async fn caught_up(&self) -> Result<(), StoreError> {
+    async fn wait_caught_up(&self) -> Result<(), StoreError> {
         if self.shared.pending.is_empty() { Ok(()) } else { self.flush().await }
     }
 
     /// Writes a record to the journal, runs `then` before anything else is written, and notifies the writer
     /// of full segments.
-    fn journal<T>(
+    fn append_journal<T>(
         &self,
-        record: &Record<'_>,
+        record: &JournalRecord<'_>,
         then: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<T, StoreError> {
-        let done = self.journal_if(record, || true, then)?;
+        let done = self.append_journal_if(record, || true, then)?;
         Ok(done.expect("it is always admitted"))
     }
 
     /// Does the same if `admits` returns `true` under the lock; `None` otherwise.
-    fn journal_if<T>(
+    fn append_journal_if<T>(
         &self,
-        record: &Record<'_>,
+        record: &JournalRecord<'_>,
         admits: impl FnOnce() -> bool,
         then: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<Option<T>, StoreError> {
         let appended = self.shared.journal.append_if(record, admits, then).map_err(StoreError::Journal)?;
         let Some(appended) = appended else { return Ok(None) };
-        if let Some(full) = appended.full {
-            self.writer.tell(Work::Segment(full))?;
+        if let Some(full) = appended.full_segment {
+            self.writer.send(WriterTask::Segment(full))?;
         }
-        Ok(Some(appended.then))
+        Ok(Some(appended.result))
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
-    fn own(&self) -> &Own {
-        &self.own
+    fn identity(&self) -> &ServerIdentity {
+        &self.identity
     }
 
-    fn available(&self) -> Result<(), StoreError> {
-        if self.shared.dead.is_cancelled() || self.shared.closing.is_cancelled() {
+    fn check_available(&self) -> Result<(), StoreError> {
+        if self.shared.dead.is_cancelled() || self.shared.abort_waits.is_cancelled() {
             return Err(StoreError::Closed);
         }
-        if self.shared.behind.load(Ordering::Relaxed) { Err(StoreError::Full) } else { Ok(()) }
+        if self.shared.is_behind.load(Ordering::Relaxed) { Err(StoreError::Unwritable) } else { Ok(()) }
     }
 
-    async fn ready(&self) -> Result<(), StoreError> {
-        self.journal(&Record::Probe, |_| ())?;
+    async fn check_ready(&self) -> Result<(), StoreError> {
+        self.append_journal(&JournalRecord::Probe, |_| ())?;
         self.flush().await?;
-        self.available()
+        self.check_available()
     }
 
-    async fn dead(&self) {
+    async fn wait_dead(&self) {
         self.shared.dead.cancelled().await;
     }
 
-    fn give_up(&self) {
-        self.shared.closing.cancel();
+    fn release_waiters(&self) {
+        self.shared.abort_waits.cancel();
     }
 
     async fn close(&self) {
         if tokio::time::timeout(DEADLINE, self.writer.close()).await.is_err() {
-            self.give_up();
+            self.release_waiters();
         }
         let _ = tokio::time::timeout(DEADLINE, self.pool().close()).await;
         let _ = self.lock.unlock();
@@ -232,7 +232,7 @@ impl Store for SqliteStore {
 }
 
 /// Opens the connection pool.
-async fn pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
+async fn open_pool(file: &Path, durable: bool) -> Result<SqlitePool, StoreError> {
     // NORMAL survives a killed process, FULL a power cut too.
     let synchronous = if durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
     let options = SqliteConnectOptions::new()

@@ -3,45 +3,45 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tail::Tail;
+use super::tail::LogTail;
 use crate::store::{ConversationRow, MessageRow, RunKind};
 
 /// Rows and logs ahead of the database.
 #[derive(Default)]
-pub(super) struct Pending {
-    rows: Mutex<HashMap<String, Row>>,
-    logs: Mutex<HashMap<String, Arc<Tail>>>,
+pub(super) struct PendingRows {
+    rows: Mutex<HashMap<String, PendingRow>>,
+    logs: Mutex<HashMap<String, Arc<LogTail>>>,
 }
 
-struct Row {
+struct PendingRow {
     /// Absent while the row in the database is current.
     row: Option<Arc<MessageRow>>,
     /// Number of notifications to the writer that it has not processed.
-    told: usize,
+    notifications: usize,
 }
 
-impl Pending {
-    fn rows(&self) -> MutexGuard<'_, HashMap<String, Row>> {
+impl PendingRows {
+    fn rows(&self) -> MutexGuard<'_, HashMap<String, PendingRow>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<Tail>>> {
+    fn logs(&self) -> MutexGuard<'_, HashMap<String, Arc<LogTail>>> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a new row; the writer is notified of it separately.
-    pub(super) fn put(&self, row: Arc<MessageRow>) {
-        self.tell(&row.id);
-        self.show(row);
+    pub(super) fn insert(&self, row: Arc<MessageRow>) {
+        self.count_notification(&row.id);
+        self.set_row(row);
     }
 
     /// Counts a notification of a changed row whose change is not visible yet.
-    pub(super) fn tell(&self, id: &str) {
-        self.rows().entry(id.to_owned()).or_insert(Row { row: None, told: 0 }).told += 1;
+    pub(super) fn count_notification(&self, id: &str) {
+        self.rows().entry(id.to_owned()).or_insert(PendingRow { row: None, notifications: 0 }).notifications += 1;
     }
 
     /// Makes a changed row visible. Without a pending notification the database has it already.
-    pub(super) fn show(&self, row: Arc<MessageRow>) {
+    pub(super) fn set_row(&self, row: Arc<MessageRow>) {
         if let Some(known) = self.rows().get_mut(&row.id) {
             known.row = Some(row);
         }
@@ -53,7 +53,7 @@ impl Pending {
     }
 
     /// Returns the message of an owner with that idempotency key.
-    pub(super) fn repeated(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
+    pub(super) fn row_by_key(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
         let rows = self.rows();
         let same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
         rows.values().filter_map(|known| known.row.as_ref()).find(same).cloned()
@@ -83,12 +83,12 @@ impl Pending {
     }
 
     /// Counts rows that the database has, once for each occurrence.
-    pub(super) fn written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
+    pub(super) fn mark_written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.rows();
         for row in written {
             if let Some(known) = rows.get_mut(&row.id) {
-                known.told -= 1;
-                if known.told == 0 {
+                known.notifications -= 1;
+                if known.notifications == 0 {
                     rows.remove(&row.id);
                 }
             }
@@ -96,17 +96,17 @@ impl Pending {
     }
 
     /// Registers a log that is being written.
-    pub(super) fn open(&self, tail: &Arc<Tail>) {
+    pub(super) fn add_log(&self, tail: &Arc<LogTail>) {
         self.logs().insert(tail.message.clone(), tail.clone());
     }
 
     /// Removes the log of a deleted message.
-    pub(super) fn forget(&self, message: &str) {
+    pub(super) fn remove_log(&self, message: &str) {
         self.logs().remove(message);
     }
 
     /// Removes a log that is over and fully in the database.
-    pub(super) fn close(&self, tail: &Tail) {
+    pub(super) fn remove_if_done(&self, tail: &LogTail) {
         if tail.is_done() {
             let mut logs = self.logs();
             if logs.get(&tail.message).is_some_and(|known| std::ptr::eq(&**known, tail)) {
@@ -116,12 +116,12 @@ impl Pending {
     }
 
     /// Returns the registered logs.
-    pub(super) fn tails(&self) -> Vec<Arc<Tail>> {
+    pub(super) fn tails(&self) -> Vec<Arc<LogTail>> {
         self.logs().values().cloned().collect()
     }
 
     /// Returns the tail of a message's log, if it is being written or the database lacks a part of it.
-    pub(super) fn tail(&self, message: &str) -> Option<Arc<Tail>> {
+    pub(super) fn tail(&self, message: &str) -> Option<Arc<LogTail>> {
         self.logs().get(message).cloned()
     }
 }

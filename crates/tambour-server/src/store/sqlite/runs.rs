@@ -6,121 +6,121 @@ use futures_util::FutureExt;
 use sqlx::SqliteConnection;
 
 use super::SqliteStore;
-use super::commit::{begin, end, insert_message};
-use super::journal::Record;
+use super::commit::{begin_transaction, end_transaction, insert_message};
+use super::journal::JournalRecord;
 use super::lease::SqliteLease;
-use super::states::take_back_from;
-use super::tail::Tail;
-use super::writer::Work;
+use super::states::undo_from;
+use super::tail::LogTail;
+use super::writer::WriterTask;
 use crate::fail;
 use crate::store::{
-    Acquired, Conversations, Lease, MessageRow, Messages, NewRun, Own, RunKind, Sent, Store, StoreError,
-    Written,
+    AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, ServerIdentity, RunKind, RequestKey, Store, StoreError,
+    WriteOutcome,
 };
 
 impl SqliteStore {
     /// Begins a message atomically.
-    pub(super) async fn begin_run(&self, new: NewRun) -> Result<Acquired, StoreError> {
-        self.available()?;
+    pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+        self.check_available()?;
         // A deletion of the conversation waits for those that have looked it up.
-        let _acquiring = self.shared.acquiring.read().await;
+        let _acquiring = self.shared.begin_lock.read().await;
         let row = &new.row;
         let word =
-            row.repeat.clone().map(|word| Sent { owner: row.owner.clone(), route: String::new(), word });
-        let held = word.clone().map(|sent| self.shared.places.hold(sent));
+            row.repeat.clone().map(|idempotency_key| RequestKey { owner: row.owner.clone(), route: String::new(), idempotency_key });
+        let held = word.clone().map(|sent| self.shared.run_queue.claim_guarded(sent));
         if matches!(held, Some(None)) {
-            return Ok(Acquired::UnderWay);
+            return Ok(AcquireOutcome::InProgress);
         }
-        if let Some(Sent { word, .. }) = &word
-            && let Some(before) = self.repeated(&row.owner, word, &new.since).await?
+        if let Some(RequestKey { idempotency_key, .. }) = &word
+            && let Some(before) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
         {
-            return Ok(Acquired::Repeated(Box::new(before)));
+            return Ok(AcquireOutcome::Repeated(Box::new(before)));
         }
-        if !new.opens {
+        if !new.opens_conversation {
             let owner = match row.kind {
                 RunKind::Message => self.conversation(&row.conversation_id).await?.map(|known| known.owner),
-                RunKind::Turn => self.owner_of_dialogue(&row.conversation_id).await?,
+                RunKind::Turn => self.dialogue_owner(&row.conversation_id).await?,
             };
             if owner.is_none_or(|owner| owner != row.owner) {
-                return Ok(Acquired::NoConversation);
+                return Ok(AcquireOutcome::NoConversation);
             }
         }
-        match &new.instead {
-            Some(old) => self.begin_instead(&new, old).await,
-            None => self.begin_behind(&new),
+        match &new.replaces {
+            Some(old) => self.begin_replacing(&new, old).await,
+            None => self.begin_queued(&new),
         }
     }
 
     /// Completes the row of a message that begins on this server.
-    fn own_row(&self, row: &MessageRow, number: i64) -> Arc<MessageRow> {
-        let Own { server, epoch } = self.own();
+    fn local_row(&self, row: &MessageRow, number: i64) -> Arc<MessageRow> {
+        let ServerIdentity { server, epoch } = self.identity();
         let (server, epoch) = (Some(server.clone()), Some(*epoch));
         Arc::new(MessageRow { number: Some(number), server, epoch, ..row.clone() })
     }
 
-    fn lease(&self, row: Arc<MessageRow>, tail: Arc<Tail>) -> Box<dyn Lease> {
-        Box::new(SqliteLease::new(self.clone(), row, tail, self.own.epoch, 1))
+    fn new_lease(&self, row: Arc<MessageRow>, tail: Arc<LogTail>) -> Box<dyn Lease> {
+        Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, 1))
     }
 
     /// Begins a message after those of its conversation: it is on the journal, and no other run gets between
     /// its number and its place.
-    fn begin_behind(&self, new: &NewRun) -> Result<Acquired, StoreError> {
+    fn begin_queued(&self, new: &NewRun) -> Result<AcquireOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
-        let mut order = self.shared.places.order();
+        let mut order = self.shared.run_queue.lock_order();
         if order.is_closed(conversation) {
-            return Ok(Acquired::NoConversation);
+            return Ok(AcquireOutcome::NoConversation);
         }
-        if new.alone && order.running(conversation).next().is_some() {
-            return Ok(Acquired::Busy);
+        if new.is_exclusive && order.unfinished_runs(conversation).next().is_some() {
+            return Ok(AcquireOutcome::Busy);
         }
-        let row = self.own_row(&new.row, order.next());
-        let tail = Tail::new(row.id.clone(), self.own.epoch);
-        let synced = self.journal(&Record::Message(&row), |file| {
+        let row = self.local_row(&new.row, order.next_number());
+        let tail = LogTail::new(row.id.clone(), self.identity.epoch);
+        let synced = self.append_journal(&JournalRecord::Message(&row), |file| {
             order.add(conversation, &tail);
-            self.shared.pending.put(row.clone());
-            self.shared.pending.open(&tail);
-            let told = self.writer.tell(Work::Message(row.clone()));
-            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.wait(file)))
+            self.shared.pending.insert(row.clone());
+            self.shared.pending.add_log(&tail);
+            let told = self.writer.send(WriterTask::Message(row.clone()));
+            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
         });
         drop(order);
-        let lease = self.lease(row, tail);
+        let lease = self.new_lease(row, tail);
         // From here on dropping the lease cleans up.
-        let kept = match synced?? {
-            Some(synced) => async { synced.await.map_or(Written::Unknown, |()| Written::Stored) }.boxed(),
-            None => std::future::ready(Written::Stored).boxed(),
+        let durable = match synced?? {
+            Some(synced) => async { synced.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed(),
+            None => std::future::ready(WriteOutcome::Stored).boxed(),
         };
-        Ok(Acquired::Begun { lease, kept })
+        Ok(AcquireOutcome::Started { lease, durable })
     }
 
     /// Begins a message that replaces another: that one and all later ones are superseded in the same
     /// transaction.
-    async fn begin_instead(&self, new: &NewRun, old: &str) -> Result<Acquired, StoreError> {
+    async fn begin_replacing(&self, new: &NewRun, old: &str) -> Result<AcquireOutcome, StoreError> {
         let conversation = &new.row.conversation_id;
         let (row, tail) = {
-            let mut order = self.shared.places.order();
+            let mut order = self.shared.run_queue.lock_order();
             if order.is_closed(conversation) {
-                return Ok(Acquired::NoConversation);
+                return Ok(AcquireOutcome::NoConversation);
             }
-            if order.running(conversation).next().is_some() {
-                return Ok(Acquired::Busy);
+            if order.unfinished_runs(conversation).next().is_some() {
+                return Ok(AcquireOutcome::Busy);
             }
-            let row = self.own_row(&new.row, order.next());
-            let tail = Tail::new(row.id.clone(), self.own.epoch);
+            let row = self.local_row(&new.row, order.next_number());
+            let tail = LogTail::new(row.id.clone(), self.identity.epoch);
             // Runs that begin from now on queue behind it.
             order.add(conversation, &tail);
             (row, tail)
         };
-        let lease = self.lease(row.clone(), tail.clone());
+        let lease = self.new_lease(row.clone(), tail.clone());
         // The outcomes of earlier messages are in the database after this.
-        self.caught_up().await?;
+        self.wait_caught_up().await?;
         let mut connection = self.pool().acquire().await?;
-        begin(&mut connection).await?;
-        let (outcome, written) = match instead(&mut connection, &row, old).await {
+        begin_transaction(&mut connection).await?;
+        let (outcome, written) = match replace_message(&mut connection, &row, old).await {
             Ok(refused) => (refused, if refused.is_some() { Err(None) } else { Ok(()) }),
             Err(error) => (None, Err(Some(error))),
         };
         match written {
-            Ok(()) => end(&mut connection, Ok(())).await?,
+            Ok(()) => end_transaction(&mut connection, Ok(())).await?,
             Err(error) => {
                 // Nothing of it is kept.
                 let rolled_back = sqlx::query("rollback").execute(&mut *connection).await.map(|_| ());
@@ -134,11 +134,11 @@ impl SqliteStore {
         fail::point("state.after");
         Ok(match outcome {
             None => {
-                self.shared.pending.open(&tail);
-                Acquired::Begun { lease, kept: std::future::ready(Written::Stored).boxed() }
+                self.shared.pending.add_log(&tail);
+                AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() }
             }
-            Some(Refused::NoMessage) => Acquired::NoMessage,
-            Some(Refused::StateGone) => Acquired::StateGone,
+            Some(ReplaceRefusal::NoMessage) => AcquireOutcome::NoMessage,
+            Some(ReplaceRefusal::StateGone) => AcquireOutcome::StateGone,
         })
     }
 
@@ -149,18 +149,18 @@ impl SqliteStore {
         };
         let row = Arc::new(row);
         if let Some(tail) = self.shared.pending.tail(message) {
-            let Some(epoch) = self.shared.journal.locked(|| tail.claim()) else { return Ok(None) };
-            let next = tail.last().max(self.last_stored(message).await?) + 1;
+            let Some(epoch) = self.shared.journal.with_lock(|| tail.claim()) else { return Ok(None) };
+            let next = tail.last_number().max(self.last_stored_number(message).await?) + 1;
             return Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, epoch, next))));
         }
-        let next = self.last_stored(message).await? + 1;
-        let tail = Tail::new(message.to_owned(), self.own.epoch);
-        self.shared.pending.open(&tail);
-        Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.own.epoch, next))))
+        let next = self.last_stored_number(message).await? + 1;
+        let tail = LogTail::new(message.to_owned(), self.identity.epoch);
+        self.shared.pending.add_log(&tail);
+        Ok(Some(Box::new(SqliteLease::new(self.clone(), row, tail, self.identity.epoch, next))))
     }
 
     /// Returns the number of the last entry in the database.
-    async fn last_stored(&self, message: &str) -> Result<u64, StoreError> {
+    async fn last_stored_number(&self, message: &str) -> Result<u64, StoreError> {
         let query = sqlx::query_scalar("select max(last) from entries where message_id = ?").bind(message);
         let last: Option<i64> = query.fetch_one(self.pool()).await?;
         Ok(last.unwrap_or_default().cast_unsigned())
@@ -170,7 +170,7 @@ impl SqliteStore {
     pub(super) fn fence(&self, messages: &[String]) {
         for message in messages {
             if let Some(tail) = self.shared.pending.tail(message) {
-                self.shared.journal.locked(|| tail.fence());
+                self.shared.journal.with_lock(|| tail.fence());
             }
         }
     }
@@ -178,22 +178,22 @@ impl SqliteStore {
 
 /// Reason why a message cannot be replaced.
 #[derive(Clone, Copy)]
-enum Refused {
+enum ReplaceRefusal {
     NoMessage,
     StateGone,
 }
 
-async fn instead(
+async fn replace_message(
     connection: &mut SqliteConnection,
     row: &MessageRow,
     old: &str,
-) -> sqlx::Result<Option<Refused>> {
+) -> sqlx::Result<Option<ReplaceRefusal>> {
     let query = sqlx::query_scalar("select number from messages where id = ? and conversation_id = ?");
     let number: Option<i64> =
         query.bind(old).bind(&row.conversation_id).fetch_optional(&mut *connection).await?;
-    let Some(number) = number else { return Ok(Some(Refused::NoMessage)) };
-    if !take_back_from(connection, &row.conversation_id, number).await? {
-        return Ok(Some(Refused::StateGone));
+    let Some(number) = number else { return Ok(Some(ReplaceRefusal::NoMessage)) };
+    if !undo_from(connection, &row.conversation_id, number).await? {
+        return Ok(Some(ReplaceRefusal::StateGone));
     }
     let query = sqlx::query(
         "update messages set status = 'superseded' where conversation_id = ? and number >= ? and status <> 'running'",

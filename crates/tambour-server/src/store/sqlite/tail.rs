@@ -9,53 +9,53 @@ use tokio::sync::{Notify, watch};
 use crate::store::{Batch, MessageRow};
 
 /// Bytes of the log kept in memory for slow readers; older entries are read from the store.
-const WINDOW: usize = 16 << 10;
+const WINDOW_BYTES: usize = 16 << 10;
 /// Bytes of unstored entries that make a row of the log.
-const ROW: usize = 3 << 10;
+const ROW_BYTES: usize = 3 << 10;
 /// Capacity kept while the buffer is nearly empty: a row, and entries that arrive while it is written.
-const ROOM: usize = 4 << 10;
+const BUFFER_BYTES: usize = 4 << 10;
 /// Bytes that may wait for the database before the run has to wait.
-const AHEAD: usize = 64 << 10;
+const MAX_AHEAD_BYTES: usize = 64 << 10;
 
 /// Tail of one log.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct LogTail {
     /// Id of the message.
     pub(super) message: String,
     /// Epoch of the lease that may write; changed with the journal locked.
     epoch: AtomicI64,
-    window: Mutex<Window>,
-    committed: watch::Sender<Progress>,
+    window: Mutex<TailWindow>,
+    committed: watch::Sender<TailProgress>,
     /// Notified when the database has stored entries.
-    kept: Notify,
+    stored_notify: Notify,
 }
 
 /// Committed extent of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct TailProgress {
     /// Number of the last entry that readers may see.
     pub(super) last: u64,
     /// True if nothing follows it.
-    pub(super) ended: bool,
+    pub(super) has_ended: bool,
 }
 
 /// End of the log: entries in the database, then entries on the journal only, then entries not yet on disk
 /// where that is awaited. The first part may be dropped.
 #[derive(Debug, Default)]
-struct Window {
+struct TailWindow {
     bytes: Vec<u8>,
     /// Number of the first entry in memory, and its offset in the log.
-    first: u64,
-    base: usize,
-    stored: Position,
-    committed: Position,
-    appended: Position,
+    first_number: u64,
+    base_offset: usize,
+    stored: LogPosition,
+    committed: LogPosition,
+    appended: LogPosition,
     /// Taken by the writer and not written yet.
-    storing: Position,
+    drained: LogPosition,
     /// Set when the writer was told that there is enough for a row.
-    told: bool,
+    is_writer_notified: bool,
     /// Set when the end of the message was appended.
-    ends: bool,
+    has_end: bool,
     /// Row with the outcome of the message, until the writer takes it together with the end.
     record: Option<Arc<MessageRow>>,
     /// Last entry that each reader has seen; `u64::MAX` marks a free slot.
@@ -64,53 +64,53 @@ struct Window {
 
 /// Position between two entries: number of the entry before it, and offset in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct LogPosition {
     number: u64,
     offset: usize,
 }
 
 /// Follow-up work after an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Appended {
+pub(super) struct TailAppend {
     /// True if the writer has to be notified.
-    pub(super) tell: bool,
+    pub(super) needs_notify: bool,
     /// True if so much is waiting that the run should wait.
-    pub(super) ahead: bool,
+    pub(super) is_ahead: bool,
     /// Position after the appended entries.
-    pub(super) upto: Position,
+    pub(super) end: LogPosition,
 }
 
 /// Epoch of a log that no lease may write.
-const NOBODY: i64 = i64::MAX;
+const NO_EPOCH: i64 = i64::MAX;
 
 /// Entries on their way to the database, with the outcome of the message if its end is among them.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
-    upto: Position,
+pub(super) struct DrainedEntries {
+    end: LogPosition,
     pub(super) record: Option<Arc<MessageRow>>,
 }
 
 /// Reader of a running message, registered until it is dropped.
 #[derive(Debug)]
-pub(super) struct Reading {
-    tail: Arc<Tail>,
+pub(super) struct TailReader {
+    tail: Arc<LogTail>,
     slot: usize,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<TailProgress>,
 }
 
-impl Tail {
+impl LogTail {
     /// Creates the tail of an empty log.
-    pub(super) fn new(message: String, epoch: i64) -> Arc<Tail> {
-        Arc::new(Tail {
+    pub(super) fn new(message: String, epoch: i64) -> Arc<LogTail> {
+        Arc::new(LogTail {
             message,
             epoch: AtomicI64::new(epoch),
             window: Mutex::default(),
-            committed: watch::Sender::new(Progress::default()),
-            kept: Notify::new(),
+            committed: watch::Sender::new(TailProgress::default()),
+            stored_notify: Notify::new(),
         })
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn window(&self) -> MutexGuard<'_, TailWindow> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,131 +122,131 @@ impl Tail {
     /// Starts the next epoch, which fences the lease before it. `None` if no lease may write.
     pub(super) fn claim(&self) -> Option<i64> {
         let epoch = self.epoch.load(Ordering::Acquire);
-        if epoch == NOBODY || self.window().ends {
+        if epoch == NO_EPOCH || self.window().has_end {
             return None;
         }
         self.epoch.store(epoch + 1, Ordering::Release);
         // Readers may follow the new lease's entries.
-        self.committed.send_modify(|progress| progress.ended = false);
+        self.committed.send_modify(|progress| progress.has_ended = false);
         Some(epoch + 1)
     }
 
     /// Fences every lease, since the message is deleted.
     pub(super) fn fence(&self) {
-        self.epoch.store(NOBODY, Ordering::Release);
-        self.end();
+        self.epoch.store(NO_EPOCH, Ordering::Release);
+        self.mark_ended();
     }
 
     /// Appends the last entries, which are on the journal together with the outcome. Readers see them after
-    /// [`Tail::publish`].
-    pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> Position {
+    /// [`LogTail::publish`].
+    pub(super) fn finish(&self, last: &Batch, record: Arc<MessageRow>) -> LogPosition {
         // Under one lock: no row of the database has the end without the outcome.
         let mut window = self.window();
         if !last.is_empty() {
             let _ = window.append(last);
         }
-        window.ends = true;
+        window.has_end = true;
         window.record = Some(record);
         window.appended
     }
 
     /// Appends entries that are on the journal. `visible`: readers may see them.
-    pub(super) fn append(&self, batch: &Batch, visible: bool) -> Appended {
+    pub(super) fn append(&self, batch: &Batch, visible: bool) -> TailAppend {
         let appended = self.window().append(batch);
         if visible {
-            self.publish(appended.upto);
+            self.publish(appended.end);
         }
         appended
     }
 
     /// Takes the entries that the database lacks as one row of the log, if they are enough, or the message
     /// ends, or `all` is set. `row` receives the numbers of the first and last entry and the bytes.
-    pub(super) fn take(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<Taken> {
+    pub(super) fn drain(&self, all: bool, row: impl FnOnce(u64, u64, &[u8])) -> Option<DrainedEntries> {
         let mut window = self.window();
-        window.told = false;
-        let Window { storing, appended, .. } = *window;
-        let enough = all || window.ends || appended.offset - storing.offset >= ROW;
-        if !enough || (storing == appended && window.record.is_none()) {
+        window.is_writer_notified = false;
+        let TailWindow { drained, appended, .. } = *window;
+        let enough = all || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
+        if !enough || (drained == appended && window.record.is_none()) {
             return None;
         }
-        if storing != appended {
-            row(storing.number + 1, appended.number, window.slice(storing, appended));
+        if drained != appended {
+            row(drained.number + 1, appended.number, window.slice(drained, appended));
         }
-        window.storing = appended;
-        Some(Taken { upto: appended, record: window.record.take() })
+        window.drained = appended;
+        Some(DrainedEntries { end: appended, record: window.record.take() })
     }
 
     /// Makes entries up to a position visible to readers.
-    pub(super) fn publish(&self, upto: Position) {
+    pub(super) fn publish(&self, upto: LogPosition) {
         let mut window = self.window();
         if upto.number > window.committed.number {
             window.committed = upto;
         }
-        let ended = window.ends && window.committed == window.appended;
+        let ended = window.has_end && window.committed == window.appended;
         drop(window);
         self.committed.send_if_modified(|progress| {
-            let more = upto.number > progress.last || (ended && !progress.ended);
+            let more = upto.number > progress.last || (ended && !progress.has_ended);
             progress.last = progress.last.max(upto.number);
-            progress.ended |= ended;
+            progress.has_ended |= ended;
             more
         });
     }
 
     /// Marks taken entries as stored in the database.
-    pub(super) fn stored(&self, taken: &Taken) {
+    pub(super) fn mark_stored(&self, taken: &DrainedEntries) {
         let mut window = self.window();
-        if taken.upto.number > window.stored.number {
-            window.stored = taken.upto;
+        if taken.end.number > window.stored.number {
+            window.stored = taken.end;
         }
         window.trim();
         drop(window);
-        self.kept.notify_waiters();
+        self.stored_notify.notify_waiters();
     }
 
     /// Marks the log as complete: nothing follows.
-    pub(super) fn end(&self) {
-        self.committed.send_modify(|progress| progress.ended = true);
+    pub(super) fn mark_ended(&self) {
+        self.committed.send_modify(|progress| progress.has_ended = true);
     }
 
     /// Returns the committed extent.
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> TailProgress {
         *self.committed.borrow()
     }
 
     /// Returns `true` if nothing follows and the database has everything.
     pub(super) fn is_done(&self) -> bool {
         let window = self.window();
-        let over = window.ends || self.progress().ended;
+        let over = window.has_end || self.progress().has_ended;
         over && window.stored == window.appended && window.record.is_none()
     }
 
     /// Returns `true` if readers may see the end of the message.
-    pub(super) fn shows_end(&self) -> bool {
-        self.window().ends && self.progress().ended
+    pub(super) fn is_end_visible(&self) -> bool {
+        self.window().has_end && self.progress().has_ended
     }
 
     /// Returns the number of the last entry, visible or not.
-    pub(super) fn last(&self) -> u64 {
+    pub(super) fn last_number(&self) -> u64 {
         self.window().appended.number
     }
 
     /// Waits until nothing follows.
-    pub(super) async fn over(&self) {
-        let _ = self.committed.subscribe().wait_for(|progress| progress.ended).await;
+    pub(super) async fn wait_ended(&self) {
+        let _ = self.committed.subscribe().wait_for(|progress| progress.has_ended).await;
     }
 
     /// Returns the bytes that the database lacks.
-    fn ahead(&self) -> usize {
+    fn unstored_bytes(&self) -> usize {
         let window = self.window();
         window.appended.offset - window.stored.offset
     }
 
     /// Waits until the run may continue.
-    pub(super) async fn caught_up(&self) {
+    pub(super) async fn wait_caught_up(&self) {
         loop {
-            let mut kept = std::pin::pin!(self.kept.notified());
+            let mut kept = std::pin::pin!(self.stored_notify.notified());
             kept.as_mut().enable();
-            if self.ahead() <= AHEAD {
+            if self.unstored_bytes() <= MAX_AHEAD_BYTES {
                 return;
             }
             kept.await;
@@ -254,22 +254,22 @@ impl Tail {
     }
 
     /// Waits until readers may see everything.
-    pub(super) async fn shown(&self) {
+    pub(super) async fn wait_visible(&self) {
         let last = self.window().appended.number;
         let _ = self.committed.subscribe().wait_for(|progress| progress.last >= last).await;
     }
 
     /// Returns entries after `after` without registering a reader; with `all` those that readers may not see
     /// yet too. `None` if the first of them are in the database only.
-    pub(super) fn recent(&self, after: u64, most: usize, all: bool) -> Option<Option<Batch>> {
+    pub(super) fn recent_batch(&self, after: u64, most: usize, all: bool) -> Option<Option<Batch>> {
         let window = self.window();
-        let known = window.first > 0 && window.first <= after.saturating_add(1);
+        let known = window.first_number > 0 && window.first_number <= after.saturating_add(1);
         let upto = if all { window.appended } else { window.committed };
-        known.then(|| window.since(after, most, upto))
+        known.then(|| window.batch_after(after, most, upto))
     }
 
     /// Registers a reader.
-    pub(super) fn read(self: &Arc<Tail>) -> Reading {
+    pub(super) fn add_reader(self: &Arc<LogTail>) -> TailReader {
         let mut window = self.window();
         let free = window.readers.iter().position(|reader| *reader == u64::MAX);
         let slot = free.unwrap_or_else(|| {
@@ -278,31 +278,31 @@ impl Tail {
         });
         window.readers[slot] = 0;
         drop(window);
-        Reading { tail: self.clone(), slot, progress: self.committed.subscribe() }
+        TailReader { tail: self.clone(), slot, progress: self.committed.subscribe() }
     }
 }
 
-impl Window {
+impl TailWindow {
     /// Appends entries, not yet visible.
-    fn append(&mut self, batch: &Batch) -> Appended {
+    fn append(&mut self, batch: &Batch) -> TailAppend {
         if self.bytes.is_empty() && self.appended.number + 1 != batch.first() {
             // A log that continues after a crash does not begin at 1.
-            let before = Position { number: batch.first() - 1, offset: self.base };
-            self.first = batch.first();
-            (self.stored, self.storing) = (before, before);
+            let before = LogPosition { number: batch.first() - 1, offset: self.base_offset };
+            self.first_number = batch.first();
+            (self.stored, self.drained) = (before, before);
             (self.committed, self.appended) = (before, before);
         }
         if self.bytes.is_empty() {
-            self.first = batch.first();
+            self.first_number = batch.first();
         }
         debug_assert_eq!(self.appended.number + 1, batch.first(), "numbers have no gaps");
         self.bytes.extend_from_slice(batch.body());
-        let upto = Position { number: batch.last(), offset: self.base + self.bytes.len() };
-        self.appended = upto;
-        self.ends |= batch.ends();
-        let row = self.ends || upto.offset - self.storing.offset >= ROW;
-        let tell = row && !std::mem::replace(&mut self.told, true);
-        Appended { tell, ahead: upto.offset - self.stored.offset > AHEAD, upto }
+        let end = LogPosition { number: batch.last(), offset: self.base_offset + self.bytes.len() };
+        self.appended = end;
+        self.has_end |= batch.has_end();
+        let row = self.has_end || end.offset - self.drained.offset >= ROW_BYTES;
+        let needs_notify = row && !std::mem::replace(&mut self.is_writer_notified, true);
+        TailAppend { needs_notify, is_ahead: end.offset - self.stored.offset > MAX_AHEAD_BYTES, end }
     }
 
     /// Drops entries that the database has and all readers have seen, or that exceed the window.
@@ -310,27 +310,27 @@ impl Window {
         // With `durable` the database may have entries that are not visible yet.
         let stored = if self.committed.number < self.stored.number { self.committed } else { self.stored };
         let seen = self.readers.iter().all(|reader| *reader >= stored.number);
-        if stored.offset == self.base || !(seen || self.bytes.len() > WINDOW) {
+        if stored.offset == self.base_offset || !(seen || self.bytes.len() > WINDOW_BYTES) {
             return;
         }
-        self.bytes.drain(..stored.offset - self.base);
-        if self.bytes.capacity() > ROOM && self.bytes.len() < ROW / 2 {
-            self.bytes.shrink_to(ROW);
+        self.bytes.drain(..stored.offset - self.base_offset);
+        if self.bytes.capacity() > BUFFER_BYTES && self.bytes.len() < ROW_BYTES / 2 {
+            self.bytes.shrink_to(ROW_BYTES);
         }
-        (self.first, self.base) = (stored.number + 1, stored.offset);
+        (self.first_number, self.base_offset) = (stored.number + 1, stored.offset);
     }
 
-    fn slice(&self, from: Position, to: Position) -> &[u8] {
-        &self.bytes[from.offset - self.base..to.offset - self.base]
+    fn slice(&self, from: LogPosition, to: LogPosition) -> &[u8] {
+        &self.bytes[from.offset - self.base_offset..to.offset - self.base_offset]
     }
 
     /// Returns entries after `after` up to a position, about `most` bytes of them.
-    fn since(&self, after: u64, most: usize, upto: Position) -> Option<Batch> {
-        if after >= upto.number || after + 1 < self.first {
+    fn batch_after(&self, after: u64, most: usize, upto: LogPosition) -> Option<Batch> {
+        if after >= upto.number || after + 1 < self.first_number {
             return None;
         }
-        let committed = &self.bytes[..upto.offset - self.base];
-        let (passed, left) = (after + 1 - self.first, upto.number - after);
+        let committed = &self.bytes[..upto.offset - self.base_offset];
+        let (passed, left) = (after + 1 - self.first_number, upto.number - after);
         let start = if left < passed {
             // Counts line breaks from the end: the final one, and one for each entry wanted.
             let at = usize::try_from(left).expect("entries in memory");
@@ -343,32 +343,32 @@ impl Window {
         };
         let wanted = &committed[start..];
         if wanted.len() <= most {
-            return Some(Batch::stored(after + 1, upto.number, wanted.to_vec()));
+            return Some(Batch::from_stored(after + 1, upto.number, wanted.to_vec()));
         }
         let end = memchr::memrchr(b'\n', &wanted[..most]).or_else(|| memchr::memchr(b'\n', wanted))? + 1;
         let count = memchr::memchr_iter(b'\n', &wanted[..end]).count() as u64;
-        Some(Batch::stored(after + 1, after + count, wanted[..end].to_vec()))
+        Some(Batch::from_stored(after + 1, after + count, wanted[..end].to_vec()))
     }
 }
 
-impl Reading {
+impl TailReader {
     /// Waits until there are entries after `after`, or nothing follows.
-    pub(super) async fn more(&mut self, after: u64) -> Progress {
-        let waited = self.progress.wait_for(|progress| progress.last > after || progress.ended).await;
+    pub(super) async fn wait_more(&mut self, after: u64) -> TailProgress {
+        let waited = self.progress.wait_for(|progress| progress.last > after || progress.has_ended).await;
         let waited = waited.map(|progress| *progress);
-        waited.unwrap_or_else(|_| Progress { ended: true, ..*self.progress.borrow() })
+        waited.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
     }
 
     /// Returns committed entries after `after`, about `most` bytes of them, if they are still in memory.
     /// Marks everything before as seen.
-    pub(super) fn since(&self, after: u64, most: usize) -> Option<Batch> {
+    pub(super) fn batch_after(&self, after: u64, most: usize) -> Option<Batch> {
         let mut window = self.tail.window();
         window.readers[self.slot] = after;
-        window.since(after, most, window.committed)
+        window.batch_after(after, most, window.committed)
     }
 }
 
-impl Drop for Reading {
+impl Drop for TailReader {
     fn drop(&mut self) {
         self.tail.window().readers[self.slot] = u64::MAX;
     }

@@ -10,24 +10,24 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::Shared;
-use super::commit::{Group, State};
-use super::tail::Tail;
+use super::StoreState;
+use super::commit::{CommitGroup, CommitState};
+use super::tail::LogTail;
 use crate::store::{MessageRow, StoreError};
 
 /// Longest time that a commit waits for more work.
-const PAUSE: Duration = Duration::from_millis(100);
+const COMMIT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval at which the database learns the extents of the journal if no commit does that.
-const MARKS: Duration = Duration::from_millis(500);
+const EXTENT_INTERVAL: Duration = Duration::from_millis(500);
 /// Bytes of a group that is written without waiting.
-const ENOUGH: usize = 4 << 20;
+const GROUP_BYTES: usize = 4 << 20;
 
 /// Work for the database.
-pub(super) enum Work {
+pub(super) enum WriterTask {
     /// Entries of a message, and its outcome with its end.
-    Entries(Arc<Tail>),
+    Entries(Arc<LogTail>),
     /// No work: commits at once, since a run waits for its entries.
-    Hurry,
+    Commit,
     /// A new message.
     Message(Arc<MessageRow>),
     /// Everything on the journal up to that segment, which is then removed.
@@ -38,22 +38,22 @@ pub(super) enum Work {
     Close(oneshot::Sender<()>),
 }
 
-impl Work {
+impl WriterTask {
     /// Returns `true` if someone waits for it.
     fn is_urgent(&self) -> bool {
-        matches!(self, Work::Hurry | Work::Flush(_) | Work::Close(_))
+        matches!(self, WriterTask::Commit | WriterTask::Flush(_) | WriterTask::Close(_))
     }
 }
 
 /// Handle that sends work to the task that writes the database.
 #[derive(Clone)]
-pub(super) struct Writer(mpsc::UnboundedSender<Work>);
+pub(super) struct DatabaseWriter(mpsc::UnboundedSender<WriterTask>);
 
-impl Writer {
-    pub(super) fn start(shared: Arc<Shared>) -> Writer {
+impl DatabaseWriter {
+    pub(super) fn start(shared: Arc<StoreState>) -> DatabaseWriter {
         let (sender, work) = mpsc::unbounded_channel();
         let dead = shared.dead.clone();
-        let task = tokio::spawn(run(State::new(shared), work));
+        let task = tokio::spawn(run_writer(CommitState::new(shared), work));
         tokio::spawn(async move {
             // Its unfinished work is on the journal; the next start recovers it.
             if task.await.is_err() {
@@ -61,30 +61,30 @@ impl Writer {
                 dead.cancel();
             }
         });
-        Writer(sender)
+        DatabaseWriter(sender)
     }
 
-    pub(super) fn tell(&self, work: Work) -> Result<(), StoreError> {
+    pub(super) fn send(&self, work: WriterTask) -> Result<(), StoreError> {
         self.0.send(work).map_err(|_| StoreError::Closed)
     }
 
     pub(super) async fn flush(&self) -> Result<(), StoreError> {
-        self.wait(Work::Flush).await
+        self.wait(WriterTask::Flush).await
     }
 
     pub(super) async fn close(&self) -> Result<(), StoreError> {
-        self.wait(Work::Close).await
+        self.wait(WriterTask::Close).await
     }
 
-    async fn wait(&self, work: fn(oneshot::Sender<()>) -> Work) -> Result<(), StoreError> {
+    async fn wait(&self, work: fn(oneshot::Sender<()>) -> WriterTask) -> Result<(), StoreError> {
         let (done, waiting) = oneshot::channel();
-        self.tell(work(done))?;
+        self.send(work(done))?;
         waiting.await.map_err(|_| StoreError::Closed)
     }
 }
 
-async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
-    let mut marks = tokio::time::interval_at(Instant::now() + MARKS, MARKS);
+async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<WriterTask>) {
+    let mut marks = tokio::time::interval_at(Instant::now() + EXTENT_INTERVAL, EXTENT_INTERVAL);
     marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let first = tokio::select! {
@@ -98,13 +98,13 @@ async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
         if first.is_none() && !state.is_behind() {
             continue;
         }
-        let mut group = Group::default();
-        let mut urgent = first.as_ref().is_none_or(Work::is_urgent);
+        let mut group = CommitGroup::default();
+        let mut urgent = first.as_ref().is_none_or(WriterTask::is_urgent);
         if let Some(first) = first {
             state.add(first, &mut group);
         }
-        let mut pause = std::pin::pin!(tokio::time::sleep(PAUSE));
-        while !urgent && group.bytes() < ENOUGH {
+        let mut pause = std::pin::pin!(tokio::time::sleep(COMMIT_PAUSE));
+        while !urgent && group.bytes() < GROUP_BYTES {
             tokio::select! {
                 more = work.recv() => match more {
                     Some(more) => {
@@ -116,7 +116,7 @@ async fn run(mut state: State, mut work: mpsc::UnboundedReceiver<Work>) {
                 () = pause.as_mut() => break,
             }
         }
-        state.mark(&mut group);
+        state.record_extents(&mut group);
         while let Ok(more) = work.try_recv() {
             state.add(more, &mut group);
         }

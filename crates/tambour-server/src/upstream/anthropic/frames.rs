@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::FinishReason;
-use tambour::lex::sse::Frame;
+use tambour::lex::sse::SseFrame;
 
-use crate::upstream::decode::{Progress, Reading};
-use crate::upstream::redact::redacted;
-use crate::upstream::{Function, Item, Kept, NativeCall, failure};
+use crate::upstream::decode::{DecodeProgress, FrameDecoder};
+use crate::upstream::redact::redact;
+use crate::upstream::{Function, ReplyItem, CallExtras, NativeCall, new_failure};
 
 /// Decoder for the events.
-pub(in crate::upstream) struct Frames {
-    progress: Progress,
+pub(in crate::upstream) struct AnthropicFrames {
+    progress: DecodeProgress,
     /// Incomplete blocks of reasoning and calls, by index.
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, AnthropicBlock>,
     /// Token counts, each as last reported.
-    usage: Counts,
+    usage: AnthropicCounts,
 }
 
 /// Block that is collected whole.
-enum Block {
+enum AnthropicBlock {
     /// Reasoning, which the service requires back verbatim with the calls it led to.
     Thinking {
         text: String,
@@ -39,45 +39,45 @@ enum Block {
     },
 }
 
-impl Frames {
+impl AnthropicFrames {
     /// Creates a decoder for a message's reply.
-    pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
-        Frames { progress: Progress::new(message), blocks: BTreeMap::new(), usage: Counts::default() }
+    pub(in crate::upstream) fn new(message: &Arc<str>) -> AnthropicFrames {
+        AnthropicFrames { progress: DecodeProgress::new(message), blocks: BTreeMap::new(), usage: AnthropicCounts::default() }
     }
 
     /// Processes the start of a block, or a whole block of a reply that is not a stream.
-    fn start(&mut self, index: u64, given: Content<'_>, items: &mut Vec<Item>) {
-        let Content { kind, text, thinking, signature, data, id, name, input } = given;
+    fn start_block(&mut self, index: u64, given: AnthropicContent<'_>, items: &mut Vec<ReplyItem>) {
+        let AnthropicContent { kind, text, thinking, signature, data, id, name, input } = given;
         if matches!(kind.as_ref(), "thinking" | "redacted_thinking" | "tool_use")
-            && !self.progress.one_more(items)
+            && !self.progress.count_call(items)
         {
             return;
         }
         match kind.as_ref() {
-            "text" => push(Item::Text, text.unwrap_or_default(), items),
+            "text" => push_text(ReplyItem::Text, text.unwrap_or_default(), items),
             "thinking" => {
-                self.blocks.insert(index, Block::Thinking { text: String::new(), signature: String::new() });
-                self.thinking(index, thinking.unwrap_or_default(), items);
-                self.signed(index, &signature.unwrap_or_default(), items);
+                self.blocks.insert(index, AnthropicBlock::Thinking { text: String::new(), signature: String::new() });
+                self.push_thinking(index, thinking.unwrap_or_default(), items);
+                self.push_signature(index, &signature.unwrap_or_default(), items);
             }
             "redacted_thinking" => {
                 let data = data.unwrap_or_default();
-                if self.progress.room(data.len(), items) {
+                if self.progress.count_bytes(data.len(), items) {
                     let block = json!({"type": "redacted_thinking", "data": data});
-                    self.blocks.insert(index, Block::Redacted(block));
+                    self.blocks.insert(index, AnthropicBlock::Redacted(block));
                 }
             }
             "tool_use" => {
                 let (id, name) = (id.unwrap_or_default().into_owned(), name.unwrap_or_default().into_owned());
-                if !self.progress.room(id.len() + name.len(), items) {
+                if !self.progress.count_bytes(id.len() + name.len(), items) {
                     return;
                 }
-                self.blocks.insert(index, Block::Call { id, name, arguments: String::new() });
+                self.blocks.insert(index, AnthropicBlock::Call { id, name, arguments: String::new() });
                 // An empty object only announces the arguments.
                 if let Some(input) =
                     input.filter(|input| input.as_object().is_some_and(|map| !map.is_empty()))
                 {
-                    self.arguments(index, &input.to_string(), items);
+                    self.push_arguments(index, &input.to_string(), items);
                 }
             }
             // Blocks of the service's own tools are ignored.
@@ -85,42 +85,42 @@ impl Frames {
         }
     }
 
-    fn thinking(&mut self, index: u64, more: Cow<'_, str>, items: &mut Vec<Item>) {
-        if let Some(Block::Thinking { text, .. }) = self.blocks.get_mut(&index)
-            && self.progress.room(more.len(), items)
+    fn push_thinking(&mut self, index: u64, more: Cow<'_, str>, items: &mut Vec<ReplyItem>) {
+        if let Some(AnthropicBlock::Thinking { text, .. }) = self.blocks.get_mut(&index)
+            && self.progress.count_bytes(more.len(), items)
         {
             text.push_str(&more);
         }
-        if !matches!(items.last(), Some(Item::End(_))) {
-            push(Item::Reasoning, more, items);
+        if !matches!(items.last(), Some(ReplyItem::End(_))) {
+            push_text(ReplyItem::Reasoning, more, items);
         }
     }
 
-    fn signed(&mut self, index: u64, more: &str, items: &mut Vec<Item>) {
-        if let Some(Block::Thinking { signature, .. }) = self.blocks.get_mut(&index)
-            && self.progress.room(more.len(), items)
+    fn push_signature(&mut self, index: u64, more: &str, items: &mut Vec<ReplyItem>) {
+        if let Some(AnthropicBlock::Thinking { signature, .. }) = self.blocks.get_mut(&index)
+            && self.progress.count_bytes(more.len(), items)
         {
             signature.push_str(more);
         }
     }
 
-    fn arguments(&mut self, index: u64, more: &str, items: &mut Vec<Item>) {
-        if let Some(Block::Call { arguments, .. }) = self.blocks.get_mut(&index)
-            && self.progress.room(more.len(), items)
+    fn push_arguments(&mut self, index: u64, more: &str, items: &mut Vec<ReplyItem>) {
+        if let Some(AnthropicBlock::Call { arguments, .. }) = self.blocks.get_mut(&index)
+            && self.progress.count_bytes(more.len(), items)
         {
             arguments.push_str(more);
         }
     }
 
-    fn counted(&mut self, usage: Option<Counts>, items: &mut Vec<Item>) {
+    fn add_counts(&mut self, usage: Option<AnthropicCounts>, items: &mut Vec<ReplyItem>) {
         let Some(usage) = usage else { return };
         self.usage.add(&usage);
-        items.push(Item::Usage(self.usage.value()));
+        items.push(ReplyItem::Usage(self.usage.to_chat_counts()));
     }
 
-    fn stopped(&mut self, reason: Option<Cow<'_, str>>) {
+    fn set_finish(&mut self, reason: Option<Cow<'_, str>>) {
         let Some(reason) = reason else { return };
-        self.progress.finish = Some(End::Finished(match reason.as_ref() {
+        self.progress.finish = Some(InputEnd::Finished(match reason.as_ref() {
             // A paused turn is incomplete too.
             "max_tokens" | "model_context_window_exceeded" | "pause_turn" => FinishReason::Length,
             "refusal" => FinishReason::ContentFilter,
@@ -130,77 +130,77 @@ impl Frames {
     }
 }
 
-impl Reading for Frames {
-    fn progress(&mut self) -> &mut Progress {
+impl FrameDecoder for AnthropicFrames {
+    fn progress(&mut self) -> &mut DecodeProgress {
         &mut self.progress
     }
 
     /// Returns the calls; the first one carries the reasoning before it.
-    fn calls(&mut self) -> Vec<NativeCall> {
+    fn take_calls(&mut self) -> Vec<NativeCall> {
         let (mut calls, mut before) = (Vec::new(), Vec::new());
         for block in std::mem::take(&mut self.blocks).into_values() {
             match block {
-                Block::Thinking { text, signature } => {
+                AnthropicBlock::Thinking { text, signature } => {
                     before.push(json!({"type": "thinking", "thinking": text, "signature": signature}));
                 }
-                Block::Redacted(block) => before.push(block),
-                Block::Call { id, name, arguments } => {
+                AnthropicBlock::Redacted(block) => before.push(block),
+                AnthropicBlock::Call { id, name, arguments } => {
                     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-                    let kept = (!before.is_empty()).then(|| Kept::Anthropic(std::mem::take(&mut before)));
+                    let extras = (!before.is_empty()).then(|| CallExtras::Anthropic(std::mem::take(&mut before)));
                     let function = Function { name, arguments };
-                    calls.push(NativeCall { id, kind: "function".to_owned(), function, kept });
+                    calls.push(NativeCall { id, kind: "function".to_owned(), function, extras });
                 }
             }
         }
         calls
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
-        let Some(event) = self.progress.read::<Event<'_>>(frame.data) else { return };
-        let Event { kind, index, message, content_block, delta, usage, error, content, stop_reason } = event;
+    fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
+        let Some(event) = self.progress.parse::<AnthropicEvent<'_>>(frame.data) else { return };
+        let AnthropicEvent { kind, index, message, content_block, delta, usage, error, content, stop_reason } = event;
         let index = index.unwrap_or_default();
         let kind = kind.as_deref().unwrap_or(frame.name);
         if kind == "error" || error.is_some() {
-            return items.push(Item::End(failed(&error.or(message).unwrap_or_default())));
+            return items.push(ReplyItem::End(stream_failure(&error.or(message).unwrap_or_default())));
         }
         match kind {
             "message_start" => {
                 let usage =
-                    message.as_ref().and_then(|message| Counts::deserialize(message.get("usage")?).ok());
-                self.counted(usage, items);
+                    message.as_ref().and_then(|message| AnthropicCounts::deserialize(message.get("usage")?).ok());
+                self.add_counts(usage, items);
             }
             "content_block_start" => {
                 if let Some(block) = content_block {
-                    self.start(index, block, items);
+                    self.start_block(index, block, items);
                 }
             }
             "content_block_delta" => {
                 let Some(delta) = delta else { return };
                 match delta.kind.as_deref().unwrap_or_default() {
-                    "text_delta" => push(Item::Text, delta.text.unwrap_or_default(), items),
-                    "thinking_delta" => self.thinking(index, delta.thinking.unwrap_or_default(), items),
-                    "signature_delta" => self.signed(index, &delta.signature.unwrap_or_default(), items),
+                    "text_delta" => push_text(ReplyItem::Text, delta.text.unwrap_or_default(), items),
+                    "thinking_delta" => self.push_thinking(index, delta.thinking.unwrap_or_default(), items),
+                    "signature_delta" => self.push_signature(index, &delta.signature.unwrap_or_default(), items),
                     "input_json_delta" => {
-                        self.arguments(index, &delta.partial_json.unwrap_or_default(), items);
+                        self.push_arguments(index, &delta.partial_json.unwrap_or_default(), items);
                     }
                     _ => {}
                 }
             }
             "message_delta" => {
-                self.counted(usage, items);
-                self.stopped(delta.and_then(|delta| delta.stop_reason));
+                self.add_counts(usage, items);
+                self.set_finish(delta.and_then(|delta| delta.stop_reason));
             }
-            "message_stop" => self.progress.done = true,
+            "message_stop" => self.progress.is_done = true,
             // A whole reply instead of a stream.
             "message" => {
                 for (index, block) in (0..).zip(content.unwrap_or_default()) {
-                    if matches!(items.last(), Some(Item::End(_))) {
+                    if matches!(items.last(), Some(ReplyItem::End(_))) {
                         return;
                     }
-                    self.start(index, block, items);
+                    self.start_block(index, block, items);
                 }
-                self.counted(usage, items);
-                self.stopped(stop_reason);
+                self.add_counts(usage, items);
+                self.set_finish(stop_reason);
             }
             // `ping`, the end of a block, and future events.
             _ => {}
@@ -209,7 +209,7 @@ impl Reading for Frames {
 }
 
 /// Converts an error in the stream, `{"type": ..., "message": ...}` or a text.
-fn failed(error: &Value) -> End {
+fn stream_failure(error: &Value) -> InputEnd {
     let (code, retryable) = match error["type"].as_str().unwrap_or_default() {
         "authentication_error" | "permission_error" => ("upstream_unauthorized", false),
         "invalid_request_error" | "not_found_error" | "request_too_large" | "billing_error" => {
@@ -219,12 +219,12 @@ fn failed(error: &Value) -> End {
         _ => ("upstream_error", true),
     };
     let said = error.as_str().or_else(|| error["message"].as_str()).filter(|said| !said.is_empty());
-    let said = said.map_or_else(|| "no reason given".to_owned(), redacted);
-    End::Failed(failure(code, format!("the upstream failed: {said}"), retryable))
+    let said = said.map_or_else(|| "no reason given".to_owned(), redact);
+    InputEnd::Failed(new_failure(code, format!("the upstream failed: {said}"), retryable))
 }
 
 /// Adds an item unless its text is empty.
-fn push(item: fn(String) -> Item, text: Cow<'_, str>, items: &mut Vec<Item>) {
+fn push_text(item: fn(String) -> ReplyItem, text: Cow<'_, str>, items: &mut Vec<ReplyItem>) {
     if !text.is_empty() {
         items.push(item(text.into_owned()));
     }
@@ -232,7 +232,7 @@ fn push(item: fn(String) -> Item, text: Cow<'_, str>, items: &mut Vec<Item>) {
 
 /// Event, or a whole reply.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct AnthropicEvent<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -240,21 +240,21 @@ struct Event<'a> {
     #[serde(default)]
     message: Option<Value>,
     #[serde(borrow, default)]
-    content_block: Option<Content<'a>>,
+    content_block: Option<AnthropicContent<'a>>,
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<AnthropicDelta<'a>>,
     #[serde(default)]
-    usage: Option<Counts>,
+    usage: Option<AnthropicCounts>,
     #[serde(default)]
     error: Option<Value>,
     #[serde(borrow, default)]
-    content: Option<Vec<Content<'a>>>,
+    content: Option<Vec<AnthropicContent<'a>>>,
     #[serde(borrow, default)]
     stop_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct AnthropicContent<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -274,7 +274,7 @@ struct Content<'a> {
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct AnthropicDelta<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -291,7 +291,7 @@ struct Delta<'a> {
 
 /// Token counts. They are totals: later values replace earlier ones.
 #[derive(Default, Deserialize)]
-struct Counts {
+struct AnthropicCounts {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -302,8 +302,8 @@ struct Counts {
     cache_read_input_tokens: Option<u64>,
 }
 
-impl Counts {
-    fn add(&mut self, later: &Counts) {
+impl AnthropicCounts {
+    fn add(&mut self, later: &AnthropicCounts) {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.cache_creation_input_tokens =
@@ -313,7 +313,7 @@ impl Counts {
 
     /// Converts to the counts of the chat completions interface, whose prompt tokens include those of the
     /// cache.
-    fn value(&self) -> Value {
+    fn to_chat_counts(&self) -> Value {
         let read = self.cache_read_input_tokens.unwrap_or_default();
         let made = self.cache_creation_input_tokens.unwrap_or_default();
         let input = self.input_tokens.unwrap_or_default().saturating_add(read).saturating_add(made);

@@ -6,48 +6,48 @@ use axum::http::request::Builder;
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
-use super::fields::{Choice, Fields, Format, choice, format, functions, named, some, stops};
-use super::kind::{Request, secret};
-use super::turns::{Image, Part, Said, Turn, arguments, turns};
-use super::{Ask, Kept};
-pub(super) use frames::Frames;
+use super::fields::{ToolSelection, ExtraFields, ReplyFormat, tool_selection, response_format, functions, require_model, object_of, stop_sequences};
+use super::kind::{ServiceRequest, add_secret_header};
+use super::chat_turns::{ImageSource, ChatPart, PromptTurns, ChatTurn, arguments, build_turns};
+use super::{ModelRequest, CallExtras};
+pub(super) use frames::AnthropicFrames;
 
 /// Version of the interface.
-const VERSION: &str = "2023-06-01";
+const API_VERSION: &str = "2023-06-01";
 /// Default limit of a reply's tokens; the interface requires one.
-const TOKENS: u32 = 8192;
+const DEFAULT_MAX_TOKENS: u32 = 8192;
 
 /// Adds the headers of a request.
-pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
-    let request = request.header("accept", "text/event-stream").header("anthropic-version", VERSION);
-    secret(request, "x-api-key", key)
+pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
+    let request = request.header("accept", "text/event-stream").header("anthropic-version", API_VERSION);
+    add_secret_header(request, "x-api-key", key)
 }
 
 /// Builds a request to a service at `base`, with or without the version.
-pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Result<Request, Failure> {
+pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
     let version = if base.ends_with("/v1") { "" } else { "/v1" };
-    Ok(Request { url: format!("{base}{version}/messages"), body: body(model, ask)? })
+    Ok(ServiceRequest { url: format!("{base}{version}/messages"), body: build_body(model, ask)? })
 }
 
-fn body(model: Option<&str>, ask: &Ask) -> Result<Value, Failure> {
-    let Said { system, turns } = turns(&ask.messages)?;
+fn build_body(model: Option<&str>, ask: &ModelRequest) -> Result<Value, Failure> {
+    let PromptTurns { system, turns } = build_turns(&ask.messages)?;
     let last = turns.len().saturating_sub(1);
     let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
-    let mut fields = Fields::of(ask);
+    let mut fields = ExtraFields::from_request(ask);
     // A limit given as a field of the service takes precedence over the default.
-    let most = fields.max_tokens(ask).or_else(|| fields.take("max_tokens")).unwrap_or_else(|| TOKENS.into());
-    let body = some([
-        ("model", Some(named(model, "anthropic")?.into())),
+    let most = fields.max_tokens(ask).or_else(|| fields.take("max_tokens")).unwrap_or_else(|| DEFAULT_MAX_TOKENS.into());
+    let body = object_of([
+        ("model", Some(require_model(model, "anthropic")?.into())),
         ("max_tokens", Some(most)),
         ("system", (!system.is_empty()).then(|| system.into())),
         ("messages", Some(messages.into())),
         ("stream", Some(true.into())),
         ("temperature", ask.temperature.map(Value::from)),
         ("top_p", ask.top_p.map(Value::from)),
-        ("stop_sequences", stops(ask)),
+        ("stop_sequences", stop_sequences(ask)),
         ("tools", (!ask.tools.is_empty()).then(|| functions(ask).map(tool).collect())),
         ("tool_choice", tool_choice(ask, &fields)),
-        ("output_config", output(ask)),
+        ("output_config", output_config(ask)),
     ]);
     Ok(fields.finish(Value::Object(body)))
 }
@@ -58,22 +58,22 @@ fn tool(function: &Value) -> Value {
     if schema.get("type").is_none() {
         schema["type"] = "object".into();
     }
-    Value::Object(some([
+    Value::Object(object_of([
         ("name", Some(function["name"].clone())),
         ("description", function.get("description").cloned()),
         ("input_schema", Some(schema)),
     ]))
 }
 
-fn tool_choice(ask: &Ask, fields: &Fields) -> Option<Value> {
-    let one_at_a_time = fields.chat("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
-    let mut chosen = match choice(ask) {
+fn tool_choice(ask: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
+    let one_at_a_time = fields.chat_field("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
+    let mut chosen = match tool_selection(ask) {
         None if one_at_a_time => json!({"type": "auto"}),
         None => return None,
-        Some(Choice::Auto) => json!({"type": "auto"}),
-        Some(Choice::Any) => json!({"type": "any"}),
-        Some(Choice::One(name)) => json!({"type": "tool", "name": name}),
-        Some(Choice::None) => return Some(json!({"type": "none"})),
+        Some(ToolSelection::Auto) => json!({"type": "auto"}),
+        Some(ToolSelection::Any) => json!({"type": "any"}),
+        Some(ToolSelection::One(name)) => json!({"type": "tool", "name": name}),
+        Some(ToolSelection::None) => return Some(json!({"type": "none"})),
     };
     if one_at_a_time {
         chosen["disable_parallel_tool_use"] = true.into();
@@ -83,55 +83,55 @@ fn tool_choice(ask: &Ask, fields: &Fields) -> Option<Value> {
 
 /// Returns the output schema if it is a strict one. The service refuses others for what they leave open;
 /// Tambour's own reading checks the reply against those.
-fn output(ask: &Ask) -> Option<Value> {
-    match format(ask)? {
-        Format::Schema(schema, true) => Some(json!({"format": {"type": "json_schema", "schema": schema}})),
+fn output_config(ask: &ModelRequest) -> Option<Value> {
+    match response_format(ask)? {
+        ReplyFormat::Schema(schema, true) => Some(json!({"format": {"type": "json_schema", "schema": schema}})),
         _ => None,
     }
 }
 
 /// Converts a turn to a message. The last one must not end in blanks if it is the model's.
-fn message(Turn { model, parts }: &Turn<'_>, last: bool) -> Value {
+fn message(ChatTurn { is_model, parts }: &ChatTurn<'_>, last: bool) -> Value {
     let mut blocks = Vec::new();
     // Reasoning that led to the calls precedes everything.
     blocks.extend(parts.iter().filter_map(reasoning).flatten().cloned());
     blocks.extend(parts.iter().map(block));
-    if *model
+    if *is_model
         && last
         && let Some(Value::Object(block)) = blocks.last_mut()
         && let Some(Value::String(text)) = block.get_mut("text")
     {
         text.truncate(text.trim_end().len());
     }
-    json!({"role": if *model { "assistant" } else { "user" }, "content": blocks})
+    json!({"role": if *is_model { "assistant" } else { "user" }, "content": blocks})
 }
 
 /// Returns the signed reasoning that the service requires back with a call.
-fn reasoning<'a>(part: &Part<'a>) -> Option<&'a Vec<Value>> {
+fn reasoning<'a>(part: &ChatPart<'a>) -> Option<&'a Vec<Value>> {
     match part {
-        Part::Call(call) => match &call.kept {
-            Some(Kept::Anthropic(blocks)) => Some(blocks),
+        ChatPart::Call(call) => match &call.extras {
+            Some(CallExtras::Anthropic(blocks)) => Some(blocks),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn block(part: &Part<'_>) -> Value {
+fn block(part: &ChatPart<'_>) -> Value {
     match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Image(Image::At(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
-        Part::Image(Image::Here { kind, data }) => {
+        ChatPart::Text(text) => json!({"type": "text", "text": text}),
+        ChatPart::Image(ImageSource::Remote(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        ChatPart::Image(ImageSource::Inline { kind, data }) => {
             json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
         }
         // Unknown blocks are passed on as they are.
-        Part::Other(block) => (*block).clone(),
-        Part::Call(call) => json!({
-            "type": "tool_use", "id": id(&call.id), "name": call.function.name, "input": arguments(call),
+        ChatPart::Other(block) => (*block).clone(),
+        ChatPart::Call(call) => json!({
+            "type": "tool_use", "id": map_call_id(&call.id), "name": call.function.name, "input": arguments(call),
         }),
-        Part::Result { id: of, text, .. } => {
+        ChatPart::Result { id: of, text, .. } => {
             let mut result = Map::from_iter([("type".to_owned(), "tool_result".into())]);
-            result.insert("tool_use_id".to_owned(), id(of).into());
+            result.insert("tool_use_id".to_owned(), map_call_id(of).into());
             if !text.trim().is_empty() {
                 result.insert("content".to_owned(), text.as_str().into());
             }
@@ -141,6 +141,6 @@ fn block(part: &Part<'_>) -> Value {
 }
 
 /// Maps an id of a call to the characters that the service accepts: letters, digits, `_` and `-`.
-fn id(id: &str) -> String {
+fn map_call_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }

@@ -5,128 +5,128 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::FinishReason;
-use tambour::lex::sse::Frame;
+use tambour::lex::sse::SseFrame;
 
-use crate::upstream::decode::{Progress, Reading};
+use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, Item, Kept, NativeCall, failure};
+use crate::upstream::{Function, ReplyItem, CallExtras, NativeCall, new_failure};
 
 /// Decoder for the responses.
-pub(in crate::upstream) struct Frames {
-    progress: Progress,
+pub(in crate::upstream) struct GeminiFrames {
+    progress: DecodeProgress,
     calls: Vec<NativeCall>,
     /// Token counts as last reported; every response has them.
     usage: Option<Value>,
 }
 
-impl Frames {
+impl GeminiFrames {
     /// Creates a decoder for a message's reply.
-    pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
-        Frames { progress: Progress::new(message), calls: Vec::new(), usage: None }
+    pub(in crate::upstream) fn new(message: &Arc<str>) -> GeminiFrames {
+        GeminiFrames { progress: DecodeProgress::new(message), calls: Vec::new(), usage: None }
     }
 
-    fn response(&mut self, response: Response<'_>, items: &mut Vec<Item>) {
-        let Response { candidates, prompt_feedback, usage_metadata, error } = response;
+    fn read_response(&mut self, response: GeminiResponse<'_>, items: &mut Vec<ReplyItem>) {
+        let GeminiResponse { candidates, prompt_feedback, usage_metadata, error } = response;
         if let Some(error) = error.filter(|error| !error.is_null()) {
-            return items.push(Item::End(failed(&error)));
+            return items.push(ReplyItem::End(stream_failure(&error)));
         }
         if prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty())
         {
             // The prompt was refused: there is no answer.
-            self.progress.finish = Some(End::Finished(FinishReason::ContentFilter));
+            self.progress.finish = Some(InputEnd::Finished(FinishReason::ContentFilter));
         }
         if let Some(candidate) = candidates.and_then(|candidates| candidates.into_iter().next()) {
-            self.candidate(candidate, items);
+            self.read_candidate(candidate, items);
         }
-        let usage = usage_metadata.as_ref().map(Counts::value);
-        if usage.is_some() && usage != self.usage && !matches!(items.last(), Some(Item::End(_))) {
-            items.extend(usage.clone().map(Item::Usage));
+        let usage = usage_metadata.as_ref().map(GeminiCounts::to_chat_counts);
+        if usage.is_some() && usage != self.usage && !matches!(items.last(), Some(ReplyItem::End(_))) {
+            items.extend(usage.clone().map(ReplyItem::Usage));
             self.usage = usage;
         }
     }
 
-    fn candidate(&mut self, candidate: Candidate<'_>, items: &mut Vec<Item>) {
+    fn read_candidate(&mut self, candidate: GeminiCandidate<'_>, items: &mut Vec<ReplyItem>) {
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
-            let Part { text, thought, function_call, thought_signature } = part;
+            let GeminiPart { text, thought, function_call, thought_signature } = part;
             if let Some(text) = text.filter(|text| !text.is_empty()) {
                 let text = text.into_owned();
-                items.push(if thought { Item::Reasoning(text) } else { Item::Text(text) });
+                items.push(if thought { ReplyItem::Reasoning(text) } else { ReplyItem::Text(text) });
             }
             if let Some(call) = function_call
-                && !self.call(call, thought_signature, items)
+                && !self.add_call(call, thought_signature, items)
             {
                 return;
             }
         }
         if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.progress.finish = Some(end(&reason));
+            self.progress.finish = Some(end_of_reason(&reason));
         }
         // The service has no finish reason for tool calls.
-        if !self.calls.is_empty() && self.progress.finish == Some(End::stop()) {
-            self.progress.finish = Some(End::Finished(FinishReason::ToolCalls));
+        if !self.calls.is_empty() && self.progress.finish == Some(InputEnd::stop()) {
+            self.progress.finish = Some(InputEnd::Finished(FinishReason::ToolCalls));
         }
     }
 
     /// Adds a complete call; `false` if it exceeds the limits.
-    fn call(&mut self, call: Call<'_>, signature: Option<String>, items: &mut Vec<Item>) -> bool {
+    fn add_call(&mut self, call: GeminiCall<'_>, signature: Option<String>, items: &mut Vec<ReplyItem>) -> bool {
         let id = call.id.unwrap_or_default().into_owned();
         let name = call.name.unwrap_or_default().into_owned();
         let arguments = Value::Object(call.args.unwrap_or_default()).to_string();
         let bytes = id.len() + name.len() + arguments.len() + signature.as_ref().map_or(0, String::len);
-        if !self.progress.room(bytes, items) || !self.progress.one_more(items) {
+        if !self.progress.count_bytes(bytes, items) || !self.progress.count_call(items) {
             return false;
         }
-        let kept = Some(Kept::Gemini { signature, named: !id.is_empty() });
+        let extras = Some(CallExtras::Gemini { signature, named: !id.is_empty() });
         let function = Function { name, arguments };
-        self.calls.push(NativeCall { id, kind: "function".to_owned(), function, kept });
+        self.calls.push(NativeCall { id, kind: "function".to_owned(), function, extras });
         true
     }
 }
 
-impl Reading for Frames {
-    fn progress(&mut self) -> &mut Progress {
+impl FrameDecoder for GeminiFrames {
+    fn progress(&mut self) -> &mut DecodeProgress {
         &mut self.progress
     }
 
-    fn calls(&mut self) -> Vec<NativeCall> {
+    fn take_calls(&mut self) -> Vec<NativeCall> {
         std::mem::take(&mut self.calls)
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+    fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
         if frame.data.starts_with(b"[") {
             // All responses in one list instead of a stream.
-            for response in self.progress.read::<Vec<Response<'_>>>(frame.data).unwrap_or_default() {
-                if matches!(items.last(), Some(Item::End(_))) {
+            for response in self.progress.parse::<Vec<GeminiResponse<'_>>>(frame.data).unwrap_or_default() {
+                if matches!(items.last(), Some(ReplyItem::End(_))) {
                     return;
                 }
-                self.response(response, items);
+                self.read_response(response, items);
             }
-        } else if let Some(response) = self.progress.read(frame.data) {
-            self.response(response, items);
+        } else if let Some(response) = self.progress.parse(frame.data) {
+            self.read_response(response, items);
         }
     }
 }
 
 /// Converts a finish reason. With an unknown one the reply is not trusted: it counts as truncated.
-fn end(reason: &str) -> End {
+fn end_of_reason(reason: &str) -> InputEnd {
     match reason {
-        "STOP" => End::stop(),
-        "MAX_TOKENS" => End::Finished(FinishReason::Length),
+        "STOP" => InputEnd::stop(),
+        "MAX_TOKENS" => InputEnd::Finished(FinishReason::Length),
         "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
-        | "IMAGE_SAFETY" => End::Finished(FinishReason::ContentFilter),
+        | "IMAGE_SAFETY" => InputEnd::Finished(FinishReason::ContentFilter),
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MALFORMED_RESPONSE" => {
             let message =
                 format!("the upstream failed: the model wrote what its service cannot read ({reason})");
-            End::Failed(failure("upstream_error", message, true))
+            InputEnd::Failed(new_failure("upstream_error", message, true))
         }
-        _ => End::Unknown,
+        _ => InputEnd::WithoutReason,
     }
 }
 
 /// Converts an error in the stream: `{"code": 503, "message": ..., "status": ...}`.
-fn failed(error: &Value) -> End {
+fn stream_failure(error: &Value) -> InputEnd {
     let (code, retryable) = match error["code"].as_u64() {
         Some(401 | 403) => ("upstream_unauthorized", false),
         Some(429) => ("upstream_rate_limited", true),
@@ -134,60 +134,60 @@ fn failed(error: &Value) -> End {
         _ => ("upstream_error", true),
     };
     let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-    End::Failed(failure(code, format!("the upstream failed: {said}"), retryable))
+    InputEnd::Failed(new_failure(code, format!("the upstream failed: {said}"), retryable))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response<'a> {
+struct GeminiResponse<'a> {
     #[serde(borrow, default)]
-    candidates: Option<Vec<Candidate<'a>>>,
+    candidates: Option<Vec<GeminiCandidate<'a>>>,
     #[serde(borrow, default)]
-    prompt_feedback: Option<Feedback<'a>>,
+    prompt_feedback: Option<GeminiFeedback<'a>>,
     #[serde(default)]
-    usage_metadata: Option<Counts>,
+    usage_metadata: Option<GeminiCounts>,
     #[serde(default)]
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Feedback<'a> {
+struct GeminiFeedback<'a> {
     #[serde(borrow, default)]
     block_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct GeminiCandidate<'a> {
     #[serde(borrow, default)]
-    content: Option<Content<'a>>,
+    content: Option<GeminiContent<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     #[serde(borrow, default)]
-    parts: Option<Vec<Part<'a>>>,
+    parts: Option<Vec<GeminiPart<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiPart<'a> {
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
     /// True if it is reasoning.
     #[serde(default)]
     thought: bool,
     #[serde(borrow, default)]
-    function_call: Option<Call<'a>>,
+    function_call: Option<GeminiCall<'a>>,
     #[serde(default)]
     thought_signature: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct GeminiCall<'a> {
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -198,7 +198,7 @@ struct Call<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Counts {
+struct GeminiCounts {
     #[serde(default)]
     prompt_token_count: u64,
     #[serde(default)]
@@ -213,10 +213,10 @@ struct Counts {
     cached_content_token_count: u64,
 }
 
-impl Counts {
+impl GeminiCounts {
     /// Converts to the counts of the chat completions interface, whose reply tokens include those of
     /// reasoning.
-    fn value(&self) -> Value {
+    fn to_chat_counts(&self) -> Value {
         let input = self.prompt_token_count.saturating_add(self.tool_use_prompt_token_count);
         let output = self.candidates_token_count.saturating_add(self.thoughts_token_count);
         json!({

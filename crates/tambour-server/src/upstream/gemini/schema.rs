@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Keywords of that form whose values are not schemas.
-const PLAIN: [&str; 16] = [
+const PLAIN_KEYWORDS: [&str; 16] = [
     "default",
     "description",
     "enum",
@@ -24,25 +24,25 @@ const PLAIN: [&str; 16] = [
 
 /// Returns `true` if a schema fits that form; otherwise it must be sent as JSON Schema. The depth is bounded
 /// by that of requests.
-pub(super) fn is_plain(schema: &Value) -> bool {
+pub(super) fn fits_old_form(schema: &Value) -> bool {
     let Value::Object(schema) = schema else { return false };
     schema.contains_key("type")
         && schema.iter().all(|(keyword, value)| match keyword.as_str() {
             "type" => value.is_string(),
-            "enum" => texts(value),
+            "enum" => is_text_list(value),
             "format" => {
                 matches!(value.as_str(), Some("date-time" | "enum" | "int32" | "int64" | "float" | "double"))
             }
-            "required" | "propertyOrdering" => texts(value),
+            "required" | "propertyOrdering" => is_text_list(value),
             "properties" => {
-                value.as_object().is_some_and(|all| !all.is_empty() && all.values().all(is_plain))
+                value.as_object().is_some_and(|all| !all.is_empty() && all.values().all(fits_old_form))
             }
-            "items" => is_plain(value),
-            "anyOf" => value.as_array().is_some_and(|all| all.iter().all(is_plain)),
-            keyword => PLAIN.contains(&keyword),
+            "items" => fits_old_form(value),
+            "anyOf" => value.as_array().is_some_and(|all| all.iter().all(fits_old_form)),
+            keyword => PLAIN_KEYWORDS.contains(&keyword),
         })
 }
 
-fn texts(value: &Value) -> bool {
+fn is_text_list(value: &Value) -> bool {
     value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
 }

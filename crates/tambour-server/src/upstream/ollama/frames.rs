@@ -5,73 +5,73 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::FinishReason;
-use tambour::lex::sse::Frame;
+use tambour::lex::sse::SseFrame;
 
-use crate::upstream::decode::{Progress, Reading};
+use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, Item, NativeCall, failure};
+use crate::upstream::{Function, ReplyItem, NativeCall, new_failure};
 
 /// Decoder for the lines.
-pub(in crate::upstream) struct Frames {
-    progress: Progress,
+pub(in crate::upstream) struct OllamaFrames {
+    progress: DecodeProgress,
     calls: Vec<NativeCall>,
 }
 
-impl Frames {
+impl OllamaFrames {
     /// Creates a decoder for a message's reply.
-    pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
-        Frames { progress: Progress::new(message), calls: Vec::new() }
+    pub(in crate::upstream) fn new(message: &Arc<str>) -> OllamaFrames {
+        OllamaFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
     }
 
     /// Adds a complete call; `false` if it exceeds the limits.
-    fn call(&mut self, call: Call<'_>, items: &mut Vec<Item>) -> bool {
-        let Call { id, function } = call;
+    fn add_call(&mut self, call: OllamaCall<'_>, items: &mut Vec<ReplyItem>) -> bool {
+        let OllamaCall { id, function } = call;
         let id = id.unwrap_or_default().into_owned();
-        let Named { name, arguments } = function.unwrap_or_default();
+        let OllamaFunction { name, arguments } = function.unwrap_or_default();
         let name = name.unwrap_or_default().into_owned();
         let arguments = match arguments {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(Value::String(text)) => text,
             Some(whole) => whole.to_string(),
         };
-        if !self.progress.room(id.len() + name.len() + arguments.len(), items)
-            || !self.progress.one_more(items)
+        if !self.progress.count_bytes(id.len() + name.len() + arguments.len(), items)
+            || !self.progress.count_call(items)
         {
             return false;
         }
         let function = Function { name, arguments };
-        self.calls.push(NativeCall { id, kind: "function".to_owned(), function, kept: None });
+        self.calls.push(NativeCall { id, kind: "function".to_owned(), function, extras: None });
         true
     }
 }
 
-impl Reading for Frames {
-    fn progress(&mut self) -> &mut Progress {
+impl FrameDecoder for OllamaFrames {
+    fn progress(&mut self) -> &mut DecodeProgress {
         &mut self.progress
     }
 
-    fn calls(&mut self) -> Vec<NativeCall> {
+    fn take_calls(&mut self) -> Vec<NativeCall> {
         std::mem::take(&mut self.calls)
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
-        let Some(line) = self.progress.read::<Line<'_>>(frame.data) else { return };
+    fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
+        let Some(line) = self.progress.parse::<OllamaLine<'_>>(frame.data) else { return };
         if let Some(error) = line.error.filter(|error| !error.is_null()) {
             let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-            let failed = failure("upstream_error", format!("the upstream failed: {said}"), true);
-            return items.push(Item::End(End::Failed(failed)));
+            let failed = new_failure("upstream_error", format!("the upstream failed: {said}"), true);
+            return items.push(ReplyItem::End(InputEnd::Failed(failed)));
         }
-        let Said { content, thinking, tool_calls } = line.message.unwrap_or_default();
+        let OllamaMessage { content, thinking, tool_calls } = line.message.unwrap_or_default();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
-            items.push(Item::Reasoning(text.into_owned()));
+            items.push(ReplyItem::Reasoning(text.into_owned()));
         }
         if let Some(text) = content.filter(|text| !text.is_empty()) {
-            items.push(Item::Text(text.into_owned()));
+            items.push(ReplyItem::Text(text.into_owned()));
         }
         for call in tool_calls.unwrap_or_default() {
-            if !self.call(call, items) {
+            if !self.add_call(call, items) {
                 return;
             }
         }
@@ -81,14 +81,14 @@ impl Reading for Frames {
         if line.prompt_eval_count.is_some() || line.eval_count.is_some() {
             let (input, output) =
                 (line.prompt_eval_count.unwrap_or_default(), line.eval_count.unwrap_or_default());
-            items.push(Item::Usage(json!({
+            items.push(ReplyItem::Usage(json!({
                 "prompt_tokens": input,
                 "completion_tokens": output,
                 "total_tokens": input.saturating_add(output),
             })));
         }
-        self.progress.done = true;
-        self.progress.finish = Some(End::Finished(match line.done_reason.as_deref() {
+        self.progress.is_done = true;
+        self.progress.finish = Some(InputEnd::Finished(match line.done_reason.as_deref() {
             Some("length") => FinishReason::Length,
             // The service has no finish reason for tool calls.
             _ if !self.calls.is_empty() => FinishReason::ToolCalls,
@@ -98,9 +98,9 @@ impl Reading for Frames {
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct OllamaLine<'a> {
     #[serde(borrow, default)]
-    message: Option<Said<'a>>,
+    message: Option<OllamaMessage<'a>>,
     #[serde(default)]
     done: bool,
     #[serde(borrow, default)]
@@ -114,25 +114,25 @@ struct Line<'a> {
 }
 
 #[derive(Default, Deserialize)]
-struct Said<'a> {
+struct OllamaMessage<'a> {
     #[serde(borrow, default)]
     content: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     thinking: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Call<'a>>>,
+    tool_calls: Option<Vec<OllamaCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct OllamaCall<'a> {
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    function: Option<Named<'a>>,
+    function: Option<OllamaFunction<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Named<'a> {
+struct OllamaFunction<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     #[serde(default)]

@@ -8,50 +8,50 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tambour::End;
+use tambour::InputEnd;
 use tambour::event::FinishReason;
-use tambour::lex::sse::Frame;
+use tambour::lex::sse::SseFrame;
 
-use crate::upstream::decode::{Progress, Reading};
+use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, Item, NativeCall, failure};
+use crate::upstream::{Function, ReplyItem, NativeCall, new_failure};
 
 /// Decoder for the frames.
-pub(in crate::upstream) struct Frames {
-    progress: Progress,
+pub(in crate::upstream) struct OpenAiFrames {
+    progress: DecodeProgress,
     /// Calls received so far.
-    calls: Vec<Calling>,
+    calls: Vec<PartialCall>,
 }
 
 /// Call being received.
-struct Calling {
+struct PartialCall {
     index: Option<u64>,
     call: NativeCall,
 }
 
-impl Frames {
+impl OpenAiFrames {
     /// Creates a decoder for a message's reply.
-    pub(in crate::upstream) fn new(message: &Arc<str>) -> Frames {
-        Frames { progress: Progress::new(message), calls: Vec::new() }
+    pub(in crate::upstream) fn new(message: &Arc<str>) -> OpenAiFrames {
+        OpenAiFrames { progress: DecodeProgress::new(message), calls: Vec::new() }
     }
 }
 
-impl Reading for Frames {
-    fn progress(&mut self) -> &mut Progress {
+impl FrameDecoder for OpenAiFrames {
+    fn progress(&mut self) -> &mut DecodeProgress {
         &mut self.progress
     }
 
-    fn calls(&mut self) -> Vec<NativeCall> {
+    fn take_calls(&mut self) -> Vec<NativeCall> {
         std::mem::take(&mut self.calls).into_iter().map(|calling| calling.call).collect()
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, items: &mut Vec<Item>) {
+    fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
         let data = frame.data;
         if data == b"[DONE]" {
-            self.progress.done = true;
+            self.progress.is_done = true;
             return;
         }
-        let Some(chunk) = self.progress.read::<Chunk<'_>>(data) else { return };
+        let Some(chunk) = self.progress.parse::<OpenAiChunk<'_>>(data) else { return };
         let error = chunk.error.filter(|error| error.get() != "null");
         if error.is_some() || frame.name == "error" {
             // An error is final, even if `[DONE]` follows.
@@ -62,16 +62,16 @@ impl Reading for Frames {
                     .and_then(|body: Value| error_text(&json!({ "error": body }))),
             };
             let said = said.unwrap_or_else(|| "no reason given".to_owned());
-            let failed = failure("upstream_error", format!("the upstream failed: {said}"), true);
-            items.push(Item::End(End::Failed(failed)));
+            let failed = new_failure("upstream_error", format!("the upstream failed: {said}"), true);
+            items.push(ReplyItem::End(InputEnd::Failed(failed)));
             return;
         }
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
-            items.push(Item::Usage(usage));
+            items.push(ReplyItem::Usage(usage));
         }
         let Some(choice) = chunk.choices.0 else { return };
         let delta = choice.delta.or(choice.message).unwrap_or_default();
-        let Delta {
+        let OpenAiDelta {
             content,
             refusal,
             reasoning_content,
@@ -82,22 +82,22 @@ impl Reading for Frames {
         } = delta;
         // The field has several names; a service that sends more than one sends the same text in each.
         let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
-        let reasoning = named.map(Cow::into_owned).or_else(|| detailed(&reasoning_details?));
+        let reasoning = named.map(Cow::into_owned).or_else(|| reasoning_text(&reasoning_details?));
         if let Some(text) = reasoning {
-            items.push(Item::Reasoning(text));
+            items.push(ReplyItem::Reasoning(text));
         }
         // A refusal is a part of the reply.
         for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
-            items.push(Item::Text(text.into_owned()));
+            items.push(ReplyItem::Text(text.into_owned()));
         }
-        let old = function_call.map(|function| Fragment { function: Some(function), ..Fragment::default() });
+        let old = function_call.map(|function| CallFragment { function: Some(function), ..CallFragment::default() });
         for fragment in tool_calls.unwrap_or_default().into_iter().chain(old) {
-            if !self.call(fragment, items) {
+            if !self.add_fragment(fragment, items) {
                 return;
             }
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            self.progress.finish = Some(End::Finished(match reason.as_ref() {
+            self.progress.finish = Some(InputEnd::Finished(match reason.as_ref() {
                 "length" | "max_tokens" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -107,11 +107,11 @@ impl Reading for Frames {
     }
 }
 
-impl Frames {
+impl OpenAiFrames {
     /// Adds a part of a call; `false` if it exceeds the limits. Some services number calls, some send each
     /// whole, some give all the same number.
-    fn call(&mut self, Fragment { index, id, function }: Fragment<'_>, items: &mut Vec<Item>) -> bool {
-        let Named { name, arguments } = function.unwrap_or_default();
+    fn add_fragment(&mut self, CallFragment { index, id, function }: CallFragment<'_>, items: &mut Vec<ReplyItem>) -> bool {
+        let OpenAiFunction { name, arguments } = function.unwrap_or_default();
         let name = name.filter(|name| !name.is_empty());
         let arguments = match arguments {
             None | Some(Value::Null) => String::new(),
@@ -122,10 +122,10 @@ impl Frames {
         let bytes = name.as_ref().map_or(0, |name| name.len())
             + arguments.len()
             + id.as_ref().map_or(0, |id| id.len());
-        if !self.progress.room(bytes, items) {
+        if !self.progress.count_bytes(bytes, items) {
             return false;
         }
-        let same = |calling: &&mut Calling| match (index, &id) {
+        let same = |calling: &&mut PartialCall| match (index, &id) {
             (Some(_), Some(id)) => {
                 calling.index == index
                     && (calling.call.id == **id || calling.call.id.is_empty() || name.is_none())
@@ -135,7 +135,7 @@ impl Frames {
             (None, None) => name.is_none(),
         };
         match self.calls.iter_mut().rev().find(same) {
-            Some(Calling { call, .. }) => {
+            Some(PartialCall { call, .. }) => {
                 // Some services repeat name and id in each part.
                 if let Some(name) = name.filter(|_| call.function.name.is_empty()) {
                     call.function.name = name.into_owned();
@@ -146,14 +146,14 @@ impl Frames {
                 call.function.arguments.push_str(&arguments);
             }
             None => {
-                if !self.progress.one_more(items) {
+                if !self.progress.count_call(items) {
                     return false;
                 }
                 let function = Function { name: name.unwrap_or_default().into_owned(), arguments };
                 let id = id.unwrap_or_default().into_owned();
-                self.calls.push(Calling {
+                self.calls.push(PartialCall {
                     index,
-                    call: NativeCall { id, kind: "function".to_owned(), function, kept: None },
+                    call: NativeCall { id, kind: "function".to_owned(), function, extras: None },
                 });
             }
         }
@@ -162,40 +162,40 @@ impl Frames {
 }
 
 /// Returns the text of `reasoning_details`, a list of objects.
-fn detailed(details: &Value) -> Option<String> {
+fn reasoning_text(details: &Value) -> Option<String> {
     let parts =
         details.as_array()?.iter().filter_map(|part| part["text"].as_str().or(part["summary"].as_str()));
     Some(parts.collect::<String>()).filter(|text| !text.is_empty())
 }
 
 /// First element of a list, if any. The others are skipped without allocation.
-struct First<T>(Option<T>);
+struct FirstElement<T>(Option<T>);
 
-impl<T> Default for First<T> {
-    fn default() -> First<T> {
-        First(None)
+impl<T> Default for FirstElement<T> {
+    fn default() -> FirstElement<T> {
+        FirstElement(None)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<T>, D::Error> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for FirstElement<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FirstElement<T>, D::Error> {
         struct OfList<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for OfList<T> {
-            type Value = First<T>;
+            type Value = FirstElement<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a list")
             }
 
-            fn visit_unit<E>(self) -> Result<First<T>, E> {
-                Ok(First(None))
+            fn visit_unit<E>(self) -> Result<FirstElement<T>, E> {
+                Ok(FirstElement(None))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FirstElement<T>, A::Error> {
                 let first = list.next_element()?;
                 while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(First(first))
+                Ok(FirstElement(first))
             }
         }
 
@@ -204,9 +204,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
 }
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct OpenAiChunk<'a> {
     #[serde(borrow, default)]
-    choices: First<Choice<'a>>,
+    choices: FirstElement<OpenAiChoice<'a>>,
     #[serde(default)]
     usage: Option<Value>,
     #[serde(borrow, default)]
@@ -214,17 +214,17 @@ struct Chunk<'a> {
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct OpenAiChoice<'a> {
     #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
+    delta: Option<OpenAiDelta<'a>>,
     #[serde(borrow, default)]
-    message: Option<Delta<'a>>,
+    message: Option<OpenAiDelta<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Delta<'a> {
+struct OpenAiDelta<'a> {
     #[serde(borrow, default)]
     content: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -236,24 +236,24 @@ struct Delta<'a> {
     #[serde(default)]
     reasoning_details: Option<Value>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<Fragment<'a>>>,
+    tool_calls: Option<Vec<CallFragment<'a>>>,
     #[serde(borrow, default)]
-    function_call: Option<Named<'a>>,
+    function_call: Option<OpenAiFunction<'a>>,
 }
 
 /// Part of a call.
 #[derive(Default, Deserialize)]
-struct Fragment<'a> {
+struct CallFragment<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    function: Option<Named<'a>>,
+    function: Option<OpenAiFunction<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Named<'a> {
+struct OpenAiFunction<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     /// JSON text; an object from some services.

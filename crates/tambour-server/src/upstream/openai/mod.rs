@@ -5,21 +5,21 @@ mod frames;
 use axum::http::request::Builder;
 use serde_json::{Value, json};
 
-use super::Ask;
-use super::kind::{Request, bearer};
-pub(super) use frames::Frames;
+use super::ModelRequest;
+use super::kind::{ServiceRequest, add_bearer};
+pub(super) use frames::OpenAiFrames;
 
 /// Adds the headers of a request.
-pub(super) fn headers(request: Builder, key: Option<&str>) -> Builder {
-    bearer(request.header("accept", "text/event-stream"), key)
+pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
+    add_bearer(request.header("accept", "text/event-stream"), key)
 }
 
 /// Builds a request to a service at `base`.
-pub(super) fn request(base: &str, model: Option<&str>, ask: &Ask) -> Request {
-    Request { url: format!("{base}/chat/completions"), body: body(model, ask) }
+pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> ServiceRequest {
+    ServiceRequest { url: format!("{base}/chat/completions"), body: build_body(model, ask) }
 }
 
-fn body(model: Option<&str>, ask: &Ask) -> Value {
+fn build_body(model: Option<&str>, ask: &ModelRequest) -> Value {
     let mut body = json!({
         "messages": ask.messages,
         "stream": true,
@@ -44,7 +44,7 @@ fn body(model: Option<&str>, ask: &Ask) -> Value {
         }
     }
     // Extra fields never override the ones we set.
-    for (name, value) in &ask.more {
+    for (name, value) in &ask.extra_fields {
         if body.get(name).is_none() {
             body[name] = value.clone();
         }

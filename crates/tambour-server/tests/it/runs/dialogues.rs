@@ -26,8 +26,8 @@ fn new_turn(id: &str) -> NewRun {
     NewRun { row, ..NewRun::default() }
 }
 
-fn once(turn: &str) -> Once {
-    Once {
+fn once(turn: &str) -> InputClaim {
+    InputClaim {
         owner: "owner".to_owned(),
         repeat: "word".to_owned(),
         request: "input".to_owned(),
@@ -40,24 +40,27 @@ fn once(turn: &str) -> Once {
 /// The end of a turn that leaves its dialogue in a state.
 fn end_of_turn(first: u64, turn: &str, state: &str) -> RunEnd {
     let mut last = Batch::new(first);
-    last.event("completed", |out| out.extend_from_slice(b"{}"));
-    let progress = Progress {
+    last.push_event("completed", |out| out.extend_from_slice(b"{}"));
+    let progress = DialogueProgress {
         status: "completed".to_owned(),
         state: state.to_owned(),
         changed: "2026-01-02T00:00:00.000Z".to_owned(),
         records: vec![CallRecord::Over(format!("over {state}"))],
         once: Some((once(turn), state.to_owned())),
     };
-    let outcome =
-        Outcome { summary: "{}".to_owned(), progress: Some(Box::new(progress)), ..Outcome::default() };
+    let outcome = MessageOutcome {
+        summary: "{}".to_owned(),
+        progress: Some(Box::new(progress)),
+        ..MessageOutcome::default()
+    };
     RunEnd { last, status: "completed".to_owned(), outcome }
 }
 
 /// State of the dialogue, and the answer that is kept for its input.
 async fn standing(store: &dyn Runs) -> (String, Option<String>) {
     let row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
-    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
-    (row.state, kept.map(|kept| kept.answer))
+    let kept = store.input_response("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap();
+    (row.state, kept.map(|kept| kept.body))
 }
 
 /// Stores the record of a call that begins.
@@ -76,8 +79,8 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let store = backend.store();
     dialogue(&*store).await;
     let mut lease = begin(&*store, new_turn("turn_1")).await;
-    assert_eq!(lease.append(batch(1)).await, Written::Stored);
-    assert_eq!(lease.settled().await, Written::Stored);
+    assert_eq!(lease.append(batch(1)).await, WriteOutcome::Stored);
+    assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     // It is not in a conversation.
     assert!(store.conversation(DIALOGUE).await.unwrap().is_none());
     let refused = store.acquire(NewRun {
@@ -94,39 +97,39 @@ pub(super) async fn a_turn_and_what_it_makes_of_its_dialogue_are_one_step<B: Bac
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();
-    let left = store.abandoned().await.unwrap();
+    let left = store.list_abandoned().await.unwrap();
     assert_eq!(
         left.iter().map(|row| (row.id.as_str(), row.kind)).collect::<Vec<_>>(),
         [("turn_1", RunKind::Turn)]
     );
     assert_eq!(standing(&*store).await, ("0".to_owned(), None));
     let mut lease = store.claim("turn_1").await.unwrap().unwrap();
-    let end = RunEnd { status: "failed".to_owned(), ..end_of_turn(lease.next(), "turn_1", "1") };
-    let end = RunEnd { outcome: Outcome { progress: None, ..end.outcome }, ..end };
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    let end = RunEnd { status: "failed".to_owned(), ..end_of_turn(lease.next_number(), "turn_1", "1") };
+    let end = RunEnd { outcome: MessageOutcome { progress: None, ..end.outcome }, ..end };
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(standing(&*store).await, ("0".to_owned(), None));
     // Readers of the end see the dialogue as it left it and the record of its call, a crash right behind it or not.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
     asked(&*store).await;
-    let end = end_of_turn(lease.next(), "turn_2", "2");
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    let end = end_of_turn(lease.next_number(), "turn_2", "2");
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(standing(&*store).await, ("2".to_owned(), Some("2".to_owned())));
     assert_eq!(records(&*store).await, ["over 2"]);
     let mut lease = begin(&*store, new_turn("turn_3")).await;
     asked(&*store).await;
-    let end = end_of_turn(lease.next(), "turn_3", "3");
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    let end = end_of_turn(lease.next_number(), "turn_3", "3");
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();
     assert_eq!(standing(&*store).await, ("3".to_owned(), Some("3".to_owned())));
     assert_eq!(records(&*store).await, ["over 2", "over 3"]);
-    let kept = store.repeat("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
+    let kept = store.input_response("owner", "word", "2025-12-31T00:00:00.000Z").await.unwrap().unwrap();
     assert_eq!((kept.turn.as_deref(), kept.status), (Some("turn_3"), 200));
-    assert!(store.abandoned().await.unwrap().is_empty());
+    assert!(store.list_abandoned().await.unwrap().is_empty());
     // Its time is that of its dialogue.
     let retention = Retention { before: Some("2027-01-01T00:00:00.000Z"), bytes: Some(0) };
-    assert!(store.expired(retention).await.unwrap().is_empty());
+    assert!(store.expired_messages(retention).await.unwrap().is_empty());
 }
 
 pub(super) async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
@@ -134,15 +137,15 @@ pub(super) async fn a_deleted_dialogue_takes_its_turns_along<B: Backend>() {
     let store = backend.store();
     dialogue(&*store).await;
     let mut ended = begin(&*store, new_turn("turn_1")).await;
-    let end = end_of_turn(ended.next(), "turn_1", "1");
-    assert_eq!(ended.finish(end).await, Written::Stored);
+    let end = end_of_turn(ended.next_number(), "turn_1", "1");
+    assert_eq!(ended.finish(end).await, WriteOutcome::Stored);
     let mut runs = begin(&*store, new_turn("turn_2")).await;
-    assert_eq!(runs.append(batch(1)).await, Written::Stored);
+    assert_eq!(runs.append(batch(1)).await, WriteOutcome::Stored);
     store.close_conversation(DIALOGUE);
     assert_eq!(name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
-    let end = end_of_turn(runs.next(), "turn_2", "2");
-    assert_eq!(runs.finish(end).await, Written::Fenced);
+    let end = end_of_turn(runs.next_number(), "turn_2", "2");
+    assert_eq!(runs.finish(end).await, WriteOutcome::Fenced);
     for turn in ["turn_1", "turn_2", "turn_3"] {
         assert!(store.message(turn).await.unwrap().is_none(), "{turn}");
         assert_eq!(store.read(turn, 0, 1).await.unwrap().1, LogState::Gone, "{turn}");
@@ -159,7 +162,7 @@ pub(super) async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() 
     let store = backend.store();
     dialogue(&*store).await;
     let since = "2025-12-31T00:00:00.000Z";
-    let input = |word: &str, turn: &str| Once {
+    let input = |word: &str, turn: &str| InputClaim {
         repeat: word.to_owned(),
         request: format!("POST dialogues/{DIALOGUE}/input {word}"),
         ..once(turn)
@@ -167,25 +170,25 @@ pub(super) async fn an_input_that_was_taken_gives_way_to_the_next<B: Backend>() 
     let mut row = store.dialogue(DIALOGUE).await.unwrap().unwrap();
     row.state = "1".to_owned();
     store.take_input(&row, Some(&input("first", "turn_1")), &[]).await.unwrap();
-    let taken = store.repeat("owner", "first", since).await.unwrap().unwrap();
-    assert_eq!(taken.status, Repeat::TAKEN);
+    let taken = store.input_response("owner", "first", since).await.unwrap().unwrap();
+    assert_eq!(taken.status, InputResponse::NO_RESPONSE);
     row.state = "2".to_owned();
     store.take_input(&row, Some(&input("second", "turn_2")), &[]).await.unwrap();
-    assert!(store.repeat("owner", "first", since).await.unwrap().is_none());
+    assert!(store.input_response("owner", "first", since).await.unwrap().is_none());
     // One that has its answer keeps it, whatever is taken behind it.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
-    let mut end = end_of_turn(lease.next(), "turn_2", "3");
+    let mut end = end_of_turn(lease.next_number(), "turn_2", "3");
     if let Some(progress) = &mut end.outcome.progress {
         progress.once = Some((input("second", "turn_2"), "answer".to_owned()));
     }
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     row.state = "4".to_owned();
     store.take_input(&row, None, &[]).await.unwrap();
     let backend = backend.crash().await;
     drop((lease, store));
     let store = backend.store();
-    let kept = store.repeat("owner", "second", since).await.unwrap().unwrap();
-    assert_eq!((kept.status, kept.answer.as_str()), (200, "answer"));
+    let kept = store.input_response("owner", "second", since).await.unwrap().unwrap();
+    assert_eq!((kept.status, kept.body.as_str()), (200, "answer"));
     assert_eq!(store.dialogue(DIALOGUE).await.unwrap().unwrap().state, "4");
 }
 
@@ -194,14 +197,14 @@ pub(super) async fn a_dialogue_is_closed_only_when_nothing_runs_in_it<B: Backend
     let store = backend.store();
     dialogue(&*store).await;
     let mut lease = begin(&*store, new_turn("turn_1")).await;
-    assert!(!store.close_idle(DIALOGUE));
+    assert!(!store.close_if_idle(DIALOGUE));
     // It is as open as it was.
     let behind = begin(&*store, new_turn("turn_2")).await;
-    let end = end_of_turn(lease.next(), "turn_1", "1");
-    assert_eq!(lease.finish(end).await, Written::Stored);
-    assert!(!store.close_idle(DIALOGUE), "one that waits has begun, too");
+    let end = end_of_turn(lease.next_number(), "turn_1", "1");
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
+    assert!(!store.close_if_idle(DIALOGUE), "one that waits has begun, too");
     drop(behind);
-    assert!(store.close_idle(DIALOGUE));
+    assert!(store.close_if_idle(DIALOGUE));
     assert_eq!(name(&store.acquire(new_turn("turn_3")).await.unwrap()), "no conversation");
     store.delete_dialogue(DIALOGUE).await.unwrap();
     assert!(store.dialogue(DIALOGUE).await.unwrap().is_none());
@@ -212,7 +215,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
     let store = backend.store();
     conversation(&*store).await;
     dialogue(&*store).await;
-    let key = |id: &str| Key {
+    let key = |id: &str| KeyRow {
         id: id.to_owned(),
         owner: "owner".to_owned(),
         name: id.to_owned(),
@@ -227,7 +230,7 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
     let mut message = begin(&*store, new("msg")).await;
     let mut turn = begin(&*store, new_turn("turn_1")).await;
     for lease in [&mut message, &mut turn] {
-        lease.append(batch(1)).await.stored().unwrap();
+        lease.append(batch(1)).await.into_result().unwrap();
     }
     // A message of the other key of the same owner waits for its turn.
     let mut other = begin(&*store, new("other")).await;
@@ -235,31 +238,31 @@ pub(super) async fn runs_of_a_key_that_is_removed_end_and_are_written_no_more<B:
     assert!(!store.delete_key("removed").await.unwrap());
     // Runs end as the server ends them: without what the turn would have made of its dialogue.
     for lease in [&mut message, &mut turn] {
-        let mut last = Batch::new(lease.next());
-        last.event("error", |out| out.extend_from_slice(br#"{"code":"unauthorized"}"#));
+        let mut last = Batch::new(lease.next_number());
+        last.push_event("error", |out| out.extend_from_slice(br#"{"code":"unauthorized"}"#));
         let end = |last| RunEnd {
             last,
             status: "failed".to_owned(),
-            outcome: Outcome { summary: "{}".to_owned(), ..Outcome::default() },
+            outcome: MessageOutcome { summary: "{}".to_owned(), ..MessageOutcome::default() },
         };
-        assert_eq!(lease.finish(end(last)).await, Written::Stored);
+        assert_eq!(lease.finish(end(last)).await, WriteOutcome::Stored);
         // What still comes from the model is written no more, and there is no other end.
-        assert_eq!(lease.append(batch(lease.next())).await, Written::Fenced);
-        let next = Batch::new(lease.next());
-        assert_eq!(lease.finish(end(next)).await, Written::Fenced);
+        assert_eq!(lease.append(batch(lease.next_number())).await, WriteOutcome::Fenced);
+        let next = Batch::new(lease.next_number());
+        assert_eq!(lease.finish(end(next)).await, WriteOutcome::Fenced);
     }
-    within(other.turn()).await;
-    assert_eq!(other.finish(self::end(1, 1, 0)).await, Written::Stored);
+    within(other.wait_turn()).await;
+    assert_eq!(other.finish(self::end(1, 1, 0)).await, WriteOutcome::Stored);
     ended_with_its_key(&*store).await;
     drop((message, turn, other, store));
     let backend = backend.crash().await;
     let store = backend.store();
     ended_with_its_key(&*store).await;
-    assert!(store.abandoned().await.unwrap().is_empty());
+    assert!(store.list_abandoned().await.unwrap().is_empty());
     // The other key goes on with the dialogue.
     let mut lease = begin(&*store, new_turn("turn_2")).await;
-    let end = end_of_turn(lease.next(), "turn_2", "1");
-    assert_eq!(lease.finish(end).await, Written::Stored);
+    let end = end_of_turn(lease.next_number(), "turn_2", "1");
+    assert_eq!(lease.finish(end).await, WriteOutcome::Stored);
     assert_eq!(standing(&*store).await.0, "1");
 }
 

@@ -1,7 +1,7 @@
 //! Figures of replies over time.
 
 use tambour_server::store::{
-    FigureStep, Figures, FirstTexts, Outcome, ReplyCounts, RuleCount, RunEnd, Written,
+    FigureStep, Figures, FirstTexts, MessageOutcome, ReplyCounts, RuleCount, RunEnd, WriteOutcome,
 };
 
 use super::{Backend, batch, begin, conversation, end, new};
@@ -59,11 +59,11 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     ];
     store.add_figures(&given).await.unwrap();
     let mut lease = begin(store, new("msg")).await;
-    lease.append(batch(1)).await.stored().unwrap();
+    lease.append(batch(1)).await.into_result().unwrap();
     let RunEnd { last, status, outcome } = end(super::ENTRIES + 1, 1, 0);
     let figures = vec![reply("2026-01-01T00", "owner", "a", 100)];
-    let outcome = Outcome { figures, ..outcome };
-    assert_eq!(lease.finish(RunEnd { last, status, outcome }).await, Written::Stored);
+    let outcome = MessageOutcome { figures, ..outcome };
+    assert_eq!(lease.finish(RunEnd { last, status, outcome }).await, WriteOutcome::Stored);
     let row = |name: &str, completed, ms| (name.to_owned(), completed, completed * 25, Some(ms));
     let by_hour = [
         row("2026-01-01T00 a", 2, 108),

@@ -10,11 +10,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::Value;
-use tambour::state::Applied;
+use tambour::state::AppliedBlock;
 use tambour_server::store::{
-    Acquired, Admin, Answers, Appending, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueFilter, DialogueRow, Dialogues, Figures, Kept, Key, Lease, Log, LogState, MessageRow, Messages,
-    NewRun, Once, Page, Repeat, Repeats, Retention, RunEnd, RunKind, Sent, StoreError, Turn, Usage, Written,
+    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueFilter,
+    DialogueRow, Dialogues, Figures, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState,
+    MessageRow, Messages, NewRun, PendingAppend, RequestClaim, RequestKey, Responses, Retention, RowPage,
+    RunEnd, RunKind, StoreError, StoredResponse, TurnHistory, UsageRow, WriteOutcome,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -34,23 +35,23 @@ struct Data {
     conversations: BTreeMap<String, ConversationRow>,
     lore: HashMap<String, String>,
     messages: BTreeMap<String, Message>,
-    answers: HashMap<Sent, (Kept, String)>,
+    answers: HashMap<RequestKey, (StoredResponse, String)>,
     dialogues: BTreeMap<String, DialogueRow>,
     /// Records of calls, with their dialogues.
     rounds: Vec<(String, String)>,
     /// Records of turns, each with its dialogue.
     turns: Vec<(String, String)>,
     /// Answers to inputs by owner and word, with their times and dialogues.
-    repeats: HashMap<(String, String), (Repeat, String, String)>,
-    keys: Vec<Key>,
+    repeats: HashMap<(String, String), (InputResponse, String, String)>,
+    keys: Vec<KeyRow>,
     settings: BTreeMap<String, String>,
-    usage: Vec<Usage>,
+    usage: Vec<UsageRow>,
     figures: Vec<Figures>,
     last: i64,
     /// Rises with each start.
     epoch: i64,
     /// Requests that are carried out, and conversations that are deleted, by this process.
-    taken: HashSet<Sent>,
+    taken: HashSet<RequestKey>,
     closed: HashSet<String>,
 }
 
@@ -107,11 +108,11 @@ impl Data {
     }
 
     /// Notes that an input has been taken, or its answer.
-    fn note(&mut self, dialogue: &str, once: &Once, answer: Option<&str>) {
-        let repeat = Repeat {
+    fn note(&mut self, dialogue: &str, once: &InputClaim, answer: Option<&str>) {
+        let repeat = InputResponse {
             request: once.request.clone(),
-            status: if answer.is_some() { 200 } else { Repeat::TAKEN },
-            answer: answer.unwrap_or_default().to_owned(),
+            status: if answer.is_some() { 200 } else { InputResponse::NO_RESPONSE },
+            body: answer.unwrap_or_default().to_owned(),
             turn: Some(once.turn.clone()),
         };
         let word = (once.owner.clone(), once.repeat.clone());
@@ -159,11 +160,14 @@ struct MemoryLease {
 
 impl MemoryLease {
     /// Changes the message if the lease holds.
-    fn change(&self, change: impl FnOnce(&mut Message) -> Option<(Option<Usage>, Vec<Figures>)>) -> Written {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Message) -> Option<(Option<UsageRow>, Vec<Figures>)>,
+    ) -> WriteOutcome {
         let mut data = self.store.data();
-        let Some(message) = data.messages.get_mut(&self.row.id) else { return Written::Fenced };
+        let Some(message) = data.messages.get_mut(&self.row.id) else { return WriteOutcome::Fenced };
         if message.epoch != self.epoch || message.row.status != "running" {
-            return Written::Fenced;
+            return WriteOutcome::Fenced;
         }
         if let Some((usage, figures)) = change(message) {
             data.usage.extend(usage);
@@ -171,7 +175,7 @@ impl MemoryLease {
         }
         drop(data);
         self.store.changed.notify_waiters();
-        Written::Stored
+        WriteOutcome::Stored
     }
 }
 
@@ -185,36 +189,36 @@ impl Lease for MemoryLease {
         self.epoch
     }
 
-    fn next(&self) -> u64 {
+    fn next_number(&self) -> u64 {
         self.next
     }
 
-    fn turn(&self) -> BoxFuture<'static, ()> {
+    fn wait_turn(&self) -> BoxFuture<'static, ()> {
         let (conversation, number) = (self.row.conversation_id.clone(), self.row.number.unwrap());
         self.store.until(move |data| !data.runs_before(&conversation, number))
     }
 
-    fn append(&mut self, batch: Batch) -> Appending<'_> {
+    fn append(&mut self, batch: Batch) -> PendingAppend<'_> {
         let last = batch.last();
         let written = self.change(|message| {
             message.entries.push(batch);
             None
         });
-        if written == Written::Stored {
+        if written == WriteOutcome::Stored {
             self.next = last + 1;
         }
-        Appending::Done(written)
+        PendingAppend::Done(written)
     }
 
-    fn settled(&self) -> BoxFuture<'_, Written> {
-        std::future::ready(Written::Stored).boxed()
+    fn wait_settled(&self) -> BoxFuture<'_, WriteOutcome> {
+        std::future::ready(WriteOutcome::Stored).boxed()
     }
 
     async fn read(&self, after: u64, bytes: usize) -> Result<Vec<Batch>, StoreError> {
         Ok(self.store.read(&self.row.id, after, bytes).await?.0)
     }
 
-    async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> Written {
+    async fn finish(&mut self, RunEnd { last, status, outcome }: RunEnd) -> WriteOutcome {
         let progress = outcome.progress.clone();
         let written = self.change(|message| {
             let added = (outcome.usage.clone(), outcome.figures.clone());
@@ -227,7 +231,7 @@ impl Lease for MemoryLease {
         });
         let mut data = self.store.data();
         let id = &self.row.conversation_id;
-        if let (Written::Stored, Some(progress)) = (written, progress)
+        if let (WriteOutcome::Stored, Some(progress)) = (written, progress)
             && let Some(dialogue) = data.dialogues.get_mut(id)
         {
             let (status, state, changed) = (progress.status, progress.state, progress.changed);
@@ -254,20 +258,20 @@ impl Drop for MemoryLease {
 
 #[async_trait]
 impl Log for Memory {
-    async fn acquire(&self, new: NewRun) -> Result<Acquired, StoreError> {
-        let NewRun { row, opens, alone, since, instead } = new;
+    async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
+        let NewRun { row, opens_conversation, is_exclusive, repeat_since, replaces } = new;
         let mut data = self.data();
         let same = |message: &&Message| {
             let before = &message.row;
             row.repeat.is_some()
                 && (&before.owner, &before.repeat) == (&row.owner, &row.repeat)
-                && before.created > since
+                && before.created > repeat_since
         };
         if let Some(before) = data.messages.values().find(same) {
-            return Ok(Acquired::Repeated(Box::new(MessageRow::clone(&before.row))));
+            return Ok(AcquireOutcome::Repeated(Box::new(MessageRow::clone(&before.row))));
         }
         let conversation = row.conversation_id.clone();
-        if opens {
+        if opens_conversation {
             let ConversationRow { title, metadata, .. } = ConversationRow::default();
             let (id, owner, created) = (conversation.clone(), row.owner.clone(), row.created.clone());
             let made = ConversationRow { id, owner, created, title, metadata };
@@ -279,15 +283,15 @@ impl Log for Memory {
         };
         let known = owner == Some(&row.owner);
         if !known || data.closed.contains(&conversation) {
-            return Ok(Acquired::NoConversation);
+            return Ok(AcquireOutcome::NoConversation);
         }
         let busy = data.runs_before(&conversation, i64::MAX);
-        if busy && (alone || instead.is_some()) {
-            return Ok(Acquired::Busy);
+        if busy && (is_exclusive || replaces.is_some()) {
+            return Ok(AcquireOutcome::Busy);
         }
-        if let Some(old) = &instead {
+        if let Some(old) = &replaces {
             let Some(number) = data.messages.get(old).map(Message::number) else {
-                return Ok(Acquired::NoMessage);
+                return Ok(AcquireOutcome::NoMessage);
             };
             for message in data.messages.values_mut().filter(|message| message.number() >= number) {
                 if message.row.conversation_id == conversation {
@@ -303,7 +307,7 @@ impl Log for Memory {
         let message = Message { row: row.clone(), entries: Vec::new(), epoch: data.epoch, held: true };
         let lease = self.lease(&message);
         data.messages.insert(row.id.clone(), message);
-        Ok(Acquired::Begun { lease, kept: std::future::ready(Written::Stored).boxed() })
+        Ok(AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() })
     }
 
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
@@ -316,7 +320,7 @@ impl Log for Memory {
         Ok(Some(self.lease(message)))
     }
 
-    async fn abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
+    async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
         let data = self.data();
         let left = |message: &&Message| {
             message.row.status == "running" && !message.held && message.row.epoch < Some(data.epoch)
@@ -327,7 +331,7 @@ impl Log for Memory {
         Ok(rows)
     }
 
-    fn idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
+    fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
         let (conversation, next) = (conversation.to_owned(), self.data().last + 1);
         self.until(move |data| !data.runs_before(&conversation, next))
     }
@@ -367,7 +371,7 @@ impl Log for Memory {
             };
             store.until(more).await;
             let (batches, _) = store.read(&id, after, bytes).await.unwrap();
-            let batch = batches.into_iter().next()?.behind(after);
+            let batch = batches.into_iter().next()?.skip_through(after);
             let last = batch.last();
             Some((Ok(batch), (store, id, last)))
         })
@@ -381,7 +385,7 @@ impl Messages for Memory {
         Ok(self.data().messages.get(id).map(|message| MessageRow::clone(&message.row)))
     }
 
-    async fn repeated(
+    async fn message_by_key(
         &self,
         owner: &str,
         repeat: &str,
@@ -396,19 +400,19 @@ impl Messages for Memory {
         Ok(data.messages.values().find(same).map(|message| MessageRow::clone(&message.row)))
     }
 
-    async fn messages_of(
+    async fn conversation_messages(
         &self,
         conversation: &str,
         after: i64,
         limit: u32,
         bytes: usize,
-    ) -> Result<Page<MessageRow>, StoreError> {
+    ) -> Result<RowPage<MessageRow>, StoreError> {
         let data = self.data();
-        let (mut page, mut read) = (Page { rows: Vec::new(), more: false }, 0);
+        let (mut page, mut read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
         for message in data.of(conversation).into_iter().filter(|message| message.number() > after) {
             read += message.row.request.len();
             if page.rows.len() == limit as usize || (read > bytes && !page.rows.is_empty()) {
-                page.more = true;
+                page.has_more = true;
                 break;
             }
             page.rows.push(MessageRow::clone(&message.row));
@@ -416,22 +420,22 @@ impl Messages for Memory {
         Ok(page)
     }
 
-    async fn turns_before(&self, message: &MessageRow, _: usize) -> Result<Vec<Turn>, StoreError> {
+    async fn history_before(&self, message: &MessageRow, _: usize) -> Result<Vec<TurnHistory>, StoreError> {
         let data = self.data();
         let before = data.of(&message.conversation_id).into_iter().rev();
         let before = before.filter(|one| one.row.number < message.number && one.row.status != "superseded");
         Ok(before.map(turn).collect())
     }
 
-    async fn turn(&self, id: &str) -> Result<Option<Turn>, StoreError> {
+    async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
         Ok(self.data().messages.get(id).map(turn))
     }
 }
 
-fn turn(message: &Message) -> Turn {
+fn turn(message: &Message) -> TurnHistory {
     let MessageRow { id, status, outcome, .. } = &*message.row;
-    let turn = outcome.as_ref().and_then(|outcome| outcome.turn.clone());
-    Turn { id: id.clone(), status: status.clone(), turn, made_from: None }
+    let history = outcome.as_ref().and_then(|outcome| outcome.turn.clone());
+    TurnHistory { id: id.clone(), status: status.clone(), history, source: None }
 }
 
 #[async_trait]
@@ -457,50 +461,55 @@ impl Conversations for Memory {
         owner: &str,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<ConversationRow>, StoreError> {
+    ) -> Result<RowPage<ConversationRow>, StoreError> {
         let data = self.data();
         let of_owner = data.conversations.values().filter(|row| row.owner == owner);
         let mut rows: Vec<ConversationRow> =
             of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
-        let more = rows.len() > limit as usize;
+        let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        Ok(Page { rows, more })
+        Ok(RowPage { rows, has_more })
     }
 
     async fn lore(&self, conversation: &str) -> Result<Option<String>, StoreError> {
         Ok(self.data().lore.get(conversation).cloned())
     }
 
-    async fn keep_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
+    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
         self.data().lore.insert(conversation.to_owned(), timed.to_owned());
         Ok(())
     }
 }
 
 #[async_trait]
-impl Answers for Memory {
-    async fn claim_answer(&self, sent: &Sent, since: &str) -> Result<Claim, StoreError> {
+impl Responses for Memory {
+    async fn claim_request(&self, sent: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
         let mut data = self.data();
         if data.taken.contains(sent) {
-            return Ok(Claim::UnderWay);
+            return Ok(RequestClaim::InProgress);
         }
         if let Some((kept, _)) = data.answers.get(sent).filter(|(_, created)| created.as_str() > since) {
-            return Ok(Claim::Answered(kept.clone()));
+            return Ok(RequestClaim::Responded(kept.clone()));
         }
         data.taken.insert(sent.clone());
-        Ok(Claim::Taken)
+        Ok(RequestClaim::Claimed)
     }
 
-    async fn keep(&self, sent: &Sent, kept: &Kept, now: &str) -> Result<(), StoreError> {
+    async fn store_response(
+        &self,
+        sent: &RequestKey,
+        kept: &StoredResponse,
+        now: &str,
+    ) -> Result<(), StoreError> {
         self.data().answers.insert(sent.clone(), (kept.clone(), now.to_owned()));
         Ok(())
     }
 
-    fn release(&self, sent: &Sent) {
+    fn release_request(&self, sent: &RequestKey) {
         self.data().taken.remove(sent);
     }
 
-    async fn forget(&self, before: &str) -> Result<bool, StoreError> {
+    async fn delete_responses(&self, before: &str) -> Result<bool, StoreError> {
         let mut data = self.data();
         let many = data.answers.len();
         data.answers.retain(|_, (_, created)| created.as_str() > before);
@@ -516,7 +525,7 @@ impl Deletion for Memory {
         Ok(())
     }
 
-    fn close_idle(&self, id: &str) -> bool {
+    fn close_if_idle(&self, id: &str) -> bool {
         let mut data = self.data();
         let idle = !data.runs_before(id, i64::MAX);
         if idle {
@@ -540,7 +549,7 @@ impl Deletion for Memory {
         Ok(())
     }
 
-    async fn expired(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
+    async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
         let data = self.data();
         let old = |message: &&Message| {
             message.row.status != "running"
@@ -586,7 +595,7 @@ impl Dialogues for Memory {
         filter: DialogueFilter<'_>,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Page<DialogueRow>, StoreError> {
+    ) -> Result<RowPage<DialogueRow>, StoreError> {
         let data = self.data();
         let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
         let of_owner = data.dialogues.values().filter(|row| {
@@ -597,22 +606,23 @@ impl Dialogues for Memory {
         });
         let mut rows: Vec<DialogueRow> =
             of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
-        let more = rows.len() > limit as usize;
+        let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        Ok(Page { rows, more })
+        Ok(RowPage { rows, has_more })
     }
 
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&Once>,
+        once: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
         let mut data = self.data();
         let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
         *known = row.clone();
         data.record(&row.id, records);
-        data.repeats.retain(|_, (repeat, _, of)| *of != row.id || repeat.status != Repeat::TAKEN);
+        data.repeats
+            .retain(|_, (repeat, _, of)| *of != row.id || repeat.status != InputResponse::NO_RESPONSE);
         if let Some(once) = once {
             data.note(&row.id, once, None);
         }
@@ -665,8 +675,13 @@ impl Dialogues for Memory {
 }
 
 #[async_trait]
-impl Repeats for Memory {
-    async fn repeat(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<Repeat>, StoreError> {
+impl InputResponses for Memory {
+    async fn input_response(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<InputResponse>, StoreError> {
         let data = self.data();
         let found = data.repeats.get(&(owner.to_owned(), repeat.to_owned()));
         Ok(found.filter(|(_, created, _)| created.as_str() >= since).map(|(repeat, ..)| repeat.clone()))
@@ -679,28 +694,28 @@ impl Admin for Memory {
         Ok(self.data().settings.clone().into_iter().collect())
     }
 
-    async fn set(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
+    async fn put_settings(&self, changes: &[(String, Value)]) -> Result<(), StoreError> {
         let changes = changes.iter().map(|(name, value)| (name.clone(), value.to_string()));
         self.data().settings.extend(changes);
         Ok(())
     }
 
-    async fn keys(&self) -> Result<Vec<Key>, StoreError> {
+    async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
         Ok(self.data().keys.clone())
     }
 
-    async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
+    async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
         self.data().keys.push(key.clone());
         Ok(())
     }
 
-    async fn change_key(&self, key: &Key) -> Result<(), StoreError> {
+    async fn change_key(&self, key: &KeyRow) -> Result<(), StoreError> {
         let mut data = self.data();
         data.keys.iter_mut().filter(|known| known.id == key.id).for_each(|known| known.clone_from(key));
         Ok(())
     }
 
-    async fn add_usage(&self, more: &Usage) -> Result<(), StoreError> {
+    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError> {
         self.data().usage.push(more.clone());
         Ok(())
     }
@@ -712,9 +727,9 @@ impl Admin for Memory {
         (from, to): (&str, &str),
         _: Option<(&str, &str)>,
         limit: u32,
-    ) -> Result<Vec<Usage>, StoreError> {
+    ) -> Result<Vec<UsageRow>, StoreError> {
         let data = self.data();
-        let fits = |usage: &&Usage| {
+        let fits = |usage: &&UsageRow| {
             owner.is_none_or(|owner| usage.owner == owner) && (from..=to).contains(&usage.day.as_str())
         };
         Ok(data.usage.iter().filter(fits).take(limit as usize).cloned().collect())
@@ -769,7 +784,7 @@ impl Backend for Memory {
         let mut state = serde_json::json!({});
         for message in data.of(conversation) {
             for update in message.row.outcome.iter().flat_map(|outcome| &outcome.updates) {
-                let applied: Applied = serde_json::from_str(&update.applied).unwrap();
+                let applied: AppliedBlock = serde_json::from_str(&update.applied).unwrap();
                 applied.redo(&mut state).unwrap();
             }
         }

@@ -14,11 +14,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
-use tambour::state::{Attached, Operation};
+use tambour::state::{AttachedState, Operation};
 use tambour_server::store::{
-    Acquired, Admin, Answers, Batch, CallRecord, Claim, ConversationRow, Conversations, Deletion,
-    DialogueRow, Dialogues, Kept, Key, Lease, Log, LogState, MessageRow, Messages, NewRun, Once, Outcome,
-    Progress, Repeat, Repeats, ReplyFigures, Retention, RunEnd, RunKind, Sent, Update, Usage, Written,
+    AcquireOutcome, Admin, Batch, CallRecord, ConversationRow, Conversations, Deletion, DialogueProgress,
+    DialogueRow, Dialogues, InputClaim, InputResponse, InputResponses, KeyRow, Lease, Log, LogState,
+    MessageOutcome, MessageRow, Messages, NewRun, ReplyFigures, RequestClaim, RequestKey, Responses,
+    Retention, RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
 };
 
 use crate::server::within;
@@ -31,12 +32,20 @@ use figures::figures_are_added_up_and_come_with_the_end;
 
 /// What the suite asks of a store.
 trait Runs:
-    Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin + ReplyFigures
+    Log + Messages + Conversations + Responses + Deletion + Dialogues + InputResponses + Admin + ReplyFigures
 {
 }
 
 impl<T> Runs for T where
-    T: Log + Messages + Conversations + Answers + Deletion + Dialogues + Repeats + Admin + ReplyFigures
+    T: Log
+        + Messages
+        + Conversations
+        + Responses
+        + Deletion
+        + Dialogues
+        + InputResponses
+        + Admin
+        + ReplyFigures
 {
 }
 
@@ -164,23 +173,23 @@ async fn conversation(store: &dyn Runs) {
 async fn begin(store: &dyn Runs, new: NewRun) -> Box<dyn Lease> {
     let id = new.row.id.clone();
     match store.acquire(new).await.unwrap() {
-        Acquired::Begun { lease, kept } => {
-            assert_eq!(kept.await, Written::Stored);
+        AcquireOutcome::Started { lease, durable } => {
+            assert_eq!(durable.await, WriteOutcome::Stored);
             lease
         }
         refused => panic!("{id} begins: {}", name(&refused)),
     }
 }
 
-fn name(acquired: &Acquired) -> &'static str {
+fn name(acquired: &AcquireOutcome) -> &'static str {
     match acquired {
-        Acquired::Begun { .. } => "begun",
-        Acquired::Repeated(_) => "repeated",
-        Acquired::UnderWay => "under way",
-        Acquired::Busy => "busy",
-        Acquired::NoConversation => "no conversation",
-        Acquired::NoMessage => "no message",
-        Acquired::StateGone => "state gone",
+        AcquireOutcome::Started { .. } => "begun",
+        AcquireOutcome::Repeated(_) => "repeated",
+        AcquireOutcome::InProgress => "under way",
+        AcquireOutcome::Busy => "busy",
+        AcquireOutcome::NoConversation => "no conversation",
+        AcquireOutcome::NoMessage => "no message",
+        AcquireOutcome::StateGone => "state gone",
     }
 }
 
@@ -190,22 +199,23 @@ const ENTRIES: u64 = 10;
 /// A batch from entry `first` on.
 fn batch(first: u64) -> Batch {
     let mut batch = Batch::new(first);
-    (first..first + ENTRIES).for_each(|number| batch.raw(number, &format!("entry {number} {:>500}", "")));
+    (first..first + ENTRIES)
+        .for_each(|number| batch.push_raw(number, &format!("entry {number} {:>500}", "")));
     batch
 }
 
 /// The end of a run that sets `a` in the state, which was `before`, to the number of the update.
 fn end(first: u64, position: i64, before: i64) -> RunEnd {
     let mut last = Batch::new(first);
-    last.event("completed", |out| out.extend_from_slice(b"{}"));
+    last.push_event("completed", |out| out.extend_from_slice(b"{}"));
     let mut state = json!({});
     if before > 0 {
         state["a"] = before.into();
     }
     let operations = vec![Operation::from_value(&json!(["SET", "a", position]))];
-    let mut attached = Attached { state, ..Attached::default() };
+    let mut attached = AttachedState { state, ..AttachedState::default() };
     let applied = attached.apply("", operations, false);
-    let usage = Usage {
+    let usage = UsageRow {
         day: "2026-01-01".to_owned(),
         key: "key".to_owned(),
         name: String::new(),
@@ -214,11 +224,11 @@ fn end(first: u64, position: i64, before: i64) -> RunEnd {
         input_tokens: 0,
         output_tokens: 0,
     };
-    let outcome = Outcome {
+    let outcome = MessageOutcome {
         summary: "{}".to_owned(),
-        updates: vec![Update { position, applied: json!(applied).to_string() }],
+        updates: vec![StoredUpdate { position, applied: json!(applied).to_string() }],
         usage: Some(usage),
-        ..Outcome::default()
+        ..MessageOutcome::default()
     };
     RunEnd { last, status: "completed".to_owned(), outcome }
 }
@@ -255,11 +265,11 @@ async fn followers_see_all_of_it_once_and_in_order<B: Backend>() {
     let all = BATCHES * ENTRIES + 1;
     let writing = async {
         for at in 0..BATCHES {
-            lease.append(batch(at * ENTRIES + 1)).await.stored().unwrap();
+            lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
             // Followers come between.
             tokio::task::yield_now().await;
         }
-        assert_eq!(lease.finish(end(all, 1, 0)).await, Written::Stored);
+        assert_eq!(lease.finish(end(all, 1, 0)).await, WriteOutcome::Stored);
     };
     // One that begins when memory may have let go of what it wants.
     let late = async {
@@ -287,7 +297,7 @@ async fn a_log_that_stops_lets_its_followers_go<B: Backend>() {
     let store = &*backend.store();
     conversation(store).await;
     let mut lease = begin(store, new("msg")).await;
-    lease.append(batch(1)).await.stored().unwrap();
+    lease.append(batch(1)).await.into_result().unwrap();
     let mut follower = store.follow("msg", 0, 1 << 20);
     assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES);
     // It waits for more, until it is told that nothing comes.
@@ -298,7 +308,7 @@ async fn a_log_that_stops_lets_its_followers_go<B: Backend>() {
     // Whoever claims it goes on, and followers come again.
     let mut lease = store.claim("msg").await.unwrap().unwrap();
     let mut follower = store.follow("msg", ENTRIES, 1 << 20);
-    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, Written::Stored);
+    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
     assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES + 1);
     assert!(within(follower.next()).await.is_none());
 }
@@ -308,19 +318,19 @@ async fn who_was_fenced_writes_nothing<B: Backend>() {
     let store = &*backend.store();
     conversation(store).await;
     let mut old = begin(store, new("msg")).await;
-    old.append(batch(1)).await.stored().unwrap();
+    old.append(batch(1)).await.into_result().unwrap();
     let mut lease = store.claim("msg").await.unwrap().unwrap();
     assert!(lease.epoch() > old.epoch());
-    assert_eq!(lease.next(), ENTRIES + 1);
-    assert_eq!(old.append(batch(ENTRIES + 1)).await, Written::Fenced);
-    assert_eq!(old.next(), ENTRIES + 1, "what was not stored has no number");
-    assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
+    assert_eq!(lease.next_number(), ENTRIES + 1);
+    assert_eq!(old.append(batch(ENTRIES + 1)).await, WriteOutcome::Fenced);
+    assert_eq!(old.next_number(), ENTRIES + 1, "what was not stored has no number");
+    assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
     drop(old);
     // Entries of the one before it may still be on their way to the disk.
-    assert_eq!(lease.settled().await, Written::Stored);
+    assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
     assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
-    lease.append(batch(ENTRIES + 1)).await.stored().unwrap();
-    assert_eq!(lease.finish(end(2 * ENTRIES + 1, 1, 0)).await, Written::Stored);
+    lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
+    assert_eq!(lease.finish(end(2 * ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
     assert!(store.claim("msg").await.unwrap().is_none(), "it has ended");
     assert!(store.claim("nothing").await.unwrap().is_none());
     assert_eq!(read(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
@@ -334,7 +344,7 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
     for at in 1..=20 {
         let id = format!("msg_{at}");
         let mut lease = begin(store, new(&id)).await;
-        lease.append(batch(1)).await.stored().unwrap();
+        lease.append(batch(1)).await.into_result().unwrap();
         let own: u64 = lease.read(0, 1 << 20).await.unwrap().last().unwrap().last();
         assert_eq!(own, ENTRIES, "a lease reads what it wrote, whoever else may");
         let seen = async {
@@ -344,7 +354,7 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
         };
         let (written, (followed, row, state)) =
             tokio::join!(lease.finish(end(ENTRIES + 1, at, at - 1)), seen);
-        assert_eq!(written, Written::Stored);
+        assert_eq!(written, WriteOutcome::Stored);
         assert_eq!(followed.last(), Some(&(ENTRIES + 1)));
         assert_eq!((row.status.as_str(), row.outcome.is_some()), ("completed", true), "{id}");
         assert_eq!(state, json!({"a": at}), "{id}");
@@ -360,14 +370,14 @@ async fn a_conversation_is_there_from_its_first_message_on<B: Backend>() {
     for at in 0..200 {
         let id = format!("conv_{at}");
         let row = MessageRow { conversation_id: id.clone(), ..row(&format!("msg_{at}")) };
-        let mut lease = begin(&*store, NewRun { row, opens: true, ..NewRun::default() }).await;
+        let mut lease = begin(&*store, NewRun { row, opens_conversation: true, ..NewRun::default() }).await;
         let store = store.clone();
         looking.push(tokio::spawn(async move {
             for look in 0..100 {
                 assert!(store.conversation(&id).await.unwrap().is_some(), "{id}, look {look}");
             }
         }));
-        assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+        assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
     }
     for looks in looking {
         looks.await.unwrap();
@@ -397,12 +407,12 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
                     let asking = store.acquire(NewRun { row, ..NewRun::default() });
                     let patience = Duration::from_micros((client * 37 + word * 11) % 400 * (again + 1));
                     match tokio::time::timeout(patience, asking).await {
-                        Ok(Ok(Acquired::Begun { mut lease, .. })) => {
+                        Ok(Ok(AcquireOutcome::Started { mut lease, .. })) => {
                             begun.fetch_add(1, Ordering::SeqCst);
-                            assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+                            assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
                         }
-                        Ok(Ok(Acquired::Repeated(_))) => break,
-                        Ok(Ok(Acquired::UnderWay)) | Err(_) => tokio::task::yield_now().await,
+                        Ok(Ok(AcquireOutcome::Repeated(_))) => break,
+                        Ok(Ok(AcquireOutcome::InProgress)) | Err(_) => tokio::task::yield_now().await,
                         Ok(Ok(refused)) => panic!("{}", name(&refused)),
                         Ok(Err(error)) => panic!("{error}"),
                     }
@@ -415,7 +425,7 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
     }
     assert_eq!(begun.load(Ordering::SeqCst), 60);
     let store = backend.store();
-    let page = store.messages_of(CONVERSATION, 0, 1000, usize::MAX).await.unwrap();
+    let page = store.conversation_messages(CONVERSATION, 0, 1000, usize::MAX).await.unwrap();
     let words: BTreeSet<_> = page.rows.iter().map(|row| row.repeat.clone()).collect();
     assert_eq!((page.rows.len(), words.len()), (60, 60), "each word has one message");
     // Also behind a crash.
@@ -428,15 +438,21 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
     }
     // Too long ago to be the same request.
     let row = MessageRow { repeat: Some("word 1".to_owned()), ..row("later") };
-    let later = NewRun { row, since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
+    let later = NewRun { row, repeat_since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
     assert_eq!(name(&backend.store().acquire(later).await.unwrap()), "begun");
 }
 
 async fn a_request_is_carried_out_once<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    let sent = |word: &str| Sent { owner: "o".into(), route: "POST /x".into(), word: word.into() };
-    let answer = |body: &str| Kept { digest: vec![1], status: 201, body: body.into(), ..Kept::default() };
+    let sent =
+        |word: &str| RequestKey { owner: "o".into(), route: "POST /x".into(), idempotency_key: word.into() };
+    let answer = |body: &str| StoredResponse {
+        digest: vec![1],
+        status: 201,
+        body: body.into(),
+        ..StoredResponse::default()
+    };
     // One of those who ask at once carries it out; when that fails, one of the others.
     for (round, fails) in [("a", false), ("b", true)] {
         let carried = Arc::new(AtomicUsize::new(0));
@@ -446,23 +462,23 @@ async fn a_request_is_carried_out_once<B: Backend>() {
             let (store, carried, once, sent) = (store.clone(), carried.clone(), once.clone(), sent(round));
             clients.push(tokio::spawn(async move {
                 loop {
-                    match store.claim_answer(&sent, "").await.unwrap() {
-                        Claim::Answered(kept) => return kept.body,
-                        Claim::UnderWay => tokio::task::yield_now().await,
-                        Claim::Taken => {
+                    match store.claim_request(&sent, "").await.unwrap() {
+                        RequestClaim::Responded(kept) => return kept.body,
+                        RequestClaim::InProgress => tokio::task::yield_now().await,
+                        RequestClaim::Claimed => {
                             tokio::task::yield_now().await;
                             if !once.swap(false, Ordering::SeqCst) {
                                 carried.fetch_add(1, Ordering::SeqCst);
                                 let body = format!("by {client}");
-                                let kept = Kept {
+                                let kept = StoredResponse {
                                     digest: vec![1],
                                     status: 201,
                                     body: body.into(),
-                                    ..Kept::default()
+                                    ..StoredResponse::default()
                                 };
-                                store.keep(&sent, &kept, "2026-01-01T00:00:00.000Z").await.unwrap();
+                                store.store_response(&sent, &kept, "2026-01-01T00:00:00.000Z").await.unwrap();
                             }
-                            store.release(&sent);
+                            store.release_request(&sent);
                         }
                     }
                 }
@@ -475,18 +491,21 @@ async fn a_request_is_carried_out_once<B: Backend>() {
         assert_eq!((carried.load(Ordering::SeqCst), answers.len()), (1, 1), "{round}");
     }
     // Also behind a crash; one that was not answered may be carried out then.
-    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Taken);
+    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Claimed);
     drop(store);
     let backend = backend.crash().await;
     let store = backend.store();
-    assert!(matches!(store.claim_answer(&sent("a"), "").await.unwrap(), Claim::Answered(_)));
-    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Taken);
-    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::UnderWay);
-    store.keep(&sent("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
-    store.release(&sent("c"));
-    assert_eq!(store.claim_answer(&sent("c"), "").await.unwrap(), Claim::Answered(answer("c")));
+    assert!(matches!(store.claim_request(&sent("a"), "").await.unwrap(), RequestClaim::Responded(_)));
+    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Claimed);
+    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::InProgress);
+    store.store_response(&sent("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
+    store.release_request(&sent("c"));
+    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Responded(answer("c")));
     // What is too old is not given again.
-    assert_eq!(store.claim_answer(&sent("c"), "2026-01-01T00:00:00.000Z").await.unwrap(), Claim::Taken);
+    assert_eq!(
+        store.claim_request(&sent("c"), "2026-01-01T00:00:00.000Z").await.unwrap(),
+        RequestClaim::Claimed
+    );
 }
 
 async fn what_is_deleted_does_not_come_back<B: Backend>() {
@@ -502,14 +521,17 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
                     let id = format!("msg_{round}_{poster}_{at}");
                     tokio::task::yield_now().await;
                     match store.acquire(new(&id)).await.unwrap() {
-                        Acquired::Begun { mut lease, .. } => {
+                        AcquireOutcome::Started { mut lease, .. } => {
                             let _ = lease.append(batch(1)).await;
                             // Deleted meanwhile, it is fenced.
-                            let written = lease.finish(end(lease.next(), at, 0)).await;
-                            assert!(matches!(written, Written::Stored | Written::Fenced), "{written:?}");
+                            let written = lease.finish(end(lease.next_number(), at, 0)).await;
+                            assert!(
+                                matches!(written, WriteOutcome::Stored | WriteOutcome::Fenced),
+                                "{written:?}"
+                            );
                             over.fetch_add(1, Ordering::SeqCst);
                         }
-                        Acquired::NoConversation => return at,
+                        AcquireOutcome::NoConversation => return at,
                         refused => panic!("{}", name(&refused)),
                     }
                 }
@@ -533,8 +555,8 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
         backend = backend.crash().await;
         let store = backend.store();
         assert!(store.conversation(CONVERSATION).await.unwrap().is_none(), "it is back behind a crash");
-        assert!(store.messages_of(CONVERSATION, 0, 10, 1000).await.unwrap().rows.is_empty());
-        assert!(store.abandoned().await.unwrap().is_empty());
+        assert!(store.conversation_messages(CONVERSATION, 0, 10, 1000).await.unwrap().rows.is_empty());
+        assert!(store.list_abandoned().await.unwrap().is_empty());
     }
 }
 
@@ -543,18 +565,18 @@ async fn a_deleted_message_is_written_no_more<B: Backend>() {
     let store = backend.store();
     conversation(&*store).await;
     let mut lease = begin(&*store, new("msg")).await;
-    lease.append(batch(1)).await.stored().unwrap();
+    lease.append(batch(1)).await.into_result().unwrap();
     let behind = begin(&*store, new("behind")).await;
     let number = lease.row().number.unwrap();
     store.delete_messages(&["msg".to_owned()]).await.unwrap();
-    assert_eq!(lease.append(batch(ENTRIES + 1)).await, Written::Fenced);
-    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, Written::Fenced);
+    assert_eq!(lease.append(batch(ENTRIES + 1)).await, WriteOutcome::Fenced);
+    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
     assert_eq!(read(&*store, "msg").await, (0, LogState::Gone));
     assert!(store.claim("msg").await.unwrap().is_none());
     // Who lists goes on from its place.
-    let page = store.messages_of(CONVERSATION, number, 10, usize::MAX).await.unwrap();
+    let page = store.conversation_messages(CONVERSATION, number, 10, usize::MAX).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["behind"]);
-    within(behind.turn()).await;
+    within(behind.wait_turn()).await;
     drop((lease, behind, store));
     let backend = backend.crash().await;
     let store = backend.store();
@@ -569,11 +591,11 @@ async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
     conversation(&*store).await;
     for (at, id) in [(1, "one"), (2, "two"), (3, "three")] {
         let mut lease = begin(&*store, new(id)).await;
-        assert_eq!(lease.finish(end(1, at, at - 1)).await, Written::Stored);
+        assert_eq!(lease.finish(end(1, at, at - 1)).await, WriteOutcome::Stored);
     }
-    let instead = |id: &str, old: &str| NewRun { instead: Some(old.to_owned()), ..new(id) };
+    let instead = |id: &str, old: &str| NewRun { replaces: Some(old.to_owned()), ..new(id) };
     let shown = async |store: &dyn Runs| {
-        let rows = store.messages_of(CONVERSATION, 0, 10, usize::MAX).await.unwrap().rows;
+        let rows = store.conversation_messages(CONVERSATION, 0, 10, usize::MAX).await.unwrap().rows;
         rows.into_iter().map(|row| (row.id, row.status)).collect::<Vec<_>>()
     };
     let before = shown(&*store).await;
@@ -597,7 +619,7 @@ async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
     assert_eq!(shown(&*store).await, own(&rows));
     assert_eq!(backend.state(CONVERSATION).await, json!({"a": 1}));
     let mut lease = store.claim("anew").await.unwrap().unwrap();
-    assert_eq!(lease.finish(end(1, 4, 1)).await, Written::Stored);
+    assert_eq!(lease.finish(end(1, 4, 1)).await, WriteOutcome::Stored);
     assert_eq!(backend.state(CONVERSATION).await, json!({"a": 4}));
     // What was superseded stays so, whatever is brought into the database again.
     drop((lease, store));
@@ -623,11 +645,11 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
                 tokio::task::yield_now().await;
             }
             let number = lease.row().number.unwrap();
-            lease.turn().await;
+            lease.wait_turn().await;
             let before = over.load(Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(2)).await;
             assert_eq!(over.fetch_add(1, Ordering::SeqCst), before, "one at a time");
-            assert_eq!(lease.finish(end(1, 1, 0)).await, Written::Stored);
+            assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
             (number, before)
         }));
     }
@@ -639,14 +661,14 @@ async fn turns_come_in_the_order_of_numbers<B: Backend>() {
     let order: Vec<usize> = turns.iter().map(|(_, turn)| *turn).collect();
     assert_eq!(order, (0..8).collect::<Vec<_>>(), "{turns:?}");
     assert!(turns.is_sorted_by(|a, b| a.0 < b.0), "no number twice: {turns:?}");
-    let page = store.messages_of(CONVERSATION, 0, 10, usize::MAX).await.unwrap();
+    let page = store.conversation_messages(CONVERSATION, 0, 10, usize::MAX).await.unwrap();
     let listed: Vec<i64> = page.rows.iter().map(|row| row.number.unwrap()).collect();
     assert_eq!(listed, turns.iter().map(|(number, _)| *number).collect::<Vec<_>>());
     // One that wants to be alone is refused, and so is nobody when it is.
-    let first = begin(&*store, NewRun { alone: true, ..new("first") }).await;
-    let second = NewRun { alone: true, ..new("second") };
+    let first = begin(&*store, NewRun { is_exclusive: true, ..new("first") }).await;
+    let second = NewRun { is_exclusive: true, ..new("second") };
     assert_eq!(name(&store.acquire(second).await.unwrap()), "busy");
-    assert!(store.idle(CONVERSATION).now_or_never().is_none());
+    assert!(store.wait_idle(CONVERSATION).now_or_never().is_none());
     drop(first);
-    within(store.idle(CONVERSATION)).await;
+    within(store.wait_idle(CONVERSATION)).await;
 }

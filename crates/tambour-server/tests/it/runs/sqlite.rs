@@ -98,7 +98,7 @@ impl Backend for Sqlite {
 
     async fn requests(&self) -> i64 {
         // What has ended is in the database when this has answered.
-        self.store.ready().await.unwrap();
+        self.store.check_ready().await.unwrap();
         let usage = self.store.usage(None, ("2026-01-01", "2026-01-01"), None, 10).await.unwrap();
         usage.iter().map(|usage| usage.requests).sum()
     }

@@ -1,7 +1,7 @@
 //! One message after the other, and a crash behind each step.
 
 use serde_json::json;
-use tambour_server::store::{LogState, Written};
+use tambour_server::store::{LogState, WriteOutcome};
 
 use super::{Backend, CONVERSATION, ENTRIES, batch, begin, conversation, end, new, read};
 
@@ -27,13 +27,13 @@ pub(super) async fn all<B: Backend>() {
             entries.push(0);
             let last = entries.last_mut().unwrap();
             for _ in 0..left.min(2) {
-                lease.append(batch(*last + 1)).await.stored().unwrap();
-                assert_eq!(lease.settled().await, Written::Stored);
+                lease.append(batch(*last + 1)).await.into_result().unwrap();
+                assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
                 *last += ENTRIES;
                 left -= 1;
             }
             if left > 0 && *last == 2 * ENTRIES {
-                assert_eq!(lease.finish(end(*last + 1, at, at - 1)).await, Written::Stored);
+                assert_eq!(lease.finish(end(*last + 1, at, at - 1)).await, WriteOutcome::Stored);
                 (*last, left, ended) = (*last + 1, left - 1, at);
             }
             leases.push(lease);
@@ -65,7 +65,7 @@ pub(super) async fn all<B: Backend>() {
                 "{steps}"
             );
             let abandoned: Vec<String> =
-                store.abandoned().await.unwrap().into_iter().map(|row| row.id).collect();
+                store.list_abandoned().await.unwrap().into_iter().map(|row| row.id).collect();
             let open: Vec<String> = (ended + 1..=begun).map(|at| format!("msg_{at}")).collect();
             assert_eq!(abandoned, open, "{steps}");
             if again == 1 {
@@ -73,8 +73,8 @@ pub(super) async fn all<B: Backend>() {
                 for at in ended + 1..=begun {
                     let mut lease = store.claim(&format!("msg_{at}")).await.unwrap().unwrap();
                     let last = entries[usize::try_from(at - 1).unwrap()];
-                    assert_eq!(lease.next(), last + 1);
-                    assert_eq!(lease.finish(end(last + 1, at, at - 1)).await, Written::Stored);
+                    assert_eq!(lease.next_number(), last + 1);
+                    assert_eq!(lease.finish(end(last + 1, at, at - 1)).await, WriteOutcome::Stored);
                     assert_eq!(read(&*store, &format!("msg_{at}")).await, (last + 1, LogState::Ended));
                 }
                 assert_eq!(backend.requests().await, begun);
@@ -82,7 +82,7 @@ pub(super) async fn all<B: Backend>() {
             drop(store);
             backend = backend.crash().await;
         }
-        assert!(backend.store().abandoned().await.unwrap().is_empty());
+        assert!(backend.store().list_abandoned().await.unwrap().is_empty());
         assert_eq!(backend.requests().await, begun, "{steps}: counted once");
     }
 }

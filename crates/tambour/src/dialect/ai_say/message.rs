@@ -6,51 +6,51 @@
 //! may be one. Emitted text is never retracted, so the first message emitted is the message.
 
 use super::names;
-use super::placeholder::{is_placeholder, may_become};
+use super::placeholder::{is_placeholder, may_become_placeholder};
 use super::rules;
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
 use crate::span::Place;
 
 /// The message being read.
 #[derive(Clone, Debug)]
-pub(super) struct Message {
-    way: Way,
+pub(super) struct AnswerMessage {
+    handling: StringHandling,
     /// Leading blanks or the beginning of a possible placeholder.
-    lead: String,
+    held_start: String,
     /// The same text, trimmed.
-    core: String,
+    trimmed_start: String,
     /// A complete text under another key than the role, with the place of that key.
-    other: Option<(String, Place)>,
+    other_text: Option<(String, Place)>,
     /// The speaker's name in a chat-style message; it is the message only if there is no other text.
     speaker: Option<(String, Place)>,
     /// Set if the current string replaces the object.
-    plain: bool,
+    is_plain: bool,
     /// Set if the current string may be the speaker's name.
-    naming: bool,
+    is_speaker_key: bool,
     /// Set if several such texts exist, so that none can be used.
-    several: bool,
+    has_several: bool,
     /// Set if the current text is under a name of the message. If exactly one of several texts is, it is the
     /// message.
     is_named: bool,
     /// Set if the held-back text is under a name of the message.
-    other_named: bool,
+    is_other_named: bool,
     /// A further text under a name of the message, with the place of its key.
-    named: Option<(String, Place)>,
+    named_text: Option<(String, Place)>,
     /// Set if there are still more such texts.
-    named_again: bool,
+    has_more_named: bool,
     /// The current string.
-    current: String,
+    current_text: String,
     /// Place of its key.
-    at: Place,
+    key_place: Place,
     /// Place and kind of the key of the message, once text of it has been emitted.
-    sent: Option<(Place, How)>,
+    sent_key: Option<(Place, MessageKeyKind)>,
     /// Places of keys whose text was not emitted.
-    lost: Vec<Place>,
+    lost_keys: Vec<Place>,
     /// Set if the message is the joined texts of a value.
-    joined: bool,
+    has_joined: bool,
     /// Place of the key of the list that contains the current text.
-    list: Option<Place>,
+    current_list: Option<Place>,
     /// Place of the key of the list that contains the held-back text.
     other_list: Option<Place>,
     limit: usize,
@@ -58,44 +58,44 @@ pub(super) struct Message {
 
 /// Kind of key that holds the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum MessageKeyKind {
     /// The role, or `response` itself.
-    Own,
+    RoleOrResponse,
     Other,
 }
 
 /// Most recorded places of texts that were not emitted.
-const LOST: usize = 64;
+const MAX_LOST_KEYS: usize = 64;
 
 /// Handling of the current string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Nowhere,
+enum StringHandling {
+    Discard,
     /// Emit it once it is more than blanks and not a placeholder.
-    Begin,
-    Out,
+    Start,
+    Emit,
     /// Hold it back until the end of `response`.
-    Wait,
+    HoldUntilClose,
     /// Hold it back until its own end: it may be an object written as a string.
-    Whole,
+    HoldUntilEnd,
 }
 
 /// Kind of a string of `response` that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum StringOutcome {
     /// The message, a part of it, or nothing.
     Text,
     /// A placeholder of the instructions.
     Placeholder,
     /// A possible object written as a string; nothing of it has been emitted.
-    Whole(String),
+    PossibleObject(String),
 }
 
 /// Position of a text in `response`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(super) enum TextPosition {
     /// In place of the object.
-    Plain,
+    WholeResponse,
     /// Under the role key.
     Role,
     /// Under `role`, the key of the speaker's name in a chat message.
@@ -103,47 +103,47 @@ pub(super) enum Stand {
     /// Under a name of the message.
     Named,
     /// Anywhere else.
-    Elsewhere,
+    OtherKey,
 }
 
-impl Stand {
+impl TextPosition {
     /// Returns the position of a text under `key`, which is not the role key.
-    pub(super) fn under(key: &str) -> Stand {
+    pub(super) fn for_key(key: &str) -> TextPosition {
         match key {
-            "role" => Stand::Speaker,
-            key if names::is_message(key) => Stand::Named,
-            _ => Stand::Elsewhere,
+            "role" => TextPosition::Speaker,
+            key if names::is_message_key(key) => TextPosition::Named,
+            _ => TextPosition::OtherKey,
         }
     }
 }
 
 /// Bytes kept of a further text, enough to tell that it is one.
-const ENOUGH: usize = 64;
+const MAX_FURTHER_TEXT: usize = 64;
 
 /// Longest name of a speaker, in bytes.
-const NAME: usize = 64;
+const MAX_SPEAKER_NAME: usize = 64;
 
-impl Message {
-    pub(super) fn new(limit: usize) -> Message {
-        Message {
-            way: Way::Nowhere,
-            lead: String::new(),
-            core: String::new(),
-            other: None,
+impl AnswerMessage {
+    pub(super) fn new(limit: usize) -> AnswerMessage {
+        AnswerMessage {
+            handling: StringHandling::Discard,
+            held_start: String::new(),
+            trimmed_start: String::new(),
+            other_text: None,
             speaker: None,
-            plain: false,
-            naming: false,
-            several: false,
+            is_plain: false,
+            is_speaker_key: false,
+            has_several: false,
             is_named: false,
-            other_named: false,
-            named: None,
-            named_again: false,
-            current: String::new(),
-            at: Place::START,
-            sent: None,
-            lost: Vec::new(),
-            joined: false,
-            list: None,
+            is_other_named: false,
+            named_text: None,
+            has_more_named: false,
+            current_text: String::new(),
+            key_place: Place::START,
+            sent_key: None,
+            lost_keys: Vec::new(),
+            has_joined: false,
+            current_list: None,
             other_list: None,
             limit,
         }
@@ -151,113 +151,118 @@ impl Message {
 
     /// Returns true once text has been emitted.
     pub(super) fn is_sent(&self) -> bool {
-        self.sent.is_some()
+        self.sent_key.is_some()
     }
 
     /// Returns the place and kind of the message's key, once text of it has been emitted.
-    pub(super) fn sent(&self) -> Option<(Place, How)> {
-        self.sent
+    pub(super) fn sent_key(&self) -> Option<(Place, MessageKeyKind)> {
+        self.sent_key
     }
 
     /// Returns the places of keys whose text was not emitted, without consecutive duplicates.
-    pub(super) fn lost(&self) -> &[Place] {
-        &self.lost
+    pub(super) fn lost_keys(&self) -> &[Place] {
+        &self.lost_keys
     }
 
     /// Forgets the lost texts: another object begins.
-    pub(super) fn forget(&mut self) {
-        self.lost.clear();
+    pub(super) fn clear_lost(&mut self) {
+        self.lost_keys.clear();
     }
 
     /// Records that the text under the key at `at` is not used.
-    pub(super) fn lose(&mut self, at: Place) {
-        if self.lost.last() != Some(&at) && self.lost.len() < LOST {
-            self.lost.push(at);
+    pub(super) fn mark_lost(&mut self, at: Place) {
+        if self.lost_keys.last() != Some(&at) && self.lost_keys.len() < MAX_LOST_KEYS {
+            self.lost_keys.push(at);
         }
     }
 
     /// Returns the bytes held back.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let waiting = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
-        self.lead.len()
-            + self.current.len()
-            + waiting(&self.other)
+        self.held_start.len()
+            + self.current_text.len()
+            + waiting(&self.other_text)
             + waiting(&self.speaker)
-            + waiting(&self.named)
+            + waiting(&self.named_text)
     }
 
-    /// As [`Message::begin`], for a string in the list whose key is at `list`.
-    pub(super) fn begin_in(&mut self, list: Option<Place>, stand: Stand, at: Place) {
+    /// As [`AnswerMessage::begin`], for a string in the list whose key is at `list`.
+    pub(super) fn begin_in_list(&mut self, list: Option<Place>, stand: TextPosition, at: Place) {
         self.begin(stand, at);
-        self.list = list;
+        self.current_list = list;
     }
 
     /// Returns true if the current text continues the held-back one: both are in one list.
-    fn goes_on(&self) -> bool {
-        self.list.is_some() && self.list == self.other_list && !self.several && self.sent.is_none()
+    fn continues_other(&self) -> bool {
+        self.current_list.is_some()
+            && self.current_list == self.other_list
+            && !self.has_several
+            && self.sent_key.is_none()
     }
 
     /// Begins a string of `response`; its key is at `at`.
-    pub(super) fn begin(&mut self, stand: Stand, at: Place) {
-        self.lead.clear();
-        self.core.clear();
-        self.current.clear();
-        self.list = None;
-        self.plain = stand == Stand::Plain;
-        self.naming = stand == Stand::Speaker;
-        self.is_named = stand == Stand::Named;
-        self.at = at;
-        self.way = match stand {
-            Stand::Speaker | Stand::Named | Stand::Elsewhere => Way::Wait,
-            _ if self.is_sent() => Way::Nowhere,
-            Stand::Plain | Stand::Role => Way::Begin,
+    pub(super) fn begin(&mut self, stand: TextPosition, at: Place) {
+        self.held_start.clear();
+        self.trimmed_start.clear();
+        self.current_text.clear();
+        self.current_list = None;
+        self.is_plain = stand == TextPosition::WholeResponse;
+        self.is_speaker_key = stand == TextPosition::Speaker;
+        self.is_named = stand == TextPosition::Named;
+        self.key_place = at;
+        self.handling = match stand {
+            TextPosition::Speaker | TextPosition::Named | TextPosition::OtherKey => {
+                StringHandling::HoldUntilClose
+            }
+            _ if self.is_sent() => StringHandling::Discard,
+            TextPosition::WholeResponse | TextPosition::Role => StringHandling::Start,
         };
     }
 
     /// Pushes text of the string.
     #[inline]
-    pub(super) fn push(&mut self, text: &str, out: &mut dyn Output) {
-        match self.way {
-            Way::Out => out.intent(Intent::FinalText(text)),
-            Way::Begin => self.lead(text, out),
-            Way::Whole => self.whole(text, out),
-            Way::Wait => self.wait(text, out),
-            Way::Nowhere if text.trim().is_empty() => {}
-            Way::Nowhere => self.lose(self.at),
+    pub(super) fn push(&mut self, text: &str, out: &mut dyn IntentSink) {
+        match self.handling {
+            StringHandling::Emit => out.emit_intent(Intent::FinalText(text)),
+            StringHandling::Start => self.push_start(text, out),
+            StringHandling::HoldUntilEnd => self.push_possible_object(text, out),
+            StringHandling::HoldUntilClose => self.hold_text(text, out),
+            StringHandling::Discard if text.trim().is_empty() => {}
+            StringHandling::Discard => self.mark_lost(self.key_place),
         }
     }
 
     /// Reads the beginning of the message, one character at a time until it is decided.
-    fn lead(&mut self, text: &str, out: &mut dyn Output) {
+    fn push_start(&mut self, text: &str, out: &mut dyn IntentSink) {
         for (at, c) in text.char_indices() {
-            if c == '{' && self.plain && self.core.is_empty() {
-                self.way = Way::Whole;
-                return self.whole(&text[at..], out);
+            if c == '{' && self.is_plain && self.trimmed_start.is_empty() {
+                self.handling = StringHandling::HoldUntilEnd;
+                return self.push_possible_object(&text[at..], out);
             }
-            self.lead.push(c);
+            self.held_start.push(c);
             let waits = match c.is_whitespace() {
-                true if self.core.is_empty() || is_placeholder(&self.core) => true,
+                true if self.trimmed_start.is_empty() || is_placeholder(&self.trimmed_start) => true,
                 // White space inside a placeholder.
                 true => {
-                    self.core.push(' ');
-                    may_become(&self.core)
+                    self.trimmed_start.push(' ');
+                    may_become_placeholder(&self.trimmed_start)
                 }
                 false => {
-                    let before = self.lead.len() - c.len_utf8();
-                    let blank = self.lead[..before].ends_with(char::is_whitespace);
-                    let apart = blank && !self.core.is_empty() && !self.core.ends_with(' ');
-                    self.core.push(c);
-                    !apart && may_become(&self.core)
+                    let before = self.held_start.len() - c.len_utf8();
+                    let blank = self.held_start[..before].ends_with(char::is_whitespace);
+                    let apart = blank && !self.trimmed_start.is_empty() && !self.trimmed_start.ends_with(' ');
+                    self.trimmed_start.push(c);
+                    !apart && may_become_placeholder(&self.trimmed_start)
                 }
             };
-            if !waits || self.lead.len() > self.limit {
-                self.sent = Some((self.at, How::Own));
-                self.way = Way::Out;
-                out.intent(Intent::FinalText(&self.lead));
-                self.lead.clear();
+            if !waits || self.held_start.len() > self.limit {
+                self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
+                self.handling = StringHandling::Emit;
+                out.emit_intent(Intent::FinalText(&self.held_start));
+                self.held_start.clear();
                 let rest = &text[at + c.len_utf8()..];
                 if !rest.is_empty() {
-                    out.intent(Intent::FinalText(rest));
+                    out.emit_intent(Intent::FinalText(rest));
                 }
                 return;
             }
@@ -265,135 +270,138 @@ impl Message {
     }
 
     /// Buffers more of a possible object.
-    fn whole(&mut self, text: &str, out: &mut dyn Output) {
-        let room = text.floor_char_boundary(self.limit.saturating_sub(self.lead.len() + self.current.len()));
-        self.current.push_str(&text[..room]);
+    fn push_possible_object(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let room = text
+            .floor_char_boundary(self.limit.saturating_sub(self.held_start.len() + self.current_text.len()));
+        self.current_text.push_str(&text[..room]);
         if room < text.len() {
             // Too long to hold back: it is emitted as the message.
-            self.send_whole(out);
-            self.way = Way::Out;
-            out.intent(Intent::FinalText(&text[room..]));
+            self.send_held(out);
+            self.handling = StringHandling::Emit;
+            out.emit_intent(Intent::FinalText(&text[room..]));
         }
     }
 
     /// Emits a held-back text as the message.
-    fn send_whole(&mut self, out: &mut dyn Output) {
-        self.sent = Some((self.at, How::Own));
-        for held in [&mut self.lead, &mut self.current] {
+    fn send_held(&mut self, out: &mut dyn IntentSink) {
+        self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
+        for held in [&mut self.held_start, &mut self.current_text] {
             if !held.is_empty() {
-                out.intent(Intent::FinalText(held));
+                out.emit_intent(Intent::FinalText(held));
             }
             held.clear();
         }
     }
 
     /// Emits a complete text as the message.
-    pub(super) fn send(&mut self, text: &str, out: &mut dyn Output) {
-        self.sent = Some((self.at, How::Own));
-        out.intent(Intent::FinalText(text));
+    pub(super) fn send(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
+        out.emit_intent(Intent::FinalText(text));
     }
 
     /// Emits the joined texts of the value at `at` as the message.
-    pub(super) fn send_joined(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        (self.sent, self.joined) = (Some((at, How::Own)), true);
-        self.lost.clear();
-        out.intent(Intent::FinalText(text));
+    pub(super) fn send_joined(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        (self.sent_key, self.has_joined) = (Some((at, MessageKeyKind::RoleOrResponse)), true);
+        self.lost_keys.clear();
+        out.emit_intent(Intent::FinalText(text));
     }
 
     /// Returns true if the message is all texts of one value.
     pub(super) fn is_joined(&self) -> bool {
-        self.joined
+        self.has_joined
     }
 
-    fn wait(&mut self, text: &str, out: &mut dyn Output) {
-        let text = if self.current.is_empty() { text.trim_start() } else { text };
-        let apart = self.other.is_some() && !self.goes_on();
-        let named = self.is_named && self.named.is_none() && !self.is_sent();
-        if !named && (self.is_sent() || self.several || apart) {
+    fn hold_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let text = if self.current_text.is_empty() { text.trim_start() } else { text };
+        let apart = self.other_text.is_some() && !self.continues_other();
+        let named = self.is_named && self.named_text.is_none() && !self.is_sent();
+        if !named && (self.is_sent() || self.has_several || apart) {
             for c in text.chars() {
-                if self.current.len() >= ENOUGH {
+                if self.current_text.len() >= MAX_FURTHER_TEXT {
                     break;
                 }
-                self.current.push(c);
+                self.current_text.push(c);
             }
             return;
         }
-        self.current.push_str(text);
-        if self.current.len() > self.limit {
+        self.current_text.push_str(text);
+        if self.current_text.len() > self.limit {
             let message = "a text under another key than the role is longer than `limits.hold`";
-            let report = Report::new(rules::LIMIT_EXCEEDED, self.at, self.at.offset, message);
-            out.report(report.repaired("taken as the message without waiting for the rest of `response`"));
-            self.sent = Some((self.at, How::Other));
-            self.way = Way::Out;
-            out.intent(Intent::FinalText(&self.current));
-            self.current.clear();
+            let report =
+                FindingReport::new(rules::LIMIT_EXCEEDED, self.key_place, self.key_place.offset, message);
+            out.report(report.with_repair("taken as the message without waiting for the rest of `response`"));
+            self.sent_key = Some((self.key_place, MessageKeyKind::Other));
+            self.handling = StringHandling::Emit;
+            out.emit_intent(Intent::FinalText(&self.current_text));
+            self.current_text.clear();
         }
     }
 
     /// Ends the string.
-    pub(super) fn end(&mut self, out: &mut dyn Output) -> Ended {
-        let way = std::mem::replace(&mut self.way, Way::Nowhere);
+    pub(super) fn end(&mut self, out: &mut dyn IntentSink) -> StringOutcome {
+        let way = std::mem::replace(&mut self.handling, StringHandling::Discard);
         let text = match way {
-            Way::Begin => std::mem::take(&mut self.core),
-            Way::Wait => std::mem::take(&mut self.current),
-            Way::Whole => {
-                self.lead.push_str(&self.current);
-                self.current.clear();
-                return Ended::Whole(std::mem::take(&mut self.lead));
+            StringHandling::Start => std::mem::take(&mut self.trimmed_start),
+            StringHandling::HoldUntilClose => std::mem::take(&mut self.current_text),
+            StringHandling::HoldUntilEnd => {
+                self.held_start.push_str(&self.current_text);
+                self.current_text.clear();
+                return StringOutcome::PossibleObject(std::mem::take(&mut self.held_start));
             }
-            Way::Out | Way::Nowhere => return Ended::Text,
+            StringHandling::Emit | StringHandling::Discard => return StringOutcome::Text,
         };
         let placeholder = is_placeholder(&text);
-        if way == Way::Begin && !placeholder && !text.is_empty() {
+        if way == StringHandling::Start && !placeholder && !text.is_empty() {
             // The possible placeholder is ordinary text.
-            self.sent = Some((self.at, How::Own));
-            out.intent(Intent::FinalText(&self.lead));
+            self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
+            out.emit_intent(Intent::FinalText(&self.held_start));
         }
-        self.lead.clear();
-        if way == Way::Wait && !placeholder && !text.trim().is_empty() {
-            let named = self.speaker.as_ref().is_none_or(|(name, _)| self.list.is_some() && *name == text);
-            if self.naming && named && text.len() <= NAME {
-                self.speaker.get_or_insert((text, self.at));
-            } else if self.naming && self.list.is_some() && self.speaker.is_some() {
+        self.held_start.clear();
+        if way == StringHandling::HoldUntilClose && !placeholder && !text.trim().is_empty() {
+            let named =
+                self.speaker.as_ref().is_none_or(|(name, _)| self.current_list.is_some() && *name == text);
+            if self.is_speaker_key && named && text.len() <= MAX_SPEAKER_NAME {
+                self.speaker.get_or_insert((text, self.key_place));
+            } else if self.is_speaker_key && self.current_list.is_some() && self.speaker.is_some() {
                 // Different speakers make it a conversation, which has no single message.
-                self.several = true;
-                self.lose(self.at);
-            } else if self.goes_on()
-                && let Some((joined, _)) = &mut self.other
+                self.has_several = true;
+                self.mark_lost(self.key_place);
+            } else if self.continues_other()
+                && let Some((joined, _)) = &mut self.other_text
             {
-                self.joined = true;
+                self.has_joined = true;
                 joined.push_str("\n\n");
                 joined.push_str(&text);
-            } else if self.other.is_some() || self.several || self.is_sent() {
-                self.several |= self.other.is_some();
-                self.named_again |= self.is_named && self.named.is_some();
-                if self.is_named && self.named.is_none() && !self.is_sent() {
-                    self.named = Some((text, self.at));
+            } else if self.other_text.is_some() || self.has_several || self.is_sent() {
+                self.has_several |= self.other_text.is_some();
+                self.has_more_named |= self.is_named && self.named_text.is_some();
+                if self.is_named && self.named_text.is_none() && !self.is_sent() {
+                    self.named_text = Some((text, self.key_place));
                 } else {
-                    self.lose(self.at);
+                    self.mark_lost(self.key_place);
                 }
             } else {
-                self.other = Some((text, self.at));
-                (self.other_list, self.other_named) = (self.list, self.is_named);
+                self.other_text = Some((text, self.key_place));
+                (self.other_list, self.is_other_named) = (self.current_list, self.is_named);
             }
         }
-        if placeholder { Ended::Placeholder } else { Ended::Text }
+        if placeholder { StringOutcome::Placeholder } else { StringOutcome::Text }
     }
 
     /// Closes `response`: the held-back text is the message if there is no other.
-    pub(super) fn close(&mut self, out: &mut dyn Output) {
-        let mut several = std::mem::take(&mut self.several);
-        let (mut other, mut speaker) = (self.other.take(), self.speaker.take());
-        let named = (std::mem::take(&mut self.other_named), self.named.take());
-        match (named, std::mem::take(&mut self.named_again)) {
+    pub(super) fn close(&mut self, out: &mut dyn IntentSink) {
+        let mut several = std::mem::take(&mut self.has_several);
+        let (mut other, mut speaker) = (self.other_text.take(), self.speaker.take());
+        let named = (std::mem::take(&mut self.is_other_named), self.named_text.take());
+        match (named, std::mem::take(&mut self.has_more_named)) {
             ((true, None), false) => several = false,
             ((false, Some(named)), false) => {
                 several = false;
                 if let Some((_, at)) = other.replace(named) {
-                    self.lose(at);
+                    self.mark_lost(at);
                 }
             }
-            ((_, Some((_, at))), _) => self.lose(at),
+            ((_, Some((_, at))), _) => self.mark_lost(at),
             _ => {}
         }
         if other.is_none() && !self.is_sent() {
@@ -401,14 +409,14 @@ impl Message {
             other = speaker.take();
         }
         if let Some((_, at)) = speaker {
-            self.lose(at);
+            self.mark_lost(at);
         }
         let Some((text, at)) = other else { return };
         if several || self.is_sent() {
-            self.lose(at);
+            self.mark_lost(at);
         } else {
-            self.sent = Some((at, How::Other));
-            out.intent(Intent::FinalText(&text));
+            self.sent_key = Some((at, MessageKeyKind::Other));
+            out.emit_intent(Intent::FinalText(&text));
         }
     }
 }

@@ -5,54 +5,58 @@
 //! `outside` tracks the text outside the objects. The consequences of an answer are decided in `dialogue`,
 //! not here.
 
+mod examples;
+mod field_extents;
 mod fields;
-mod mention;
+mod marks;
 mod message;
 mod names;
 mod object;
 mod options;
-mod other;
-mod outside;
 mod parse;
 mod placeholder;
 mod prompt;
 mod prose;
+mod prose_extents;
 mod response;
 mod rules;
 mod schema;
-mod stands;
-mod surroundings;
-mod whole;
+mod shapes;
+mod values;
 mod write;
 
 use std::sync::Arc;
 
-use super::front::{Front, Reply};
-use super::opening::{Needed, Opening, Shape};
-use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
+use super::opening::{NeededKey, Opening, ValueShape};
+use super::structure_reader::{ReplyShape, StructureReader};
+use super::{
+    Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, ReplyAction, ReplyEnding, echo, marker,
+};
 use crate::event::Event;
-use crate::exit::Answer;
-use crate::finding::Report;
+use crate::exit::RoundAnswer;
+use crate::finding::FindingReport;
 use crate::options::Options;
 use crate::span::Place;
 
-pub use fields::flag;
-pub use options::{answers_have, role, roles};
+pub use fields::parse_flag;
+pub use options::{add_answer_keys, role, roles};
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "ai_say",
     summary: "one JSON object, the answer of a dialogue round",
     reader: |options| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiSay::new(options)))
+        echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(AiSayDialect::new(options))
+        })
     },
     opening: Opening {
         // S-051, S-052. Values of the last two are repaired (S-055).
         keys: &[
-            Needed::new(&["assessment"], &[Shape::Object]),
-            Needed::new(&["response"], &[Shape::Object, Shape::Text]),
-            Needed::new(&["should_exit"], &[Shape::Bool, Shape::Text]),
-            Needed::new(&["exit_reason"], &[Shape::Text, Shape::Null]),
+            NeededKey::new(&["assessment"], &[ValueShape::Object]),
+            NeededKey::new(&["response"], &[ValueShape::Object, ValueShape::Text]),
+            NeededKey::new(&["should_exit"], &[ValueShape::Bool, ValueShape::Text]),
+            NeededKey::new(&["exit_reason"], &[ValueShape::Text, ValueShape::Null]),
         ],
         ..Opening::NONE
     },
@@ -61,68 +65,70 @@ pub(super) const ENTRY: Entry = Entry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: Examples { languages: &["json"], fenced: false },
+    examples: ExampleStyle { languages: &["json"], is_fenced: false },
 };
 
-struct AiSay {
-    front: Front<parse::Answers>,
+struct AiSayDialect {
+    front: StructureReader<parse::AiSayReader>,
     role: String,
     /// The model's answer, set at the end of the reply.
-    said: Answer,
+    answer: RoundAnswer,
 }
 
-impl AiSay {
-    fn new(options: &Arc<Options>) -> AiSay {
-        AiSay {
-            front: Front::new(parse::Answers::new(options), &options.limits),
+impl AiSayDialect {
+    fn new(options: &Arc<Options>) -> AiSayDialect {
+        AiSayDialect {
+            front: StructureReader::new(parse::AiSayReader::new(options), &options.limits),
             role: options::role(options),
-            said: Answer::default(),
+            answer: RoundAnswer::default(),
         }
     }
 
     /// Ends a reply in which nothing looked like an answer.
-    fn without_answer(&mut self, preface: &str, ending: Ending, out: &mut dyn Output) {
-        let (at, end) = self.front.span();
-        let report = |rule, message: &str, repair: &str| Report::new(rule, at, end, message).repaired(repair);
+    fn finish_unstructured(&mut self, preface: &str, ending: ReplyEnding, out: &mut dyn IntentSink) {
+        let (at, end) = self.front.extent();
+        let report = |rule, message: &str, repair: &str| {
+            FindingReport::new(rule, at, end, message).with_repair(repair)
+        };
         let text = preface.trim();
-        if let Some(form) = marker::form(text) {
-            return rules::MARKER.declare(form, at, end, out);
+        if let Some(form) = marker::marker_form(text) {
+            return rules::MARKER.report_marker(form, at, end, out);
         }
-        if let Some(cut) = self.front.body.cut.filter(|_| !text.is_empty()) {
+        if let Some(cut) = self.front.structure.truncated_object.filter(|_| !text.is_empty()) {
             let message = "the answer is cut before its first field";
             let rest = end.saturating_sub(cut.offset);
             let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
-            if before.lines().all(|line| outside::is_mark(line.trim())) {
+            if before.lines().all(|line| prose_extents::is_blank_or_fence(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
-                return out.fall_back(if ending.cut { "truncated" } else { "message_missing" });
+                return out.fall_back(if ending.is_truncated { "truncated" } else { "message_missing" });
             }
             // the text before the truncated object is the answer.
-            out.report(Report::new(rules::TRUNCATED, cut, end, message).repaired("left out"));
-            out.intent(Intent::FinalText(before));
-            return self.unstructured(out);
+            out.report(FindingReport::new(rules::TRUNCATED, cut, end, message).with_repair("left out"));
+            out.emit_intent(Intent::FinalText(before));
+            return self.report_unstructured(out);
         }
-        if let Some(inner) = other::buried(text, &self.front.body.limits) {
+        if let Some(inner) = shapes::find_nested_answer(text, &self.front.structure.limits) {
             // A text that contains an assessment is never shown as written.
             let message = "the answer stands inside of another value";
             out.report(report(rules::ANSWER_WRAPPED, message, "its message is read, the rest not used"));
-            let name = other::response_of(&inner, &self.front.body.roles).unwrap_or("response");
+            let name = shapes::find_response_key(&inner, &self.front.structure.roles).unwrap_or("response");
             if let Some(response) = inner.get(name) {
-                self.front.body.take(response, other::Standing::at(at), out);
+                self.front.structure.read_response(response, shapes::ValuePlace::new(at), out);
             }
-            if !self.front.body.is_sent() {
+            if !self.front.structure.is_sent() {
                 out.report(report(rules::MESSAGE_MISSING, "the answer has no message", "fallback text"));
-                if !ending.cut {
+                if !ending.is_truncated {
                     out.fall_back("message_missing");
                 }
             }
             return;
         }
-        if let Some((name, object)) = other::lone(text, &self.front.body.limits)
+        if let Some((name, object)) = shapes::parse_lone_message(text, &self.front.structure.limits)
             && let Some(response) = object.get(&name)
         {
-            self.front.body.take(response, other::Standing::at(at), out);
-            if self.front.body.is_sent() {
-                return self.unstructured(out);
+            self.front.structure.read_response(response, shapes::ValuePlace::new(at), out);
+            if self.front.structure.is_sent() {
+                return self.report_unstructured(out);
             }
         }
         let copied = placeholder::is_placeholder(text);
@@ -132,46 +138,46 @@ impl AiSay {
                 out.report(report(rules::PLACEHOLDER_COPIED, message, "not taken"));
             }
             out.report(report(rules::MESSAGE_MISSING, "the reply has no message", "fallback text"));
-            if !ending.cut {
+            if !ending.is_truncated {
                 out.fall_back("message_missing");
             }
             return;
         }
         // The reply is the message as written.
-        out.intent(Intent::FinalText(preface));
-        self.unstructured(out);
+        out.emit_intent(Intent::FinalText(preface));
+        self.report_unstructured(out);
     }
 
     /// Reports a reply without an answer object, after its text has been emitted.
-    fn unstructured(&self, out: &mut dyn Output) {
-        let (at, end) = self.front.span();
-        let report = Report::new(rules::UNSTRUCTURED, at, end, "the reply holds no answer object");
-        out.report(report.repaired("its text is the message"));
+    fn report_unstructured(&self, out: &mut dyn IntentSink) {
+        let (at, end) = self.front.extent();
+        let report = FindingReport::new(rules::UNSTRUCTURED, at, end, "the reply holds no answer object");
+        out.report(report.with_repair("its text is the message"));
         out.fall_back("unstructured");
     }
 }
 
-impl Dialect for AiSay {
+impl Dialect for AiSayDialect {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.front.text(text, out);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.front.push_text(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         match self.front.finish(out) {
-            Reply::Plain => self.unstructured(out),
-            Reply::Text(text) => self.without_answer(&text, ending, out),
-            Reply::Structure => {
+            ReplyShape::Plain => self.report_unstructured(out),
+            ReplyShape::Text(text) => self.finish_unstructured(&text, ending, out),
+            ReplyShape::Structure => {
                 let end = self.front.place();
-                let Front { body, preface, .. } = &mut self.front;
-                self.said = body.finish(ending.cut, end, preface, out);
-                if !body.is_sent() && !ending.cut {
+                let StructureReader { structure, preface, .. } = &mut self.front;
+                self.answer = structure.finish(ending.is_truncated, end, preface, out);
+                if !structure.is_sent() && !ending.is_truncated {
                     out.fall_back("message_missing");
                 }
             }
         }
-        if !ending.failed {
-            out.act(Action::Answer(self.said.clone()));
+        if !ending.is_failed {
+            out.emit_action(ReplyAction::Answer(self.answer.clone()));
         }
     }
 
@@ -179,8 +185,8 @@ impl Dialect for AiSay {
         self.front.place()
     }
 
-    fn held(&self) -> usize {
-        self.front.held()
+    fn held_bytes(&self) -> usize {
+        self.front.held_bytes()
     }
 
     fn name(&self) -> &'static str {
@@ -188,6 +194,6 @@ impl Dialect for AiSay {
     }
 
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
-        Some(write::answer(&self.said, &self.role, events))
+        Some(write::write_answer(&self.answer, &self.role, events))
     }
 }

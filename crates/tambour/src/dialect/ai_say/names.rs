@@ -1,9 +1,9 @@
 //! Other spellings of an answer's fields: other case, other separators, and Chinese.
 
-use super::fields::{ASSESSMENT, RESPONSES, TOP};
+use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, RESPONSE_ALIASES};
 
 /// Chinese names of the top-level fields.
-const CHINESE: &[(&str, &str)] = &[
+const CHINESE_ANSWER_FIELDS: &[(&str, &str)] = &[
     ("评估", "assessment"),
     ("评价", "assessment"),
     ("内部评估", "assessment"),
@@ -22,7 +22,7 @@ const CHINESE: &[(&str, &str)] = &[
 ];
 
 /// Chinese names of the assessment fields.
-const ASSESSED: &[(&str, &str)] = &[
+const CHINESE_ASSESSMENT_FIELDS: &[(&str, &str)] = &[
     ("理解程度", "understanding_level"),
     ("理解度", "understanding_level"),
     ("理解水平", "understanding_level"),
@@ -40,23 +40,24 @@ const ASSESSED: &[(&str, &str)] = &[
 ];
 
 /// Returns the top-level field that a key stands for.
-pub(super) fn top(key: &str) -> Option<&'static str> {
-    named(key, &TOP, CHINESE)
+pub(super) fn find_answer_field(key: &str) -> Option<&'static str> {
+    find_field(key, &ANSWER_FIELDS, CHINESE_ANSWER_FIELDS)
 }
 
 /// Returns the assessment field that a key in the assessment stands for.
-pub(super) fn assessed(key: &str) -> Option<&'static str> {
-    named(key, &ASSESSMENT, ASSESSED)
+pub(super) fn find_assessment_field(key: &str) -> Option<&'static str> {
+    find_field(key, &ASSESSMENT_FIELDS, CHINESE_ASSESSMENT_FIELDS)
 }
 
 /// Returns the field that a key at the top level stands for; assessment fields may occur there too. An alias
 /// of `reasoning` alone is too common to count.
-pub(super) fn beside(key: &str) -> Option<&'static str> {
-    top(key).or_else(|| assessed(key).filter(|name| *name != "reasoning" || key == *name))
+pub(super) fn find_any_field(key: &str) -> Option<&'static str> {
+    find_answer_field(key)
+        .or_else(|| find_assessment_field(key).filter(|name| *name != "reasoning" || key == *name))
 }
 
 /// Less usual names of the message, in lower case without separators.
-const MESSAGES: &[&str] = &[
+const MESSAGE_ALIASES: &[&str] = &[
     "output",
     "answer",
     "say",
@@ -101,40 +102,46 @@ const MESSAGES: &[&str] = &[
 ];
 
 /// Words before or after such a name that add no meaning.
-const BEFORE: &[&str] = &["final", "your", "my", "next", "model", "bot"];
-const BEHIND: &[&str] =
+const PREFIXES: &[&str] = &["final", "your", "my", "next", "model", "bot"];
+const SUFFIXES: &[&str] =
     &["text", "content", "message", "body", "touser", "string", "回复", "回应", "内容", "文本", "消息"];
 
 /// Words in keys of assessments.
-const ASSESSES: &[&str] =
+const ASSESSMENT_WORDS: &[&str] =
     &["assess", "evaluat", "understand", "exit", "评估", "评价", "理解", "退出", "疑问"];
 
 /// Returns true if the key is a name of the message: a usual one, also misspelled, or a less usual one.
-pub(super) fn is_message(key: &str) -> bool {
-    if RESPONSES.contains(&key) {
+pub(super) fn is_message_key(key: &str) -> bool {
+    if RESPONSE_ALIASES.contains(&key) {
         return true;
     }
-    let key = plain(key);
-    let key =
-        BEFORE.iter().find_map(|word| key.strip_prefix(word)).filter(|rest| !rest.is_empty()).unwrap_or(&key);
-    let short =
-        BEHIND.iter().find_map(|word| key.strip_suffix(word)).filter(|rest| !rest.is_empty()).unwrap_or(key);
+    let key = normalize_key(key);
+    let key = PREFIXES
+        .iter()
+        .find_map(|word| key.strip_prefix(word))
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(&key);
+    let short = SUFFIXES
+        .iter()
+        .find_map(|word| key.strip_suffix(word))
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(key);
     [key, short].iter().any(|name| {
-        let usual = *name == "response" || RESPONSES.contains(name) || MESSAGES.contains(name);
+        let usual = *name == "response" || RESPONSE_ALIASES.contains(name) || MESSAGE_ALIASES.contains(name);
         usual || is_misspelt(name, "response") || is_misspelt(name, "message") || is_misspelt(name, "answer")
     })
 }
 
 /// Returns true if the key names a part of an assessment, under any name.
-pub(super) fn is_assessed(key: &str) -> bool {
-    let key = plain(key);
-    ASSESSES.iter().any(|word| key.contains(word)) || is_misspelt(&key, "assessment")
+pub(super) fn is_assessment_key(key: &str) -> bool {
+    let key = normalize_key(key);
+    ASSESSMENT_WORDS.iter().any(|word| key.contains(word)) || is_misspelt(&key, "assessment")
 }
 
 /// Returns true if `word` is a misspelling of `name`: one letter added, missing, changed or swapped with its
 /// neighbour, or two such errors in a long name.
 fn is_misspelt(word: &str, name: &str) -> bool {
-    let most = if name.len() < LONG { 1 } else { 2 };
+    let most = if name.len() < LONG_NAME { 1 } else { 2 };
     !name.starts_with(word)
         && word.len().abs_diff(name.len()) <= most
         && word.starts_with(&name[..1])
@@ -142,39 +149,39 @@ fn is_misspelt(word: &str, name: &str) -> bool {
 }
 
 /// Length from which a name may have two errors.
-const LONG: usize = 8;
+const LONG_NAME: usize = 8;
 
 /// Returns the key in lower case, without the separators between its words.
-fn plain(key: &str) -> String {
+fn normalize_key(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
-fn named(key: &str, fields: &[&'static str], chinese: &[(&str, &'static str)]) -> Option<&'static str> {
+fn find_field(key: &str, fields: &[&'static str], chinese: &[(&str, &'static str)]) -> Option<&'static str> {
     if let Some(name) = fields.iter().find(|name| **name == key) {
         return Some(name);
     }
-    let key = plain(key);
+    let key = normalize_key(key);
     let other = || chinese.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
     // A lone `reasoning` is common in other objects, and so are words similar to it.
-    let misspelt = |name: &&str| *name != "reasoning" && is_misspelt(&key, &plain(name));
-    let same = fields.iter().copied().find(|name| plain(name) == key);
+    let misspelt = |name: &&str| *name != "reasoning" && is_misspelt(&key, &normalize_key(name));
+    let same = fields.iter().copied().find(|name| normalize_key(name) == key);
     same.or_else(other).or_else(|| fields.iter().copied().find(misspelt))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{beside, is_assessed, is_message, top};
+    use super::{find_answer_field, find_any_field, is_assessment_key, is_message_key};
 
     #[test]
     fn misspelt_names_are_known() {
         //
         for key in ["responce", "respones", "reponse", "responses", "Response", "RESPONSE", "res_ponse"] {
-            assert_eq!(top(key), Some("response"), "{key}");
+            assert_eq!(find_answer_field(key), Some("response"), "{key}");
         }
         for key in ["assesment", "assessement", "asessment", "Assessment"] {
-            assert_eq!(top(key), Some("assessment"), "{key}");
+            assert_eq!(find_answer_field(key), Some("assessment"), "{key}");
         }
-        assert_eq!(beside("understanding_levle"), Some("understanding_level"));
+        assert_eq!(find_any_field("understanding_levle"), Some("understanding_level"));
         for key in [
             "respond",
             "resource",
@@ -186,7 +193,7 @@ mod tests {
             "level",
             "questions",
         ] {
-            assert_eq!(beside(key), None, "{key}");
+            assert_eq!(find_any_field(key), None, "{key}");
         }
         for key in [
             "output",
@@ -200,7 +207,7 @@ mod tests {
             "输出",
             "reply_text",
         ] {
-            assert!(is_message(key), "{key}");
+            assert!(is_message_key(key), "{key}");
         }
         for key in [
             "user_message",
@@ -214,8 +221,10 @@ mod tests {
             "texture",
             "next",
         ] {
-            assert!(!is_message(key), "{key}");
+            assert!(!is_message_key(key), "{key}");
         }
-        assert!(is_assessed("evaluation") && is_assessed("内部评价") && !is_assessed("level"));
+        assert!(
+            is_assessment_key("evaluation") && is_assessment_key("内部评价") && !is_assessment_key("level")
+        );
     }
 }

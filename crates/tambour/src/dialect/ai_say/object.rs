@@ -2,206 +2,212 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{ASSESSMENT, Response, TOP};
+use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, ResponseShape};
 use super::names;
-use crate::repair::json::{JsonEvent, KeyPlace, Origin, Start};
+use crate::repair::json::{JsonEvent, TokenPlace, ValueOrigin, ValueStart};
 use crate::span::Place;
 
 /// State of the value being read.
 #[derive(Debug, Default)]
 pub(super) struct AnswerObject {
-    pub(super) at: Place,
-    pub(super) origin: Origin,
+    pub(super) place: Place,
+    pub(super) origin: ValueOrigin,
     pub(super) depth: usize,
     /// Nesting depth of the object: 1 inside an array, else 0.
-    pub(super) base: usize,
+    pub(super) base_depth: usize,
     /// Set if the answer's fields continue inside its assessment, which was not closed before them.
-    pub(super) shifted: bool,
+    pub(super) is_shifted: bool,
     /// Set if the value looks like an answer.
-    pub(super) known: bool,
+    pub(super) is_recognized: bool,
     /// Set if a message had been emitted before the value began.
-    pub(super) late: bool,
+    pub(super) is_late: bool,
     /// Set if the object has ended and further items of its array follow.
-    pub(super) over: bool,
-    pub(super) top: String,
+    pub(super) has_ended: bool,
+    pub(super) top_key: String,
     /// The current key in `response`, and the last key in it at any depth.
-    pub(super) sub: String,
-    pub(super) last: String,
+    pub(super) response_key: String,
+    pub(super) last_key: String,
     /// Set if the top-level key is the role or another name of the message, other than `response`.
-    pub(super) spoken: bool,
-    pub(super) key_at: Place,
+    pub(super) is_message_key: bool,
+    pub(super) key_place: Place,
     /// The role key of the first text in `response`.
-    pub(super) role: String,
+    pub(super) first_role: String,
     /// Set if the current string is text of `response`.
-    pub(super) text: bool,
+    pub(super) is_response_text: bool,
     /// Interpretation of `response`, and the fields of an answer that it contains as a string.
-    pub(super) response: Response,
-    pub(super) inner: Map<String, Value>,
+    pub(super) response_shape: ResponseShape,
+    pub(super) inner_fields: Map<String, Value>,
     /// The last bracket outside the fields.
     bracket: Place,
     /// In an array: place of the start and of the end of the object.
-    pub(super) edges: (Place, Place),
+    pub(super) object_bounds: (Place, Place),
     /// Offsets of duplicate keys whose first text had been emitted.
-    pub(super) kept: Vec<usize>,
+    pub(super) duplicate_keys: Vec<usize>,
     pub(super) placeholders: Vec<Place>,
     /// Bytes of text under another name of `response`.
-    pub(super) waiting: usize,
+    pub(super) held_bytes: usize,
     /// Set if these bytes exceed the hold limit.
-    pub(super) overlong: bool,
+    pub(super) is_overlong: bool,
     /// Place of the key of a list in `response`, and the depth of that list.
-    list: Option<(Place, usize)>,
+    open_list: Option<(Place, usize)>,
     /// Keys that are other spellings of a field.
-    pub(super) renamed: Vec<Renamed>,
+    pub(super) renamed_keys: Vec<RenamedKey>,
 }
 
 /// A key that is another spelling of a field: its place, its spelling, and the field.
 #[derive(Debug)]
-pub(super) struct Renamed {
+pub(super) struct RenamedKey {
     pub(super) at: Place,
-    pub(super) written: String,
-    pub(super) name: &'static str,
+    pub(super) spelling: String,
+    pub(super) field_name: &'static str,
 }
 
 /// Most such keys recorded.
-const RENAMED: usize = 16;
+const MAX_RENAMED_KEYS: usize = 16;
 
 /// Most duplicate keys whose places are recorded.
-const KEPT: usize = 16;
+const MAX_DUPLICATE_KEYS: usize = 16;
 
 impl AnswerObject {
-    pub(super) fn new(start: &Start, late: bool) -> AnswerObject {
-        AnswerObject { at: start.place, origin: start.origin, late, ..AnswerObject::default() }
+    pub(super) fn new(start: &ValueStart, is_late: bool) -> AnswerObject {
+        AnswerObject { place: start.place, origin: start.origin, is_late, ..AnswerObject::default() }
     }
 
     /// Records an opening or closing bracket.
     #[inline]
-    pub(super) fn bracket(&mut self, place: KeyPlace<'_>) {
-        if self.base > 0 && self.depth <= self.base + 1 && !self.over {
-            self.bracket = place.get();
+    pub(super) fn set_bracket(&mut self, place: TokenPlace<'_>) {
+        if self.base_depth > 0 && self.depth <= self.base_depth + 1 && !self.has_ended {
+            self.bracket = place.place();
         }
     }
 
     /// Begins a list, which may be the list of texts in `response` or under a key in it.
-    pub(super) fn lists(&mut self) {
-        let level = self.depth.saturating_sub(self.above());
-        if self.top == "response" && self.list.is_none() && matches!(level, 1 | 2) && !self.over {
-            self.list = Some((self.key_at, self.depth));
+    pub(super) fn begin_list(&mut self) {
+        let level = self.depth.saturating_sub(self.field_depth());
+        if self.top_key == "response" && self.open_list.is_none() && matches!(level, 1 | 2) && !self.has_ended
+        {
+            self.open_list = Some((self.key_place, self.depth));
         }
     }
 
     /// Returns the place of the key of the list that contains the current text of `response`.
-    pub(super) fn listed(&self) -> Option<Place> {
-        self.list.map(|(at, _)| at)
+    pub(super) fn list_place(&self) -> Option<Place> {
+        self.open_list.map(|(at, _)| at)
     }
 
     /// Ends the list if its bracket has closed.
-    pub(super) fn list_ends(&mut self) {
-        self.list = self.list.filter(|(_, depth)| self.depth > *depth);
+    pub(super) fn end_list(&mut self) {
+        self.open_list = self.open_list.filter(|(_, depth)| self.depth > *depth);
     }
 
     /// Returns the nesting depth of the answer's fields.
-    pub(super) fn above(&self) -> usize {
-        self.base + usize::from(self.shifted)
+    pub(super) fn field_depth(&self) -> usize {
+        self.base_depth + usize::from(self.is_shifted)
     }
 
     /// Returns the field that a key at this level stands for, if it is spelled differently.
-    pub(super) fn field(&mut self, text: &str, level: usize, place: KeyPlace<'_>) -> Option<&'static str> {
+    pub(super) fn find_renamed_field(
+        &mut self,
+        text: &str,
+        level: usize,
+        place: TokenPlace<'_>,
+    ) -> Option<&'static str> {
         let name = match level {
-            1 => names::beside(text),
-            2 if self.top == "assessment" => names::assessed(text),
+            1 => names::find_any_field(text),
+            2 if self.top_key == "assessment" => names::find_assessment_field(text),
             _ => None,
         };
-        let name = name.filter(|name| *name != text)?;
-        if self.renamed.len() < RENAMED {
-            self.renamed.push(Renamed { at: place.get(), written: text.to_owned(), name });
+        let field_name = name.filter(|name| *name != text)?;
+        if self.renamed_keys.len() < MAX_RENAMED_KEYS {
+            self.renamed_keys.push(RenamedKey { at: place.place(), spelling: text.to_owned(), field_name });
         }
-        Some(name)
+        Some(field_name)
     }
 
     /// Returns true if a key in the assessment is a field of the answer: the assessment was not closed before
     /// it.
-    pub(super) fn shifts(&mut self, text: &str, level: usize) -> bool {
-        let field = || names::top(text).is_some_and(|name| name != "assessment");
-        let shifts = level == 2 && !self.shifted && self.top == "assessment" && field();
-        self.shifted |= shifts;
+    pub(super) fn shift_fields(&mut self, text: &str, level: usize) -> bool {
+        let field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
+        let shifts = level == 2 && !self.is_shifted && self.top_key == "assessment" && field();
+        self.is_shifted |= shifts;
         shifts
     }
 
     /// Handles an opening bracket.
     #[inline]
-    pub(super) fn open(&mut self, object: bool) {
+    pub(super) fn open_bracket(&mut self, object: bool) {
         if self.depth == 0 && !object {
-            self.base = 1;
-        } else if object && self.depth == self.base && !self.over {
-            self.edges.0 = self.bracket;
+            self.base_depth = 1;
+        } else if object && self.depth == self.base_depth && !self.has_ended {
+            self.object_bounds.0 = self.bracket;
         }
         self.depth += 1;
     }
 
     /// Handles a closing bracket and ends the object if it is the object's own.
-    pub(super) fn closed(&mut self) {
-        if self.depth == self.base + 1 {
+    pub(super) fn close_bracket(&mut self) {
+        if self.depth == self.base_depth + 1 {
             // The assessment is closed after all.
-            self.shifted = false;
+            self.is_shifted = false;
         }
-        if self.depth == self.base && self.depth > 0 && !self.over {
-            self.over = true;
-            self.edges.1 = self.bracket;
+        if self.depth == self.base_depth && self.depth > 0 && !self.has_ended {
+            self.has_ended = true;
+            self.object_bounds.1 = self.bracket;
         }
     }
 
     /// Counts text that may turn out to be the message, at most `limit` bytes.
     #[inline]
-    pub(super) fn wait(&mut self, event: &JsonEvent<'_>, limit: usize) {
+    pub(super) fn count_held(&mut self, event: &JsonEvent<'_>, limit: usize) {
         if let JsonEvent::StringDelta(text) = event
-            && !self.overlong
-            && self.spoken
+            && !self.is_overlong
+            && self.is_message_key
         {
-            self.waiting += text.len();
-            if self.waiting > limit {
-                (self.waiting, self.overlong) = (0, true);
+            self.held_bytes += text.len();
+            if self.held_bytes > limit {
+                (self.held_bytes, self.is_overlong) = (0, true);
             }
         }
     }
 
     /// Handles a key at this level. Returns true if it makes the object an answer.
-    pub(super) fn key(
+    pub(super) fn push_key(
         &mut self,
         text: &str,
         level: usize,
-        place: KeyPlace<'_>,
+        place: TokenPlace<'_>,
         sent: bool,
         role: bool,
     ) -> bool {
-        self.last.clear();
+        self.last_key.clear();
         match level {
             1 => {
-                self.spoken = role || text != "response" && names::is_message(text);
-                self.top.clear();
-                self.top.push_str(text);
-                self.sub.clear();
+                self.is_message_key = role || text != "response" && names::is_message_key(text);
+                self.top_key.clear();
+                self.top_key.push_str(text);
+                self.response_key.clear();
             }
             2 => {
-                self.last.push_str(text);
-                self.sub.clear();
-                self.sub.push_str(text);
+                self.last_key.push_str(text);
+                self.response_key.clear();
+                self.response_key.push_str(text);
             }
-            _ => self.last.push_str(text),
+            _ => self.last_key.push_str(text),
         }
-        let in_response = level > 1 && self.top == "response";
+        let in_response = level > 1 && self.top_key == "response";
         if level > 2 && !in_response {
             return false;
         }
-        let at = place.get();
+        let at = place.place();
         let response = level == 1 && text == "response";
         if in_response || response {
-            self.key_at = at;
-            if sent && (response || level == 2 && role) && self.kept.len() < KEPT {
-                self.kept.push(at.offset);
+            self.key_place = at;
+            if sent && (response || level == 2 && role) && self.duplicate_keys.len() < MAX_DUPLICATE_KEYS {
+                self.duplicate_keys.push(at.offset);
             }
         }
         // A lone `reasoning` is common in other objects.
-        let known = TOP.contains(&text) || ASSESSMENT.contains(&text) && text != "reasoning";
-        !self.known && level == 1 && (known || role)
+        let known = ANSWER_FIELDS.contains(&text) || ASSESSMENT_FIELDS.contains(&text) && text != "reasoning";
+        !self.is_recognized && level == 1 && (known || role)
     }
 }

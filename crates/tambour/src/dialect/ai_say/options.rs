@@ -1,6 +1,6 @@
 //! Options for reading the answer of a dialogue round.
 
-use crate::options::{Options, Set, Setting};
+use crate::options::{Options, Setting, SettingValues};
 use crate::texts::Language;
 
 /// Options of this dialect.
@@ -9,21 +9,23 @@ pub(super) struct RoundOptions {
     /// Key of the message; `None` means the key of the texts' language (S-052).
     pub(super) role: Option<String>,
     /// Additional keys that mark an object as an answer.
-    pub(super) keys: &'static [&'static str],
+    pub(super) answer_keys: &'static [&'static str],
 }
 
 pub(super) const SETTINGS: &[Setting] = &[Setting {
     name: "ai_say.role",
-    about: "key of the message in `response` (S-052); else `咨询师` or `counsellor`, by the language of the texts",
+    description: "key of the message in `response` (S-052); else `咨询师` or `counsellor`, by the language of the texts",
     default: "",
-    set: Set::Text(|options, role| options.change(|own: &mut RoundOptions| own.role = Some(role))),
+    accepts: SettingValues::Text(|options, role| {
+        options.update_section(|own: &mut RoundOptions| own.role = Some(role))
+    }),
 }];
 
 /// Default keys of the message, by language.
 const ROLES: [(Language, &str); 2] = [(Language::Zh, "咨询师"), (Language::En, "counsellor")];
 
 /// The key that S-052 names; it is accepted in texts of any language.
-pub(super) const NAMED: &str = ROLES[0].1;
+pub(super) const SPEC_ROLE: &str = ROLES[0].1;
 
 /// Returns the key of the message when none is configured.
 pub(super) fn default_role(options: &Options) -> &'static str {
@@ -33,23 +35,23 @@ pub(super) fn default_role(options: &Options) -> &'static str {
 
 /// Returns the key of the message.
 pub fn role(options: &Options) -> String {
-    options.of::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
+    options.section::<RoundOptions>().role.unwrap_or_else(|| default_role(options).to_owned())
 }
 
 /// Makes objects with these top-level keys count as answers too.
-pub fn answers_have(options: &mut Options, keys: &'static [&'static str]) {
-    options.change(|own: &mut RoundOptions| own.keys = keys);
+pub fn add_answer_keys(options: &mut Options, keys: &'static [&'static str]) {
+    options.update_section(|own: &mut RoundOptions| own.answer_keys = keys);
 }
 
 /// Returns the additional keys that mark an object as an answer.
-pub(super) fn keys(options: &Options) -> &'static [&'static str] {
-    options.of::<RoundOptions>().keys
+pub(super) fn answer_keys(options: &Options) -> &'static [&'static str] {
+    options.section::<RoundOptions>().answer_keys
 }
 
 /// Returns the keys under which the message is accepted, preferred first; if none is configured, those of all
 /// languages.
 pub fn roles(options: &Options) -> Vec<String> {
-    match options.of::<RoundOptions>().role {
+    match options.section::<RoundOptions>().role {
         Some(role) => vec![role],
         None => {
             let own = default_role(options);

@@ -6,172 +6,174 @@
 
 use serde_json::Value;
 
-use super::fields::{ASSESSMENT, Response, TOP, Whole};
-use super::mention::{Before, Pending, Reading};
-use super::message::{Ended, Message, Stand};
+use super::examples::ExampleDetector;
+use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, ParsedAnswer, ResponseShape};
+use super::marks::{MarkContext, MarkMeaning, PendingMark};
+use super::message::{AnswerMessage, StringOutcome, TextPosition};
 use super::object::AnswerObject;
 use super::options;
-use super::other::{self, Standing};
-use super::outside::Outside;
-use super::prose::Prose;
+use super::prose::AnswerProse;
+use super::prose_extents::ProseExtents;
 use super::rules;
-use super::surroundings::Surroundings;
-use crate::dialect::draft::{LeadingThink, Rules};
-use crate::dialect::front::Body;
+use super::shapes::{self, ValuePlace};
+use crate::dialect::draft::{LeadingThink, ReasoningRules};
 use crate::dialect::preface::Preface;
+use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
-use crate::dialect::{Intent, Output};
+use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
-use crate::finding::{Report, Rule};
+use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
 use crate::repair::json::{
-    Builder, Built, Closing, Doubts, JsonEvent, KeyPlace, Origin, Reader, Start, ThoughtMark,
+    BuiltValue, JsonEvent, JsonReader, ThoughtClosing, ThoughtMark, TokenPlace, ValueBuilder, ValueDoubts,
+    ValueOrigin, ValueStart,
 };
 use crate::repair::rules as repairs;
 use crate::span::Place;
 
 /// Reader of one `ai_say` reply.
-pub(super) struct Answers {
-    pub(super) outside: Outside,
+pub(super) struct AiSayReader {
+    pub(super) prose_extents: ProseExtents,
     /// Set once something that looks like an answer has begun.
-    pub(super) begun: bool,
+    pub(super) has_begun: bool,
     pub(super) thoughts: Thoughts,
     /// Start of an object that was truncated before it could be recognized as an answer.
-    pub(super) cut: Option<Place>,
-    pub(super) message: Message,
+    pub(super) truncated_object: Option<Place>,
+    pub(super) message: AnswerMessage,
     pub(super) object: AnswerObject,
-    builder: Builder,
+    builder: ValueBuilder,
     /// The answer; until a message is emitted, the first object that looks like one.
-    pub(super) answer: Option<Whole>,
+    pub(super) answer: Option<ParsedAnswer>,
     /// Findings on an object that may turn out not to be an answer.
-    pub(super) pending: Vec<Report>,
+    pub(super) pending_reports: Vec<FindingReport>,
     /// Text after the answer, an aside if it was reasoning. `None` if it exceeds the hold limit or is not
     /// only text.
-    pub(super) behind: Option<String>,
-    pub(super) before: Before,
+    pub(super) text_after: Option<String>,
+    pub(super) mark_context: MarkContext,
     /// A mark after the answer that is undecided until more text follows.
-    mark: Option<Pending>,
+    pending_mark: Option<PendingMark>,
     /// Prose around the answer, which is the message if the answer has none.
-    pub(super) prose: Prose,
+    pub(super) prose: AnswerProse,
     /// Detects examples from the text around the answer.
-    pub(super) surroundings: Surroundings,
+    pub(super) examples: ExampleDetector,
     /// Set if the current object is quoted.
-    pub(super) quoted: bool,
+    pub(super) is_quoted: bool,
     pub(super) limits: Limits,
     /// Keys of the message.
     pub(super) roles: Vec<String>,
     /// Additional keys that mark an object as an answer.
-    keys: &'static [&'static str],
+    answer_keys: &'static [&'static str],
 }
 
 /// Depth to which places of keys are recorded: a key around the answer, a field, and the keys nested in it.
-const DEPTH: usize = 5;
+const PLACE_DEPTH: usize = 5;
 
-impl Body for Answers {
-    const DRAFT: Rules = rules::DRAFT;
+impl JsonStructure for AiSayReader {
+    const REASONING_RULES: ReasoningRules = rules::REASONING;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (rules::LIMIT_EXCEEDED, "more text before the answer than `limits.hold`", "given as the message");
 
-    fn reader(limits: &Limits) -> Reader {
-        Reader::chat(limits).seeking(&TOP)
+    fn new_reader(limits: &Limits) -> JsonReader {
+        JsonReader::new_chat(limits).with_sought_keys(&ANSWER_FIELDS)
     }
 
     fn start_at(&mut self, place: Place, draft: &LeadingThink) {
-        self.thoughts.found_in_draft(draft.found());
-        self.outside.start_at(place);
+        self.thoughts.set_found_in_draft(draft.is_reply_in_draft());
+        self.prose_extents.start_at(place);
     }
 
-    fn in_thought(&mut self, place: Place) {
-        self.outside.start_at(place);
+    fn enter_thought(&mut self, place: Place) {
+        self.prose_extents.start_at(place);
     }
 
     #[inline]
-    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+    fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event
-            && self.object.text
+            && self.object.is_response_text
         {
             return self.message.push(text, out);
         }
-        if self.mark.is_some() && self.settle(event, preface, out) {
+        if self.pending_mark.is_some() && self.push_to_mark(event, preface, out) {
             return;
         }
-        if self.may_be_mentioned(event) || self.thoughts.see(event, self.begun, preface, out) {
-            return self.thought(event, out);
+        if self.hold_mark(event) || self.thoughts.handle_event(event, self.has_begun, preface, out) {
+            return self.on_thought(event, out);
         }
         if let JsonEvent::Key { text, depth, place } = event
-            && !self.object.over
+            && !self.object.has_ended
         {
             let object = &mut self.object;
-            let mut level = depth.saturating_sub(object.above());
-            if object.shifts(text, level) {
+            let mut level = depth.saturating_sub(object.field_depth());
+            if object.shift_fields(text, level) {
                 level = 1;
             }
-            if let Some(text) = object.field(text, level, *place) {
-                return self.read(&JsonEvent::Key { text, depth: *depth, place: *place }, out);
+            if let Some(text) = object.find_renamed_field(text, level, *place) {
+                return self.read_event(&JsonEvent::Key { text, depth: *depth, place: *place }, out);
             }
         }
-        self.read(event, out);
+        self.read_event(event, out);
     }
 
-    fn report(&mut self, report: Report, out: &mut dyn Output) {
+    fn handle_report(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
         // Faults of JSON get the specification row of this dialect, if their rule has one.
         let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
         let report = match own {
-            Some(row) => report.row(row),
+            Some(row) => report.with_row(row),
             None => report,
         };
         let object = &self.object;
-        if report.rule.code == rules::LIMIT_EXCEEDED.code || object.known && !object.late {
+        if report.rule.code == rules::LIMIT_EXCEEDED.code || object.is_recognized && !object.is_late {
             out.report(report);
-        } else if !object.late {
-            self.pending.push(report);
+        } else if !object.is_late {
+            self.pending_reports.push(report);
         }
     }
 
-    fn bracket(&mut self, place: KeyPlace<'_>) {
-        self.object.bracket(place);
+    fn handle_bracket(&mut self, place: TokenPlace<'_>) {
+        self.object.set_bracket(place);
     }
 
-    fn begun(&self) -> bool {
-        self.begun
+    fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     fn thoughts(&mut self) -> &mut Thoughts {
         &mut self.thoughts
     }
 
-    fn held(&self) -> usize {
-        let behind = self.behind.as_ref().map_or(0, String::len);
+    fn held_bytes(&self) -> usize {
+        let behind = self.text_after.as_ref().map_or(0, String::len);
         // Before an answer has begun all text is held back anyway.
-        let waiting = if self.begun { self.object.waiting } else { 0 };
+        let waiting = if self.has_begun { self.object.held_bytes } else { 0 };
         // The text after an answer is already counted.
-        let prose = if self.begun && !self.message.is_sent() { self.prose.held() } else { 0 };
-        self.message.held() + self.thoughts.held() + behind.max(prose) + waiting
+        let prose = if self.has_begun && !self.message.is_sent() { self.prose.held_bytes() } else { 0 };
+        self.message.held_bytes() + self.thoughts.held_bytes() + behind.max(prose) + waiting
     }
 }
 
-impl Answers {
-    pub(super) fn new(options: &Options) -> Answers {
-        Answers {
-            outside: Outside::default(),
-            begun: false,
-            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
-            cut: None,
-            message: Message::new(options.limits.hold),
+impl AiSayReader {
+    pub(super) fn new(options: &Options) -> AiSayReader {
+        AiSayReader {
+            prose_extents: ProseExtents::default(),
+            has_begun: false,
+            thoughts: Thoughts::new(rules::REASONING, &options.limits),
+            truncated_object: None,
+            message: AnswerMessage::new(options.limits.hold),
             object: AnswerObject::default(),
-            builder: Builder::limited(options.limits.value, options.limits.items).placing(DEPTH),
+            builder: ValueBuilder::with_limits(options.limits.value, options.limits.items)
+                .with_member_places(PLACE_DEPTH),
             answer: None,
-            pending: Vec::new(),
-            behind: None,
-            before: Before::default(),
-            mark: None,
-            prose: Prose::new(options.limits.hold),
-            surroundings: Surroundings::default(),
-            quoted: false,
+            pending_reports: Vec::new(),
+            text_after: None,
+            mark_context: MarkContext::default(),
+            pending_mark: None,
+            prose: AnswerProse::new(options.limits.hold),
+            examples: ExampleDetector::default(),
+            is_quoted: false,
             limits: options.limits.clone(),
             roles: options::roles(options),
-            keys: options::keys(options),
+            answer_keys: options::answer_keys(options),
         }
     }
 
@@ -180,164 +182,184 @@ impl Answers {
     }
 
     /// Handles the next event, with its keys translated to the fields they stand for.
-    fn read(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
-        self.object.wait(event, self.limits.hold);
+    fn read_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+        self.object.count_held(event, self.limits.hold);
         let object = &mut self.object;
         match event {
-            JsonEvent::Text(text) => return self.text(text),
-            JsonEvent::Comment(text) => return self.comment(text),
+            JsonEvent::Text(text) => return self.push_text(text),
+            JsonEvent::Comment(text) => return self.push_comment(text),
             JsonEvent::ValueStart(start) => {
-                self.outside.end_line();
-                self.quoted = self.surroundings.object();
-                if start.commented {
-                    self.thoughts.found_in_draft(true);
+                self.prose_extents.end_line();
+                self.is_quoted = self.examples.begin_object();
+                if start.is_in_open_comment {
+                    self.thoughts.set_found_in_draft(true);
                 }
                 self.object = AnswerObject::new(start, self.message.is_sent());
-                self.pending.clear();
-                self.message.forget();
+                self.pending_reports.clear();
+                self.message.clear_lost();
             }
-            JsonEvent::ObjectStart => object.open(true),
+            JsonEvent::ObjectStart => object.open_bracket(true),
             JsonEvent::ArrayStart => {
-                object.lists();
-                object.open(false);
+                object.begin_list();
+                object.open_bracket(false);
             }
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 object.depth = object.depth.saturating_sub(1);
                 let depth = object.depth;
-                object.list_ends();
-                if depth == object.above() + 1 && object.top == "response" && !object.over {
+                object.end_list();
+                if depth == object.field_depth() + 1 && object.top_key == "response" && !object.has_ended {
                     self.close_response(out);
                 } else {
-                    object.closed();
+                    object.close_bracket();
                 }
             }
-            JsonEvent::Key { text, depth, place } if !object.over => {
+            JsonEvent::Key { text, depth, place } if !object.has_ended => {
                 let role = self.roles.iter().any(|role| role == text);
-                let level = depth.saturating_sub(object.above());
-                let own = object.key(text, level, *place, self.message.is_sent(), role);
-                if own || (level == 1 && !object.known && self.keys.contains(text)) {
-                    self.recognised(out);
+                let level = depth.saturating_sub(object.field_depth());
+                let own = object.push_key(text, level, *place, self.message.is_sent(), role);
+                if own || (level == 1 && !object.is_recognized && self.answer_keys.contains(text)) {
+                    self.recognize_answer(out);
                 }
             }
-            JsonEvent::StringStart => self.string_begins(),
-            JsonEvent::StringEnd if std::mem::take(&mut object.text) => match self.message.end(out) {
-                Ended::Text => {}
-                Ended::Placeholder => object.placeholders.push(object.key_at),
-                Ended::Whole(text) => self.whole_response(&text, out),
-            },
+            JsonEvent::StringStart => self.begin_string(),
+            JsonEvent::StringEnd if std::mem::take(&mut object.is_response_text) => {
+                match self.message.end(out) {
+                    StringOutcome::Text => {}
+                    StringOutcome::Placeholder => object.placeholders.push(object.key_place),
+                    StringOutcome::PossibleObject(text) => self.read_string_response(&text, out),
+                }
+            }
             _ => {}
         }
-        match (self.builder.see(event), event) {
-            (Some(built), _) => self.value(built, out),
+        match (self.builder.push_event(event), event) {
+            (Some(built), _) => self.push_value(built, out),
             // An oversized value has no contents.
             (None, JsonEvent::ValueEnd(end)) => {
-                let start =
-                    Start { index: 0, place: self.object.at, origin: self.object.origin, commented: false };
-                let (duplicates, members) = (Vec::new(), self.builder.members(end.offset));
-                let doubts = Doubts::default();
-                self.value(Built { value: Value::Null, start, end: *end, duplicates, doubts, members }, out);
+                let start = ValueStart {
+                    index: 0,
+                    place: self.object.place,
+                    origin: self.object.origin,
+                    is_in_open_comment: false,
+                };
+                let (duplicates, members) = (Vec::new(), self.builder.take_members(end.offset));
+                let doubts = ValueDoubts::default();
+                self.push_value(
+                    BuiltValue { value: Value::Null, start, end: *end, duplicates, doubts, members },
+                    out,
+                );
             }
             _ => {}
         }
     }
 
     /// Handles text outside the objects.
-    fn text(&mut self, text: &str) {
-        self.outside.push(text);
+    fn push_text(&mut self, text: &str) {
+        self.prose_extents.push(text);
         if self.message.is_sent() {
-            self.prose.leave();
+            self.prose.stop();
         } else {
             self.prose.push(text);
         }
-        self.outside(text);
+        self.push_outside(text);
     }
 
     /// Handles a comment outside the objects.
-    fn comment(&mut self, text: &str) {
-        self.outside.comment(text);
+    fn push_comment(&mut self, text: &str) {
+        self.prose_extents.push_comment(text);
         if !self.message.is_sent() {
             self.prose.push(text);
         }
-        self.outside(text);
+        self.push_outside(text);
     }
 
-    fn outside(&mut self, text: &str) {
-        if self.surroundings.text(text) {
-            self.quote();
+    fn push_outside(&mut self, text: &str) {
+        if self.examples.push(text) {
+            self.mark_example();
         }
-        self.before.text(text);
-        self.behind = self.behind.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
-        if let Some(behind) = &mut self.behind {
+        self.mark_context.push(text);
+        self.text_after =
+            self.text_after.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
+        if let Some(behind) = &mut self.text_after {
             behind.push_str(text);
         }
     }
 
     /// Marks the answer before this place as an example.
-    pub(super) fn quote(&mut self) {
+    pub(super) fn mark_example(&mut self) {
         if let Some(answer) = &mut self.answer {
-            answer.example = true;
+            answer.is_example = true;
         }
     }
 
     /// Returns true if the event is a closing mark after a complete answer that may be only a mention.
-    fn may_be_mentioned(&mut self, event: &JsonEvent<'_>) -> bool {
-        let JsonEvent::ThoughtEnd(mark, Closing::Unopened) = event else { return false };
-        if self.answer.as_ref().is_none_or(|answer| answer.cut || answer.thought) {
+    fn hold_mark(&mut self, event: &JsonEvent<'_>) -> bool {
+        let JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened) = event else { return false };
+        if self.answer.as_ref().is_none_or(|answer| answer.is_truncated || answer.is_thought) {
             return false;
         }
-        self.mark = Some(Pending::new(mark.text, mark.place, self.before));
+        self.pending_mark = Some(PendingMark::new(mark.text, mark.place, self.mark_context));
         true
     }
 
     /// Passes text to an undecided mark. Returns true if it used up the event.
-    fn settle(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) -> bool {
-        let (Some(mark), JsonEvent::Text(text)) = (&mut self.mark, event) else {
-            self.settled(Reading::End, preface, out);
+    fn push_to_mark(
+        &mut self,
+        event: &JsonEvent<'_>,
+        preface: &mut Preface,
+        out: &mut dyn IntentSink,
+    ) -> bool {
+        let (Some(mark), JsonEvent::Text(text)) = (&mut self.pending_mark, event) else {
+            self.resolve_mark(MarkMeaning::EndOfReasoning, preface, out);
             return false;
         };
         let (read, reading) = mark.push(text);
-        if reading != Reading::Open {
-            self.settled(reading, preface, out);
+        if reading != MarkMeaning::Undecided {
+            self.resolve_mark(reading, preface, out);
             if read < text.len() {
-                self.text(&text[read..]);
+                self.push_text(&text[read..]);
             }
         }
         true
     }
 
     /// Handles a mark after the answer whose meaning is now known.
-    pub(super) fn settled(&mut self, reading: Reading, preface: &mut Preface, out: &mut dyn Output) {
-        let Some(mark) = self.mark.take() else { return };
-        if reading == Reading::Mention {
-            self.text(&mark.text);
+    pub(super) fn resolve_mark(
+        &mut self,
+        reading: MarkMeaning,
+        preface: &mut Preface,
+        out: &mut dyn IntentSink,
+    ) {
+        let Some(mark) = self.pending_mark.take() else { return };
+        if reading == MarkMeaning::Mention {
+            self.push_text(&mark.text);
         } else {
             let mark = ThoughtMark { text: &mark.text, place: mark.place };
-            let end = JsonEvent::ThoughtEnd(mark, Closing::Unopened);
-            self.thoughts.see(&end, self.begun, preface, out);
-            self.thought(&end, out);
+            let end = JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened);
+            self.thoughts.handle_event(&end, self.has_begun, preface, out);
+            self.on_thought(&end, out);
         }
-        if !mark.behind.is_empty() {
-            self.text(&mark.behind);
+        if !mark.text_after.is_empty() {
+            self.push_text(&mark.text_after);
         }
     }
 
     /// Handles the start or end of a thought outside the objects.
-    fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn on_thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
-            _ if self.mark.is_some() => {}
-            JsonEvent::ThoughtStart(mark) => self.outside.cut(mark.place.offset),
+            _ if self.pending_mark.is_some() => {}
+            JsonEvent::ThoughtStart(mark) => self.prose_extents.end_prose(mark.place.offset),
             JsonEvent::ThoughtEnd(mark, closing) => {
-                if *closing == Closing::Unopened {
-                    self.outside.end_line();
+                if *closing == ThoughtClosing::Unopened {
+                    self.prose_extents.end_line();
                     // After an emitted message the mark is dropped, unless another answer follows:
                     // then it ended a draft.
                     if let Some(answer) = &mut self.answer {
-                        answer.thought |= !self.message.is_sent();
-                        answer.doubtful = true;
+                        answer.is_thought |= !self.message.is_sent();
+                        answer.is_doubtful = true;
                     }
-                    self.was_thought(out);
+                    self.discard_reasoning(out);
                 }
-                self.outside.start_at(mark.end());
+                self.prose_extents.start_at(mark.end());
             }
             _ => {}
         }
@@ -345,124 +367,133 @@ impl Answers {
 
     /// Treats the text before an unopened closing mark as reasoning: a draft, or an aside after the answer
     ///
-    fn was_thought(&mut self, out: &mut dyn Output) {
-        self.prose.forget();
-        if !self.begun {
-            self.outside.take(0);
-        } else if let Some(text) = &mut self.behind {
+    fn discard_reasoning(&mut self, out: &mut dyn IntentSink) {
+        self.prose.clear();
+        if !self.has_begun {
+            self.prose_extents.take_extents(0);
+        } else if let Some(text) = &mut self.text_after {
             if !text.trim().is_empty() {
-                out.intent(Intent::Aside { kind: AsideKind::Thought, text });
+                out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
             }
             text.clear();
-            self.outside.take(0);
+            self.prose_extents.take_extents(0);
         }
     }
 
     /// Marks the current object as an answer.
-    fn recognised(&mut self, out: &mut dyn Output) {
-        self.object.known = true;
-        let first = !std::mem::replace(&mut self.begun, true);
+    fn recognize_answer(&mut self, out: &mut dyn IntentSink) {
+        self.object.is_recognized = true;
+        let first = !std::mem::replace(&mut self.has_begun, true);
         // The text before it ends here.
-        self.outside.cut(self.object.at.offset);
-        if self.object.late {
+        self.prose_extents.end_prose(self.object.place.offset);
+        if self.object.is_late {
             return;
         }
         if first {
-            self.first(self.object.at, self.object.origin, out);
+            self.begin_answer(self.object.place, self.object.origin, out);
         }
-        self.pending.drain(..).for_each(|report| out.report(report));
+        self.pending_reports.drain(..).for_each(|report| out.report(report));
     }
 
     /// Begins the first answer.
-    pub(super) fn first(&mut self, at: Place, origin: Origin, out: &mut dyn Output) {
-        self.prose.begins(origin != Origin::Bare);
-        self.beside_answer(
+    pub(super) fn begin_answer(&mut self, at: Place, origin: ValueOrigin, out: &mut dyn IntentSink) {
+        self.prose.begin_answer(origin != ValueOrigin::Bare);
+        self.report_prose(
             at.offset,
             ("text before the answer", "not used, unless the answer has no message"),
             out,
         );
-        if origin != Origin::Bare {
+        if origin != ValueOrigin::Bare {
             let message = "the answer stands in a code fence";
-            out.report(Report::new(rules::FENCED_REPLY, at, at.offset, message).repaired("fence removed"));
+            out.report(
+                FindingReport::new(rules::FENCED_REPLY, at, at.offset, message).with_repair("fence removed"),
+            );
         }
     }
 
     /// Reports the text around the answer up to `end`.
-    pub(super) fn beside_answer(
+    pub(super) fn report_prose(
         &mut self,
         end: usize,
         (message, repair): (&str, &str),
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        for (place, end) in self.outside.take(end) {
-            let report = Report::new(&repairs::TEXT_AROUND, place, end, message);
-            out.report(report.row("S-053").repaired(repair));
+        for (place, end) in self.prose_extents.take_extents(end) {
+            let report = FindingReport::new(&repairs::TEXT_AROUND, place, end, message);
+            out.report(report.with_row("S-053").with_repair(repair));
         }
     }
 
-    fn string_begins(&mut self) {
+    fn begin_string(&mut self) {
         let object = &mut self.object;
-        if !object.known || object.late || object.over || object.top != "response" {
+        if !object.is_recognized || object.is_late || object.has_ended || object.top_key != "response" {
             return;
         }
-        let listed = object.listed();
-        let stand = match object.depth.saturating_sub(object.above()) {
-            1 => Stand::Plain,
-            2 if self.roles.contains(&object.sub)
-                && (object.role.is_empty() || object.role == object.sub) =>
+        let listed = object.list_place();
+        let stand = match object.depth.saturating_sub(object.field_depth()) {
+            1 => TextPosition::WholeResponse,
+            2 if self.roles.contains(&object.response_key)
+                && (object.first_role.is_empty() || object.first_role == object.response_key) =>
             {
-                object.role.clone_from(&object.sub);
-                Stand::Role
+                object.first_role.clone_from(&object.response_key);
+                TextPosition::Role
             }
             // A field that slipped into `response` is not a message.
-            _ if TOP.contains(&object.last.as_str()) || ASSESSMENT.contains(&object.last.as_str()) => {
+            _ if ANSWER_FIELDS.contains(&object.last_key.as_str())
+                || ASSESSMENT_FIELDS.contains(&object.last_key.as_str()) =>
+            {
                 return;
             }
             // The type of a list item, beside its text.
-            _ if listed.is_some() && object.last == "type" => return,
-            _ => Stand::under(&object.last),
+            _ if listed.is_some() && object.last_key == "type" => return,
+            _ => TextPosition::for_key(&object.last_key),
         };
-        object.text = true;
+        object.is_response_text = true;
         // Texts of one list belong together.
-        self.message.begin_in(listed, stand, object.key_at);
-        if stand == Stand::Plain {
-            object.sub.clear();
+        self.message.begin_in_list(listed, stand, object.key_place);
+        if stand == TextPosition::WholeResponse {
+            object.response_key.clear();
         }
     }
 
     /// Closes `response`, whose value ended with a bracket.
-    fn close_response(&mut self, out: &mut dyn Output) {
-        if self.object.known && !self.object.late {
+    fn close_response(&mut self, out: &mut dyn IntentSink) {
+        if self.object.is_recognized && !self.object.is_late {
             self.message.close(out);
         }
     }
 
     /// Handles a `response` that is a string and may be an object.
-    fn whole_response(&mut self, text: &str, out: &mut dyn Output) {
-        let inner = other::object_of(text, &self.limits);
+    fn read_string_response(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let inner = shapes::parse_object(text, &self.limits);
         let Some(mut inner) =
-            inner.filter(|inner| other::is_answer(inner) || inner.values().any(Value::is_string))
+            inner.filter(|inner| shapes::is_answer(inner) || inner.values().any(Value::is_string))
         else {
             return self.message.send(text, out);
         };
-        let at = self.object.key_at;
-        if !other::is_answer(&inner) {
-            self.object.response = Response::Object;
-            return self.take(&Value::Object(inner), Standing::at(at), out);
+        let at = self.object.key_place;
+        if !shapes::is_answer(&inner) {
+            self.object.response_shape = ResponseShape::Object;
+            return self.read_response(&Value::Object(inner), ValuePlace::new(at), out);
         }
-        self.object.response = Response::Answer;
-        if let Some(name) = other::response_of(&inner, &self.roles).map(str::to_owned) {
+        self.object.response_shape = ResponseShape::Answer;
+        if let Some(name) = shapes::find_response_key(&inner, &self.roles).map(str::to_owned) {
             let response = inner.shift_remove(&name).unwrap_or_default();
-            self.take(&response, Standing::at(at), out);
+            self.read_response(&response, ValuePlace::new(at), out);
         }
-        self.object.inner = inner;
+        self.object.inner_fields = inner;
     }
 
     /// Takes the message out of a complete response.
-    pub(super) fn take<'a>(&'a mut self, response: &'a Value, place: Standing<'a>, out: &mut dyn Output) {
-        let Answers { roles, limits, message, object, .. } = self;
-        let at = place.get();
-        if (other::Reader { roles, limits, message, place }).take(response, out) {
+    pub(super) fn read_response<'a>(
+        &'a mut self,
+        response: &'a Value,
+        place: ValuePlace<'a>,
+        out: &mut dyn IntentSink,
+    ) {
+        let AiSayReader { roles, limits, message, object, .. } = self;
+        let at = place.place();
+        if (shapes::ResponseReader { roles, limits, message, place }).read_message(response, out) {
             object.placeholders.push(at);
         }
     }

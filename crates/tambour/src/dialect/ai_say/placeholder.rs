@@ -22,7 +22,7 @@ const DOTS: [&str; 4] = ["...", "…", "……", "......"];
 /// Returns true if the text is an unfilled placeholder.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
-    all().any(|(start, end)| text.strip_prefix(start) == Some(end))
+    placeholders().any(|(start, end)| text.strip_prefix(start) == Some(end))
 }
 
 /// Returns true if the text is JSON without any text or number, with or without a code fence: `null`, `""`,
@@ -37,13 +37,14 @@ pub(super) fn is_hollow(text: &str) -> bool {
             Value::Object(fields) => fields.iter().all(|(_, value)| hollow(value)),
         }
     }
-    let text = unfenced(text.trim());
+    let text = strip_fence(text.trim());
     // Hollow texts are short, so long ones are not parsed.
-    text.is_empty() || text.len() <= HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
+    text.is_empty()
+        || text.len() <= MAX_HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
 }
 
 /// Returns the content of a fence that encloses the entire text.
-fn unfenced(text: &str) -> &str {
+fn strip_fence(text: &str) -> &str {
     let Some(sign) = ['`', '~'].into_iter().find(|sign| text.starts_with(&String::from(*sign).repeat(3)))
     else {
         return text;
@@ -55,18 +56,18 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// Longest JSON, in bytes, that is tested for being hollow.
-const HOLLOW: usize = 4 << 10;
+const MAX_HOLLOW: usize = 4 << 10;
 
 /// Returns true if the text, which has no leading white space, may become a placeholder when more of it
 /// arrives.
-pub(super) fn may_become(text: &str) -> bool {
-    all().any(|(start, end)| match text.strip_prefix(start) {
+pub(super) fn may_become_placeholder(text: &str) -> bool {
+    placeholders().any(|(start, end)| match text.strip_prefix(start) {
         Some(rest) => end.starts_with(rest),
         None => start.starts_with(text),
     })
 }
 
-fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+fn placeholders() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLACEHOLDERS.iter().flat_map(|(start, dotted)| {
         let ends = if *dotted { &DOTS[..] } else { &[""] };
         ends.iter().map(move |end| (*start, *end))

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::options;
-use crate::dialect::Prompt;
+use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
 /// Returns the instructions with the configured role key.
-pub(super) fn prompt(options: &Options) -> Prompt {
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let mut prompt = match options.texts.language {
         Language::Zh => ZH,
         Language::En => EN,
@@ -25,7 +25,7 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     prompt
 }
 
-const EN: Prompt = Prompt {
+const EN: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 Write your whole reply as one JSON object in the form of this example, and nothing before or after it.
 
@@ -61,7 +61,7 @@ Rules:
 "),
 };
 
-const ZH: Prompt = Prompt {
+const ZH: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 整个回复必须是下面示例那样的一个 JSON 对象，前后不要有任何其他内容。
 

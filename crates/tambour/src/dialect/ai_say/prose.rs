@@ -2,85 +2,87 @@
 
 use serde_json::{Map, Value};
 
-use super::outside::is_mark;
+use super::prose_extents::is_blank_or_fence;
 
 /// The prose collected so far.
 #[derive(Debug)]
-pub(super) struct Prose {
-    before: String,
-    behind: String,
+pub(super) struct AnswerProse {
+    text_before: String,
+    text_after: String,
     /// Set once the answer has begun.
-    begun: bool,
+    has_begun: bool,
     /// Set if the answer began in a fence.
-    fenced: bool,
+    is_fenced: bool,
     /// Set when the prose exceeds the hold limit or is not needed.
-    over: bool,
+    is_discarding: bool,
     limit: usize,
 }
 
-impl Prose {
-    pub(super) fn new(limit: usize) -> Prose {
-        Prose {
-            before: String::new(),
-            behind: String::new(),
-            begun: false,
-            fenced: false,
-            over: false,
+impl AnswerProse {
+    pub(super) fn new(limit: usize) -> AnswerProse {
+        AnswerProse {
+            text_before: String::new(),
+            text_after: String::new(),
+            has_begun: false,
+            is_fenced: false,
+            is_discarding: false,
             limit,
         }
     }
 
     /// Bytes held back.
-    pub(super) fn held(&self) -> usize {
-        self.before.len() + self.behind.len()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.text_before.len() + self.text_after.len()
     }
 
     /// Adds text outside the objects.
     pub(super) fn push(&mut self, text: &str) {
-        if self.over {
+        if self.is_discarding {
             return;
         }
-        if self.held() + text.len() > self.limit {
-            return self.leave();
+        if self.held_bytes() + text.len() > self.limit {
+            return self.stop();
         }
-        if self.begun { &mut self.behind } else { &mut self.before }.push_str(text);
+        if self.has_begun { &mut self.text_after } else { &mut self.text_before }.push_str(text);
     }
 
     /// Adds an object that is not an answer.
-    pub(super) fn value(&mut self, value: Option<&Map<String, Value>>) {
-        if let Some(text) = value.filter(|_| !self.over).and_then(|value| serde_json::to_string(value).ok()) {
+    pub(super) fn push_object(&mut self, value: Option<&Map<String, Value>>) {
+        if let Some(text) =
+            value.filter(|_| !self.is_discarding).and_then(|value| serde_json::to_string(value).ok())
+        {
             self.push(&text);
         }
     }
 
     /// Begins the answer, which may be in a fence.
-    pub(super) fn begins(&mut self, fenced: bool) {
-        (self.begun, self.fenced) = (true, fenced);
+    pub(super) fn begin_answer(&mut self, fenced: bool) {
+        (self.has_begun, self.is_fenced) = (true, fenced);
     }
 
     /// Discards the prose collected so far.
-    pub(super) fn forget(&mut self) {
-        (self.before, self.behind) = (String::new(), String::new());
+    pub(super) fn clear(&mut self) {
+        (self.text_before, self.text_after) = (String::new(), String::new());
     }
 
     /// Stops collecting and discards the prose.
-    pub(super) fn leave(&mut self) {
-        self.over = true;
-        self.forget();
+    pub(super) fn stop(&mut self) {
+        self.is_discarding = true;
+        self.clear();
     }
 
     /// Takes all prose, without the fence of the answer.
     pub(super) fn take(&mut self) -> Option<String> {
-        let (before, behind) = (std::mem::take(&mut self.before), std::mem::take(&mut self.behind));
+        let (before, behind) = (std::mem::take(&mut self.text_before), std::mem::take(&mut self.text_after));
         let (mut before, mut behind) = (before.trim(), behind.trim());
-        if self.fenced {
+        if self.is_fenced {
             let (rest, line) = before.rsplit_once('\n').unwrap_or(("", before));
-            if is_mark(line.trim()) {
+            if is_blank_or_fence(line.trim()) {
                 before = rest.trim_end();
             }
         }
         let (line, rest) = behind.split_once('\n').unwrap_or((behind, ""));
-        if is_mark(line.trim()) {
+        if is_blank_or_fence(line.trim()) {
             behind = rest.trim_start();
         }
         // The remains of an answer with mismatched brackets must not reach the user.

@@ -5,16 +5,16 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::options;
-use crate::dialect::pieces::{self, Pieces};
+use crate::dialect::pieces::{self, TextPieces};
 use crate::event::{DecisionSource, Event, Extension};
-use crate::exit::Answer;
+use crate::exit::RoundAnswer;
 use crate::options::Options;
 
 /// Writes the answer of one reply: its message, and the contents of an `exit_decision` among the events.
 /// Fields that no event holds get the values that never end an action early.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    let mut said = Answer::default();
+    let mut said = RoundAnswer::default();
     let decision = events.iter().filter_map(Event::extension).find_map(|event| match event {
         Extension::ExitDecision(decision) => Some(decision),
         _ => None,
@@ -29,11 +29,11 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
             said.exit_reason.clone_from(&decision.reason);
         }
     }
-    answer(&said, &options::role(&Options::default()), events)
+    write_answer(&said, &options::role(&Options::default()), events)
 }
 
 /// Writes an answer with the message of `events`.
-pub(super) fn answer(said: &Answer, role: &str, events: &[Event<'_>]) -> String {
+pub(super) fn write_answer(said: &RoundAnswer, role: &str, events: &[Event<'_>]) -> String {
     let message = events.iter().filter_map(|event| match event {
         Event::FinalDelta { text } => Some(&**text),
         _ => None,
@@ -50,12 +50,12 @@ pub(super) fn answer(said: &Answer, role: &str, events: &[Event<'_>]) -> String 
         let _ = write!(out, "{comma}    {}: {value}", text(name));
     }
     let _ = write!(out, "\n  }},\n  \"response\": {{\n    {}: ", text(role));
-    Pieces(message).write(&mut out);
+    TextPieces(message).write(&mut out);
     let _ = write!(
         out,
         "\n  }},\n  \"should_exit\": {},\n  \"exit_reason\": {}\n}}\n",
         said.should_exit,
         text(&said.exit_reason)
     );
-    pieces::text(out)
+    pieces::utf8_string(out)
 }

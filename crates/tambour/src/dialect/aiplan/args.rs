@@ -2,41 +2,43 @@
 
 use serde_json::{Map, Value};
 
-use crate::finding::{Doubt, Report};
+use crate::finding::{Doubt, FindingReport};
 use crate::limits::Limits;
-use crate::repair::json::{Builder, Duplicate, JsonEvent, JsonSink, Reader};
+use crate::repair::json::{DuplicateKey, JsonEvent, JsonReader, JsonSink, ValueBuilder};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
 /// Other names of `args`.
-const ARGS: &[&str] = &["arguments", "parameters"];
+const ARGS_ALIASES: &[&str] = &["arguments", "parameters"];
 
 /// Returns true if the key is another name of `args`.
 pub(super) fn is_args_name(key: &str) -> bool {
-    ARGS.contains(&key)
+    ARGS_ALIASES.contains(&key)
 }
 
 /// Moves the name and arguments of a call to their proper keys if they are under other names, the proper keys
 /// are absent and nothing else can be meant. Returns a description of the change.
-pub(super) fn rename(call: &mut Map<String, Value>) -> Option<String> {
+pub(super) fn rename_args(call: &mut Map<String, Value>) -> Option<String> {
     if call.contains_key("args") {
         return None;
     }
     if !call.contains_key("name") {
-        return function(call);
+        return unwrap_function(call);
     }
-    let key = only(call, ARGS)?;
+    let key = find_only_key(call, ARGS_ALIASES)?;
     let args = call.shift_remove(key)?;
     call.insert("args".to_owned(), args);
     Some(format!("`{key}` stands for `args`"))
 }
 
 /// Reads OpenAI's shape: `{"type": "function", "function": {"name": "...", "arguments": "{...}"}}`.
-fn function(call: &mut Map<String, Value>) -> Option<String> {
-    let function =
-        call.get("function")?.as_object().filter(|_| ARGS.iter().all(|&key| !call.contains_key(key)))?;
+fn unwrap_function(call: &mut Map<String, Value>) -> Option<String> {
+    let function = call
+        .get("function")?
+        .as_object()
+        .filter(|_| ARGS_ALIASES.iter().all(|&key| !call.contains_key(key)))?;
     let name = function.get("name").filter(|name| name.is_string())?.clone();
-    let args = function.get(only(function, &["args", ARGS[0], ARGS[1]])?)?.clone();
+    let args = function.get(find_only_key(function, &["args", ARGS_ALIASES[0], ARGS_ALIASES[1]])?)?.clone();
     call.shift_remove("function");
     call.insert("name".to_owned(), name);
     call.insert("args".to_owned(), args);
@@ -44,7 +46,7 @@ fn function(call: &mut Map<String, Value>) -> Option<String> {
 }
 
 /// Returns the only one of these keys that is present, if it holds arguments.
-fn only<'k>(fields: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
+fn find_only_key<'k>(fields: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
     let mut found = keys.iter().filter(|&&key| fields.contains_key(key));
     let key = found.next()?;
     (found.next().is_none() && fields.get(*key).is_some_and(is_args)).then_some(*key)
@@ -60,7 +62,7 @@ fn is_args(value: &Value) -> bool {
 }
 
 /// Returns true if a value under another key than `args` may be arguments.
-pub(super) fn holds_args(value: &Value) -> bool {
+pub(super) fn may_hold_args(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),
         Value::String(text) => text.trim_start().starts_with('{') && text.trim() != "{}",
@@ -69,10 +71,10 @@ pub(super) fn holds_args(value: &Value) -> bool {
 }
 
 /// Result of reading arguments that are written as a string.
-pub(super) enum Decoded {
-    Object(Value, Vec<Duplicate>),
+pub(super) enum DecodedArgs {
+    Object(Value, Vec<DuplicateKey>),
     /// The string has no object, or is not JSON.
-    None,
+    NoObject,
     /// The string has an object with a value that may not be the one meant.
     Doubtful(Doubt, String),
     /// The string has an object that is unusable, for this reason.
@@ -80,61 +82,68 @@ pub(super) enum Decoded {
 }
 
 /// Reads arguments written as a string. `room` is what remains of `limits.value` and `limits.items`.
-pub(super) fn decode(text: &str, limits: &Limits, room: &mut (usize, usize)) -> Decoded {
-    let mut inner =
-        Inner { builder: Builder::limited(room.0, room.1), value: None, fault: None, rounded: false };
-    let mut reader = Reader::document(limits);
+pub(super) fn decode_args(text: &str, limits: &Limits, room: &mut (usize, usize)) -> DecodedArgs {
+    let mut inner = ArgsSink {
+        builder: ValueBuilder::with_limits(room.0, room.1),
+        value: None,
+        fault: None,
+        has_rounded: false,
+    };
+    let mut reader = JsonReader::new_document(limits);
     reader.push(text, &mut inner);
     reader.finish(&mut inner);
     let (bytes, items) = inner.builder.size();
     *room = (room.0 - bytes.min(room.0), room.1 - items.min(room.1));
-    if inner.builder.over() {
+    if inner.builder.is_over_limit() {
         *room = (0, 0);
-        return Decoded::Unusable("more text or more values than the limits allow".to_owned());
+        return DecodedArgs::Unusable("more text or more values than the limits allow".to_owned());
     }
     match (inner.fault, inner.value) {
         (Some(fault), _) if fault.rule.code == json_rules::LIMIT_EXCEEDED.code => {
-            Decoded::Unusable(fault.message)
+            DecodedArgs::Unusable(fault.message)
         }
-        (Some(Report { doubt: Some(doubt @ Doubt::Range), message, .. }), _) => {
-            Decoded::Doubtful(doubt, message)
+        (Some(FindingReport { doubt: Some(doubt @ Doubt::InexactNumber), message, .. }), _) => {
+            DecodedArgs::Doubtful(doubt, message)
         }
         (None, Some((value @ Value::Object(_), duplicates))) => {
-            if inner.rounded {
-                return Decoded::Doubtful(Doubt::Range, "a number with more digits than are kept".to_owned());
+            if inner.has_rounded {
+                return DecodedArgs::Doubtful(
+                    Doubt::InexactNumber,
+                    "a number with more digits than are kept".to_owned(),
+                );
             }
-            Decoded::Object(value, duplicates)
+            DecodedArgs::Object(value, duplicates)
         }
-        _ => Decoded::None,
+        _ => DecodedArgs::NoObject,
     }
 }
 
 /// Sink for the single value of a string and its first fault.
-struct Inner {
-    builder: Builder,
-    value: Option<(Value, Vec<Duplicate>)>,
-    fault: Option<Report>,
-    rounded: bool,
+struct ArgsSink {
+    builder: ValueBuilder,
+    value: Option<(Value, Vec<DuplicateKey>)>,
+    fault: Option<FindingReport>,
+    has_rounded: bool,
 }
 
-impl JsonSink for Inner {
+impl JsonSink for ArgsSink {
     fn event(&mut self, event: JsonEvent<'_>) {
         if let (JsonEvent::ValueStart(start), Some(_)) = (&event, &self.value) {
             let (place, message) = (start.place, "a second value");
-            self.fault = Some(Report::new(&json_rules::SEVERAL_VALUES, place, place.offset, message));
+            self.fault = Some(FindingReport::new(&json_rules::SEVERAL_VALUES, place, place.offset, message));
         }
         if self.fault.is_none()
-            && let Some(built) = self.builder.see(&event)
+            && let Some(built) = self.builder.push_event(&event)
         {
             self.value = Some((built.value, built.duplicates));
         }
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: FindingReport) {
         self.fault.get_or_insert(report);
     }
 
-    fn rounded(&mut self, _: Place, _: usize) {
-        self.rounded = true;
+    fn report_rounding(&mut self, _: Place, _: usize) {
+        self.has_rounded = true;
     }
 }

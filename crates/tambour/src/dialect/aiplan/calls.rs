@@ -5,47 +5,48 @@ use std::fmt::Arguments;
 
 use serde_json::{Map, Value};
 
-use super::args::{Decoded, decode, holds_args, is_args_name, rename};
-use super::check::{Check, MISMATCHES, Stand};
-use super::modes::{Calls, Mode};
+use super::args::{DecodedArgs, decode_args, is_args_name, may_hold_args, rename_args};
+use super::check::{MAX_MISMATCHES, PlanCheck, Stand};
+use super::modes::{CallRequirement, PlanMode};
 use super::options::{self, PlanOptions};
 use super::rules;
-use crate::dialect::called::contradiction;
-use crate::finding::{Doubt, Report, clip};
+use crate::dialect::call_check::find_contradiction;
+use crate::finding::{Doubt, FindingReport, clip};
 use crate::schema::type_name;
-use crate::tool::{Tool, Tools};
+use crate::tool::{RegisteredTool, ToolRegistry};
 
-impl Check<'_> {
+impl PlanCheck<'_> {
     /// Checks the calls and returns the number of valid ones, or `None` if they are unreadable. A valid call
     /// has `name` and `args`.
-    pub(super) fn calls(&mut self, mode: Option<&Mode>) -> Option<usize> {
-        if !self.present("tool_calls") {
+    pub(super) fn check_calls(&mut self, mode: Option<&PlanMode>) -> Option<usize> {
+        if !self.require_field("tool_calls") {
             return None;
         }
-        let (place, end) = self.places.member("tool_calls");
+        let (place, end) = self.places.member_extent("tool_calls");
         if !self.fields["tool_calls"].is_array() {
-            self.type_fault("tool_calls", "a list", "P-014");
+            self.report_type("tool_calls", "a list", "P-014");
             return None;
         }
         let Some(Value::Array(mut calls)) = self.fields.get_mut("tool_calls").map(Value::take) else {
             return None;
         };
-        let forbidden = mode.is_some_and(|mode| mode.calls == Calls::None) && !calls.is_empty();
-        let drops = self.options.of::<PlanOptions>().drop_invalid_calls;
+        let forbidden =
+            mode.is_some_and(|mode| mode.calls == CallRequirement::Forbidden) && !calls.is_empty();
+        let drops = self.options.section::<PlanOptions>().drop_invalid_calls;
         let mut sound = 0;
         let mut indices = 0..;
         calls.retain_mut(|call| {
             let index = indices.next().unwrap_or_default();
             let before = self.reports.len();
-            let valid = std::mem::replace(&mut self.valid, true);
-            self.call(index, call, mode);
-            sound += usize::from(self.valid);
-            if drops && !self.valid {
+            let valid = std::mem::replace(&mut self.is_valid, true);
+            self.check_call(index, call, mode);
+            sound += usize::from(self.is_valid);
+            if drops && !self.is_valid {
                 self.drop_call(index, before);
-                self.valid = valid;
+                self.is_valid = valid;
                 return false;
             }
-            self.valid &= valid;
+            self.is_valid &= valid;
             true
         });
         let none = calls.is_empty();
@@ -53,11 +54,11 @@ impl Check<'_> {
         if let Some(mode) = mode {
             if forbidden {
                 let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
-                let found = Report::new(rules::CALLS_UNEXPECTED, place, end, message);
-                self.fault(found.row(mode.rows.1));
-            } else if mode.calls == Calls::Some && none {
+                let found = FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message);
+                self.report_fault(found.with_row(mode.spec_rows.1));
+            } else if mode.calls == CallRequirement::Required && none {
                 let message = format!("`/tool_calls` is empty in a {} plan", mode.name);
-                self.fault(Report::new(rules::CALLS_EMPTY, place, end, message));
+                self.report_fault(FindingReport::new(rules::CALLS_EMPTY, place, end, message));
             }
         }
         Some(sound)
@@ -68,166 +69,170 @@ impl Check<'_> {
         for report in &mut self.reports[before..] {
             report.repair = Some("the call is left out".to_owned());
         }
-        let (place, end) = self.places.call(index);
+        let (place, end) = self.places.call_extent(index);
         let message = format!("`/tool_calls/{index}` is not valid");
-        let found = Report::new(rules::CALL_DROPPED, place, end, message);
-        self.reports.push(found.repaired("left out; the other calls are kept"));
+        let found = FindingReport::new(rules::CALL_DROPPED, place, end, message);
+        self.reports.push(found.with_repair("left out; the other calls are kept"));
     }
 
     /// Checks one call; any fault makes the plan invalid (P-028).
-    fn call(&mut self, index: usize, call: &mut Value, mode: Option<&Mode>) {
-        let (place, end) = self.places.call(index);
+    fn check_call(&mut self, index: usize, call: &mut Value, mode: Option<&PlanMode>) {
+        let (place, end) = self.places.call_extent(index);
         let at = format_args!("/tool_calls/{index}");
-        let fault = |message: String| Report::new(rules::CALL_INVALID, place, end, message);
+        let fault = |message: String| FindingReport::new(rules::CALL_INVALID, place, end, message);
         let Value::Object(fields) = call else {
-            return self.fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
+            return self.report_fault(fault(format!("`{at}` is {}, not an object", type_name(call))));
         };
         let doubts = self.doubts;
-        if let Some(doubt) = doubts.of_call(index) {
+        if let Some(doubt) = doubts.find_in_call(index) {
             let message = format!("`{at}`: {}", doubt.message);
-            return self.fault(doubtful(doubt.doubt, (place, end), message));
+            return self.report_fault(doubt_report(doubt.doubt, (place, end), message));
         }
-        if let Some(why) = contradiction(fields) {
-            return self.fault(fault(format!("`{at}` {why}")).row("R-95"));
+        if let Some(why) = find_contradiction(fields) {
+            return self.report_fault(fault(format!("`{at}` {why}")).with_row("R-95"));
         }
-        let further = further(fields, at);
-        if let Some(renamed) = rename(fields) {
-            let found = Report::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
-            self.reports.push(found.repaired("read as that"));
+        let further = describe_unknown_fields(fields, at);
+        if let Some(renamed) = rename_args(fields) {
+            let found = FindingReport::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
+            self.reports.push(found.with_repair("read as that"));
         }
         let name = match fields.get("name") {
             Some(Value::String(name)) if !name.trim().is_empty() => name,
-            Some(Value::String(_)) => return self.fault(fault(format!("`{at}/name` is blank"))),
+            Some(Value::String(_)) => return self.report_fault(fault(format!("`{at}/name` is blank"))),
             Some(other) => {
-                return self.fault(fault(format!("`{at}/name` is {}, not a string", type_name(other))));
+                return self
+                    .report_fault(fault(format!("`{at}/name` is {}, not a string", type_name(other))));
             }
-            None => return self.fault(fault(format!("`{at}/name` is missing"))),
+            None => return self.report_fault(fault(format!("`{at}/name` is missing"))),
         };
         let options = self.options;
-        let tools = options::tools(options);
+        let tools = options::plan_tools(options);
         let Some(tool) = tools.get(name) else {
             // Finding close names is slow and there may be thousands of calls.
-            self.unknown += 1;
-            let close = if self.unknown <= MISMATCHES { tools.close(name) } else { Vec::new() };
+            self.unknown_tools += 1;
+            let close =
+                if self.unknown_tools <= MAX_MISMATCHES { tools.similar_names(name) } else { Vec::new() };
             let hint = match close.is_empty() {
                 true => String::new(),
                 false => format!("; close names: {}", close.join(", ")),
             };
             let message = format!("`{at}/name`: there is no tool `{}`{hint}", clip(name, 60));
-            return self.fault(Report::new(rules::TOOL_UNKNOWN, place, end, message));
+            return self.report_fault(FindingReport::new(rules::TOOL_UNKNOWN, place, end, message));
         };
-        if !self.args(fields, tool, (place, end), at) {
+        if !self.check_args(fields, tool, (place, end), at) {
             return;
         }
-        if !tool.allows(options.caller.as_deref()) {
+        if !tool.allows_caller(options.caller.as_deref()) {
             let caller = options.caller.as_deref().unwrap_or("a caller without a name");
             let message = format!("`{at}`: `{}` is not open to {caller}", tool.name);
-            return self.fault(Report::new(rules::TOOL_FORBIDDEN, place, end, message));
+            return self.report_fault(FindingReport::new(rules::TOOL_FORBIDDEN, place, end, message));
         }
         if let Some(mode) = mode
-            && mode.calls == Calls::ReadOnly
+            && mode.calls == CallRequirement::ReadOnly
             && !tool.read_only
         {
             let message = format!("`{at}`: `{}` does more than read, in a {} plan", tool.name, mode.name);
-            return self.fault(Report::new(rules::CALLS_UNEXPECTED, place, end, message).row("R-30"));
+            return self.report_fault(
+                FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message).with_row("R-30"),
+            );
         }
         // For a call that cannot run, everything has been reported already.
         if let Some(message) = further {
-            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
+            self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }
 
     /// Reads the arguments of a call as P-031 defines and checks them against the tool's schema. Returns true
     /// if they satisfy it.
-    fn args(
+    fn check_args(
         &mut self,
         fields: &mut Map<String, Value>,
-        tool: &Tool,
+        tool: &RegisteredTool,
         (place, end): Stand,
         at: Arguments<'_>,
     ) -> bool {
         let Some(args) = fields.get_mut("args") else {
-            return self.without_args(fields, tool, (place, end), at);
+            return self.default_args(fields, tool, (place, end), at);
         };
         if let Value::String(text) = args {
-            match decode(text, &self.options.limits, &mut self.room) {
-                Decoded::Object(value, duplicates) => {
+            match decode_args(text, &self.options.limits, &mut self.room) {
+                DecodedArgs::Object(value, duplicates) => {
                     let twice = !duplicates.is_empty();
                     for duplicate in duplicates {
                         // Places in the string are not places in the reply.
                         let mut found = duplicate.report(duplicate.first);
                         found.message = format!("`{at}/args` is a text, and in it: {}", found.message);
                         (found.place, found.end) = (place, end);
-                        self.fault(found);
+                        self.report_fault(found);
                     }
                     if twice {
                         return false;
                     }
                     let message = format!("`{at}/args` is a text");
-                    let found = Report::new(rules::ARGS_AS_TEXT, place, end, message);
-                    self.reports.push(found.repaired("read as the object it holds"));
+                    let found = FindingReport::new(rules::ARGS_AS_TEXT, place, end, message);
+                    self.reports.push(found.with_repair("read as the object it holds"));
                     *args = value;
                 }
-                Decoded::Doubtful(doubt, why) => {
+                DecodedArgs::Doubtful(doubt, why) => {
                     let message = format!("`{at}/args` is a text, and in it: {why}");
-                    self.fault(doubtful(doubt, (place, end), message));
+                    self.report_fault(doubt_report(doubt, (place, end), message));
                     return false;
                 }
-                Decoded::Unusable(why) => {
+                DecodedArgs::Unusable(why) => {
                     let message = format!("`{at}/args` is a text, and in it: {why}");
-                    self.fault(Report::new(rules::CALL_INVALID, place, end, message));
+                    self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message));
                     return false;
                 }
-                Decoded::None => {}
+                DecodedArgs::NoObject => {}
             }
         }
-        let mismatches = tool.check_within(args, MISMATCHES, &mut self.checks);
+        let mismatches = tool.check_within(args, MAX_MISMATCHES, &mut self.steps_left);
         for mismatch in &mismatches {
             let message = format!("`{at}/args{}`: {}", mismatch.pointer, mismatch.message);
-            let report = Report::new(rules::ARGS_INVALID, place, end, message);
+            let report = FindingReport::new(rules::ARGS_INVALID, place, end, message);
             // P-021: an argument of a tool defined in the specification.
-            let standard = || Tools::sample().get(&tool.name).is_some_and(|standard| standard == tool);
+            let standard = || ToolRegistry::sample().get(&tool.name).is_some_and(|standard| standard == tool);
             let argument = !mismatch.pointer.is_empty() && standard();
-            self.fault(if argument { report.row("P-021") } else { report });
+            self.report_fault(if argument { report.with_row("P-021") } else { report });
         }
         mismatches.is_empty()
     }
 
     /// Handles a call without arguments, which is valid for a tool that needs none (P-031).
-    fn without_args(
+    fn default_args(
         &mut self,
         fields: &mut Map<String, Value>,
-        tool: &Tool,
+        tool: &RegisteredTool,
         (place, end): Stand,
         at: Arguments<'_>,
     ) -> bool {
-        let other = fields.iter().find(|(_, value)| holds_args(value));
-        if other.is_some() || !tool.takes_nothing() {
+        let other = fields.iter().find(|(_, value)| may_hold_args(value));
+        if other.is_some() || !tool.accepts_no_arguments() {
             let hint = other.map(|(key, _)| format!(", and `{}` may be meant for it", clip(key, 60)));
             let message = format!("`{at}/args` is missing{}", hint.unwrap_or_default());
-            self.fault(Report::new(rules::CALL_INVALID, place, end, message).row("P-031"));
+            self.report_fault(FindingReport::new(rules::CALL_INVALID, place, end, message).with_row("P-031"));
             return false;
         }
         let message = format!("`{at}/args` is missing");
-        let found = Report::new(rules::ARGS_MISSING, place, end, message);
-        self.reports.push(found.repaired("read as `{}`"));
+        let found = FindingReport::new(rules::ARGS_MISSING, place, end, message);
+        self.reports.push(found.with_repair("read as `{}`"));
         fields.insert("args".to_owned(), Value::Object(Map::new()));
         true
     }
 }
 
 /// Builds the finding on a call with a value that may not be the one meant.
-fn doubtful(doubt: Doubt, (place, end): Stand, message: String) -> Report {
+fn doubt_report(doubt: Doubt, (place, end): Stand, message: String) -> FindingReport {
     let rule = match doubt {
         Doubt::Guess => rules::VALUE_GUESSED,
-        Doubt::Range => rules::NUMBER_OUT_OF_RANGE,
+        Doubt::InexactNumber => rules::NUMBER_OUT_OF_RANGE,
         Doubt::DuplicateKey => rules::CALL_INVALID,
     };
-    Report::new(rule, place, end, message)
+    FindingReport::new(rule, place, end, message)
 }
 
 /// Describes the unknown fields of a call: they stay in the plan and have no effect (P-029).
-fn further(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
+fn describe_unknown_fields(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
     let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
     let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";
     let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || openai(key);

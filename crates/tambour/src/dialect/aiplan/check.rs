@@ -3,175 +3,175 @@
 use serde_json::{Map, Value};
 
 use super::doubts::PlanDoubts;
-use super::modes::{Calls, Mode, Text, mode, modes};
+use super::modes::{AnswerRequirement, CallRequirement, PlanMode, find_mode, plan_modes};
 use super::options;
-use super::outside::join;
 use super::rules;
-use crate::dialect::said::{is_whole, text_in};
-use crate::finding::Report;
+use super::surroundings::join_extents;
+use crate::dialect::value_text::{is_lossless, text_in};
+use crate::finding::FindingReport;
 use crate::finding::clip;
 use crate::options::Options;
 use crate::schema::type_name;
 use crate::span::Place;
-use crate::tool::CHECKS;
+use crate::tool::MAX_CHECK_STEPS;
 
 /// Fields that every plan has.
-pub(super) const FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
+pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_response", "tool_calls"];
 
 /// Most faults reported for one call's arguments.
-pub(super) const MISMATCHES: usize = 8;
+pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Extent of a part of the reply: its first place, and the offset after it.
 pub(super) type Stand = (Place, usize);
 
 /// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
+pub(super) struct PlanPlaces {
     pub(super) start: Place,
     pub(super) end: usize,
     /// Members of the object, each from its key to the next one. A duplicate field has its last place.
     members: Vec<(String, Stand)>,
     /// Extent of the members whose places are not recorded.
-    more: Option<Stand>,
-    /// Index of the last member in `members`, or `None` if it is beyond them.
-    last: Option<usize>,
-    /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
+    extra_members: Option<Stand>,
+    /// Index of the last member in `members`, or `Null` if it is beyond them.
+    last_member: Option<usize>,
+    /// Items of `tool_calls`, each from its first key to that of the next item; `Null` for an item without a
     /// key.
     calls: Vec<Option<Stand>>,
     /// Index of the current call.
-    call: Option<usize>,
+    current_call: Option<usize>,
     /// Number of `tool_calls` keys seen.
-    pub(super) lists: usize,
+    pub(super) list_count: usize,
 }
 
 /// Most members whose places are recorded.
-const MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 
-impl Places {
-    pub(super) fn starting_at(start: Place) -> Places {
-        Places { start, end: start.offset, ..Places::default() }
+impl PlanPlaces {
+    pub(super) fn new(start: Place) -> PlanPlaces {
+        PlanPlaces { start, end: start.offset, ..PlanPlaces::default() }
     }
 
     /// Handles a key of the object.
-    pub(super) fn key(&mut self, key: &str, place: Place) {
-        self.ends(place.offset);
-        let known = FIELDS.contains(&key);
+    pub(super) fn push_key(&mut self, key: &str, place: Place) {
+        self.end_member(place.offset);
+        let known = PLAN_FIELDS.contains(&key);
         let found = self.members.iter().rposition(|(name, _)| known && name == key);
-        self.last = match found {
+        self.last_member = match found {
             Some(at) => {
                 self.members[at].1 = (place, place.offset);
                 Some(at)
             }
-            None if known || self.members.len() < MEMBERS => {
+            None if known || self.members.len() < MAX_MEMBERS => {
                 self.members.push((key.to_owned(), (place, place.offset)));
                 Some(self.members.len() - 1)
             }
             None => {
-                self.more.get_or_insert((place, place.offset));
+                self.extra_members.get_or_insert((place, place.offset));
                 None
             }
         };
         if key == "tool_calls" {
-            self.lists += 1;
+            self.list_count += 1;
             self.calls.clear();
         }
     }
 
     /// Ends the current member.
-    pub(super) fn ends(&mut self, end: usize) {
+    pub(super) fn end_member(&mut self, end: usize) {
         self.end = end;
-        match self.last {
+        match self.last_member {
             Some(last) => self.members[last].1.1 = end,
             None => {
-                if let Some((_, last)) = &mut self.more {
+                if let Some((_, last)) = &mut self.extra_members {
                     *last = end;
                 }
             }
         }
-        self.call_ends(end);
+        self.end_call(end);
     }
 
     /// Begins an item of `tool_calls`.
-    pub(super) fn item(&mut self) {
+    pub(super) fn begin_call(&mut self) {
         self.calls.push(None);
     }
 
     /// Handles a key of such an item.
-    pub(super) fn item_key(&mut self, place: impl Fn() -> Place) {
+    pub(super) fn push_call_key(&mut self, place: impl Fn() -> Place) {
         if let Some(None) = self.calls.last() {
             let place = place();
-            self.call_ends(place.offset);
-            self.call = Some(self.calls.len() - 1);
+            self.end_call(place.offset);
+            self.current_call = Some(self.calls.len() - 1);
             self.calls.pop();
             self.calls.push(Some((place, place.offset)));
         }
     }
 
-    fn call_ends(&mut self, end: usize) {
-        if let Some(Some((_, last))) = self.call.take().and_then(|call| self.calls.get_mut(call)) {
+    fn end_call(&mut self, end: usize) {
+        if let Some(Some((_, last))) = self.current_call.take().and_then(|call| self.calls.get_mut(call)) {
             *last = end;
         }
     }
 
     /// Returns true if the current member is the list of calls.
-    pub(super) fn in_calls(&self) -> bool {
-        self.last.is_some_and(|last| self.members[last].0 == "tool_calls")
+    pub(super) fn is_in_calls(&self) -> bool {
+        self.last_member.is_some_and(|last| self.members[last].0 == "tool_calls")
     }
 
     /// Returns true if the object has at most part of a first key that may become a field of plans.
-    pub(super) fn may_begin(&self) -> bool {
-        let half = |key: &str| FIELDS.iter().any(|field| field.starts_with(key));
+    pub(super) fn may_become_plan(&self) -> bool {
+        let half = |key: &str| PLAN_FIELDS.iter().any(|field| field.starts_with(key));
         self.members.len() < 2 && self.members.iter().all(|(key, _)| half(key))
     }
 
     /// Returns the number of plan fields in the object.
-    pub(super) fn fields(&self) -> usize {
-        self.members.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())).count()
+    pub(super) fn field_count(&self) -> usize {
+        self.members.iter().filter(|(name, _)| PLAN_FIELDS.contains(&name.as_str())).count()
     }
 
     /// Returns the extent of a member, or that of the object if there is no such member.
-    pub(super) fn member(&self, name: &str) -> Stand {
+    pub(super) fn member_extent(&self, name: &str) -> Stand {
         let found = self.members.iter().rev().find(|(key, _)| key == name);
         found.map_or((self.start, self.end), |(_, stand)| *stand)
     }
 
     /// Returns the number of items in the list of calls.
-    pub(super) fn calls(&self) -> usize {
+    pub(super) fn call_count(&self) -> usize {
         self.calls.len()
     }
 
     /// Returns the extent of a call, or that of the list if the call is not an object.
-    pub(super) fn call(&self, index: usize) -> Stand {
-        self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member("tool_calls"))
+    pub(super) fn call_extent(&self, index: usize) -> Stand {
+        self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member_extent("tool_calls"))
     }
 }
 
 /// A checked plan with its findings.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Checked {
+pub(super) struct CheckedPlan {
     /// The repaired object; the four plan fields come first.
     pub(super) plan: Value,
     /// Number of valid calls.
-    pub(super) calls: usize,
-    pub(super) reports: Vec<Report>,
+    pub(super) valid_calls: usize,
+    pub(super) reports: Vec<FindingReport>,
     /// Set if the plan may be used.
-    pub(super) valid: bool,
+    pub(super) is_valid: bool,
     /// Set if the plan calls tools or intends to.
-    pub(super) acts: bool,
+    pub(super) is_acting: bool,
     /// Set if the plan is in a list or under a key.
-    pub(super) wrapped: bool,
+    pub(super) is_wrapped: bool,
     /// Set if the answer was not a string and was read as one.
-    pub(super) from_value: bool,
+    pub(super) is_converted_answer: bool,
     /// Set if the plan is invalid and its answer is lost without a finding.
-    pub(super) lost: bool,
+    pub(super) has_lost_answer: bool,
     /// Set if the plan is invalid and its calls are lost without a finding.
-    pub(super) lost_calls: bool,
+    pub(super) has_lost_calls: bool,
 }
 
-impl Checked {
+impl CheckedPlan {
     /// Returns the text of an unusable plan without calls, which is the answer all the same.
     pub(super) fn answer(&self) -> String {
-        let Some(value) = self.plan.get("direct_response").filter(|_| !self.acts) else {
+        let Some(value) = self.plan.get("direct_response").filter(|_| !self.is_acting) else {
             return String::new();
         };
         let under = |key: &&str| text_in(value.get(key)?);
@@ -180,134 +180,157 @@ impl Checked {
 }
 
 /// Checks `value` against the contract.
-pub(super) fn check(value: Value, places: &Places, doubts: &PlanDoubts, options: &Options) -> Checked {
+pub(super) fn check_plan(
+    value: Value,
+    places: &PlanPlaces,
+    doubts: &PlanDoubts,
+    options: &Options,
+) -> CheckedPlan {
     let Value::Object(fields) = value else {
-        let found = Report::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
-        return Checked { plan: value, reports: vec![found], ..Checked::default() };
+        let found = FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
+        return CheckedPlan { plan: value, reports: vec![found], ..CheckedPlan::default() };
     };
     let room = (options.limits.value, options.limits.items);
-    let mut check = Check {
+    let mut check = PlanCheck {
         fields,
         places,
         doubts,
         options,
         reports: Vec::new(),
-        unknown: 0,
+        unknown_tools: 0,
         room,
-        checks: CHECKS,
-        from_value: false,
-        valid: true,
+        steps_left: MAX_CHECK_STEPS,
+        is_converted_answer: false,
+        is_valid: true,
     };
-    check.thought();
-    let mode = check.mode();
-    let calls = check.calls(mode);
-    check.text(mode, calls.is_some_and(|calls| calls > 0));
-    check.others(mode);
+    check.check_thought();
+    let mode = check.check_mode();
+    let calls = check.check_calls(mode);
+    check.check_answer(mode, calls.is_some_and(|calls| calls > 0));
+    check.check_other_fields(mode);
     let written = check.fields.get("tool_calls");
-    let acts = mode.is_some_and(|mode| mode.calls == Calls::Some)
+    let is_acting = mode.is_some_and(|mode| mode.calls == CallRequirement::Required)
         || written.is_some_and(|calls| calls.as_array().is_none_or(|calls| !calls.is_empty()));
-    let Check { mut fields, reports, valid, from_value, .. } = check;
+    let PlanCheck { mut fields, reports, is_valid, is_converted_answer, .. } = check;
     let mut plan = Map::new();
-    for name in FIELDS {
+    for name in PLAN_FIELDS {
         plan.insert(name.to_owned(), fields.shift_remove(name).unwrap_or(Value::Null));
     }
     plan.extend(fields);
-    let calls = calls.unwrap_or_default();
-    Checked { plan: Value::Object(plan), calls, reports, valid, acts, from_value, ..Checked::default() }
+    let valid_calls = calls.unwrap_or_default();
+    CheckedPlan {
+        plan: Value::Object(plan),
+        valid_calls,
+        reports,
+        is_valid,
+        is_acting,
+        is_converted_answer,
+        ..CheckedPlan::default()
+    }
 }
 
 /// Check of one object against the contract.
-pub(super) struct Check<'a> {
+pub(super) struct PlanCheck<'a> {
     pub(super) fields: Map<String, Value>,
-    pub(super) places: &'a Places,
+    pub(super) places: &'a PlanPlaces,
     pub(super) doubts: &'a PlanDoubts,
     pub(super) options: &'a Options,
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<FindingReport>,
     /// Number of calls of unknown tools.
-    pub(super) unknown: usize,
+    pub(super) unknown_tools: usize,
     /// Bytes and items that arguments written as strings may still use.
     pub(super) room: (usize, usize),
     /// Steps left for checks of arguments.
-    pub(super) checks: u64,
+    pub(super) steps_left: u64,
     /// Set if the answer was not a string and was read as one.
-    from_value: bool,
-    pub(super) valid: bool,
+    is_converted_answer: bool,
+    pub(super) is_valid: bool,
 }
 
-impl Check<'_> {
+impl PlanCheck<'_> {
     /// Adds a fault that makes the plan invalid.
-    pub(super) fn fault(&mut self, report: Report) {
-        self.valid = false;
+    pub(super) fn report_fault(&mut self, report: FindingReport) {
+        self.is_valid = false;
         self.reports.push(report);
     }
 
     /// Returns true if a field is present, else reports it. `null` counts only where it has a meaning
     /// (P-002).
-    pub(super) fn present(&mut self, name: &'static str) -> bool {
+    pub(super) fn require_field(&mut self, name: &'static str) -> bool {
         let there = self
             .fields
             .get(name)
             .is_some_and(|value| !value.is_null() || matches!(name, "direct_response" | "tool_calls"));
         if !there {
-            let (place, end) = self.places.member(name);
+            let (place, end) = self.places.member_extent(name);
             let what = if self.fields.contains_key(name) { "is null" } else { "is missing" };
-            self.fault(Report::new(rules::FIELD_MISSING, place, end, format!("`/{name}` {what}")));
+            self.report_fault(FindingReport::new(
+                rules::FIELD_MISSING,
+                place,
+                end,
+                format!("`/{name}` {what}"),
+            ));
         }
         there
     }
 
-    pub(super) fn type_fault(&mut self, name: &str, wanted: &str, row: &'static str) {
-        let (place, end) = self.places.member(name);
+    pub(super) fn report_type(&mut self, name: &str, wanted: &str, row: &'static str) {
+        let (place, end) = self.places.member_extent(name);
         let message = format!("`/{name}` is {}, not {wanted}", type_name(&self.fields[name]));
-        self.fault(Report::new(rules::FIELD_TYPE, place, end, message).row(row));
+        self.report_fault(FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row(row));
     }
 
-    fn thought(&mut self) {
-        if !self.present("thought") {
+    fn check_thought(&mut self) {
+        if !self.require_field("thought") {
             return;
         }
         match &self.fields["thought"] {
             Value::String(text) if text.trim().is_empty() => {
-                let (place, end) = self.places.member("thought");
-                self.fault(Report::new(rules::THOUGHT_EMPTY, place, end, "`/thought` is blank"));
+                let (place, end) = self.places.member_extent("thought");
+                self.report_fault(FindingReport::new(
+                    rules::THOUGHT_EMPTY,
+                    place,
+                    end,
+                    "`/thought` is blank",
+                ));
             }
             Value::String(_) => {}
-            _ => self.type_fault("thought", "a string", "P-003"),
+            _ => self.report_type("thought", "a string", "P-003"),
         }
     }
 
-    fn mode(&mut self) -> Option<&'static Mode> {
-        if !self.present("response_mode") {
+    fn check_mode(&mut self) -> Option<&'static PlanMode> {
+        if !self.require_field("response_mode") {
             return None;
         }
         let Value::String(word) = self.fields["response_mode"].clone() else {
-            self.type_fault("response_mode", "a string", "P-006");
+            self.report_type("response_mode", "a string", "P-006");
             return None;
         };
-        let (place, end) = self.places.member("response_mode");
-        let Some(mode) = mode(options::variant(self.options), &word) else {
+        let (place, end) = self.places.member_extent("response_mode");
+        let Some(mode) = find_mode(options::plan_variant(self.options), &word) else {
             let names: Vec<&str> =
-                modes(options::variant(self.options)).iter().map(|mode| mode.name).collect();
+                plan_modes(options::plan_variant(self.options)).iter().map(|mode| mode.name).collect();
             let message =
                 format!("`/response_mode` is `{}`; it is one of {}", clip(&word, 60), names.join(", "));
-            self.fault(Report::new(rules::MODE_INVALID, place, end, message));
+            self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message));
             return None;
         };
-        if let Some(other) = self.other_mode(mode) {
+        if let Some(other) = self.find_conflicting_mode(mode) {
             let message = format!("`/{}` says another mode than `/response_mode`", clip(&other, 60));
-            self.fault(Report::new(rules::MODE_INVALID, place, end, message).row("R-95"));
+            self.report_fault(FindingReport::new(rules::MODE_INVALID, place, end, message).with_row("R-95"));
         }
         if mode.name != word {
             let message = format!("`/response_mode` is written `{}`", clip(&word, 60));
-            let found = Report::new(rules::MODE_INVALID, place, end, message);
-            self.reports.push(found.repaired(format!("read as {}", mode.name)));
+            let found = FindingReport::new(rules::MODE_INVALID, place, end, message);
+            self.reports.push(found.with_repair(format!("read as {}", mode.name)));
             self.fields.insert("response_mode".to_owned(), Value::from(mode.name));
         }
         Some(mode)
     }
 
     /// Returns a key that resembles that of the mode and holds another mode.
-    fn other_mode(&self, known: &Mode) -> Option<String> {
+    fn find_conflicting_mode(&self, known: &PlanMode) -> Option<String> {
         let named = |key: &str| {
             let plain = |c: &char| c.is_ascii_alphanumeric();
             let letters: String = key.chars().filter(plain).map(|c| c.to_ascii_lowercase()).collect();
@@ -315,87 +338,97 @@ impl Check<'_> {
         };
         let other = |value: &Value| {
             let word = value.as_str().unwrap_or_default();
-            mode(options::variant(self.options), word).is_none_or(|mode| mode != known)
+            find_mode(options::plan_variant(self.options), word).is_none_or(|mode| mode != known)
         };
-        let found = self.fields.iter().take(MEMBERS).find(|(key, value)| named(key) && other(value));
+        let found = self.fields.iter().take(MAX_MEMBERS).find(|(key, value)| named(key) && other(value));
         found.map(|(key, _)| key.clone())
     }
 
-    fn text(&mut self, mode: Option<&Mode>, calls: bool) {
-        if !self.present("direct_response") {
+    fn check_answer(&mut self, mode: Option<&PlanMode>, calls: bool) {
+        if !self.require_field("direct_response") {
             return;
         }
         let text = match &self.fields["direct_response"] {
             Value::String(text) => Some(text),
             Value::Null => None,
-            _ => return self.other_text(mode),
+            _ => return self.convert_answer(mode),
         };
         let Some(mode) = mode else { return };
         let filled = text.is_some_and(|text| !text.trim().is_empty());
-        let (place, end) = self.places.member("direct_response");
+        let (place, end) = self.places.member_extent("direct_response");
         match mode.text {
-            Text::None if text.is_some() => {
+            AnswerRequirement::Null if text.is_some() => {
                 let message = format!("`/direct_response` is a text in a {} plan", mode.name);
-                self.fault(Report::new(rules::DIRECT_NOT_NULL, place, end, message));
+                self.report_fault(FindingReport::new(rules::DIRECT_NOT_NULL, place, end, message));
             }
-            Text::Some if !filled => self.no_text(mode, text.is_none(), (place, end)),
-            Text::Any if !filled && (text.is_some() || !(calls || mode.field.is_some())) => {
-                self.no_text(mode, text.is_none(), (place, end));
+            AnswerRequirement::Required if !filled => {
+                self.report_no_answer(mode, text.is_none(), (place, end))
+            }
+            AnswerRequirement::Optional
+                if !filled && (text.is_some() || !(calls || mode.extra_field.is_some())) =>
+            {
+                self.report_no_answer(mode, text.is_none(), (place, end));
             }
             _ => {}
         }
     }
 
     /// Reads the text of an answer that is not a string, in a mode that needs one.
-    fn other_text(&mut self, mode: Option<&Mode>) {
+    fn convert_answer(&mut self, mode: Option<&PlanMode>) {
         let value = &self.fields["direct_response"];
-        let text = mode.filter(|mode| mode.text != Text::None).and_then(|_| text_in(value));
-        let Some(text) = text.filter(|_| is_whole(value)) else {
-            return self.type_fault("direct_response", "a string or null", "P-013");
+        let text = mode.filter(|mode| mode.text != AnswerRequirement::Null).and_then(|_| text_in(value));
+        let Some(text) = text.filter(|_| is_lossless(value)) else {
+            return self.report_type("direct_response", "a string or null", "P-013");
         };
-        let (place, end) = self.places.member("direct_response");
+        let (place, end) = self.places.member_extent("direct_response");
         let message = format!("`/direct_response` is {}, not a string", type_name(value));
-        let found = Report::new(rules::FIELD_TYPE, place, end, message).row("R-87");
-        self.reports.push(found.repaired("its text is the answer"));
+        let found = FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row("R-87");
+        self.reports.push(found.with_repair("its text is the answer"));
         self.fields.insert("direct_response".to_owned(), Value::from(text));
-        self.from_value = true;
+        self.is_converted_answer = true;
     }
 
-    fn no_text(&mut self, mode: &Mode, null: bool, (place, end): Stand) {
+    fn report_no_answer(&mut self, mode: &PlanMode, null: bool, (place, end): Stand) {
         let what = if null { "null" } else { "blank" };
         let message = format!("`/direct_response` is {what} in a {} plan", mode.name);
-        self.fault(Report::new(rules::DIRECT_EMPTY, place, end, message).row(mode.rows.0));
+        self.report_fault(
+            FindingReport::new(rules::DIRECT_EMPTY, place, end, message).with_row(mode.spec_rows.0),
+        );
     }
 
     /// Reports fields beyond the four.
-    fn others(&mut self, mode: Option<&Mode>) {
-        if let Some(name) = mode.and_then(|mode| mode.field) {
+    fn check_other_fields(&mut self, mode: Option<&PlanMode>) {
+        if let Some(name) = mode.and_then(|mode| mode.extra_field) {
             match self.fields.get(name) {
                 Some(Value::Object(_)) => {}
-                Some(_) => self.type_fault(name, "an object", "R-30"),
+                Some(_) => self.report_type(name, "an object", "R-30"),
                 None => {
                     let (place, end) = (self.places.start, self.places.end);
                     let message = format!("`/{name}` is missing");
-                    self.fault(Report::new(rules::FIELD_MISSING, place, end, message).row("R-30"));
+                    self.report_fault(
+                        FindingReport::new(rules::FIELD_MISSING, place, end, message).with_row("R-30"),
+                    );
                 }
             }
         }
-        let known = |name: &str| FIELDS.contains(&name) || mode.is_some_and(|mode| mode.field == Some(name));
+        let known = |name: &str| {
+            PLAN_FIELDS.contains(&name) || mode.is_some_and(|mode| mode.extra_field == Some(name))
+        };
         let others: Vec<&String> = self.fields.keys().filter(|name| !known(name)).collect();
-        let more = others.len().saturating_sub(MISMATCHES);
-        let mut rest = self.places.more;
+        let more = others.len().saturating_sub(MAX_MISMATCHES);
+        let mut rest = self.places.extra_members;
         for (at, name) in others.into_iter().enumerate() {
-            let (place, end) = self.places.member(name);
-            if at < MISMATCHES {
+            let (place, end) = self.places.member_extent(name);
+            if at < MAX_MISMATCHES {
                 let message = format!("`/{}` is not a field of plans", clip(name, 60));
-                self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
+                self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
             } else {
-                rest = join(rest, Some((place, end)));
+                rest = join_extents(rest, Some((place, end)));
             }
         }
         if let Some((place, end)) = rest.filter(|_| more > 0) {
             let message = format!("{more} more fields are not fields of plans");
-            self.reports.push(Report::new(rules::FIELD_UNKNOWN, place, end, message));
+            self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }
 }

@@ -15,157 +15,176 @@ mod judge;
 mod modes;
 mod object;
 mod options;
-mod outside;
 mod parse;
 mod prompt;
 mod rules;
 mod schema;
-mod wrapped;
+mod surroundings;
+mod wrapper;
 mod write;
 
 use std::sync::Arc;
 
-use super::front::{Front, Reply};
-use super::opening::{Needed, Opening, Shape};
-use super::{Action, Dialect, Ending, Entry, Examples, Intent, Output, Plan, echo, marker};
+use super::opening::{NeededKey, Opening, ValueShape};
+use super::structure_reader::{ReplyShape, StructureReader};
+use super::{
+    Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, PlanIntent, ReplyAction, ReplyEnding, echo,
+    marker,
+};
 use crate::event::Event;
-use crate::finding::Report;
+use crate::finding::FindingReport;
 use crate::options::Options;
 use crate::span::Place;
 use crate::texts::Texts;
-use options::{PlanOptions, Variant};
-use parse::{Aside, Plans, Read};
+use options::{PlanOptions, PlanVariant};
+use parse::{PlanCandidate, PlanReader, ThoughtPlan};
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "aiplan",
     summary: "a JSON plan with a response mode and tool calls",
     reader: |options| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(AiPlan::new(options)))
+        echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(AiPlanDialect::new(options))
+        })
     },
     opening: Opening {
         // P-002. Some replies write `null` for an empty list of calls.
         keys: &[
-            Needed::new(&["thought"], &[Shape::Text]),
-            Needed::new(&["response_mode"], &[Shape::Text]),
-            Needed::new(&["direct_response"], &[Shape::Text, Shape::Null]),
-            Needed::new(&["tool_calls"], &[Shape::List, Shape::Null]),
+            NeededKey::new(&["thought"], &[ValueShape::Text]),
+            NeededKey::new(&["response_mode"], &[ValueShape::Text]),
+            NeededKey::new(&["direct_response"], &[ValueShape::Text, ValueShape::Null]),
+            NeededKey::new(&["tool_calls"], &[ValueShape::List, ValueShape::Null]),
         ],
         ..Opening::NONE
     },
     settings: options::SETTINGS,
     rules: rules::RULES,
-    write: Some(|events| write::write(events, Variant::V1)),
+    write: Some(|events| write::write(events, PlanVariant::V1)),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: Examples { languages: &["json"], fenced: true },
+    examples: ExampleStyle { languages: &["json"], is_fenced: true },
 };
 
-struct AiPlan {
-    front: Front<Plans>,
+struct AiPlanDialect {
+    front: StructureReader<PlanReader>,
     texts: Texts,
-    looping: bool,
-    variant: Variant,
+    is_tool_loop: bool,
+    variant: PlanVariant,
 }
 
-impl AiPlan {
-    fn new(options: &Arc<Options>) -> AiPlan {
-        AiPlan {
-            front: Front::new(Plans::new(options), &options.limits),
+impl AiPlanDialect {
+    fn new(options: &Arc<Options>) -> AiPlanDialect {
+        AiPlanDialect {
+            front: StructureReader::new(PlanReader::new(options), &options.limits),
             texts: options.texts.clone(),
-            looping: options.tool_loop,
-            variant: options.of::<PlanOptions>().variant,
+            is_tool_loop: options.tool_loop,
+            variant: options.section::<PlanOptions>().variant,
         }
     }
 
     /// Reports the outcome of the reply and emits its plan.
-    fn conclude(&mut self, cut: bool, out: &mut dyn Output) {
-        let plans = &mut self.front.body;
-        let (chosen, first, others) = (plans.chosen.take(), plans.first.take(), plans.others.take());
-        let Some(read) = chosen.or(first) else { return self.no_plan(cut, out) };
-        let Read { mut checked, frame, start, end, others: before, sent, unsent, .. } = read;
-        if checked.valid && checked.acts && cut {
+    fn emit_plan(&mut self, cut: bool, out: &mut dyn IntentSink) {
+        let plans = &mut self.front.structure;
+        let (chosen, first, others) =
+            (plans.chosen_plan.take(), plans.first_rejected.take(), plans.other_plans.take());
+        let Some(read) = chosen.or(first) else { return self.report_no_plan(cut, out) };
+        let PlanCandidate {
+            mut checked,
+            context,
+            start,
+            end,
+            other_plans: before,
+            has_sent_answer,
+            unsent_answer,
+            ..
+        } = read;
+        if checked.is_valid && checked.is_acting && cut {
             let message = "the reply was cut; no call of its plan may run";
-            checked.reports.push(Report::new(rules::TRUNCATED, start, end.offset, message));
-            checked.valid = false;
+            checked.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
+            checked.is_valid = false;
         }
-        if checked.valid && checked.acts && self.front.body.outside.goes_on() {
+        if checked.is_valid && checked.is_acting && self.front.structure.surroundings.is_continued() {
             let message = "the plan stands in a sentence; no call of it may run";
-            checked.reports.push(Report::new(rules::PLAN_ASIDE, start, end.offset, message));
-            checked.valid = false;
+            checked.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
+            checked.is_valid = false;
         }
-        self.front.body.outside.finish(&frame, cut || end.closed_by_us, &mut |report| out.report(report));
+        self.front
+            .structure
+            .surroundings
+            .finish(&context, cut || end.is_auto_closed, &mut |report| out.report(report));
         checked.reports.drain(..).for_each(|report| out.report(report));
         for (place, end) in [before, others].into_iter().flatten() {
             let message = "the reply has more than one plan";
-            let repair = if checked.valid { "not used; the first valid one is" } else { "not used" };
-            out.report(Report::new(rules::MULTIPLE_PLANS, place, end, message).repaired(repair));
+            let repair = if checked.is_valid { "not used; the first valid one is" } else { "not used" };
+            out.report(FindingReport::new(rules::MULTIPLE_PLANS, place, end, message).with_repair(repair));
         }
-        if !checked.valid {
-            let answers = !unsent.is_empty() && !self.front.body.answered;
-            if checked.lost_calls || checked.lost && !answers {
-                let report = Report::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
-                out.report(report.repaired("the safe fallback stands in for it"));
+        if !checked.is_valid {
+            let answers = !unsent_answer.is_empty() && !self.front.structure.has_answer;
+            if checked.has_lost_calls || checked.has_lost_answer && !answers {
+                let report =
+                    FindingReport::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
+                out.report(report.with_repair("the safe fallback stands in for it"));
             }
             if answers {
                 // No other object is the plan. The text of this one is the answer all the same, as if it had
                 // been emitted before.
-                out.intent(Intent::FinalText(&unsent));
-                self.front.body.answered = true;
+                out.emit_intent(Intent::FinalText(&unsent_answer));
+                self.front.structure.has_answer = true;
             }
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
-        let executable = checked.calls > 0;
-        let waits = executable && self.looping;
-        if executable && !sent && !waits {
-            out.intent(Intent::ThinkingEnd);
+        let executable = checked.valid_calls > 0;
+        let waits = executable && self.is_tool_loop;
+        if executable && !has_sent_answer && !waits {
+            out.emit_intent(Intent::ThinkingEnd);
         }
-        let plan = Plan { plan: checked.plan, is_fallback: false };
-        out.act(Action::Plan(plan));
-        if !self.front.body.answered && !waits {
-            out.intent(Intent::FinalText(&self.texts.running));
+        let plan = PlanIntent { plan: checked.plan, is_fallback: false };
+        out.emit_action(ReplyAction::Plan(plan));
+        if !self.front.structure.has_answer && !waits {
+            out.emit_intent(Intent::FinalText(&self.texts.running_tools));
         }
     }
 
     /// Ends a reply in which nothing looks like a plan.
-    fn without_plan(&mut self, preface: &str, cut: bool, out: &mut dyn Output) {
-        if let Some(form) = marker::form(preface) {
-            let (at, end) = self.front.span();
-            rules::MARKER.declare(form, at, end, out);
+    fn finish_prose(&mut self, preface: &str, cut: bool, out: &mut dyn IntentSink) {
+        if let Some(form) = marker::marker_form(preface) {
+            let (at, end) = self.front.extent();
+            rules::MARKER.report_marker(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
-        if !self.front.body.outside.is_prose() || self.front.body.cut {
-            return self.conclude(cut, out);
+        if !self.front.structure.surroundings.is_prose() || self.front.structure.is_truncated {
+            return self.emit_plan(cut, out);
         }
-        out.intent(Intent::FinalText(preface));
-        self.answered_in_prose(out);
+        out.emit_intent(Intent::FinalText(preface));
+        self.report_prose(out);
     }
 
     /// Reports that the answer was prose.
-    fn answered_in_prose(&mut self, out: &mut dyn Output) {
-        self.front.body.answered = true;
-        let ((at, end), message) = (self.front.span(), "there is no plan in the reply");
-        let report = Report::new(rules::PLAN_MISSING, at, end, message);
-        out.report(report.row("R-70").repaired("its text is the answer"));
+    fn report_prose(&mut self, out: &mut dyn IntentSink) {
+        self.front.structure.has_answer = true;
+        let ((at, end), message) = (self.front.extent(), "there is no plan in the reply");
+        let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
+        out.report(report.with_row("R-70").with_repair("its text is the answer"));
         self.fall_back("plan_missing", out);
     }
 
     /// Ends a reply without plan and prose: only thoughts, nothing, or the beginning of an object.
-    fn no_plan(&mut self, cut: bool, out: &mut dyn Output) {
-        let (at, end) = self.front.span();
-        let plans = &mut self.front.body;
-        if let Some(Aside { start, end, behind }) = plans.aside {
-            plans.outside.finish_aside(start, behind, &mut |report| out.report(report));
+    fn report_no_plan(&mut self, cut: bool, out: &mut dyn IntentSink) {
+        let (at, end) = self.front.extent();
+        let plans = &mut self.front.structure;
+        if let Some(ThoughtPlan { start, end, extent_after }) = plans.thought_plan {
+            plans.surroundings.report_around_thought(start, extent_after, &mut |report| out.report(report));
             let message = "the plan stands in a thought; no call of it may run";
-            let report = Report::new(rules::REPAIR_UNSAFE, start, end, message);
-            out.report(report.repaired("the safe fallback"));
+            let report = FindingReport::new(rules::REPAIR_UNSAFE, start, end, message);
+            out.report(report.with_repair("the safe fallback"));
             return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
         }
         let message = "there is no plan in the reply";
-        let report = Report::new(rules::PLAN_MISSING, at, end, message);
-        out.report(report.repaired("the safe fallback"));
+        let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
+        out.report(report.with_repair("the safe fallback"));
         let reason = match cut {
-            _ if plans.cut || plans.begun => "parsing_error",
+            _ if plans.is_truncated || plans.has_begun => "parsing_error",
             true => "truncated",
             false => "answer_missing",
         };
@@ -173,32 +192,32 @@ impl AiPlan {
     }
 
     /// Emits the safe fallback in place of an unusable plan (P-017).
-    fn fall_back(&mut self, reason: &'static str, out: &mut dyn Output) {
+    fn fall_back(&mut self, reason: &'static str, out: &mut dyn IntentSink) {
         out.fall_back(reason);
-        if !self.front.body.thought && !self.front.body.answered {
-            out.intent(Intent::Phase("".into(), self.front.place()));
-            out.intent(Intent::PhaseText(&self.texts.plan_thought));
+        if !self.front.structure.has_thought && !self.front.structure.has_answer {
+            out.emit_intent(Intent::Phase("".into(), self.front.place()));
+            out.emit_intent(Intent::PhaseText(&self.texts.plan_thought));
         }
-        if !self.front.body.answered {
-            out.intent(Intent::ThinkingEnd);
+        if !self.front.structure.has_answer {
+            out.emit_intent(Intent::ThinkingEnd);
         }
-        let plan = fallback::plan(self.variant, &self.texts);
-        let plan = Plan { plan, is_fallback: true };
-        out.act(Action::Plan(plan));
+        let plan = fallback::fallback_plan(self.variant, &self.texts);
+        let plan = PlanIntent { plan, is_fallback: true };
+        out.emit_action(ReplyAction::Plan(plan));
     }
 }
 
-impl Dialect for AiPlan {
+impl Dialect for AiPlanDialect {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.front.text(text, out);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.front.push_text(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         match self.front.finish(out) {
-            Reply::Plain => self.answered_in_prose(out),
-            Reply::Text(text) => self.without_plan(&text, ending.cut, out),
-            Reply::Structure => self.conclude(ending.cut, out),
+            ReplyShape::Plain => self.report_prose(out),
+            ReplyShape::Text(text) => self.finish_prose(&text, ending.is_truncated, out),
+            ReplyShape::Structure => self.emit_plan(ending.is_truncated, out),
         }
     }
 
@@ -206,8 +225,8 @@ impl Dialect for AiPlan {
         self.front.place()
     }
 
-    fn held(&self) -> usize {
-        self.front.held()
+    fn held_bytes(&self) -> usize {
+        self.front.held_bytes()
     }
 
     fn name(&self) -> &'static str {

@@ -1,188 +1,192 @@
 //! The current object: its strings are streamed when allowed, its places and mode are tracked.
 
-use super::check::{Checked, Places};
-use super::modes::{Text, mode};
+use super::check::{CheckedPlan, PlanPlaces};
+use super::modes::{AnswerRequirement, find_mode};
 use super::options;
-use super::outside::Frame;
-use super::wrapped::LEAST;
-use crate::dialect::{Intent, Output};
+use super::surroundings::PlanContext;
+use super::wrapper::MIN_NESTED_FIELDS;
+use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
-use crate::finding::Report;
+use crate::finding::FindingReport;
 use crate::lex::space::{is_blank, is_space};
 use crate::options::Options;
-use crate::repair::json::{JsonEvent, TopKey};
+use crate::repair::json::{JsonEvent, TopKeyTracker};
 use crate::span::Place;
 
 /// State of the object being read.
 pub(super) struct PlanObject {
-    pub(super) frame: Frame,
-    pub(super) places: Places,
+    pub(super) context: PlanContext,
+    pub(super) places: PlanPlaces,
     /// Places of an object nested in it, which may be the plan.
-    pub(super) inner: Places,
+    pub(super) inner_places: PlanPlaces,
     /// Findings on its JSON.
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<FindingReport>,
     /// Set if a number in it was rounded.
-    pub(super) rounded: bool,
+    pub(super) has_rounded: bool,
     /// Set if it has a field of plans, or an object in it has several.
-    pub(super) likely: bool,
+    pub(super) is_likely: bool,
     /// Set if another object is the plan, so that nothing of this one is used.
-    pub(super) idle: bool,
+    pub(super) is_idle: bool,
     /// Set if prose precedes it, so that a single plan field does not make it a plan.
-    beside_prose: bool,
+    follows_prose: bool,
     /// Its thought, held back until it looks like a plan.
-    early: String,
+    held_thought: String,
     /// Destination of the current string.
-    target: Target,
+    current_string: PlanString,
     mode: String,
-    /// True if the mode allows an answer; `None` until the mode is known.
-    pub(super) allowed: Option<bool>,
+    /// True if the mode allows an answer; `Null` until the mode is known.
+    pub(super) allows_answer: Option<bool>,
     /// Set once a thought has been read, or can no longer follow.
-    pub(super) thought: bool,
+    pub(super) has_thought: bool,
     /// The answer, while it is held back.
-    pub(super) held: String,
-    pub(super) sent: bool,
+    pub(super) held_answer: String,
+    pub(super) has_sent_answer: bool,
     /// Set if nothing of an answer had been emitted at the last key of the answer.
-    pub(super) replaced: bool,
-    pub(super) too_large: bool,
+    pub(super) is_answer_replaced: bool,
+    pub(super) is_too_large: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Nowhere,
+enum PlanString {
+    Other,
     Thought,
     Mode,
     Answer,
 }
 
 /// Bytes of a mode that are buffered.
-const MODE: usize = 64;
+const MAX_MODE: usize = 64;
 
 impl PlanObject {
     /// Creates the state of an object that begins at `start`; if `idle`, nothing of it is used.
-    pub(super) fn new(frame: Frame, start: Place, idle: bool, beside_prose: bool) -> PlanObject {
+    pub(super) fn new(context: PlanContext, start: Place, is_idle: bool, follows_prose: bool) -> PlanObject {
         PlanObject {
-            frame,
-            places: Places::starting_at(start),
-            inner: Places::starting_at(start),
+            context,
+            places: PlanPlaces::new(start),
+            inner_places: PlanPlaces::new(start),
             reports: Vec::new(),
-            rounded: false,
-            likely: false,
-            idle,
-            beside_prose,
-            early: String::new(),
-            target: Target::Nowhere,
+            has_rounded: false,
+            is_likely: false,
+            is_idle,
+            follows_prose,
+            held_thought: String::new(),
+            current_string: PlanString::Other,
             mode: String::new(),
-            allowed: None,
-            thought: false,
-            held: String::new(),
-            sent: false,
-            replaced: true,
-            too_large: false,
+            allows_answer: None,
+            has_thought: false,
+            held_answer: String::new(),
+            has_sent_answer: false,
+            is_answer_replaced: true,
+            is_too_large: false,
         }
     }
 
     /// Follows the JSON of the object and emits text that may be emitted.
     #[inline]
-    pub(super) fn follow(
+    pub(super) fn push_event(
         &mut self,
         event: &JsonEvent<'_>,
-        top: &TopKey,
+        top: &TopKeyTracker,
         options: &Options,
         (thought, answered): (&mut bool, &mut bool),
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
         match event {
-            JsonEvent::StringDelta(text) => match self.target {
-                Target::Nowhere => {}
-                Target::Thought if !self.likely => self.early.push_str(text),
-                Target::Thought => self.tell(text, (thought, *answered), out),
+            JsonEvent::StringDelta(text) => match self.current_string {
+                PlanString::Other => {}
+                PlanString::Thought if !self.is_likely => self.held_thought.push_str(text),
+                PlanString::Thought => self.emit_thought(text, (thought, *answered), out),
                 // One byte more than is kept shows that the word is too long.
-                Target::Mode => {
+                PlanString::Mode => {
                     for c in text.chars() {
-                        if self.mode.len() <= MODE {
+                        if self.mode.len() <= MAX_MODE {
                             self.mode.push(c);
                         }
                     }
                 }
-                Target::Answer if self.sent && self.held.is_empty() => out.intent(Intent::FinalText(text)),
+                PlanString::Answer if self.has_sent_answer && self.held_answer.is_empty() => {
+                    out.emit_intent(Intent::FinalText(text))
+                }
                 // The object is too large, so the answer will never be emitted.
-                Target::Answer if self.too_large && !self.sent => {}
-                Target::Answer => {
-                    self.hold(text);
-                    self.release(options, answered, out);
+                PlanString::Answer if self.is_too_large && !self.has_sent_answer => {}
+                PlanString::Answer => {
+                    self.hold_answer(text);
+                    self.emit_answer(options, answered, out);
                 }
             },
             JsonEvent::Key { text, place, depth } => match *depth {
                 1 => {
-                    self.top_key(text, place.get());
-                    let least = if self.beside_prose { LEAST } else { 1 };
-                    self.likely |= self.places.fields() >= least;
-                    if self.likely {
-                        self.tell_early((thought, *answered), out);
+                    self.push_top_key(text, place.place());
+                    let least = if self.follows_prose { MIN_NESTED_FIELDS } else { 1 };
+                    self.is_likely |= self.places.field_count() >= least;
+                    if self.is_likely {
+                        self.emit_held_thought((thought, *answered), out);
                     }
                 }
                 // A key in an object under a key, or in a list.
-                2 if !self.likely || self.inner.fields() > 0 => {
-                    self.inner.key(text, place.get());
-                    self.likely |= self.inner.fields() >= LEAST;
+                2 if !self.is_likely || self.inner_places.field_count() > 0 => {
+                    self.inner_places.push_key(text, place.place());
+                    self.is_likely |= self.inner_places.field_count() >= MIN_NESTED_FIELDS;
                 }
-                3 if top.under() == Some("tool_calls") => self.places.item_key(|| place.get()),
-                4 if self.inner.in_calls() => self.inner.item_key(|| place.get()),
+                3 if top.enclosing_key() == Some("tool_calls") => self.places.push_call_key(|| place.place()),
+                4 if self.inner_places.is_in_calls() => self.inner_places.push_call_key(|| place.place()),
                 _ => {}
             },
-            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.item(top, top.depth() - 1),
-            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => self.item(top, top.depth()),
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.begin_value(top, top.depth() - 1),
+            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => self.begin_value(top, top.depth()),
             JsonEvent::StringStart => {
-                self.item(top, top.depth());
-                self.target = match top.get() {
+                self.begin_value(top, top.depth());
+                self.current_string = match top.current_key() {
                     Some("thought") => {
                         if *thought && !*answered {
                             // A reply has one phase, even if its first plan turns out to be none.
-                            out.intent(Intent::PhaseText("\n\n"));
+                            out.emit_intent(Intent::PhaseText("\n\n"));
                         }
-                        Target::Thought
+                        PlanString::Thought
                     }
                     Some("response_mode") => {
                         self.mode.clear();
-                        Target::Mode
+                        PlanString::Mode
                     }
                     Some("direct_response") => {
                         // The last of several answers counts; emitted text is not retracted.
-                        self.held.clear();
-                        if self.sent {
-                            self.held.push('\n');
+                        self.held_answer.clear();
+                        if self.has_sent_answer {
+                            self.held_answer.push('\n');
                         }
-                        Target::Answer
+                        PlanString::Answer
                     }
-                    _ => Target::Nowhere,
+                    _ => PlanString::Other,
                 };
             }
             JsonEvent::StringEnd => {
-                match std::mem::replace(&mut self.target, Target::Nowhere) {
-                    Target::Thought => self.thought = true,
-                    Target::Mode => {
-                        let found = mode(options::variant(options), &self.mode);
-                        let found = found.filter(|_| self.mode.len() <= MODE);
-                        self.allowed =
-                            Some(!self.too_large && found.is_some_and(|mode| mode.text != Text::None));
+                match std::mem::replace(&mut self.current_string, PlanString::Other) {
+                    PlanString::Thought => self.has_thought = true,
+                    PlanString::Mode => {
+                        let found = find_mode(options::plan_variant(options), &self.mode);
+                        let found = found.filter(|_| self.mode.len() <= MAX_MODE);
+                        self.allows_answer = Some(
+                            !self.is_too_large
+                                && found.is_some_and(|mode| mode.text != AnswerRequirement::Null),
+                        );
                     }
-                    Target::Answer | Target::Nowhere => return,
+                    PlanString::Answer | PlanString::Other => return,
                 }
-                self.release(options, answered, out);
+                self.emit_answer(options, answered, out);
             }
             _ => {}
         }
     }
 
     /// Handles a top-level key. The unused value of an earlier key with this name is dropped.
-    fn top_key(&mut self, text: &str, place: Place) {
-        self.places.key(text, place);
+    fn push_top_key(&mut self, text: &str, place: Place) {
+        self.places.push_key(text, place);
         match text {
-            "response_mode" => self.allowed = None,
+            "response_mode" => self.allows_answer = None,
             "direct_response" => {
-                self.replaced = !self.sent;
-                if self.replaced {
-                    self.held.clear();
+                self.is_answer_replaced = !self.has_sent_answer;
+                if self.is_answer_replaced {
+                    self.held_answer.clear();
                 }
             }
             _ => {}
@@ -191,75 +195,88 @@ impl PlanObject {
 
     /// Returns true if the object contains a likely plan and is none itself.
     pub(super) fn is_wrapped(&self) -> bool {
-        self.likely && self.places.fields() == 0
+        self.is_likely && self.places.field_count() == 0
     }
 
     /// Buffers the answer of a valid plan that was converted to text.
-    pub(super) fn answer_as_text(&mut self, checked: &Checked) {
-        if checked.valid && checked.from_value && !self.sent {
-            self.held.clear();
-            self.hold(checked.plan["direct_response"].as_str().unwrap_or_default());
+    pub(super) fn hold_converted_answer(&mut self, checked: &CheckedPlan) {
+        if checked.is_valid && checked.is_converted_answer && !self.has_sent_answer {
+            self.held_answer.clear();
+            self.hold_answer(checked.plan["direct_response"].as_str().unwrap_or_default());
         }
     }
 
     /// Emits the thought so far, for an object that is a plan after all.
-    pub(super) fn tell_early(&mut self, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
-        let early = std::mem::take(&mut self.early);
+    pub(super) fn emit_held_thought(
+        &mut self,
+        (thought, answered): (&mut bool, bool),
+        out: &mut dyn IntentSink,
+    ) {
+        let early = std::mem::take(&mut self.held_thought);
         if !early.is_empty() {
-            self.tell(&early, (thought, answered), out);
+            self.emit_thought(&early, (thought, answered), out);
         }
     }
 
     /// Emits text of the thought. Once an answer was emitted, thinking is over and the text is an aside.
-    pub(super) fn tell(&self, text: &str, (thought, answered): (&mut bool, bool), out: &mut dyn Output) {
+    pub(super) fn emit_thought(
+        &self,
+        text: &str,
+        (thought, answered): (&mut bool, bool),
+        out: &mut dyn IntentSink,
+    ) {
         if answered {
-            return out.intent(Intent::Aside { kind: AsideKind::Thought, text });
+            return out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
         if !*thought && !is_blank(text) {
             // In a tool loop the stream has phases already.
-            out.intent(Intent::Phase("".into(), self.places.member("thought").0));
+            out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").0));
             *thought = true;
         }
-        out.intent(Intent::PhaseText(text));
+        out.emit_intent(Intent::PhaseText(text));
     }
 
     /// Buffers text of the answer; leading white space is dropped.
-    pub(super) fn hold(&mut self, text: &str) {
-        let text = if self.held.is_empty() && !self.sent { text.trim_start_matches(is_space) } else { text };
-        self.held.push_str(text);
+    pub(super) fn hold_answer(&mut self, text: &str) {
+        let text = if self.held_answer.is_empty() && !self.has_sent_answer {
+            text.trim_start_matches(is_space)
+        } else {
+            text
+        };
+        self.held_answer.push_str(text);
     }
 
     /// Marks the object as too large: it is no plan, and a held-back answer is dropped.
-    pub(super) fn over(&mut self) {
-        if !std::mem::replace(&mut self.too_large, true) {
-            self.held = String::new();
-            if !self.sent {
-                self.allowed = Some(false);
+    pub(super) fn mark_too_large(&mut self) {
+        if !std::mem::replace(&mut self.is_too_large, true) {
+            self.held_answer = String::new();
+            if !self.has_sent_answer {
+                self.allows_answer = Some(false);
             }
         }
     }
 
     /// Begins a value at this nesting depth, which may be an item of the list of calls.
-    fn item(&mut self, top: &TopKey, depth: usize) {
-        if self.too_large {
+    fn begin_value(&mut self, top: &TopKeyTracker, depth: usize) {
+        if self.is_too_large {
             return;
         }
-        if depth == 2 && top.under() == Some("tool_calls") {
-            self.places.item();
-        } else if depth == 3 && self.inner.in_calls() {
-            self.inner.item();
+        if depth == 2 && top.enclosing_key() == Some("tool_calls") {
+            self.places.begin_call();
+        } else if depth == 3 && self.inner_places.is_in_calls() {
+            self.inner_places.begin_call();
         }
     }
 
     /// Emits the buffered answer, if allowed.
-    pub(super) fn release(&mut self, options: &Options, answered: &mut bool, out: &mut dyn Output) {
-        let waits = !self.thought && self.held.len() <= options.limits.hold;
-        if self.allowed != Some(true) || waits || self.held.is_empty() {
+    pub(super) fn emit_answer(&mut self, options: &Options, answered: &mut bool, out: &mut dyn IntentSink) {
+        let waits = !self.has_thought && self.held_answer.len() <= options.limits.hold;
+        if self.allows_answer != Some(true) || waits || self.held_answer.is_empty() {
             return;
         }
-        let held = std::mem::take(&mut self.held);
-        out.intent(Intent::FinalText(&held));
-        self.sent = true;
+        let held = std::mem::take(&mut self.held_answer);
+        out.emit_intent(Intent::FinalText(&held));
+        self.has_sent_answer = true;
         *answered = true;
     }
 }

@@ -8,137 +8,140 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::check::{Checked, FIELDS};
-use super::judge::{judge, too_large};
-use super::modes::{Text, mode};
+use super::check::{CheckedPlan, PLAN_FIELDS};
+use super::judge::{judge_plan, too_large_report};
+use super::modes::{AnswerRequirement, find_mode};
 use super::object::PlanObject;
 use super::options;
-use super::outside::{Frame, Left, Outside, join};
 use super::rules;
-use crate::dialect::draft::{LeadingThink, Rules};
-use crate::dialect::front::Body;
+use super::surroundings::{Left, PlanContext, PlanSurroundings, join_extents};
+use crate::dialect::draft::{LeadingThink, ReasoningRules};
 use crate::dialect::preface::Preface;
+use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
-use crate::dialect::{Intent, Output};
-use crate::finding::{Doubt, Report, Rule};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::{Doubt, FindingReport, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Built, Closing, End, JsonEvent, Reader, TopKey};
+use crate::repair::json::{
+    BuiltValue, JsonEvent, JsonReader, ThoughtClosing, TopKeyTracker, ValueBuilder, ValueEnd,
+};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
 /// Reader of one AIPlan reply.
-pub(super) struct Plans {
+pub(super) struct PlanReader {
     options: Arc<Options>,
-    pub(super) outside: Outside,
-    builder: Builder,
-    top: TopKey,
+    pub(super) surroundings: PlanSurroundings,
+    builder: ValueBuilder,
+    top_key: TopKeyTracker,
     /// The current object.
     object: Option<PlanObject>,
     /// Set once something that looks like a plan has begun.
-    pub(super) begun: bool,
+    pub(super) has_begun: bool,
     thoughts: Thoughts,
     /// Place of the last thought's beginning.
-    thought_at: Place,
+    thought_start: Place,
     /// Set if an object was truncated before it could be recognized as a plan.
-    pub(super) cut: bool,
+    pub(super) is_truncated: bool,
     /// The plan, once it is known which object that is.
-    pub(super) chosen: Option<Read>,
+    pub(super) chosen_plan: Option<PlanCandidate>,
     /// The first object that was not a plan, kept for its findings.
-    pub(super) first: Option<Read>,
+    pub(super) first_rejected: Option<PlanCandidate>,
     /// The last plan with calls that a later `</think>` made a thought.
-    pub(super) aside: Option<Aside>,
+    pub(super) thought_plan: Option<ThoughtPlan>,
     /// Extent of objects that look like plans and are not used.
-    pub(super) others: Left,
+    pub(super) other_plans: Left,
     /// Set once text of a thought has been emitted.
-    pub(super) thought: bool,
+    pub(super) has_thought: bool,
     /// Set once text of an answer has been emitted.
-    pub(super) answered: bool,
+    pub(super) has_answer: bool,
 }
 
 /// A complete object that may be the plan.
-pub(super) struct Read {
-    pub(super) checked: Checked,
-    pub(super) frame: Frame,
+pub(super) struct PlanCandidate {
+    pub(super) checked: CheckedPlan,
+    pub(super) context: PlanContext,
     pub(super) start: Place,
-    pub(super) end: End,
+    pub(super) end: ValueEnd,
     /// Extent of earlier objects that look like plans.
-    pub(super) others: Left,
+    pub(super) other_plans: Left,
     /// Set if its answer was emitted.
-    pub(super) sent: bool,
+    pub(super) has_sent_answer: bool,
     /// Its answer, if that was not emitted because the object is not a plan.
-    pub(super) unsent: String,
+    pub(super) unsent_answer: String,
     /// Set if it has a field of plans.
-    likely: bool,
+    is_likely: bool,
 }
 
 /// A plan with calls that was a thought.
 #[derive(Clone, Copy)]
-pub(super) struct Aside {
+pub(super) struct ThoughtPlan {
     pub(super) start: Place,
     pub(super) end: usize,
     /// Text between the plan and the end of the thought.
-    pub(super) behind: Left,
+    pub(super) extent_after: Left,
 }
 
-impl Body for Plans {
-    const DRAFT: Rules = rules::DRAFT;
+impl JsonStructure for PlanReader {
+    const REASONING_RULES: ReasoningRules = rules::REASONING;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (&json_rules::LIMIT_EXCEEDED, "more text before the plan than `limits.hold`", "given as the answer");
 
-    fn reader(limits: &Limits) -> Reader {
-        Reader::chat(limits).seeking(&FIELDS)
+    fn new_reader(limits: &Limits) -> JsonReader {
+        JsonReader::new_chat(limits).with_sought_keys(&PLAN_FIELDS)
     }
 
     fn start_at(&mut self, place: Place, draft: &LeadingThink) {
-        self.outside = Outside::starting_at(place);
-        if let Some(place) = draft.opened() {
-            self.outside.led_by(place);
+        self.surroundings = PlanSurroundings::new(place);
+        if let Some(place) = draft.draft_start() {
+            self.surroundings.begin_with_draft(place);
         }
-        if draft.found() {
-            self.outside.in_thought(place);
+        if draft.is_reply_in_draft() {
+            self.surroundings.begin_unclosed_thought(place);
         }
     }
 
-    fn in_thought(&mut self, place: Place) {
-        self.outside.in_thought(place);
+    fn enter_thought(&mut self, place: Place) {
+        self.surroundings.begin_unclosed_thought(place);
     }
 
     #[inline]
-    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+    fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event {
             // Emission of an answer depends on the text before the limit, not on the chunks.
-            let room = self.builder.room();
+            let room = self.builder.remaining_bytes();
             if room > 0 && text.len() > room {
                 let (last, rest) = text.split_at(text.floor_char_boundary(room));
-                self.see(&JsonEvent::StringDelta(last), preface, out);
-                return self.see(&JsonEvent::StringDelta(rest), preface, out);
+                self.push_event(&JsonEvent::StringDelta(last), preface, out);
+                return self.push_event(&JsonEvent::StringDelta(rest), preface, out);
             }
         }
-        self.see(event, preface, out);
+        self.push_event(event, preface, out);
     }
 
-    fn report(&mut self, report: Report, out: &mut dyn Output) {
-        self.builder.note(&report);
+    fn handle_report(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
+        self.builder.note_report(&report);
         match &mut self.object {
             Some(object) => object.reports.push(report),
             None => out.report(report),
         }
     }
 
-    fn rounded(&mut self, place: Place, end: usize) {
+    fn handle_rounded(&mut self, place: Place, end: usize) {
         let message = "a number with more digits than are kept";
-        let report = Report::new(&json_rules::NUMBER, place, end, message).doubtful(Doubt::Range);
-        self.builder.note(&report);
+        let report =
+            FindingReport::new(&json_rules::NUMBER, place, end, message).with_doubt(Doubt::InexactNumber);
+        self.builder.note_report(&report);
         if let Some(object) = &mut self.object
-            && !std::mem::replace(&mut object.rounded, true)
+            && !std::mem::replace(&mut object.has_rounded, true)
         {
-            object.reports.push(report.repaired("rounded"));
+            object.reports.push(report.with_repair("rounded"));
         }
     }
 
-    fn begun(&self) -> bool {
-        self.begun
+    fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     fn thoughts(&mut self) -> &mut Thoughts {
@@ -147,218 +150,244 @@ impl Body for Plans {
 
     /// Counts the bytes of answers held back for the mode or the thought, for the end of their wrapper, or
     /// for another plan.
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
             true => self.builder.size().0,
-            false => object.held.len(),
+            false => object.held_answer.len(),
         });
-        waiting + self.thoughts.held() + self.first.as_ref().map_or(0, |first| first.unsent.len())
+        waiting
+            + self.thoughts.held_bytes()
+            + self.first_rejected.as_ref().map_or(0, |first| first.unsent_answer.len())
     }
 }
 
-impl Plans {
-    pub(super) fn new(options: &Arc<Options>) -> Plans {
-        Plans {
+impl PlanReader {
+    pub(super) fn new(options: &Arc<Options>) -> PlanReader {
+        PlanReader {
             options: Arc::clone(options),
-            outside: Outside::default(),
-            builder: Builder::limited(options.limits.value, options.limits.items),
-            top: TopKey::default(),
+            surroundings: PlanSurroundings::default(),
+            builder: ValueBuilder::with_limits(options.limits.value, options.limits.items),
+            top_key: TopKeyTracker::default(),
             object: None,
-            begun: false,
-            thoughts: Thoughts::new(rules::DRAFT, &options.limits),
-            thought_at: Place::START,
-            cut: false,
-            chosen: None,
-            first: None,
-            aside: None,
-            others: None,
-            thought: false,
-            answered: false,
+            has_begun: false,
+            thoughts: Thoughts::new(rules::REASONING, &options.limits),
+            thought_start: Place::START,
+            is_truncated: false,
+            chosen_plan: None,
+            first_rejected: None,
+            thought_plan: None,
+            other_plans: None,
+            has_thought: false,
+            has_answer: false,
         }
     }
 
     #[inline]
-    fn see(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
-        self.top.see(event);
-        if self.thoughts.see(event, self.begun, preface, out) {
-            return self.around_thought(event);
+    fn push_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
+        self.top_key.push_event(event);
+        if self.thoughts.handle_event(event, self.has_begun, preface, out) {
+            return self.on_thought(event);
         }
         match event {
-            JsonEvent::Text(text) => return self.outside.text(text),
-            JsonEvent::Comment(text) => return self.outside.comment(text),
+            JsonEvent::Text(text) => return self.surroundings.push_text(text),
+            JsonEvent::Comment(text) => return self.surroundings.push_comment(text),
             JsonEvent::ValueStart(start) => {
-                let frame = self.outside.value(start);
-                let (idle, beside) = (self.chosen.is_some(), self.outside.is_prose());
+                let frame = self.surroundings.begin_value(start);
+                let (idle, beside) = (self.chosen_plan.is_some(), self.surroundings.is_prose());
                 self.object = Some(PlanObject::new(frame, start.place, idle, beside));
             }
             _ => {}
         }
         let Some(object) = &mut self.object else { return };
-        if !object.idle {
-            let built = self.builder.see(event);
-            if self.builder.over() {
-                object.over();
+        if !object.is_idle {
+            let built = self.builder.push_event(event);
+            if self.builder.is_over_limit() {
+                object.mark_too_large();
             }
-            object.follow(event, &self.top, &self.options, (&mut self.thought, &mut self.answered), out);
-            self.begun |= object.likely;
+            object.push_event(
+                event,
+                &self.top_key,
+                &self.options,
+                (&mut self.has_thought, &mut self.has_answer),
+                out,
+            );
+            self.has_begun |= object.is_likely;
             if let JsonEvent::ValueEnd(end) = event {
                 return self.finish_object(*end, built, out);
             }
         } else if let JsonEvent::Key { text, depth: 1, .. } = event {
-            object.likely |= FIELDS.contains(text);
+            object.is_likely |= PLAN_FIELDS.contains(text);
         }
         if let JsonEvent::ValueEnd(end) = event {
-            self.outside.value_end(end);
-            let (start, likely) = (object.frame.begins(), object.likely);
+            self.surroundings.end_value(end);
+            let (start, likely) = (object.context.start(), object.is_likely);
             self.object = None;
-            self.unused(start, end.offset, likely);
+            self.skip_object(start, end.offset, likely);
         }
     }
 
     /// Handles the start or end of a thought outside the objects.
-    fn around_thought(&mut self, event: &JsonEvent<'_>) {
+    fn on_thought(&mut self, event: &JsonEvent<'_>) {
         match event {
-            JsonEvent::ThoughtStart(mark) => self.thought_at = mark.place,
-            JsonEvent::ThoughtEnd(mark, Closing::Unopened) => {
-                self.outside.thought(None, mark.end());
-                if self.begun {
-                    self.all_thought();
+            JsonEvent::ThoughtStart(mark) => self.thought_start = mark.place,
+            JsonEvent::ThoughtEnd(mark, ThoughtClosing::Unopened) => {
+                self.surroundings.end_thought(None, mark.end());
+                if self.has_begun {
+                    self.discard_as_thought();
                 } else {
-                    self.first = None;
-                    self.outside.drafted();
+                    self.first_rejected = None;
+                    self.surroundings.mark_draft();
                 }
             }
             JsonEvent::ThoughtEnd(mark, _) => {
-                let early = !self.begun;
-                self.outside.thought(early.then_some(self.thought_at), mark.end());
+                let early = !self.has_begun;
+                self.surroundings.end_thought(early.then_some(self.thought_start), mark.end());
             }
             _ => {}
         }
     }
 
     /// Treats everything so far as thinking, plans included; only an emitted answer stays.
-    fn all_thought(&mut self) {
-        match &mut self.chosen {
-            Some(Read { sent: true, checked, start, end, .. }) => {
-                if checked.valid && checked.acts {
+    fn discard_as_thought(&mut self) {
+        match &mut self.chosen_plan {
+            Some(PlanCandidate { has_sent_answer: true, checked, start, end, .. }) => {
+                if checked.is_valid && checked.is_acting {
                     let message = "the plan stands in a thought; no call of it may run";
-                    checked.reports.push(Report::new(rules::REPAIR_UNSAFE, *start, end.offset, message));
-                    checked.valid = false;
+                    checked.reports.push(FindingReport::new(
+                        rules::REPAIR_UNSAFE,
+                        *start,
+                        end.offset,
+                        message,
+                    ));
+                    checked.is_valid = false;
                 }
             }
             chosen => {
-                let acting = chosen.as_ref().filter(|read| read.checked.acts);
-                let aside = acting.map(|read| Aside {
+                let acting = chosen.as_ref().filter(|read| read.checked.is_acting);
+                let aside = acting.map(|read| ThoughtPlan {
                     start: read.start,
                     end: read.end.offset,
-                    behind: self.outside.behind(),
+                    extent_after: self.surroundings.extent_after(),
                 });
-                for read in [chosen.take(), self.first.take()].into_iter().flatten() {
-                    self.outside.passed_value(&read.frame, read.end.offset);
+                for read in [chosen.take(), self.first_rejected.take()].into_iter().flatten() {
+                    self.surroundings.skip_value(&read.context, read.end.offset);
                 }
-                if let Some((start, end)) = self.others.take() {
-                    self.outside.passed(start, end);
+                if let Some((start, end)) = self.other_plans.take() {
+                    self.surroundings.skip_extent(start, end);
                 }
-                self.outside.forget();
+                self.surroundings.skip_all();
                 if aside.is_some() {
-                    self.outside.set_aside();
-                    self.aside = aside;
+                    self.surroundings.mark_thought_plan();
+                    self.thought_plan = aside;
                 }
             }
         }
-        self.first = None;
+        self.first_rejected = None;
     }
 
     /// Records an object that is not used.
-    fn unused(&mut self, start: Place, end: usize, likely: bool) {
+    fn skip_object(&mut self, start: Place, end: usize, likely: bool) {
         if likely {
-            self.others = join(self.others, Some((start, end)));
+            self.other_plans = join_extents(self.other_plans, Some((start, end)));
         } else {
-            self.outside.passed(start, end);
+            self.surroundings.skip_extent(start, end);
         }
     }
 
     /// Handles a complete object and decides whether it is the plan. An object beyond the limits has no
     /// value.
-    fn finish_object(&mut self, end: End, built: Option<Built>, out: &mut dyn Output) {
+    fn finish_object(&mut self, end: ValueEnd, built: Option<BuiltValue>, out: &mut dyn IntentSink) {
         let Some(mut object) = self.object.take() else { return };
         let start = object.places.start;
-        self.outside.value_end(&end);
-        object.places.ends(end.offset);
-        object.inner.ends(end.offset);
+        self.surroundings.end_value(&end);
+        object.places.end_member(end.offset);
+        object.inner_places.end_member(end.offset);
         let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
         // Unclosed brackets without an object are prose.
         let items = built.as_ref().and_then(|built| built.value.as_array());
-        if end.closed_by_us && items.is_some_and(|items| !items.iter().any(holds_object)) {
-            self.outside.prose();
+        if end.is_auto_closed && items.is_some_and(|items| !items.iter().any(contains_object)) {
+            self.surroundings.mark_text();
         }
-        let begins = object.places.may_begin() || object.places.fields() > 0;
-        if end.closed_by_us && is_object && begins {
-            self.cut = true;
-            object.tell_early((&mut self.thought, self.answered), out);
+        let begins = object.places.may_become_plan() || object.places.field_count() > 0;
+        if end.is_auto_closed && is_object && begins {
+            self.is_truncated = true;
+            object.emit_held_thought((&mut self.has_thought, self.has_answer), out);
         }
         let mut checked = match built {
-            Some(built) => judge(built, &mut object, &self.options),
+            Some(built) => judge_plan(built, &mut object, &self.options),
             None => {
-                let report = too_large(start, end.offset, &self.options);
-                Checked { reports: vec![report], ..Checked::default() }
+                let report = too_large_report(start, end.offset, &self.options);
+                CheckedPlan { reports: vec![report], ..CheckedPlan::default() }
             }
         };
-        if checked.wrapped {
-            self.tell_wrapped(&mut object, &checked, out);
+        if checked.is_wrapped {
+            self.emit_wrapped(&mut object, &checked, out);
         }
-        object.thought = true;
-        object.answer_as_text(&checked);
+        object.has_thought = true;
+        object.hold_converted_answer(&checked);
         // If this object is not the plan, a later one may be.
-        if checked.valid {
-            object.allowed = Some(true);
+        if checked.is_valid {
+            object.allows_answer = Some(true);
         }
-        if checked.valid || object.sent {
-            object.release(&self.options, &mut self.answered, out);
+        if checked.is_valid || object.has_sent_answer {
+            object.emit_answer(&self.options, &mut self.has_answer, out);
         }
-        let unsent = match object.allowed {
-            Some(true) if !object.sent && !object.held.is_empty() => std::mem::take(&mut object.held),
-            _ if checked.valid || object.sent => String::new(),
+        let unsent_answer = match object.allows_answer {
+            Some(true) if !object.has_sent_answer && !object.held_answer.is_empty() => {
+                std::mem::take(&mut object.held_answer)
+            }
+            _ if checked.is_valid || object.has_sent_answer => String::new(),
             _ => checked.answer(),
         };
-        let PlanObject { frame, mut reports, likely, sent, .. } = object;
+        let PlanObject { context, mut reports, is_likely, has_sent_answer, .. } = object;
         reports.append(&mut checked.reports);
         checked.reports = reports;
-        let mut read = Read { frame, start, end, others: None, sent, unsent, likely, checked };
-        if !likely {
-            self.outside.passed_value(&read.frame, end.offset);
+        let mut read = PlanCandidate {
+            context,
+            start,
+            end,
+            other_plans: None,
+            has_sent_answer,
+            unsent_answer,
+            is_likely,
+            checked,
+        };
+        if !is_likely {
+            self.surroundings.skip_value(&read.context, end.offset);
         }
-        if read.checked.valid || read.sent {
-            let first = self.first.take().filter(|first| first.likely);
-            read.others =
-                join(first.map(|first| (first.frame.begins(), first.end.offset)), self.others.take());
-            self.outside.split(&read.frame);
-            self.chosen = Some(read);
-        } else if self.first.as_ref().is_none_or(|first| likely && !first.likely) {
-            self.outside.split(&read.frame);
-            self.first = Some(read);
-        } else if likely {
-            self.unused(read.frame.begins(), end.offset, true);
+        if read.checked.is_valid || read.has_sent_answer {
+            let first = self.first_rejected.take().filter(|first| first.is_likely);
+            read.other_plans = join_extents(
+                first.map(|first| (first.context.start(), first.end.offset)),
+                self.other_plans.take(),
+            );
+            self.surroundings.mark_plan(&read.context);
+            self.chosen_plan = Some(read);
+        } else if self.first_rejected.as_ref().is_none_or(|first| is_likely && !first.is_likely) {
+            self.surroundings.mark_plan(&read.context);
+            self.first_rejected = Some(read);
+        } else if is_likely {
+            self.skip_object(read.context.start(), end.offset, true);
         }
     }
 
     /// Emits a plan in a list or under a key, which is held back until nothing else is known to be there.
-    fn tell_wrapped(&mut self, object: &mut PlanObject, checked: &Checked, out: &mut dyn Output) {
+    fn emit_wrapped(&mut self, object: &mut PlanObject, checked: &CheckedPlan, out: &mut dyn IntentSink) {
         let text = |field: &str| checked.plan.get(field).and_then(Value::as_str).unwrap_or_default();
-        if self.thought && !self.answered {
-            out.intent(Intent::PhaseText("\n\n"));
+        if self.has_thought && !self.has_answer {
+            out.emit_intent(Intent::PhaseText("\n\n"));
         }
-        object.tell(text("thought"), (&mut self.thought, self.answered), out);
-        let mode = mode(options::variant(&self.options), text("response_mode"));
-        object.allowed = Some(mode.is_some_and(|mode| mode.text != Text::None));
-        object.hold(text("direct_response"));
+        object.emit_thought(text("thought"), (&mut self.has_thought, self.has_answer), out);
+        let mode = find_mode(options::plan_variant(&self.options), text("response_mode"));
+        object.allows_answer = Some(mode.is_some_and(|mode| mode.text != AnswerRequirement::Null));
+        object.hold_answer(text("direct_response"));
     }
 }
 
-fn holds_object(value: &Value) -> bool {
+fn contains_object(value: &Value) -> bool {
     match value {
         Value::Object(_) => true,
-        Value::Array(items) => items.iter().any(holds_object),
+        Value::Array(items) => items.iter().any(contains_object),
         _ => false,
     }
 }

@@ -5,26 +5,26 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::modes::{Calls, Mode, Text, modes};
+use super::modes::{AnswerRequirement, CallRequirement, PlanMode, plan_modes};
 use super::options;
-use crate::dialect::Prompt;
+use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
 /// Returns the format instructions.
-pub(super) fn prompt(options: &Options) -> Prompt {
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let words = match options.texts.language {
         Language::Zh => &ZH,
         Language::En => &EN,
     };
-    Prompt {
+    FormatInstructions {
         opening: words.opening.into(),
         example: words.example.into(),
-        rules: rules(words, options).into(),
+        rules: write_rules(words, options).into(),
     }
 }
 
 /// Texts of one language.
-struct Words {
+struct PromptTexts {
     language: usize,
     opening: &'static str,
     example: &'static str,
@@ -36,12 +36,12 @@ struct Words {
     rules: &'static str,
     /// Rule used when each mode either calls or answers.
     plain_modes: &'static str,
-    forms: Forms,
+    forms: ModeRuleTexts,
     ending: &'static str,
 }
 
 /// Parts of a mode's rule.
-struct Forms {
+struct ModeRuleTexts {
     colon: &'static str,
     comma: &'static str,
     end: &'static str,
@@ -60,18 +60,18 @@ struct Forms {
     field: &'static str,
 }
 
-fn rules(words: &Words, options: &Options) -> String {
+fn write_rules(words: &PromptTexts, options: &Options) -> String {
     let mut text = String::new();
-    if let Some(example) = second(words, options) {
+    if let Some(example) = call_example(words, options) {
         text.push_str(words.second);
         write_fenced(&mut text, &example);
     }
     text.push_str(words.modes);
-    for Mode { name, used, .. } in modes(options::variant(options)) {
-        let _ = writeln!(text, "- {name}: {}", used[words.language]);
+    for PlanMode { name, usage, .. } in plan_modes(options::plan_variant(options)) {
+        let _ = writeln!(text, "- {name}: {}", usage[words.language]);
     }
-    let tools = options::tools(options);
-    let mut tools = options::callable(&tools, options).peekable();
+    let tools = options::plan_tools(options);
+    let mut tools = options::callable_tools(&tools, options).peekable();
     text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
     for tool in tools {
         let about = tool.description(options.texts.language);
@@ -79,41 +79,49 @@ fn rules(words: &Words, options: &Options) -> String {
         let _ = writeln!(text, "- {}{}{colon}{about}", tool.name, tool.signature());
     }
     text.push_str(words.rules);
-    text.push_str(&of_modes(words, options));
+    text.push_str(&write_mode_rules(words, options));
     text.push_str(words.ending);
     text
 }
 
 /// Describes the requirements of each mode on the other fields.
-fn of_modes(words: &Words, options: &Options) -> String {
-    let modes = modes(options::variant(options));
-    let is_plain = |mode: &Mode| {
-        mode.field.is_none()
-            && matches!((mode.text, mode.calls), (Text::None, Calls::Some) | (Text::Some, Calls::None))
+fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
+    let modes = plan_modes(options::plan_variant(options));
+    let is_plain = |mode: &PlanMode| {
+        mode.extra_field.is_none()
+            && matches!(
+                (mode.text, mode.calls),
+                (AnswerRequirement::Null, CallRequirement::Required)
+                    | (AnswerRequirement::Required, CallRequirement::Forbidden)
+            )
     };
     if modes.iter().all(is_plain) {
         return words.plain_modes.to_owned();
     }
     let forms = &words.forms;
-    let tools = options::tools(options);
-    let reading: Vec<&str> = options::callable(&tools, options)
+    let tools = options::plan_tools(options);
+    let reading: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
     let mut text = String::new();
-    for Mode { name, text: direct, calls, field, .. } in modes {
+    for PlanMode { name, text: direct, calls, extra_field: field, .. } in modes {
         // A mode has no calls if it may call no tool.
-        let calls = if *calls == Calls::ReadOnly && reading.is_empty() { Calls::None } else { *calls };
+        let calls = if *calls == CallRequirement::ReadOnly && reading.is_empty() {
+            CallRequirement::Forbidden
+        } else {
+            *calls
+        };
         let direct = match direct {
-            Text::None => forms.null,
-            Text::Any if field.is_some() => forms.text_or_field,
-            Text::Any if calls != Calls::None => forms.text_or_calls,
-            Text::Some | Text::Any => forms.text,
+            AnswerRequirement::Null => forms.null,
+            AnswerRequirement::Optional if field.is_some() => forms.text_or_field,
+            AnswerRequirement::Optional if calls != CallRequirement::Forbidden => forms.text_or_calls,
+            AnswerRequirement::Required | AnswerRequirement::Optional => forms.text,
         };
         let calls = match calls {
-            Calls::Some => forms.some_calls.to_owned(),
-            Calls::None => forms.no_calls.to_owned(),
-            Calls::ReadOnly => forms.read_only.replace("{tools}", &reading.join(", ")),
+            CallRequirement::Required => forms.some_calls.to_owned(),
+            CallRequirement::Forbidden => forms.no_calls.to_owned(),
+            CallRequirement::ReadOnly => forms.read_only.replace("{tools}", &reading.join(", ")),
         };
         let field = field.map(|field| forms.field.replace("{field}", field));
         let parts: Vec<&str> = field.as_deref().into_iter().chain([direct, &calls]).collect();
@@ -123,9 +131,9 @@ fn of_modes(words: &Words, options: &Options) -> String {
 }
 
 /// Builds an example that calls the first tool for which arguments can be made up.
-fn second(words: &Words, options: &Options) -> Option<Value> {
-    let tools = options::tools(options);
-    let mut callable = options::callable(&tools, options);
+fn call_example(words: &PromptTexts, options: &Options) -> Option<Value> {
+    let tools = options::plan_tools(options);
+    let mut callable = options::callable_tools(&tools, options);
     let (name, args) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))?;
     Some(json!({
         "thought": words.second_thought.replace("{tool}", name),
@@ -139,7 +147,7 @@ fn write_fenced(text: &mut String, value: &Value) {
     let _ = writeln!(text, "```json\n{value:#}\n```");
 }
 
-const EN: Words = Words {
+const EN: PromptTexts = PromptTexts {
     language: 1,
     opening: "\
 Write your whole reply as one JSON object in a code fence, like this example, and nothing before or after it.
@@ -174,7 +182,7 @@ Rules:
 - TOOL_EXECUTION: direct_response is null, tool_calls has at least one call. A mode that only answers: direct_response is
   a text in Markdown that is not empty, tool_calls is [].
 ",
-    forms: Forms {
+    forms: ModeRuleTexts {
         colon: ": ",
         comma: "; ",
         end: ".",
@@ -194,7 +202,7 @@ Rules:
 ",
 };
 
-const ZH: Words = Words {
+const ZH: PromptTexts = PromptTexts {
     language: 0,
     opening: "\
 整个回复必须是一个放在代码围栏里的 JSON 对象，形式同下面的示例，前后不要有任何其他内容。
@@ -228,7 +236,7 @@ const ZH: Words = Words {
 - TOOL_EXECUTION：direct_response 为 null，tool_calls 至少有一个调用。只作回答的模式：direct_response 是非空的 Markdown 文本，
   tool_calls 为 []。
 ",
-    forms: Forms {
+    forms: ModeRuleTexts {
         colon: "：",
         comma: "；",
         end: "。",

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::check::FIELDS;
-use super::modes::{Calls, Text, modes};
+use super::check::PLAN_FIELDS;
+use super::modes::{AnswerRequirement, CallRequirement, plan_modes};
 use super::options;
 use crate::options::Options;
 
@@ -11,9 +11,9 @@ use crate::options::Options;
 /// is limited to some of them.
 pub(super) fn schema(options: &Options) -> Value {
     let filled = || json!({ "type": "string", "pattern": "\\S" });
-    let modes = modes(options::variant(options));
-    let tools = options::tools(options);
-    let reading: Vec<&str> = options::callable(&tools, options)
+    let modes = plan_modes(options::plan_variant(options));
+    let tools = options::plan_tools(options);
+    let reading: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
@@ -22,30 +22,30 @@ pub(super) fn schema(options: &Options) -> Value {
         .map(|mode| {
             let mut branch = json!({
                 "properties": {
-                    "response_mode": { "const": mode.name, "description": mode.used[1] },
+                    "response_mode": { "const": mode.name, "description": mode.usage[1] },
                     "direct_response": match mode.text {
-                        Text::None => json!({ "type": "null" }),
-                        Text::Some => filled(),
-                        Text::Any => json!({ "type": ["string", "null"], "pattern": "\\S" }),
+                        AnswerRequirement::Null => json!({ "type": "null" }),
+                        AnswerRequirement::Required => filled(),
+                        AnswerRequirement::Optional => json!({ "type": ["string", "null"], "pattern": "\\S" }),
                     },
                     "tool_calls": match mode.calls {
-                        Calls::Some => json!({ "minItems": 1 }),
-                        Calls::None => json!({ "maxItems": 0 }),
-                        Calls::ReadOnly if reading.is_empty() => json!({ "maxItems": 0 }),
-                        Calls::ReadOnly => json!({
+                        CallRequirement::Required => json!({ "minItems": 1 }),
+                        CallRequirement::Forbidden => json!({ "maxItems": 0 }),
+                        CallRequirement::ReadOnly if reading.is_empty() => json!({ "maxItems": 0 }),
+                        CallRequirement::ReadOnly => json!({
                             "description": "Only tools that change nothing.",
                             "items": { "properties": { "name": { "enum": reading } } },
                         }),
                     },
                 }
             });
-            if let Some(field) = mode.field {
+            if let Some(field) = mode.extra_field {
                 branch["properties"][field] = json!({
                     "type": "object",
                     "description": "The steps of the plan.",
                 });
                 branch["required"] = json!([field]);
-            } else if mode.text == Text::Any {
+            } else if mode.text == AnswerRequirement::Optional {
                 // Without a text there must be calls.
                 branch["anyOf"] = json!([
                     { "properties": { "direct_response": filled() } },
@@ -77,7 +77,7 @@ pub(super) fn schema(options: &Options) -> Value {
                 },
             },
         },
-        "required": FIELDS,
+        "required": PLAN_FIELDS,
         "oneOf": branches,
     })
 }

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::fallback::answering;
-use super::options::Variant;
+use super::fallback::answer_mode;
+use super::options::PlanVariant;
 use crate::event::{Event, Extension};
 
 /// Writes the reply: its plan in a code fence.
-pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
+pub(super) fn write(events: &[Event<'_>], variant: PlanVariant) -> String {
     let outcome = events.iter().rev().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
         _ => None,
     });
     let plan = match outcome {
-        Some(outcome) if outcome.is_fallback => answered(&outcome.plan, events, variant),
+        Some(outcome) if outcome.is_fallback => fallback_plan(&outcome.plan, events, variant),
         Some(outcome) => outcome.plan.clone(),
-        None => told(events, variant),
+        None => answer_plan(events, variant),
     };
     // Capacity for the entire text: growing would hold it twice in memory.
     let size = ["thought", "direct_response"]
@@ -31,7 +31,7 @@ pub(super) fn write(events: &[Event<'_>], variant: Variant) -> String {
 }
 
 /// Returns the fallback plan, or one with the reply's answer and thought if it has answered.
-fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
+fn fallback_plan(fallback: &Value, events: &[Event<'_>], variant: PlanVariant) -> Value {
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let (mut thought, mut answer) = (String::new(), String::with_capacity(events.iter().map(size).sum()));
     for event in events {
@@ -42,7 +42,7 @@ fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
         }
     }
     let mut plan = fallback.clone();
-    plan["response_mode"] = Value::from(answering(variant));
+    plan["response_mode"] = Value::from(answer_mode(variant));
     if plan["direct_response"] != *answer && !answer.trim().is_empty() {
         plan["direct_response"] = Value::from(answer);
         if !thought.trim().is_empty() {
@@ -53,7 +53,7 @@ fn answered(fallback: &Value, events: &[Event<'_>], variant: Variant) -> Value {
 }
 
 /// Builds the plan of a reply in another dialect: it answers and calls nothing.
-fn told(events: &[Event<'_>], variant: Variant) -> Value {
+fn answer_plan(events: &[Event<'_>], variant: PlanVariant) -> Value {
     let (mut thought, mut answer) = (String::new(), String::new());
     for event in events {
         match event {
@@ -75,7 +75,7 @@ fn told(events: &[Event<'_>], variant: Variant) -> Value {
     }
     json!({
         "thought": thought,
-        "response_mode": answering(variant),
+        "response_mode": answer_mode(variant),
         "direct_response": answer,
         "tool_calls": [],
     })

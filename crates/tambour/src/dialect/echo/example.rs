@@ -1,130 +1,131 @@
 //! One example of the instructions, compared with a reply letter by letter.
 
-use crate::dialect::{Action, Intent, Written};
+use crate::dialect::{Intent, RawQueries, ReplyAction};
 use crate::options::Texts;
 
 /// Bytes of letters and digits from which a match with the beginning of an example is no coincidence: about
 /// eight words, or as many Chinese characters. From there on, a reply that is truncated or stops in the
 /// middle of the example has repeated it.
-const TELLING: usize = 24;
+const MIN_MATCH_BYTES: usize = 24;
 
 /// An example, compared with a reply as it arrives.
-pub(super) struct Example {
+pub(super) struct EchoExample {
     /// Comparison with the whole example, actions included.
-    all: Likeness,
+    all: PrefixMatch,
     /// Comparison with the answer that a user would see.
-    answer: Likeness,
+    answer: PrefixMatch,
 }
 
 /// Texts of an example, collected while it is read.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct ExampleText {
     all: String,
     answer: String,
 }
 
-impl Words {
-    pub(super) fn intent(&mut self, intent: &Intent<'_>) {
-        each_text(intent, &mut |text| self.all.push_str(text));
+impl ExampleText {
+    pub(super) fn add_intent(&mut self, intent: &Intent<'_>) {
+        for_each_text(intent, &mut |text| self.all.push_str(text));
         if let Intent::FinalText(text) = intent {
             self.answer.push_str(text);
         }
     }
 
-    pub(super) fn queries(&mut self, written: Written<'_>) {
-        each_query(written, &mut |text| self.all.push_str(text));
+    pub(super) fn add_queries(&mut self, written: RawQueries<'_>) {
+        for_each_query(written, &mut |text| self.all.push_str(text));
     }
 
-    pub(super) fn act(&mut self, action: &Action) {
-        self.all.push_str(&act(action));
+    pub(super) fn add_action(&mut self, action: &ReplyAction) {
+        self.all.push_str(&action_text(action));
     }
 }
 
-impl Example {
+impl EchoExample {
     /// Creates an example from its texts; `None` if there is nothing to compare.
-    pub(super) fn new(words: &Words, texts: &Texts) -> Option<Example> {
-        let (all, mut answer) = (plain(&words.all), plain(&words.answer));
+    pub(super) fn new(words: &ExampleText, texts: &Texts) -> Option<EchoExample> {
+        let (all, mut answer) = (normalize(&words.all), normalize(&words.answer));
         // Our own text beside tool calls is in every reply with calls.
-        if [&texts.running, &texts.fallback].iter().any(|text| plain(text) == answer) {
+        if [&texts.running_tools, &texts.fallback].iter().any(|text| normalize(text) == answer) {
             answer.clear();
         }
-        let example = Example { all: Likeness::new(all), answer: Likeness::new(answer) };
+        let example = EchoExample { all: PrefixMatch::new(all), answer: PrefixMatch::new(answer) };
         (!example.all.text.is_empty()).then_some(example)
     }
 
     /// Returns whether the reply so far may still repeat the example.
     pub(super) fn may_be_repeated(&self) -> bool {
-        self.all.same || self.answer.same
+        self.all.is_match || self.answer.is_match
     }
 
     /// Returns whether a reply that ends here repeats the example: all of it, or the beginning of its answer.
     pub(super) fn is_repeated(&self) -> bool {
-        self.all.same && self.all.at == self.all.text.len() || self.answer.same && self.answer.at >= TELLING
+        self.all.is_match && self.all.matched_len == self.all.text.len()
+            || self.answer.is_match && self.answer.matched_len >= MIN_MATCH_BYTES
     }
 
-    pub(super) fn intent(&mut self, intent: &Intent<'_>) {
-        each_text(intent, &mut |text| self.all.see(text));
+    pub(super) fn compare_intent(&mut self, intent: &Intent<'_>) {
+        for_each_text(intent, &mut |text| self.all.compare(text));
         if let Intent::FinalText(text) = intent {
-            self.answer.see(text);
+            self.answer.compare(text);
         }
     }
 
-    pub(super) fn queries(&mut self, written: Written<'_>) {
-        each_query(written, &mut |text| self.all.see(text));
+    pub(super) fn compare_queries(&mut self, written: RawQueries<'_>) {
+        for_each_query(written, &mut |text| self.all.compare(text));
     }
 
-    pub(super) fn act(&mut self, action: &Action) {
-        if self.all.same {
-            self.all.see(&act(action));
+    pub(super) fn compare_action(&mut self, action: &ReplyAction) {
+        if self.all.is_match {
+            self.all.compare(&action_text(action));
         }
     }
 
     /// Gives up the comparison, because the reply is too long to hold back.
     pub(super) fn give_up(&mut self) {
-        self.all.differ();
-        self.answer.differ();
+        self.all.reject();
+        self.answer.reject();
     }
 }
 
 /// A text, and the length of its prefix that another text has matched.
-struct Likeness {
+struct PrefixMatch {
     /// Letters and digits only.
     text: String,
-    at: usize,
-    same: bool,
+    matched_len: usize,
+    is_match: bool,
 }
 
-impl Likeness {
-    fn new(text: String) -> Likeness {
-        Likeness { at: 0, same: !text.is_empty(), text }
+impl PrefixMatch {
+    fn new(text: String) -> PrefixMatch {
+        PrefixMatch { matched_len: 0, is_match: !text.is_empty(), text }
     }
 
-    fn see(&mut self, text: &str) {
-        if !self.same {
+    fn compare(&mut self, text: &str) {
+        if !self.is_match {
             return;
         }
-        for c in letters(text) {
-            if self.text[self.at..].starts_with(c) {
-                self.at += c.len_utf8();
+        for c in normalized_letters(text) {
+            if self.text[self.matched_len..].starts_with(c) {
+                self.matched_len += c.len_utf8();
             } else {
-                return self.differ();
+                return self.reject();
             }
         }
     }
 
-    fn differ(&mut self) {
+    fn reject(&mut self) {
         // The text is not needed any more, and replies are long.
-        *self = Likeness { text: String::new(), at: 0, same: false };
+        *self = PrefixMatch { text: String::new(), matched_len: 0, is_match: false };
     }
 }
 
-fn plain(text: &str) -> String {
-    letters(text).collect()
+fn normalize(text: &str) -> String {
+    normalized_letters(text).collect()
 }
 
 /// Letters and digits of a text, in lower case and usual width: they survive changes of punctuation and
 /// spaces.
-fn letters(text: &str) -> impl Iterator<Item = char> {
+fn normalized_letters(text: &str) -> impl Iterator<Item = char> {
     let narrow = |c: char| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         c => c,
@@ -132,7 +133,7 @@ fn letters(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(narrow).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-fn each_text(intent: &Intent<'_>, see: &mut dyn FnMut(&str)) {
+fn for_each_text(intent: &Intent<'_>, see: &mut dyn FnMut(&str)) {
     match intent {
         Intent::PhaseText(text) | Intent::FinalText(text) => see(text),
         Intent::Summary(text) | Intent::Phase(text, _) => see(text),
@@ -141,22 +142,22 @@ fn each_text(intent: &Intent<'_>, see: &mut dyn FnMut(&str)) {
     }
 }
 
-fn each_query(written: Written<'_>, see: &mut dyn FnMut(&str)) {
+fn for_each_query(written: RawQueries<'_>, see: &mut dyn FnMut(&str)) {
     match written {
-        Written::Text(text) => see(text),
-        Written::Value(value) => {
+        RawQueries::Text(text) => see(text),
+        RawQueries::Value(value) => {
             value.as_array().into_iter().flatten().filter_map(|query| query.as_str()).for_each(see);
         }
     }
 }
 
 /// Returns the text of an action whose difference matters even between equal replies: calls and operations.
-fn act(action: &Action) -> String {
+fn action_text(action: &ReplyAction) -> String {
     match action {
-        Action::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),
-        Action::Call(call) => format!("{}{}", call.name, call.args),
-        Action::Update(update) => serde_json::to_string(&update.operations).unwrap_or_default(),
-        Action::Show(shown) => shown.data().to_string(),
-        Action::Answer(_) | Action::Notice(..) => String::new(),
+        ReplyAction::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),
+        ReplyAction::Call(call) => format!("{}{}", call.name, call.args),
+        ReplyAction::Update(update) => serde_json::to_string(&update.operations).unwrap_or_default(),
+        ReplyAction::Extension(shown) => shown.data().to_string(),
+        ReplyAction::Answer(_) | ReplyAction::Notice(..) => String::new(),
     }
 }

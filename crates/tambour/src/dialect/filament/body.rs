@@ -6,58 +6,64 @@ use serde_json::Value;
 
 use super::rules;
 use super::tags::attributes;
-use crate::dialect::Output;
-use crate::finding::Report;
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
 use crate::lex::comment::comment_len;
-use crate::lex::markup::{Markup, Names, TagKind, Token};
+use crate::lex::markup::{MarkupLexer, MarkupToken, TagKind, TagNames};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
-use crate::repair::json::{self, Doubts, ValueDoubt};
+use crate::repair::json::{self, ValueDoubt, ValueDoubts};
 use crate::span::Place;
 
 /// The JSON of a block.
 #[derive(Debug)]
-pub(super) struct Json {
+pub(super) struct BlockJson {
     pub(super) value: Value,
     /// Set if no quote or bracket had to be added at its end (F-214).
-    pub(super) complete: bool,
+    pub(super) is_complete: bool,
     /// Range in the body.
     pub(super) span: Range<usize>,
     /// Values that may not be the ones meant, placed in a text that begins at `base`.
-    pub(super) doubts: Doubts,
+    pub(super) doubts: ValueDoubts,
     pub(super) base: Place,
 }
 
-impl Json {
+impl BlockJson {
     /// Returns the place of a doubt in the reply, and the offset after it.
-    pub(super) fn place(&self, doubt: &ValueDoubt) -> (Place, usize) {
-        let place = doubt.place.within(self.base);
+    pub(super) fn extent_of(&self, doubt: &ValueDoubt) -> (Place, usize) {
+        let place = doubt.place.rebase(self.base);
         (place, place.offset + doubt.end.saturating_sub(doubt.place.offset))
     }
 }
 
 /// Reads the JSON of a text at `at`: strictly first, then with repairs (F-207). Returns `None` if there is no
 /// object or list.
-pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output) -> Option<Json> {
+pub(super) fn read_json(
+    text: &str,
+    at: Place,
+    limits: &Limits,
+    out: &mut dyn IntentSink,
+) -> Option<BlockJson> {
     let start = text.len() - text.trim_start_matches(is_space).len();
     let trimmed = trim(text);
-    let fault = match json::strict_found(trimmed, limits) {
+    let fault = match json::parse_strict_with_doubts(trimmed, limits) {
         Ok(found) => {
             let value = found.value.filter(|value| value.is_array() || value.is_object())?;
-            let base = at.after(&text[..start]);
-            found.reports.into_iter().for_each(|report| out.report(moved(report, base)));
+            let base = at.end_of(&text[..start]);
+            found.reports.into_iter().for_each(|report| out.report(move_report(report, base)));
             let span = start..start + trimmed.len();
-            return Some(Json { value, complete: true, span, doubts: found.doubts, base });
+            return Some(BlockJson { value, is_complete: true, span, doubts: found.doubts, base });
         }
         Err(fault) => fault,
     };
-    let here = fault.place.within(at.after(&text[..start]));
-    let skipped = comments(text);
-    let (text, at) = (&text[skipped..], at.after(&text[..skipped]));
+    let here = fault.place.rebase(at.end_of(&text[..start]));
+    let skipped = leading_comments_len(text);
+    let (text, at) = (&text[skipped..], at.end_of(&text[..skipped]));
     let found = json::find(text, limits);
     let usable = found.value.filter(|value| value.is_array() || value.is_object());
     let end = here.offset + fault.end.saturating_sub(fault.place.offset);
-    let report = Report::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
+    let report =
+        FindingReport::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
     let Some(value) = usable else {
         // Prose is not broken JSON.
         if trimmed.starts_with(['[', '{', '［', '｛']) {
@@ -65,9 +71,9 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         }
         return None;
     };
-    out.report(report.repaired("JSON repaired"));
+    out.report(report.with_repair("JSON repaired"));
     for repair in found.reports {
-        let mut repair = moved(repair, at);
+        let mut repair = move_report(repair, at);
         // If the block cannot be used after all, its text is shown.
         let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
         if left || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
@@ -76,12 +82,12 @@ pub(super) fn json(text: &str, at: Place, limits: &Limits, out: &mut dyn Output)
         out.report(repair);
     }
     let span = skipped + found.span.start..skipped + found.span.end;
-    Some(Json { value, complete: !found.closed_by_us, span, doubts: found.doubts, base: at })
+    Some(BlockJson { value, is_complete: !found.is_auto_closed, span, doubts: found.doubts, base: at })
 }
 
 /// Returns the length of the comments before JSON, with the text before them: commented values are examples
 ///
-fn comments(text: &str) -> usize {
+fn leading_comments_len(text: &str) -> usize {
     let (mut at, mut end, mut begins) = (0, 0, true);
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
@@ -107,7 +113,7 @@ fn comments(text: &str) -> usize {
 /// . Brackets without any quoted text are more likely text.
 pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
     let trimmed = trim(text);
-    if json::strict(trimmed, limits).is_ok_and(|value| value.is_array() || value.is_object()) {
+    if json::parse_strict(trimmed, limits).is_ok_and(|value| value.is_array() || value.is_object()) {
         return true;
     }
     let found = json::find(trimmed, limits);
@@ -118,89 +124,101 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
 }
 
 /// Moves a report on a text that begins at `base` to its place in the reply.
-pub(super) fn moved(mut report: Report, base: Place) -> Report {
+pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingReport {
     let len = report.end.saturating_sub(report.place.offset);
-    report.place = report.place.within(base);
+    report.place = report.place.rebase(base);
     report.end = report.place.offset + len;
     let twice = report.rule.code == crate::repair::rules::DUPLICATE_KEY.code;
-    if twice { report.row("R-82") } else { report }
+    if twice { report.with_row("R-82") } else { report }
 }
 
 /// An element in a block.
 #[derive(Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct BlockElement<'a> {
     /// Name in lower case.
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
     /// Text of the element, and its place.
     pub(super) text: &'a str,
-    pub(super) at: Place,
+    pub(super) start: Place,
     /// Set if its own tag closed it.
-    pub(super) closed: bool,
+    pub(super) is_closed: bool,
 }
 
-impl Field<'_> {
+impl BlockElement<'_> {
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
-        find(&self.attributes, name)
+        find_attribute(&self.attributes, name)
     }
 }
 
 /// Returns the value of an attribute.
-pub(super) fn find<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
+pub(super) fn find_attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
     attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// The elements of a block, and the text around them.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a> {
-    pub(super) fields: Vec<Field<'a>>,
+pub(super) struct BlockElements<'a> {
+    pub(super) elements: Vec<BlockElement<'a>>,
     /// Text outside of the elements, with places.
-    pub(super) rest: Vec<(&'a str, Place)>,
+    pub(super) surrounding_text: Vec<(&'a str, Place)>,
     /// Names of the enclosing elements that are present.
-    pub(super) around: Vec<String>,
+    pub(super) enclosing: Vec<String>,
 }
 
-impl<'a> Fields<'a> {
-    pub(super) fn named(&self, name: &'static str) -> impl Iterator<Item = &Field<'a>> {
-        self.fields.iter().filter(move |field| field.name == name)
+impl<'a> BlockElements<'a> {
+    pub(super) fn elements_named(&self, name: &'static str) -> impl Iterator<Item = &BlockElement<'a>> {
+        self.elements.iter().filter(move |field| field.name == name)
     }
 
     /// Returns the text outside of the elements, each piece on a line of its own.
-    pub(super) fn rest(&self) -> String {
-        let pieces: Vec<&str> =
-            self.rest.iter().map(|(text, _)| trim(text)).filter(|text| !text.is_empty()).collect();
+    pub(super) fn joined_surrounding_text(&self) -> String {
+        let pieces: Vec<&str> = self
+            .surrounding_text
+            .iter()
+            .map(|(text, _)| trim(text))
+            .filter(|text| !text.is_empty())
+            .collect();
         pieces.join("\n")
     }
 }
 
 /// Other spellings of names that are not reported.
-const SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
+const ACCEPTED_SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
 /// Reads a body at `at`: elements called `names`, which do not nest, and elements called `around`, which
 /// enclose them. An unclosed one ends where the next begins.
-pub(super) fn fields<'a>(
+pub(super) fn read_elements<'a>(
     body: &'a str,
-    at: Place,
+    text_start: Place,
     names: &[&str],
     around: &[&str],
     limits: &Limits,
-    out: &mut dyn Output,
-) -> Fields<'a> {
-    let all = names.iter().chain(around).copied().chain(SPELLINGS.iter().copied());
-    let mut lexer = Markup::at(at, "", limits.tag).tolerant(Names::new(all));
-    let mut reading = Reading { body, base: at.offset, at, from: 0, open: None, found: Fields::default() };
-    let mut token = |token: Token<'_>, place: Place| {
-        let Token::Tag(tag) = token else { return };
+    out: &mut dyn IntentSink,
+) -> BlockElements<'a> {
+    let all = names.iter().chain(around).copied().chain(ACCEPTED_SPELLINGS.iter().copied());
+    let mut lexer = MarkupLexer::from_place(text_start, "", limits.tag).into_tolerant(TagNames::new(all));
+    let mut reading = ElementReader {
+        body,
+        base_offset: text_start.offset,
+        text_start,
+        text_index: 0,
+        open_element: None,
+        elements: BlockElements::default(),
+    };
+    let mut token = |token: MarkupToken<'_>, place: Place| {
+        let MarkupToken::Tag(tag) = token else { return };
         let name = tag.name.to_ascii_lowercase();
         let known = names.contains(&name.as_str());
         if !known && !around.contains(&name.as_str()) {
             return;
         }
-        let end = place.offset + tag.raw.len() - at.offset;
-        if !tag.slips.is_none() {
+        let end = place.offset + tag.raw.len() - text_start.offset;
+        if !tag.faults.is_none() {
             let message = format!("`{}` is not written as it should be", tag.raw);
-            let report = Report::new(rules::TAG_SPELLING, place, place.offset + tag.raw.len(), message);
-            out.report(report.repaired("read as the tag it means"));
+            let report =
+                FindingReport::new(rules::TAG_SPELLING, place, place.offset + tag.raw.len(), message);
+            out.report(report.with_repair("read as the tag it means"));
         }
         match tag.kind {
             TagKind::Close if known => reading.close(Some(&name), place, out),
@@ -208,67 +226,78 @@ pub(super) fn fields<'a>(
             kind => {
                 reading.close(None, place, out);
                 if known {
-                    reading.open = Some(Begun { name, attributes: attributes(&tag), at: place });
-                    reading.from = end;
+                    reading.open_element =
+                        Some(OpenBlockElement { name, attributes: attributes(&tag), start: place });
+                    reading.text_index = end;
                     if kind == TagKind::SelfClosing {
-                        reading.from = end;
-                        reading.ended(end, true);
+                        reading.text_index = end;
+                        reading.finish_element(end, true);
                     }
-                } else if !reading.found.around.contains(&name) {
-                    reading.found.around.push(name);
+                } else if !reading.elements.enclosing.contains(&name) {
+                    reading.elements.enclosing.push(name);
                 }
             }
         }
-        reading.from = end;
-        reading.at = place.after(tag.raw);
+        reading.text_index = end;
+        reading.text_start = place.end_of(tag.raw);
     };
-    lexer.push(body, &mut |one, place| token(one, place.get()));
-    lexer.finish(&mut |one, place| token(one, place.get()));
-    let end = at.after(body);
+    lexer.push(body, &mut |one, place| token(one, place.resolve()));
+    lexer.finish(&mut |one, place| token(one, place.resolve()));
+    let end = text_start.end_of(body);
     reading.close(None, end, out);
-    reading.found
+    reading.elements
 }
 
-struct Reading<'a> {
+struct ElementReader<'a> {
     body: &'a str,
-    base: usize,
+    base_offset: usize,
     /// Start of the current text.
-    at: Place,
-    from: usize,
+    text_start: Place,
+    text_index: usize,
     /// Current element.
-    open: Option<Begun>,
-    found: Fields<'a>,
+    open_element: Option<OpenBlockElement>,
+    elements: BlockElements<'a>,
 }
 
 /// An element that has begun.
-struct Begun {
+struct OpenBlockElement {
     name: String,
     attributes: Vec<(String, String)>,
-    at: Place,
+    start: Place,
 }
 
-impl Reading<'_> {
+impl ElementReader<'_> {
     /// Ends the current element or text before `place`, with the closing tag of that name or without one.
-    fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn Output) {
-        if let Some(Begun { name: open, at, .. }) = &self.open
+    fn close(&mut self, name: Option<&str>, place: Place, out: &mut dyn IntentSink) {
+        if let Some(OpenBlockElement { name: open, start, .. }) = &self.open_element
             && name != Some(open)
         {
-            let report =
-                Report::new(rules::TAG_UNCLOSED, *at, place.offset, format!("`<{open}>` is not closed"));
-            out.report(report.repaired("closed here"));
+            let report = FindingReport::new(
+                rules::TAG_UNCLOSED,
+                *start,
+                place.offset,
+                format!("`<{open}>` is not closed"),
+            );
+            out.report(report.with_repair("closed here"));
         }
-        let closed = self.open.as_ref().is_some_and(|open| name == Some(&open.name));
-        self.ended(place.offset - self.base, closed);
+        let closed = self.open_element.as_ref().is_some_and(|open| name == Some(&open.name));
+        self.finish_element(place.offset - self.base_offset, closed);
     }
 
-    fn ended(&mut self, end: usize, closed: bool) {
-        let text = &self.body[self.from.min(end)..end];
-        match self.open.take() {
-            Some(Begun { name, attributes, .. }) => {
-                self.found.fields.push(Field { name, attributes, text, at: self.at, closed });
+    fn finish_element(&mut self, end: usize, is_closed: bool) {
+        let text = &self.body[self.text_index.min(end)..end];
+        match self.open_element.take() {
+            Some(OpenBlockElement { name, attributes, .. }) => {
+                self.elements.elements.push(BlockElement {
+                    name,
+                    attributes,
+                    text,
+                    start: self.text_start,
+                    is_closed,
+                });
             }
             None if trim(text).is_empty() => {}
-            None => self.found.rest.push((text, self.at)),
+            None => self.elements.surrounding_text.push((text, self.text_start)),
         }
     }
 }

@@ -3,45 +3,57 @@
 
 use serde_json::Value;
 
-use super::block::{Block, Came, Context};
-use super::body::{Fields, fields, is_json, json};
+use super::block::{BlockContext, BlockOutcome, FilamentBlock};
+use super::body::{BlockElements, is_json, read_elements, read_json};
 use super::rules;
-use super::tags::Form;
-use crate::dialect::{Action, Output};
+use super::tags::ElementForm;
+use crate::dialect::{IntentSink, ReplyAction};
 use crate::event::{Choice, ChoiceOption};
-use crate::finding::Report;
+use crate::finding::FindingReport;
 use crate::lex::space::trim;
 use crate::span::Place;
 
 /// An option as written.
-struct Written {
+struct RawOption {
     id: Option<String>,
     text: String,
     /// Place of the option.
-    at: Place,
+    start: Place,
     end: usize,
 }
 
 /// Reads a closed block.
-pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+pub(super) fn read_choice(
+    block: &FilamentBlock,
+    cx: &BlockContext,
+    out: &mut dyn IntentSink,
+) -> BlockOutcome {
     let body = trim(&block.body);
-    if block.known.form == Form::List {
-        block.form(rules::LEGACY_FORM, "`choice`", out);
+    if block.known.form == ElementForm::List {
+        block.report_form(rules::LEGACY_FORM, "`choice`", out);
     } else if body.starts_with(['{', '[', '｛']) && is_json(body, &cx.options.limits) {
-        return of_json(block, cx, out);
+        return choice_from_json(block, cx, out);
     }
-    let found = fields(&block.body, block.at, &["prompt", "option"], &["options"], &cx.options.limits, out);
-    if found.fields.iter().all(|field| field.name != "option") {
-        return of_lines(block, &found, out);
+    let found = read_elements(
+        &block.body,
+        block.body_start,
+        &["prompt", "option"],
+        &["options"],
+        &cx.options.limits,
+        out,
+    );
+    if found.elements.iter().all(|field| field.name != "option") {
+        return choice_from_lines(block, &found, out);
     }
-    if found.around.is_empty() {
+    if found.enclosing.is_empty() {
         let report = block.report(rules::CHOICE_FORM, "the options stand in no `<options>`");
-        out.report(report.repaired("read as options"));
+        out.report(report.with_repair("read as options"));
     }
-    let rest = found.rest();
-    let prompt = match found.named("prompt").next() {
+    let rest = found.joined_surrounding_text();
+    let prompt = match found.elements_named("prompt").next() {
         Some(prompt) => {
-            let further: Vec<&str> = found.named("prompt").map(|prompt| trim(prompt.text)).skip(1).collect();
+            let further: Vec<&str> =
+                found.elements_named("prompt").map(|prompt| trim(prompt.text)).skip(1).collect();
             let all: Vec<&str> = std::iter::once(trim(prompt.text)).chain(further).collect();
             all.into_iter()
                 .chain([rest.as_str()])
@@ -51,36 +63,40 @@ pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
         }
         None => rest,
     };
-    let options = found.named("option").map(|option| Written {
+    let options = found.elements_named("option").map(|option| RawOption {
         id: option.attribute("id").map(trim).filter(|id| !id.is_empty()).map(str::to_owned),
         text: trim(option.text).to_owned(),
-        at: option.at,
-        end: option.at.offset + option.text.len(),
+        start: option.start,
+        end: option.start.offset + option.text.len(),
     });
-    send(prompt, options.collect(), out);
-    Came::Done
+    emit_choice(prompt, options.collect(), out);
+    BlockOutcome::Read
 }
 
 /// Reads a choice from lines: list items are options, a line before them is the question.
-fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
-    let asked = found.named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
-    let legacy = block.known.form == Form::List;
+fn choice_from_lines(
+    block: &FilamentBlock,
+    found: &BlockElements<'_>,
+    out: &mut dyn IntentSink,
+) -> BlockOutcome {
+    let asked = found.elements_named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
+    let legacy = block.known.form == ElementForm::List;
     let mut prompt = asked.unwrap_or_default();
     let mut options = Vec::new();
-    for (text, at) in &found.rest {
+    for (text, at) in &found.surrounding_text {
         let mut place = *at;
         for line in text.split_inclusive('\n') {
             let shown = trim(line);
-            let item = item(shown);
+            let item = list_item(shown);
             match item {
                 Some(text) => {
                     let end = place.offset + line.len();
-                    options.push(Written { id: None, text: text.to_owned(), at: place, end });
+                    options.push(RawOption { id: None, text: text.to_owned(), start: place, end });
                 }
                 // In the legacy form every line is an option.
                 None if legacy && !shown.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
                     let end = place.offset + line.len();
-                    options.push(Written { id: None, text: shown.to_owned(), at: place, end });
+                    options.push(RawOption { id: None, text: shown.to_owned(), start: place, end });
                 }
                 None if options.is_empty() && prompt.is_empty() => prompt.push_str(shown),
                 None if !shown.is_empty() => {
@@ -95,60 +111,60 @@ fn of_lines(block: &Block, found: &Fields<'_>, out: &mut dyn Output) -> Came {
     if options.is_empty() && legacy && !prompt.is_empty() {
         // A single line is an option.
         let text = std::mem::take(&mut prompt);
-        options.push(Written { id: None, text, at: block.at, end: block.end() });
+        options.push(RawOption { id: None, text, start: block.body_start, end: block.end() });
     }
     if options.is_empty() {
         let message = format!("`<{}>` has no options", block.name);
-        out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).repaired("shown as text"));
-        return block.text(out);
+        out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).with_repair("shown as text"));
+        return block.text_outcome(out);
     }
     if !legacy {
         let report = block.report(rules::CHOICE_FORM, "the options are lines");
-        out.report(report.repaired("read as options"));
+        out.report(report.with_repair("read as options"));
     }
-    send(prompt, options, out);
-    Came::Done
+    emit_choice(prompt, options, out);
+    BlockOutcome::Read
 }
 
-fn of_json(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
-    let found = json(&block.body, block.at, &cx.options.limits, out);
+fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> BlockOutcome {
+    let found = read_json(&block.body, block.body_start, &cx.options.limits, out);
     let text = |value: &Value, keys: &[&str]| -> Option<String> {
         let found = keys.iter().find_map(|key| value.get(*key))?;
         let text = found.as_str().map(str::to_owned).unwrap_or_else(|| found.to_string());
         Some(trim(&text).to_owned()).filter(|text| !text.is_empty())
     };
-    let read = |value: &Value| -> Option<(String, Vec<Written>)> {
+    let read = |value: &Value| -> Option<(String, Vec<RawOption>)> {
         let list = value.get("options").or(value.get("choices")).unwrap_or(value).as_array()?;
         let option = |option: &Value| {
-            let (at, end) = (block.at, block.end());
+            let (start, end) = (block.body_start, block.end());
             let shown =
                 option.as_str().map(str::to_owned).or_else(|| text(option, &["text", "label", "title"]))?;
-            Some(Written { id: text(option, &["id", "value"]), text: shown, at, end })
+            Some(RawOption { id: text(option, &["id", "value"]), text: shown, start, end })
         };
         let options = list.iter().map(option).collect::<Option<Vec<_>>>()?;
         (!options.is_empty()).then(|| (text(value, &["prompt", "question"]).unwrap_or_default(), options))
     };
     match found.and_then(|json| read(&json.value)) {
         Some((prompt, options)) => {
-            block.form(rules::NEWER_FORM, "tags, other fields not used", out);
-            send(prompt, options, out);
-            Came::Done
+            block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
+            emit_choice(prompt, options, out);
+            BlockOutcome::Read
         }
         None => {
             let message = format!("`<{}>` has no options", block.name);
-            out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).repaired("shown as text"));
-            block.raw(out)
+            out.report(block.report(rules::CHOICE_OPTIONS_MISSING, message).with_repair("shown as text"));
+            block.raw_outcome(out)
         }
     }
 }
 
 /// Emits a choice, and gives each option an id of its own.
-fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
+fn emit_choice(prompt: String, written: Vec<RawOption>, out: &mut dyn IntentSink) {
     let given: std::collections::HashSet<String> = written.iter().filter_map(|one| one.id.clone()).collect();
     let mut used: std::collections::HashSet<String> = std::collections::HashSet::new();
     let mut numbers: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     let mut options = Vec::with_capacity(written.len());
-    for (at, Written { id, text, at: place, end }) in written.into_iter().enumerate() {
+    for (at, RawOption { id, text, start: place, end }) in written.into_iter().enumerate() {
         let id = match id {
             Some(id) if used.contains(&id) => {
                 let number = numbers.entry(id.clone()).or_insert(1);
@@ -159,13 +175,13 @@ fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
                         break unique;
                     }
                 };
-                let report = Report::new(
+                let report = FindingReport::new(
                     rules::CHOICE_ID_DUPLICATE,
                     place,
                     end,
                     format!("the id `{id}` is there twice"),
                 );
-                out.report(report.repaired(format!("called `{unique}`")));
+                out.report(report.with_repair(format!("called `{unique}`")));
                 unique
             }
             Some(id) => id,
@@ -174,19 +190,19 @@ fn send(prompt: String, written: Vec<Written>, out: &mut dyn Output) {
                 while given.contains(&id) || used.contains(&id) {
                     id.push('_');
                 }
-                let report = Report::new(rules::CHOICE_ID_MISSING, place, end, "an option has no id");
-                out.report(report.repaired(format!("called `{id}`")));
+                let report = FindingReport::new(rules::CHOICE_ID_MISSING, place, end, "an option has no id");
+                out.report(report.with_repair(format!("called `{id}`")));
                 id
             }
         };
         used.insert(id.clone());
         options.push(ChoiceOption { id, text });
     }
-    out.act(Action::Show(Choice { prompt, options }.into()));
+    out.emit_action(ReplyAction::Extension(Choice { prompt, options }.into()));
 }
 
 /// Returns the text of a list item: `- a`, `* a`, `1. a`, `2) a`, `（3）a`, `A. a`, `①a`.
-fn item(line: &str) -> Option<&str> {
+fn list_item(line: &str) -> Option<&str> {
     let line = trim(line);
     let mut chars = line.chars();
     let first = chars.next()?;
@@ -221,16 +237,16 @@ fn item(line: &str) -> Option<&str> {
 
 /// Finds the choice at the end of a text: two or more items, with the line before them as the question
 /// (F-142).
-pub(super) fn of_text(text: &str) -> Option<Choice> {
+pub(super) fn choice_from_text(text: &str) -> Option<Choice> {
     let lines: Vec<&str> = trim(text).lines().map(trim).collect();
-    let count = lines.iter().rev().take_while(|line| item(line).is_some()).count();
+    let count = lines.iter().rev().take_while(|line| list_item(line).is_some()).count();
     if count < 2 {
         return None;
     }
     let (before, items) = lines.split_at(lines.len() - count);
     let prompt = before.iter().rev().find(|line| !line.is_empty()).copied().unwrap_or_default();
     let option = |(at, line): (usize, &&str)| {
-        Some(ChoiceOption { id: format!("option_{}", at + 1), text: item(line)?.to_owned() })
+        Some(ChoiceOption { id: format!("option_{}", at + 1), text: list_item(line)?.to_owned() })
     };
     let options = items.iter().enumerate().filter_map(option).collect();
     Some(Choice { prompt: prompt.to_owned(), options })

@@ -3,62 +3,62 @@
 //! applied.
 
 mod code;
+mod command_value;
 mod flow;
-mod value;
 
+use command_value::{COMPUTED, UnknownEscape};
 use flow::Flow;
 use serde_json::Value;
-use value::{COMPUTED, Unknown};
 
-use super::{body, items, rules};
-use crate::dialect::Output;
-use crate::finding::{Report, clip};
+use super::{body, operation_findings, rules};
+use crate::dialect::IntentSink;
+use crate::finding::{FindingReport, clip};
 use crate::lex::space::{is_space, trim};
 use crate::limits::Limits;
 use crate::span::Place;
-use crate::state::{Command as Settled, Op, Operation, Path, Reason, Step};
+use crate::state::{Op, Operation, RefusalReason, StateCommand as Settled, StatePath, StateStep};
 
 /// Commands read from a text.
 #[derive(Default)]
-pub(super) struct Commands {
+pub(super) struct MvuCommands {
     pub(super) operations: Vec<Operation>,
     /// Reasons, and text between the commands.
     pub(super) reasons: Vec<String>,
     /// Set if the last command is truncated (F-214).
-    pub(super) cut: bool,
+    pub(super) is_truncated: bool,
 }
 
 /// Most brackets that may be open in a command.
-const DEPTH: usize = 64;
+const MAX_BRACKET_DEPTH: usize = 64;
 
 /// Most operations that one object is split into.
-const LEAVES: usize = 1000;
+const MAX_LEAVES: usize = 1000;
 
 /// Reads the commands of a text at `at`. The block has `before` earlier operations.
-pub(super) fn read(
+pub(super) fn read_commands(
     (text, at): (&str, Place),
     before: usize,
     limits: &Limits,
-    out: &mut dyn Output,
-) -> Commands {
-    let mut found = Commands::default();
+    out: &mut dyn IntentSink,
+) -> MvuCommands {
+    let mut found = MvuCommands::default();
     let mut flow = Flow::default();
     let (mut from, mut place, mut counted) = (0, at, 0);
     while let Some(start) = text[from..].find("_.").map(|start| from + start) {
         flow.text(&text[from..start]);
         if let Some(end) = comment_end(&text[from..start], &text[start..]) {
-            found.beside(&text[from..start + end]);
+            found.add_text(&text[from..start + end]);
             from = start + end;
             continue;
         }
-        found.beside(&text[from..start]);
+        found.add_text(&text[from..start]);
         place.advance(&text[counted..start]);
         counted = start;
-        match command(&text[start..]) {
-            Ok(Command { name, args, end }) => {
+        match parse_command(&text[start..]) {
+            Ok(MvuCommand { name, args, end }) => {
                 from = start + end;
                 let known = found.operations.len();
-                let reason = reason(&text[from..]);
+                let reason = parse_reason(&text[from..]);
                 from += reason.map_or(0, |(len, _)| len);
                 match flow.command() {
                     true => found.refuse(
@@ -66,18 +66,20 @@ pub(super) fn read(
                         &args,
                         "a command that may not be meant to run: what is around it is code",
                     ),
-                    false => found.add(name, &args, &flow, limits),
+                    false => found.add_command(name, &args, &flow, limits),
                 }
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
-                if let Some(report) = found.report((known, before), name, place, place.offset + end) {
-                    doubled(&text[start..from], &args, place, limits, out);
+                if let Some(report) =
+                    found.first_refusal_report((known, before), name, place, place.offset + end)
+                {
+                    report_duplicate_keys(&text[start..from], &args, place, limits, out);
                     out.report(report);
                 }
             }
             Err(fault) => {
                 // Up to the next command, or the end of the line.
                 let rest = &text[start + 2..];
-                found.cut |= fault == Fault::Cut && !rest.contains("_.");
+                found.is_truncated |= fault == CommandFault::Truncated && !rest.contains("_.");
                 let next = rest.find("_.");
                 let rest = &rest[..next.unwrap_or(rest.len())];
                 let line = rest.find('\n');
@@ -85,15 +87,15 @@ pub(super) fn read(
                 let written = &text[start..start + len];
                 flow.fault(written, next.is_some() && line.is_none());
                 let message = format!("`{}` is no command", clip(trim(written), 60));
-                let report = Report::new(rules::COMMAND_INVALID, place, place.offset + len, message);
-                out.report(report.repaired("not carried out"));
-                let none = Operation::stored(String::new(), String::new(), Some(Value::from(written)));
+                let report = FindingReport::new(rules::COMMAND_INVALID, place, place.offset + len, message);
+                out.report(report.with_repair("not carried out"));
+                let none = Operation::from_stored(String::new(), String::new(), Some(Value::from(written)));
                 found.operations.push(none);
                 from = start + len;
             }
         }
     }
-    found.beside(&text[from..]);
+    found.add_text(&text[from..]);
     found
 }
 
@@ -112,7 +114,7 @@ fn comment_end(before: &str, rest: &str) -> Option<usize> {
 }
 
 /// A command: its name, its arguments, and its length.
-struct Command<'a> {
+struct MvuCommand<'a> {
     name: &'a str,
     args: Vec<&'a str>,
     end: usize,
@@ -120,46 +122,52 @@ struct Command<'a> {
 
 /// Reason why a text does not begin with a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum CommandFault {
     /// The text is not a command.
-    Other,
+    NotACommand,
     /// The command is truncated by the end of the text.
-    Cut,
+    Truncated,
 }
 
 /// Parses the command at the beginning of a text. The semicolon must follow the bracket directly.
-fn command(text: &str) -> Result<Command<'_>, Fault> {
+fn parse_command(text: &str) -> Result<MvuCommand<'_>, CommandFault> {
     let rest = &text[2..];
     let len = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
     if len == rest.len() {
-        return Err(Fault::Cut);
+        return Err(CommandFault::Truncated);
     }
-    let inside = rest[len..].strip_prefix('(').ok_or(Fault::Other)?;
-    let (args, read) = arguments(inside)?;
+    let inside = rest[len..].strip_prefix('(').ok_or(CommandFault::NotACommand)?;
+    let (args, read) = parse_arguments(inside)?;
     match inside[read..].starts_with(");") {
-        true => Ok(Command { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
-        false => Err(Fault::Other),
+        true => Ok(MvuCommand { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
+        false => Err(CommandFault::NotACommand),
     }
 }
 
 /// Reports duplicate keys in the arguments of a refused command that begins at `at` (R-82).
-fn doubled(command: &str, args: &[&str], mut at: Place, limits: &Limits, out: &mut dyn Output) {
+fn report_duplicate_keys(
+    command: &str,
+    args: &[&str],
+    mut at: Place,
+    limits: &Limits,
+    out: &mut dyn IntentSink,
+) {
     let mut counted = 0;
     let mut from = command.find('(').map_or(0, |open| open + 1);
     for arg in args {
         // Only blanks and commas separate arguments.
         let Some(start) = command[from..].find(arg).map(|start| from + start) else { return };
         from = start + arg.len();
-        if let Some(report) = value::doubled(arg, limits) {
+        if let Some(report) = command_value::duplicate_key_report(arg, limits) {
             at.advance(&command[counted..start]);
             counted = start;
-            out.report(Report { repair: None, ..body::moved(report, at) });
+            out.report(FindingReport { repair: None, ..body::move_report(report, at) });
         }
     }
 }
 
 /// Returns the arguments up to the closing bracket, and the bytes before that.
-fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
+fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
     let (mut args, mut from, mut depth) = (Vec::new(), 0, 0);
     let (mut quote, mut escaped) = (None, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -172,13 +180,13 @@ fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
                 if text[at..].starts_with("_.")
                     && text[..at].trim_end_matches([' ', '\t']).ends_with('\n') =>
             {
-                return Err(Fault::Other);
+                return Err(CommandFault::NotACommand);
             }
             (None, b'\'' | b'"' | b'`') => quote = Some(byte),
             (None, b'(' | b'[' | b'{') => {
                 depth += 1;
-                if depth > DEPTH {
-                    return Err(Fault::Other);
+                if depth > MAX_BRACKET_DEPTH {
+                    return Err(CommandFault::NotACommand);
                 }
             }
             (None, b')') if depth == 0 => {
@@ -194,11 +202,11 @@ fn arguments(text: &str) -> Result<(Vec<&str>, usize), Fault> {
             (None, _) => {}
         }
     }
-    Err(Fault::Cut)
+    Err(CommandFault::Truncated)
 }
 
 /// Returns the reason after a command, which may begin on the next line, and its length.
-fn reason(text: &str) -> Option<(usize, &str)> {
+fn parse_reason(text: &str) -> Option<(usize, &str)> {
     let blank = text.len() - text.trim_start_matches(is_space).len();
     let rest = text[blank..].strip_prefix("//")?;
     let len = rest.find('\n').unwrap_or(rest.len());
@@ -206,14 +214,14 @@ fn reason(text: &str) -> Option<(usize, &str)> {
 }
 
 /// Returns the report on a value that may not be the one meant.
-pub(super) fn guessed(message: &str, place: Place, end: usize) -> Report {
-    let report = Report::new(rules::VALUE_GUESSED, place, end, message);
-    report.repaired("it is not carried out, its value is not used")
+pub(super) fn guessed_report(message: &str, place: Place, end: usize) -> FindingReport {
+    let report = FindingReport::new(rules::VALUE_GUESSED, place, end, message);
+    report.with_repair("it is not carried out, its value is not used")
 }
 
-impl Commands {
+impl MvuCommands {
     /// Adds text between the commands.
-    fn beside(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let text = trim(text).trim_matches(';');
         if !text.is_empty() {
             self.reasons.push(text.to_owned());
@@ -221,50 +229,59 @@ impl Commands {
     }
 
     /// Reports the first refused operation from an index on; the block has `before` earlier operations.
-    fn report(&self, (from, before): (usize, usize), name: &str, place: Place, end: usize) -> Option<Report> {
+    fn first_refusal_report(
+        &self,
+        (from, before): (usize, usize),
+        name: &str,
+        place: Place,
+        end: usize,
+    ) -> Option<FindingReport> {
         // The state decides about the others, but not about their values.
         let wrong = |one: &Operation| {
-            let value = |reason| matches!(reason, Reason::NumberOutOfRange | Reason::ValueGuessed);
+            let value =
+                |reason| matches!(reason, RefusalReason::NumberOutOfRange | RefusalReason::ValueGuessed);
             one.refusal().is_some_and(|refusal| one.command().is_none() || value(refusal.reason))
         };
         let at = from + self.operations[from..].iter().position(wrong)?;
         let refused = &self.operations[at];
         let refusal = refused.refusal()?;
         let report = match refusal.reason {
-            Reason::NumberOutOfRange => refused.report(place, end)?,
-            Reason::ValueGuessed => guessed(&refusal.message, place, end),
+            RefusalReason::NumberOutOfRange => refused.report(place, end)?,
+            RefusalReason::ValueGuessed => guessed_report(&refusal.message, place, end),
             _ => {
                 let message = format!("`_.{name}`: {}", refusal.message);
-                Report::new(rules::COMMAND_INVALID, place, end, message).repaired("not carried out")
+                FindingReport::new(rules::COMMAND_INVALID, place, end, message).with_repair("not carried out")
             }
         };
-        Some(items::about(before + at + 1, refused, report))
+        Some(operation_findings::name_operation(before + at + 1, refused, report))
     }
 
     /// Adds an operation that nobody carries out, since something of it was guessed.
     fn refuse(&mut self, name: &str, args: &[&str], message: &str) {
         let op = if name == "add" { Op::Add } else { Op::Set };
         let path = path_of(args).unwrap_or_default();
-        self.operations.push(match steps_of(&path).and_then(Path::new) {
-            Some(path) => Operation::new(op, path, Some(0.into())).refuse(Reason::ValueGuessed, message),
+        self.operations.push(match parse_lodash_path(&path).and_then(StatePath::new) {
+            Some(path) => {
+                Operation::new(op, path, Some(0.into())).refuse(RefusalReason::ValueGuessed, message)
+            }
             // An invalid path is kept as written, and so is the value.
             None => {
                 let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
-                Operation::stored(String::new(), path, value)
+                Operation::from_stored(String::new(), path, value)
             }
         });
     }
 
-    fn add(&mut self, name: &str, args: &[&str], flow: &Flow<'_>, limits: &Limits) {
+    fn add_command(&mut self, name: &str, args: &[&str], flow: &Flow<'_>, limits: &Limits) {
         if let Some(message) = doubt(args, flow) {
             return self.refuse(name, args, &message);
         }
         let path = path_of(args);
         let refused = |op: &str| {
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
-            Operation::stored(op.to_owned(), path.clone().unwrap_or_default(), value)
+            Operation::from_stored(op.to_owned(), path.clone().unwrap_or_default(), value)
         };
-        let Some(steps) = path.as_deref().and_then(steps_of) else {
+        let Some(steps) = path.as_deref().and_then(parse_lodash_path) else {
             return self.operations.push(refused(""));
         };
         // A guessed value refuses only its own command.
@@ -273,7 +290,7 @@ impl Commands {
         for text in &args[1 + old..] {
             let read = match flow.is_variable(text) {
                 true => Err(COMPUTED.to_owned()),
-                false => value::read(text, limits),
+                false => command_value::parse_value(text, limits),
             };
             match read {
                 Ok(value) => values.push(value),
@@ -283,7 +300,7 @@ impl Commands {
                 }
             }
         }
-        let whole = Path::new(steps.clone());
+        let whole = StatePath::new(steps.clone());
         let operation = |op: Op, value: Option<Value>| match &whole {
             Some(path) => Operation::new(op, path.clone(), value),
             None => refused(name),
@@ -291,17 +308,17 @@ impl Commands {
         let one = match (name, &mut values[..]) {
             // The old value is never compared.
             ("set", [new]) => match (new.take(), &whole) {
-                (Value::Object(fields), None) => refused(name).settled_by(Settled::Root(fields)),
+                (Value::Object(fields), None) => refused(name).with_command(Settled::Root(fields)),
                 (value, Some(_)) => {
                     let text = value.is_string();
                     let set = operation(Op::Set, Some(value));
-                    if text { set.settled_by(Settled::Number) } else { set }
+                    if text { set.with_command(Settled::Number) } else { set }
                 }
                 (_, None) => refused(name),
             },
             ("add", [delta]) => operation(Op::Add, Some(delta.take())),
             ("assign" | "insert", [new]) => match new.take() {
-                Value::Object(fields) => return self.merge(&steps, &Value::Object(fields)),
+                Value::Object(fields) => return self.add_leaves(&steps, &Value::Object(fields)),
                 value => operation(Op::Push, Some(value)),
             },
             ("assign" | "insert", [key, new]) => {
@@ -310,12 +327,12 @@ impl Commands {
                     operation(Op::Push, Some(new))
                 } else {
                     // The state decides whether this is a list or an object.
-                    let set = match (&key, below(&steps, &key)) {
+                    let set = match (&key, path_below(&steps, &key)) {
                         (Value::String(_), Some(path)) => Operation::new(Op::Set, path, Some(new.clone())),
                         _ => refused("insert"),
                     };
                     match &whole {
-                        Some(path) => set.settled_by(Settled::Insert(path.clone(), key, new)),
+                        Some(path) => set.with_command(Settled::Insert(path.clone(), key, new)),
                         None => set,
                     }
                 }
@@ -323,35 +340,35 @@ impl Commands {
             ("remove" | "unset" | "delete", []) => operation(Op::Delete, None),
             ("remove" | "unset" | "delete", [key]) => {
                 let key = key.take();
-                let delete = match below(&steps, &key) {
+                let delete = match path_below(&steps, &key) {
                     Some(path) => Operation::new(Op::Delete, path, None),
                     None => refused("remove"),
                 };
                 match &whole {
-                    Some(path) => delete.settled_by(Settled::Remove(path.clone(), key)),
+                    Some(path) => delete.with_command(Settled::Remove(path.clone(), key)),
                     None => delete,
                 }
             }
             ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused(""),
             // One of ours is no command, and its value is not read as one of them.
-            _ if Op::named(name).is_some() => refused(&format!("_.{name}")),
+            _ if Op::from_name(name).is_some() => refused(&format!("_.{name}")),
             _ => refused(name),
         };
         self.operations.push(one);
     }
 
     /// Adds operations that set the leaves of an object.
-    fn merge(&mut self, steps: &[Step], value: &Value) {
+    fn add_leaves(&mut self, steps: &[StateStep], value: &Value) {
         match value {
-            Value::Object(fields) if !fields.is_empty() && self.operations.len() < LEAVES => {
+            Value::Object(fields) if !fields.is_empty() && self.operations.len() < MAX_LEAVES => {
                 for (key, value) in fields {
-                    if let Some(path) = below(steps, &Value::from(key.as_str())) {
-                        self.merge(path.steps(), value);
+                    if let Some(path) = path_below(steps, &Value::from(key.as_str())) {
+                        self.add_leaves(path.steps(), value);
                     }
                 }
             }
             value => {
-                let path = Path::new(steps.to_vec());
+                let path = StatePath::new(steps.to_vec());
                 self.operations.extend(path.map(|path| Operation::new(Op::Set, path, Some(value.clone()))));
             }
         }
@@ -360,7 +377,8 @@ impl Commands {
 
 /// The path of a command, as it is written.
 fn path_of(args: &[&str]) -> Option<String> {
-    args.first().map(|path| value::unescaped(value::unquoted(path), Unknown::Undone))
+    args.first()
+        .map(|path| command_value::unescape(command_value::strip_quotes(path), UnknownEscape::DropBackslash))
 }
 
 /// Returns the doubt about the arguments of a command, whatever it does: one is missing, or may be several, or the path is
@@ -373,7 +391,7 @@ fn doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
         return Some(format!("`{}` may be any number of arguments", clip(spread, 60)));
     }
     let path = args.first()?;
-    let computed = match value::quoted(path) {
+    let computed = match command_value::quoted_content(path) {
         Some(_) => code::has_template(path),
         None => flow.is_variable(path) || code::is_path_computed(path),
     };
@@ -381,18 +399,18 @@ fn doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
 }
 
 /// The place of a key or an element below a path.
-fn below(steps: &[Step], key: &Value) -> Option<Path> {
+fn path_below(steps: &[StateStep], key: &Value) -> Option<StatePath> {
     let step = match key {
-        Value::String(key) => Step::Key(key.clone()),
-        Value::Number(number) => Step::Index(number.as_i64()?),
+        Value::String(key) => StateStep::Key(key.clone()),
+        Value::Number(number) => StateStep::Index(number.as_i64()?),
         _ => return None,
     };
-    Path::new(steps.iter().cloned().chain([step]).collect())
+    StatePath::new(steps.iter().cloned().chain([step]).collect())
 }
 
 /// Parses a path as lodash writes it: `a.b`, `a[0]`, `a.0`, `a["b c"]`, `a.'b'`, `a[键]`. An empty path is the
 /// root.
-fn steps_of(text: &str) -> Option<Vec<Step>> {
+fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -404,8 +422,8 @@ fn steps_of(text: &str) -> Option<Vec<Step>> {
             };
             let key = trim(&inside[..end]);
             let step = match (quote, key.parse()) {
-                (None, Ok(index)) => Step::Index(index),
-                _ => Step::Key(value::unquoted(key).to_owned()),
+                (None, Ok(index)) => StateStep::Index(index),
+                _ => StateStep::Key(command_value::strip_quotes(key).to_owned()),
             };
             (step, inside[end..].strip_prefix(']')?)
         } else {
@@ -416,12 +434,12 @@ fn steps_of(text: &str) -> Option<Vec<Step>> {
             };
             let key = trim(&rest[..end]);
             let digits = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_digit());
-            let key = value::unquoted(key).to_owned();
+            let key = command_value::strip_quotes(key).to_owned();
             (
                 if digits && quote.is_none() && !steps.is_empty() {
-                    Step::Token(key)
+                    StateStep::Token(key)
                 } else {
-                    Step::Key(key)
+                    StateStep::Key(key)
                 },
                 &rest[end..],
             )
@@ -434,6 +452,7 @@ fn steps_of(text: &str) -> Option<Vec<Step>> {
             None => return None,
         };
     }
-    let empty = |step: &Step| matches!(step, Step::Key(key) | Step::Token(key) if key.is_empty());
+    let empty =
+        |step: &StateStep| matches!(step, StateStep::Key(key) | StateStep::Token(key) if key.is_empty());
     (!steps.iter().any(empty)).then_some(steps)
 }

@@ -2,85 +2,85 @@
 
 use super::options::FilamentOptions;
 use super::rules;
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
-use crate::html::{Piece, Sanitizer};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
+use crate::html::{HtmlSanitizer, SanitizedPiece};
 use crate::lex::space::is_space;
 use crate::limits::Limits;
-use crate::span::{At, Place};
+use crate::span::{LazyPlace, Place};
 
 /// Content of a reply.
-pub(super) struct Content {
-    sanitizer: Sanitizer,
+pub(super) struct ContentWriter {
+    sanitizer: HtmlSanitizer,
     /// Set if the next text does not directly follow the last one.
-    gap: bool,
+    has_gap: bool,
     /// Set once there was non-blank text.
-    filled: bool,
+    has_text: bool,
     /// Set if the next text is a paragraph of its own.
-    apart: bool,
+    is_paragraph_due: bool,
     /// Set if a line break is due before the next text, unless it has one.
-    line: bool,
+    is_line_break_due: bool,
     /// Set at the beginning of an element: a byte order mark there is no text.
-    fresh: bool,
+    is_element_start: bool,
     /// Line breaks at the end of the text, at most two.
-    breaks: usize,
+    trailing_breaks: usize,
     /// End of the text, kept if choices are looked for in it.
     tail: Option<String>,
     /// Set while text is emitted that was reported as a whole.
-    told: bool,
+    is_reported: bool,
 }
 
 /// Longest end of the text in which choices are looked for, in bytes.
-const TAIL: usize = 4 << 10;
+const MAX_TAIL_BYTES: usize = 4 << 10;
 
-impl Content {
-    pub(super) fn new(own: &FilamentOptions, limits: &Limits) -> Content {
-        Content {
-            sanitizer: Sanitizer::new(own.html, limits),
-            gap: true,
-            filled: false,
-            apart: false,
-            line: false,
-            fresh: true,
-            breaks: 2,
-            tail: own.choices_from_text.then(String::new),
-            told: false,
+impl ContentWriter {
+    pub(super) fn new(own: &FilamentOptions, limits: &Limits) -> ContentWriter {
+        ContentWriter {
+            sanitizer: HtmlSanitizer::new(own.html_mode, limits),
+            has_gap: true,
+            has_text: false,
+            is_paragraph_due: false,
+            is_line_break_due: false,
+            is_element_start: true,
+            trailing_breaks: 2,
+            tail: own.finds_choices_in_text.then(String::new),
+            is_reported: false,
         }
     }
 
     /// Returns whether there was non-blank text.
-    pub(super) fn filled(&self) -> bool {
-        self.filled
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     /// Returns the bytes held back.
-    pub(super) fn held(&self) -> usize {
-        self.sanitizer.held()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.sanitizer.held_bytes()
     }
 
     /// Records that the next text does not directly follow the last one.
-    pub(super) fn gap(&mut self) {
-        self.gap = true;
+    pub(super) fn mark_gap(&mut self) {
+        self.has_gap = true;
     }
 
     /// Makes the next text a paragraph of its own.
-    pub(super) fn part(&mut self) {
-        (self.gap, self.fresh) = (true, true);
-        self.apart = self.filled;
-        self.line = false;
+    pub(super) fn begin_paragraph(&mut self) {
+        (self.has_gap, self.is_element_start) = (true, true);
+        self.is_paragraph_due = self.has_text;
+        self.is_line_break_due = false;
     }
 
     /// Makes the next text continue the last one; with `line`, the line break between them is kept.
-    pub(super) fn join(&mut self, line: bool) {
-        (self.gap, self.fresh) = (true, true);
-        self.apart = false;
-        self.line = line && self.filled;
+    pub(super) fn continue_text(&mut self, line: bool) {
+        (self.has_gap, self.is_element_start) = (true, true);
+        self.is_paragraph_due = false;
+        self.is_line_break_due = line && self.has_text;
     }
 
     /// Emits text that directly follows the last one; returns whether it did.
     #[inline]
-    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
-        if self.gap || self.apart || self.line {
+    pub(super) fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
+        if self.has_gap || self.is_paragraph_due || self.is_line_break_due {
             return false;
         }
         self.push(text, None, out);
@@ -88,61 +88,61 @@ impl Content {
     }
 
     /// Emits text at a place.
-    pub(super) fn text(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+    pub(super) fn push_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         if !text.is_empty()
-            && std::mem::take(&mut self.fresh)
+            && std::mem::take(&mut self.is_element_start)
             && let Some(rest) = text.strip_prefix('\u{FEFF}')
         {
             //
-            let at = at.get().after("\u{FEFF}");
+            let at = at.resolve().end_of("\u{FEFF}");
             if !rest.is_empty() {
-                self.text(rest, At::from(at), out);
+                self.push_text(rest, LazyPlace::from(at), out);
             }
             return;
         }
-        if self.apart {
+        if self.is_paragraph_due {
             // White space at the border of a section is dropped.
             let blank = text.len() - text.trim_start_matches(is_space).len();
             if blank == text.len() {
                 return;
             }
-            self.apart = false;
-            let at = at.get().after(&text[..blank]);
-            let breaks = &"\n\n"[..2 - self.breaks];
+            self.is_paragraph_due = false;
+            let at = at.resolve().end_of(&text[..blank]);
+            let breaks = &"\n\n"[..2 - self.trailing_breaks];
             self.push(breaks, Some(at), out);
             return self.push(&text[blank..], Some(at), out);
         }
-        if self.line && !text.is_empty() {
-            self.line = false;
-            if self.breaks == 0 && !text.starts_with('\n') {
-                let at = at.get();
+        if self.is_line_break_due && !text.is_empty() {
+            self.is_line_break_due = false;
+            if self.trailing_breaks == 0 && !text.starts_with('\n') {
+                let at = at.resolve();
                 self.push("\n", Some(at), out);
                 return self.push(text, Some(at), out);
             }
         }
-        let place = std::mem::take(&mut self.gap).then(|| at.get());
+        let place = std::mem::take(&mut self.has_gap).then(|| at.resolve());
         self.push(text, place, out);
     }
 
     #[inline]
-    fn push(&mut self, text: &str, place: Option<Place>, out: &mut dyn Output) {
-        self.gap = false;
-        if !self.filled {
-            self.filled = !text.trim().is_empty();
+    fn push(&mut self, text: &str, place: Option<Place>, out: &mut dyn IntentSink) {
+        self.has_gap = false;
+        if !self.has_text {
+            self.has_text = !text.trim().is_empty();
         }
         if text.as_bytes().last() == Some(&b'\n') {
-            self.breaks = if text.ends_with("\n\n") {
+            self.trailing_breaks = if text.ends_with("\n\n") {
                 2
             } else if text == "\n" {
-                (self.breaks + 1).min(2)
+                (self.trailing_breaks + 1).min(2)
             } else {
                 1
             };
         } else if !text.is_empty() {
-            self.breaks = 0;
+            self.trailing_breaks = 0;
         }
-        let Content { sanitizer, tail, told, .. } = self;
-        let mut put = |piece: Piece<'_>| send(piece, tail, *told, out);
+        let ContentWriter { sanitizer, tail, is_reported, .. } = self;
+        let mut put = |piece: SanitizedPiece<'_>| emit_piece(piece, tail, *is_reported, out);
         match place {
             Some(place) => sanitizer.push_at(text, place, &mut put),
             None => sanitizer.push(text, &mut put),
@@ -150,52 +150,52 @@ impl Content {
     }
 
     /// Emits a paragraph from an unreadable block that was reported: its tags are not faults of the content.
-    pub(super) fn paragraph(
+    pub(super) fn push_paragraph(
         &mut self,
         pieces: &mut dyn Iterator<Item = (Place, &str)>,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        self.part();
-        self.told = true;
+        self.begin_paragraph();
+        self.is_reported = true;
         for (place, text) in pieces {
-            self.gap();
-            self.text(text, At::from(place), out);
+            self.mark_gap();
+            self.push_text(text, LazyPlace::from(place), out);
         }
-        self.told = false;
-        self.part();
+        self.is_reported = false;
+        self.begin_paragraph();
     }
 
     /// Ends the content.
-    pub(super) fn finish(&mut self, out: &mut dyn Output) {
-        let Content { sanitizer, tail, told, .. } = self;
-        sanitizer.finish(&mut |piece| send(piece, tail, *told, out));
+    pub(super) fn finish(&mut self, out: &mut dyn IntentSink) {
+        let ContentWriter { sanitizer, tail, is_reported, .. } = self;
+        sanitizer.finish(&mut |piece| emit_piece(piece, tail, *is_reported, out));
     }
 
     /// Returns the end of the text, if it is kept.
     pub(super) fn tail(&self) -> Option<&str> {
         let tail = self.tail.as_deref()?;
-        let from = tail.ceil_char_boundary(tail.len().saturating_sub(TAIL));
+        let from = tail.ceil_char_boundary(tail.len().saturating_sub(MAX_TAIL_BYTES));
         Some(&tail[from..])
     }
 }
 
 #[inline]
-fn send(piece: Piece<'_>, tail: &mut Option<String>, told: bool, out: &mut dyn Output) {
+fn emit_piece(piece: SanitizedPiece<'_>, tail: &mut Option<String>, told: bool, out: &mut dyn IntentSink) {
     match piece {
-        Piece::Text(text) => {
+        SanitizedPiece::Text(text) => {
             if let Some(tail) = tail {
                 tail.push_str(text);
-                if tail.len() > 4 * TAIL {
-                    let from = tail.ceil_char_boundary(tail.len() - TAIL);
+                if tail.len() > 4 * MAX_TAIL_BYTES {
+                    let from = tail.ceil_char_boundary(tail.len() - MAX_TAIL_BYTES);
                     tail.drain(..from);
                 }
             }
-            out.intent(Intent::FinalText(text));
+            out.emit_intent(Intent::FinalText(text));
         }
         // It was reported already that this is text; its tags are not faults of the content.
-        Piece::Found(report) if told => {
-            out.report(Report { rule: rules::RAW_TEXT, row: "F-210", ..report });
+        SanitizedPiece::Report(report) if told => {
+            out.report(FindingReport { rule: rules::RAW_TEXT, row: "F-210", ..report });
         }
-        Piece::Found(report) => out.report(report),
+        SanitizedPiece::Report(report) => out.report(report),
     }
 }

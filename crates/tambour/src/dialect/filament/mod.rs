@@ -7,47 +7,52 @@
 
 mod block;
 mod body;
-mod call;
 mod choice;
+mod code_filter;
 mod commands;
 mod content;
+mod elements;
 mod frame;
-mod items;
+mod operation_findings;
 mod options;
-mod parts;
 mod patch;
 mod prompt;
-mod prose;
 mod rules;
 mod status;
 mod tags;
+mod tool_call;
 mod update;
 mod write;
 
 use std::sync::Arc;
 
-use super::marker::Watch;
-use super::opening::{Begin, Opening, When};
-use super::{Dialect, Ending, Entry, Examples, Output, echo};
+use super::marker::MarkerWatch;
+use super::opening::{Opening, OpeningTag, TagPosition};
+use super::{Dialect, DialectEntry, ExampleStyle, IntentSink, ReplyEnding, echo};
 use crate::event::Event;
-use crate::lex::markup::Tolerant;
+use crate::lex::markup::TolerantLexer;
 use crate::options::Options;
-use crate::span::{Counter, Place};
-use frame::Frame;
+use crate::span::{Place, PlaceCounter};
+use frame::FilamentFrame;
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "filament",
     summary: "tags for thought, content, state updates, choices and what else a story needs",
     reader: |options| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(Filament::new(options)))
+        echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(FilamentReader::new(options))
+        })
     },
     opening: Opening {
         tags: &[
-            Begin::new("content", When::First),
-            Begin::new("variable_update", When::Alone),
-            Begin::new("status_bar", When::Alone),
-            Begin { attributes: &["view", "fallback"], ..Begin::new("ui_component", When::Alone) },
+            OpeningTag::new("content", TagPosition::First),
+            OpeningTag::new("variable_update", TagPosition::Alone),
+            OpeningTag::new("status_bar", TagPosition::Alone),
+            OpeningTag {
+                attributes: &["view", "fallback"],
+                ..OpeningTag::new("ui_component", TagPosition::Alone)
+            },
         ],
         ..Opening::NONE
     },
@@ -56,107 +61,107 @@ pub(super) const ENTRY: Entry = Entry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
-    examples: Examples { languages: &["filament"], fenced: false },
+    examples: ExampleStyle { languages: &["filament"], is_fenced: false },
 };
 
-struct Filament {
+struct FilamentReader {
     /// Beginning of the reply, as long as it may be the failure marker and nothing else (J-055).
-    lead: Option<Lead>,
-    lexer: Tolerant,
-    frame: Frame,
+    marker_prefix: Option<ReplyPrefix>,
+    lexer: TolerantLexer,
+    frame: FilamentFrame,
 }
 
 /// Beginning of a reply that may be the failure marker.
 #[derive(Default)]
-struct Lead {
-    watch: Watch,
+struct ReplyPrefix {
+    watch: MarkerWatch,
     text: String,
 }
 
 /// Longest beginning that may be the marker with its surroundings, in bytes.
-const LEAD: usize = 1 << 10;
+const MAX_PREFIX_BYTES: usize = 1 << 10;
 
-impl Filament {
-    fn new(options: &Arc<Options>) -> Filament {
-        let frame = Frame::new(options);
-        let lexer = frame.lexer(Place::START);
-        Filament { lead: Some(Lead::default()), lexer, frame }
+impl FilamentReader {
+    fn new(options: &Arc<Options>) -> FilamentReader {
+        let frame = FilamentFrame::new(options);
+        let lexer = frame.new_lexer(Place::START);
+        FilamentReader { marker_prefix: Some(ReplyPrefix::default()), lexer, frame }
     }
 
-    fn read(&mut self, text: &str, out: &mut dyn Output) {
-        let Filament { lexer, frame, .. } = self;
-        if lexer.passes(text) && frame.flow(text, out) {
-            return lexer.pass(text);
+    fn read_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let FilamentReader { lexer, frame, .. } = self;
+        if lexer.is_plain_text(text) && frame.try_pass(text, out) {
+            return lexer.skip_text(text);
         }
-        lexer.push(text, &mut |token, at| frame.read(token, at, out));
+        lexer.push(text, &mut |token, at| frame.read_token(token, at, out));
     }
 
     /// Reads text at the beginning, as long as it may be the marker.
-    fn lead(&mut self, text: &str, out: &mut dyn Output) {
-        let Some(lead) = &mut self.lead else { return };
-        let most = text.floor_char_boundary(LEAD.saturating_sub(lead.text.len()));
+    fn push_prefix(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let Some(lead) = &mut self.marker_prefix else { return };
+        let most = text.floor_char_boundary(MAX_PREFIX_BYTES.saturating_sub(lead.text.len()));
         let taken = lead.watch.push(&text[..most]);
         lead.text.push_str(&text[..taken]);
         if taken == text.len() {
             return;
         }
-        let held = self.lead.take().map(|lead| lead.text).unwrap_or_default();
-        self.begin(&held, out);
-        self.read(&text[taken..], out);
+        let held = self.marker_prefix.take().map(|lead| lead.text).unwrap_or_default();
+        self.begin_reply(&held, out);
+        self.read_text(&text[taken..], out);
     }
 
     /// Reads the beginning of the reply. A byte order mark there is no text.
-    fn begin(&mut self, text: &str, out: &mut dyn Output) {
+    fn begin_reply(&mut self, text: &str, out: &mut dyn IntentSink) {
         let body = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let mark = &text[..text.len() - body.len()];
         if !mark.is_empty() {
-            self.lexer = self.frame.lexer(Place::START.after(mark));
+            self.lexer = self.frame.new_lexer(Place::START.end_of(mark));
         }
-        self.read(body, out);
+        self.read_text(body, out);
     }
 }
 
-impl Dialect for Filament {
+impl Dialect for FilamentReader {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        if self.lead.is_some() {
-            return self.lead(text, out);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        if self.marker_prefix.is_some() {
+            return self.push_prefix(text, out);
         }
-        self.read(text, out);
+        self.read_text(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        if let Some(Lead { watch, text }) = self.lead.take() {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
+        if let Some(ReplyPrefix { watch, text }) = self.marker_prefix.take() {
             if let Some(form) = watch.form() {
                 let start = text.len() - text.trim_start().len();
-                let at = Place::START.after(&text[..start]);
-                rules::MARKER.declare(form, at, at.offset + text.trim().len(), out);
-                let mut place = Counter::new(Place::START);
+                let at = Place::START.end_of(&text[..start]);
+                rules::MARKER_RULES.report_marker(form, at, at.offset + text.trim().len(), out);
+                let mut place = PlaceCounter::new(Place::START);
                 place.add(&text);
-                self.lexer = self.frame.lexer(place.settle());
+                self.lexer = self.frame.new_lexer(place.count_pending());
                 return;
             }
-            self.begin(&text, out);
+            self.begin_reply(&text, out);
         }
         let spaced = |half: &str| half.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
-        if let Some(half) = self.lexer.half().filter(|half| !spaced(half)).map(str::to_owned) {
+        if let Some(half) = self.lexer.unfinished_tag().filter(|half| !spaced(half)).map(str::to_owned) {
             let at = self.lexer.drop_carry();
-            self.frame.half_tag(&half, at, out);
+            self.frame.drop_half_tag(&half, at, out);
         }
-        let Filament { lexer, frame, .. } = self;
-        lexer.finish(&mut |token, at| frame.read(token, at, out));
+        let FilamentReader { lexer, frame, .. } = self;
+        lexer.finish(&mut |token, at| frame.read_token(token, at, out));
         let end = lexer.place();
-        frame.finish(end, ending.cut, out);
+        frame.finish(end, ending.is_truncated, out);
     }
 
     fn place(&self) -> Place {
-        let place = self.lexer.place().after(self.lexer.carry());
-        self.lead.as_ref().map_or(place, |lead| place.after(&lead.text))
+        let place = self.lexer.place().end_of(self.lexer.carry());
+        self.marker_prefix.as_ref().map_or(place, |lead| place.end_of(&lead.text))
     }
 
-    fn held(&self) -> usize {
-        let lead = self.lead.as_ref().map_or(0, |lead| lead.text.len());
-        lead + self.lexer.carry().len() + self.frame.held()
+    fn held_bytes(&self) -> usize {
+        let lead = self.marker_prefix.as_ref().map_or(0, |lead| lead.text.len());
+        lead + self.lexer.carry().len() + self.frame.held_bytes()
     }
 
     fn name(&self) -> &'static str {

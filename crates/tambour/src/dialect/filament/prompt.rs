@@ -3,26 +3,27 @@
 //! last, because they continue what they read last.
 
 use super::options;
-use super::tags::{Kind, Tags};
-use crate::dialect::Prompt;
+use super::tags::{ElementKind, TagTable};
+use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
-use crate::protocol::{CORE, Registry};
-use crate::structure::{Body, Element, Expected, Name};
+use crate::protocol::{CORE_PROTOCOL, ProtocolRegistry};
+use crate::structure::{ElementBody, ElementName, ExpectedElement, ExpectedStructure};
 
 /// Builds the instructions.
-pub(super) fn prompt(options: &Options) -> Prompt {
-    let own = options::of(options);
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
+    let own = options::filament_options(options);
     let mut shown = own.clone();
-    shown.structure = Some(own.structure.clone().unwrap_or_else(|| usual(options, own.views.is_some())));
-    let tags = Tags::new(&shown);
+    shown.structure =
+        Some(own.structure.clone().unwrap_or_else(|| default_structure(options, own.views.is_some())));
+    let tags = TagTable::new(&shown);
     let expected = shown.structure.unwrap_or_default();
     let words = match options.texts.language {
         Language::Zh => &ZH,
         Language::En => &EN,
     };
-    let registry = Registry::builtin();
-    let content = tags.first(Kind::Content).map(|at| &*expected.elements[at].name);
-    let part = |at: usize| Part {
+    let registry = ProtocolRegistry::builtin();
+    let content = tags.first_of_kind(ElementKind::Content).map(|at| &*expected.elements[at].name);
+    let part = |at: usize| InstructionPart {
         element: &expected.elements[at],
         kind: tags.kind(at),
         content,
@@ -32,19 +33,19 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     let views = own.views.as_deref();
     // An optional element has its example beside its rule: in the example reply, a small model would copy it
     // into every reply.
-    let every = expected.elements.iter().all(|element| !element.mandatory);
+    let every = expected.elements.iter().all(|element| !element.is_mandatory);
     let (main, others): (Vec<usize>, Vec<usize>) =
-        in_order(&expected).into_iter().partition(|&at| every || expected.elements[at].mandatory);
+        order_elements(&expected).into_iter().partition(|&at| every || expected.elements[at].is_mandatory);
     let example: String = main.iter().map(|&at| part(at).example(views)).collect();
     let mut rules = words.rules.to_owned();
     rules.extend(main.iter().map(|&at| part(at).rule(words)));
     if !every {
         let must: Vec<String> = main.iter().map(|&at| format!("<{}>", expected.elements[at].name)).collect();
-        rules += &words.must.replace("{tags}", &must.join(words.and));
+        rules += &words.mandatory.replace("{tags}", &must.join(words.conjunction));
     }
     rules += words.close;
     if !others.is_empty() {
-        rules += words.others;
+        rules += words.optional;
         for at in others {
             rules += &part(at).rule(words);
             rules += &part(at).example(views);
@@ -52,19 +53,22 @@ pub(super) fn prompt(options: &Options) -> Prompt {
     }
     for element in &expected.elements {
         // An order after the thought or the content is stated with the tag itself.
-        let usual = |first: &Name| {
+        let usual = |first: &ElementName| {
             let kind =
                 expected.elements.iter().position(|element| element.name == *first).map(|at| tags.kind(at));
-            matches!(kind, Some(Kind::Thought | Kind::Content))
+            matches!(kind, Some(ElementKind::Thought | ElementKind::Content))
         };
-        if element.after.iter().any(|first| !usual(first)) {
-            let first: Vec<String> = element.after.iter().map(|name| format!("<{name}>")).collect();
-            rules += &words.after.replace("{tag}", &element.name).replace("{tags}", &first.join(words.and));
+        if element.predecessors.iter().any(|first| !usual(first)) {
+            let first: Vec<String> = element.predecessors.iter().map(|name| format!("<{name}>")).collect();
+            rules += &words
+                .order
+                .replace("{tag}", &element.name)
+                .replace("{tags}", &first.join(words.conjunction));
         }
     }
     let tools = options.tools.iter().flat_map(|tools| tools.iter());
-    let mut tools = tools.filter(|tool| tool.allows(options.caller.as_deref())).peekable();
-    if tools.peek().is_some() && tags.first(Kind::Call).is_some() {
+    let mut tools = tools.filter(|tool| tool.allows_caller(options.caller.as_deref())).peekable();
+    if tools.peek().is_some() && tags.first_of_kind(ElementKind::Call).is_some() {
         rules += words.tools;
         for tool in tools {
             let about = tool.description(options.texts.language);
@@ -72,35 +76,35 @@ pub(super) fn prompt(options: &Options) -> Prompt {
             rules += &format!("  - {}{}{colon}{about}\n", tool.name, tool.signature());
         }
     }
-    if expected.elements.iter().any(|element| element.body == Body::Json) {
+    if expected.elements.iter().any(|element| element.body == ElementBody::Json) {
         rules += words.json;
     }
     if let Some(content) = content {
-        rules += &words.last.replace("{tag}", content);
+        rules += &words.closing.replace("{tag}", content);
     }
-    Prompt { opening: words.opening.into(), example: example.into(), rules: rules.into() }
+    FormatInstructions { opening: words.opening.into(), example: example.into(), rules: rules.into() }
 }
 
 /// Returns the default structure: without calls and components if there are none.
-fn usual(options: &Options, views: bool) -> Expected {
-    let registry = Registry::builtin();
+fn default_structure(options: &Options, views: bool) -> ExpectedStructure {
+    let registry = ProtocolRegistry::builtin();
     let ids = registry.iter().map(|protocol| protocol.id.as_str());
     let shown = ids.filter(|id| match *id {
         "tool_call" => options.tools.is_some(),
         "ui_component" => views,
         _ => true,
     });
-    registry.expected(shown).0
+    registry.expected_structure(shown).0
 }
 
 /// Orders the elements so that each comes after those it must follow.
-fn in_order(expected: &Expected) -> Vec<usize> {
+fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
     let count = expected.elements.len();
     let mut order: Vec<usize> = Vec::with_capacity(count);
     while order.len() < count {
         let ready = (0..count).find(|&at| {
             let placed = |name: &str| order.iter().any(|&known| expected.elements[known].name == name);
-            !order.contains(&at) && expected.elements[at].after.iter().all(|first| placed(first))
+            !order.contains(&at) && expected.elements[at].predecessors.iter().all(|first| placed(first))
         });
         match ready {
             Some(at) => order.push(at),
@@ -112,21 +116,21 @@ fn in_order(expected: &Expected) -> Vec<usize> {
 }
 
 /// One element of the instructions.
-struct Part<'a> {
-    element: &'a Element,
-    kind: Kind,
+struct InstructionPart<'a> {
+    element: &'a ExpectedElement,
+    kind: ElementKind,
     /// Tag of the content, if there is one.
     content: Option<&'a str>,
     options: &'a Options,
-    registry: &'a Registry,
+    registry: &'a ProtocolRegistry,
 }
 
-impl Part<'_> {
+impl InstructionPart<'_> {
     /// Returns the standard name of the element.
-    fn usual_name(&self) -> &str {
+    fn standard_name(&self) -> &str {
         match self.kind {
-            Kind::Content => "content",
-            Kind::Own => "",
+            ElementKind::Content => "content",
+            ElementKind::Custom => "",
             _ => self.element.role(),
         }
     }
@@ -134,8 +138,9 @@ impl Part<'_> {
     fn example(&self, views: Option<&[String]>) -> String {
         let name = &*self.element.name;
         let shown = match (self.kind, &self.options.tools) {
-            (Kind::Call, Some(tools)) => {
-                let mut callable = tools.iter().filter(|tool| tool.allows(self.options.caller.as_deref()));
+            (ElementKind::Call, Some(tools)) => {
+                let mut callable =
+                    tools.iter().filter(|tool| tool.allows_caller(self.options.caller.as_deref()));
                 let Some((tool, args)) = callable.find_map(|tool| Some((&tool.name, tool.sample_args()?)))
                 else {
                     return String::new();
@@ -143,32 +148,36 @@ impl Part<'_> {
                 let tool = crate::lex::entity::encode(tool);
                 return format!("<{name} name=\"{tool}\">\n{args}\n</{name}>\n");
             }
-            (Kind::Own, _) => {
+            (ElementKind::Custom, _) => {
                 return match self.element.body {
-                    Body::Json => format!("<{name}>\n{{}}\n</{name}>\n"),
-                    Body::Empty => format!("<{name}></{name}>\n"),
-                    Body::Text | Body::Markup => format!("<{name}>\n…\n</{name}>\n"),
+                    ElementBody::Json => format!("<{name}>\n{{}}\n</{name}>\n"),
+                    ElementBody::Empty => format!("<{name}></{name}>\n"),
+                    ElementBody::Text | ElementBody::Markup => format!("<{name}>\n…\n</{name}>\n"),
                 };
             }
-            _ => self.builtin(),
+            _ => self.builtin_example(),
         };
         let shown = match views.and_then(<[String]>::first) {
-            Some(view) if self.kind == Kind::Component => shown.replace("widget.inventory_grid", view),
+            Some(view) if self.kind == ElementKind::Component => shown.replace("widget.inventory_grid", view),
             _ => shown,
         };
-        let usual = self.usual_name();
+        let usual = self.standard_name();
         shown
             .replace(&format!("<{usual}"), &format!("<{name}"))
             .replace(&format!("</{usual}>"), &format!("</{name}>"))
     }
 
     /// Returns the part of a built-in example that shows the element.
-    fn builtin(&self) -> String {
-        let usual = self.usual_name();
+    fn builtin_example(&self) -> String {
+        let usual = self.standard_name();
         let language = self.options.texts.language;
-        let id = if matches!(self.kind, Kind::Thought | Kind::Content) { CORE } else { self.id() };
+        let id = if matches!(self.kind, ElementKind::Thought | ElementKind::Content) {
+            CORE_PROTOCOL
+        } else {
+            self.protocol_id()
+        };
         let examples = self.registry.examples([id], language);
-        let all = if id == CORE { examples.first() } else { examples.get(1) };
+        let all = if id == CORE_PROTOCOL { examples.first() } else { examples.get(1) };
         let all = all.copied().unwrap_or_default();
         let Some(start) = all.find(&format!("<{usual}")) else { return String::new() };
         let close = format!("</{usual}>\n");
@@ -176,22 +185,26 @@ impl Part<'_> {
         all[start..end].to_owned()
     }
 
-    fn id(&self) -> &str {
+    fn protocol_id(&self) -> &str {
         match self.kind {
-            Kind::Update => "variable_update_v2",
-            _ => self.usual_name(),
+            ElementKind::Update => "variable_update_v2",
+            _ => self.standard_name(),
         }
     }
 
-    fn rule(&self, words: &Words) -> String {
+    fn rule(&self, words: &InstructionTexts) -> String {
         let name = &*self.element.name;
-        if self.kind == Kind::Own {
-            return words.own.replace("{tag}", name);
+        if self.kind == ElementKind::Custom {
+            return words.custom.replace("{tag}", name);
         }
-        let usual = self.usual_name();
-        let id = if matches!(self.kind, Kind::Thought | Kind::Content) { CORE } else { self.id() };
+        let usual = self.standard_name();
+        let id = if matches!(self.kind, ElementKind::Thought | ElementKind::Content) {
+            CORE_PROTOCOL
+        } else {
+            self.protocol_id()
+        };
         let texts = self.registry.instructions([id], self.options.texts.language);
-        let text = if id == CORE { texts.first() } else { texts.get(1) };
+        let text = if id == CORE_PROTOCOL { texts.first() } else { texts.get(1) };
         let items = text.copied().unwrap_or_default().split("\n- ").map(|item| item.trim_start_matches("- "));
         let mut items = items.filter(|item| item.starts_with(&format!("<{usual}")));
         let mut item = items.next().unwrap_or_default().replace(&format!("<{usual}"), &format!("<{name}"));
@@ -203,21 +216,21 @@ impl Part<'_> {
 }
 
 /// Texts of one language.
-struct Words {
+struct InstructionTexts {
     opening: &'static str,
     rules: &'static str,
-    own: &'static str,
-    must: &'static str,
-    after: &'static str,
-    and: &'static str,
+    custom: &'static str,
+    mandatory: &'static str,
+    order: &'static str,
+    conjunction: &'static str,
     close: &'static str,
-    others: &'static str,
+    optional: &'static str,
     tools: &'static str,
     json: &'static str,
-    last: &'static str,
+    closing: &'static str,
 }
 
-const EN: Words = Words {
+const EN: InstructionTexts = InstructionTexts {
     opening: "\
 Write your whole reply in tags, in the form of this example, and nothing outside of the tags.
 
@@ -227,22 +240,22 @@ Example reply:
 Rules:
 - Answer the request you are given. Take over the form of the example, never its words.
 ",
-    own: "- <{tag}>: as its name says.\n",
-    must: "- {tags} must be there.\n",
-    after: "- <{tag}> stands behind {tags}, of those that are there.\n",
-    and: " and ",
+    custom: "- <{tag}>: as its name says.\n",
+    mandatory: "- {tags} must be there.\n",
+    order: "- <{tag}> stands behind {tags}, of those that are there.\n",
+    conjunction: " and ",
     close: "- Close every tag. Only <media /> closes itself. No code fence around the reply.\n",
-    others: "
+    optional: "
 Other tags, each with an example. Write them only when they are needed:
 ",
     tools: "- Tools, with their arguments (`?` marks those that may be left out):\n",
     json: "- JSON has double quotes, no comments, and no comma at the end.\n",
-    last: "
+    closing: "
 Now write your reply: your own answer to the user, between <{tag}> and </{tag}>.
 ",
 };
 
-const ZH: Words = Words {
+const ZH: InstructionTexts = InstructionTexts {
     opening: "\
 整个回复都写在标签里，格式同下面的示例，标签之外不要有任何内容。
 
@@ -252,17 +265,17 @@ const ZH: Words = Words {
 规则：
 - 回答实际的请求。只沿用示例的格式，不要照抄示例的文字。
 ",
-    own: "- <{tag}>：内容如其名。\n",
-    must: "- {tags} 必须有。\n",
-    after: "- <{tag}> 写在 {tags} 之后（有哪个就在哪个之后）。\n",
-    and: "、",
+    custom: "- <{tag}>：内容如其名。\n",
+    mandatory: "- {tags} 必须有。\n",
+    order: "- <{tag}> 写在 {tags} 之后（有哪个就在哪个之后）。\n",
+    conjunction: "、",
     close: "- 每个标签都要闭合，只有 <media /> 是自闭合的；不要用代码围栏包住回复。\n",
-    others: "
+    optional: "
 其他标签，各有一个示例，需要时才写：
 ",
     tools: "- 可用的工具及其参数（带 `?` 的可以省略）：\n",
     json: "- JSON 使用双引号，没有注释，末尾没有多余的逗号。\n",
-    last: "
+    closing: "
 现在写你的回复：先写 <{tag}>，接着是你自己对用户的回答，再写 </{tag}>。
 ",
 };

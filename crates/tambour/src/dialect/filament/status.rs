@@ -2,75 +2,79 @@
 
 use serde_json::{Value, json};
 
-use super::block::{Block, Came, Context};
-use super::body::{is_json, json as read_json};
+use super::block::{BlockContext, BlockOutcome, FilamentBlock};
+use super::body::{is_json, read_json};
 use super::rules;
-use super::tags::Form;
-use crate::dialect::{Action, Output};
+use super::tags::ElementForm;
+use crate::dialect::{IntentSink, ReplyAction};
 use crate::event::{StatusBar, StatusItem, UiComponent};
 use crate::lex::comment::comment_len;
 use crate::lex::space::{is_space, trim};
 
 /// Longest name of an item, in bytes.
-const NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Reads a closed block.
-pub(super) fn read(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
+pub(super) fn read_status(
+    block: &FilamentBlock,
+    cx: &BlockContext,
+    out: &mut dyn IntentSink,
+) -> BlockOutcome {
     match block.known.form {
-        Form::Html => return html(block, cx, out),
-        Form::OldStatus => block.form(rules::LEGACY_FORM, "`status_bar`", out),
+        ElementForm::Html => return read_html_status(block, cx, out),
+        ElementForm::OldStatus => block.report_form(rules::LEGACY_FORM, "`status_bar`", out),
         _ => {}
     }
     let body = trim(&block.body);
     let items = if body.starts_with(['{', '[']) && is_json(body, &cx.options.limits) {
-        let Some(json) = read_json(&block.body, block.at, &cx.options.limits, out) else {
-            return block.raw(out);
+        let Some(json) = read_json(&block.body, block.body_start, &cx.options.limits, out) else {
+            return block.raw_outcome(out);
         };
-        block.form(rules::NEWER_FORM, "tags, other fields not used", out);
-        of_value(&json.value, 0)
+        block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
+        items_from_value(&json.value, 0)
     } else {
-        let (items, unused) = of_tags(&block.body, cx.options.limits.depth.min(64));
+        let (items, unused) = items_from_tags(&block.body, cx.options.limits.depth.min(64));
         if unused {
             let found =
                 block.report(rules::ATTRIBUTE_UNUSED, "attributes and comments of items mean nothing");
-            out.report(found.repaired("not used"));
+            out.report(found.with_repair("not used"));
         }
         items
     };
     if !items.is_empty() {
-        out.act(Action::Show(StatusBar { items }.into()));
+        out.emit_action(ReplyAction::Extension(StatusBar { items }.into()));
     }
-    Came::Done
+    BlockOutcome::Read
 }
 
 /// Reads an HTML status bar: each line of its text is an item.
-fn html(block: &Block, cx: &Context, out: &mut dyn Output) -> Came {
-    block.form(rules::LEGACY_FORM, "`status_bar`", out);
-    let text = lines(&block.body);
+fn read_html_status(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> BlockOutcome {
+    block.report_form(rules::LEGACY_FORM, "`status_bar`", out);
+    let text = text_lines(&block.body);
     let items: Vec<StatusItem> = text
         .lines()
         .map(trim)
         .filter(|line| !line.is_empty())
         .map(|line| match line.split_once([':', '：']) {
-            Some((name, text)) if !trim(name).is_empty() => item(trim(name), trim(text)),
-            _ => item("", line),
+            Some((name, text)) if !trim(name).is_empty() => status_item(trim(name), trim(text)),
+            _ => status_item("", line),
         })
         .collect();
-    match &cx.own.status_view {
+    match &cx.dialect_options.status_view {
         _ if items.is_empty() => {}
-        None => out.act(Action::Show(StatusBar { items }.into())),
+        None => out.emit_action(ReplyAction::Extension(StatusBar { items }.into())),
         Some(view) => {
             let props = json!({ "items": items });
-            let fallback_text = (!cx.own.draws(view)).then_some(text);
+            let fallback_text = (!cx.dialect_options.can_draw(view)).then_some(text);
             let component = UiComponent { view: view.clone(), props, fallback_text };
-            out.act(Action::Show(component.into()));
+            out.emit_action(ReplyAction::Extension(component.into()));
         }
     }
-    Came::Done
+    BlockOutcome::Read
 }
 
 /// Returns the text of markup without tags; block elements are on lines of their own.
-pub(super) fn lines(markup: &str) -> String {
+pub(super) fn text_lines(markup: &str) -> String {
     let mut text = String::new();
     let mut rest = markup;
     while let Some(at) = rest.find('<') {
@@ -105,7 +109,7 @@ pub(super) fn lines(markup: &str) -> String {
 }
 
 /// Returns the text between the tags of markup, line by line, each with its offset.
-pub(super) fn pieces(markup: &str) -> Vec<(usize, &str)> {
+pub(super) fn text_pieces(markup: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut put = |from: usize, to: usize| {
         let mut at = from;
@@ -133,19 +137,19 @@ pub(super) fn pieces(markup: &str) -> Vec<(usize, &str)> {
     found
 }
 
-fn item(name: &str, text: &str) -> StatusItem {
+fn status_item(name: &str, text: &str) -> StatusItem {
     StatusItem { name: name.to_owned(), text: text.to_owned(), items: Vec::new() }
 }
 
 /// Converts a value to items: keys and their values, in order.
-fn of_value(value: &Value, depth: usize) -> Vec<StatusItem> {
+fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
     let of = |name: &str, value: &Value| match value {
         Value::Object(_) | Value::Array(_) if depth < 32 => {
-            StatusItem { items: of_value(value, depth + 1), ..item(name, "") }
+            StatusItem { items: items_from_value(value, depth + 1), ..status_item(name, "") }
         }
-        Value::String(text) => item(name, text),
-        Value::Null => item(name, ""),
-        other => item(name, &other.to_string()),
+        Value::String(text) => status_item(name, text),
+        Value::Null => status_item(name, ""),
+        other => status_item(name, &other.to_string()),
     };
     match value {
         Value::Object(fields) => fields.iter().map(|(name, value)| of(name, value)).collect(),
@@ -161,73 +165,75 @@ fn of_value(value: &Value, depth: usize) -> Vec<StatusItem> {
 }
 
 /// An open item.
-struct Open {
+struct OpenItem {
     item: StatusItem,
 }
 
 /// Reads items from free tags. A closing tag closes the innermost item of its name and all items open in it.
 /// An unmatched closing tag, and anything that is not a tag, is text. Also returns whether attributes or
 /// comments were ignored.
-fn of_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
+fn items_from_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
     let mut unused = false;
-    let mut open = vec![Open { item: StatusItem::default() }];
+    let mut open = vec![OpenItem { item: StatusItem::default() }];
     let mut rest = body;
     while !rest.is_empty() {
         let at = rest.find('<').unwrap_or(rest.len());
         let (text, after) = rest.split_at(at);
-        put(&mut open, text);
-        let Some((tag, more)) = tag(after) else {
+        append_text(&mut open, text);
+        let Some((tag, more)) = parse_tag(after) else {
             let len = after.chars().next().map_or(0, char::len_utf8);
-            put(&mut open, &after[..len]);
+            append_text(&mut open, &after[..len]);
             rest = &after[len..];
             continue;
         };
         rest = more;
         let head = &after[..after.len() - more.len()];
-        unused |= matches!(tag, Tag::Comment) || head.contains('=');
+        unused |= matches!(tag, StatusTag::Comment) || head.contains('=');
         match tag {
-            Tag::Open(name) if open.len() <= depth => open.push(Open { item: item(name, "") }),
-            Tag::Open(_) => put(&mut open, &after[..after.len() - more.len()]),
-            Tag::Empty(name) => add(&mut open, item(name, "")),
-            Tag::Comment => {}
-            Tag::Close(name) => match open.iter().skip(1).rposition(|one| one.item.name == name) {
+            StatusTag::Open(name) if open.len() <= depth => {
+                open.push(OpenItem { item: status_item(name, "") })
+            }
+            StatusTag::Open(_) => append_text(&mut open, &after[..after.len() - more.len()]),
+            StatusTag::SelfClosing(name) => append_item(&mut open, status_item(name, "")),
+            StatusTag::Comment => {}
+            StatusTag::Close(name) => match open.iter().skip(1).rposition(|one| one.item.name == name) {
                 Some(found) => {
                     while open.len() > found + 1 {
-                        close(&mut open);
+                        close_item(&mut open);
                     }
                 }
-                None => put(&mut open, &after[..after.len() - more.len()]),
+                None => append_text(&mut open, &after[..after.len() - more.len()]),
             },
         }
     }
     while open.len() > 1 {
-        close(&mut open);
+        close_item(&mut open);
     }
     let root = open.pop().map(|root| root.item).unwrap_or_default();
     let text = trim(&root.text);
     let mut items = root.items;
     if !text.is_empty() {
-        items.push(item("", text));
+        items.push(status_item("", text));
     }
     (items, unused)
 }
 
-enum Tag<'a> {
+enum StatusTag<'a> {
     Open(&'a str),
     Close(&'a str),
-    Empty(&'a str),
+    SelfClosing(&'a str),
     Comment,
 }
 
 /// Parses the tag at the beginning of a text, in any script, and returns the text after it. Attributes are
 /// ignored.
-fn tag(text: &str) -> Option<(Tag<'_>, &str)> {
+fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
     let inside = text.strip_prefix('<')?;
     if let Some(comment) = inside.strip_prefix("!--") {
-        return Some((Tag::Comment, &comment[comment_len(comment)?..]));
+        return Some((StatusTag::Comment, &comment[comment_len(comment)?..]));
     }
     // No tag is longer, with its attributes.
-    let window = &inside[..inside.floor_char_boundary(4 * NAME)];
+    let window = &inside[..inside.floor_char_boundary(4 * MAX_NAME_BYTES)];
     let end = window.find(['<', '>']).filter(|end| window.as_bytes()[*end] == b'>')?;
     let (head, after) = (&inside[..end], &inside[end + 1..]);
     let closes = head.starts_with('/');
@@ -238,32 +244,32 @@ fn tag(text: &str) -> Option<(Tag<'_>, &str)> {
         Some(_) => head.split(is_space).next().unwrap_or(head),
         None => head,
     };
-    let begins = name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.len() <= NAME;
+    let begins = name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.len() <= MAX_NAME_BYTES;
     let tag = match (closes, empty) {
-        (true, _) => Tag::Close(name),
-        (_, true) => Tag::Empty(name),
-        _ => Tag::Open(name),
+        (true, _) => StatusTag::Close(name),
+        (_, true) => StatusTag::SelfClosing(name),
+        _ => StatusTag::Open(name),
     };
     begins.then_some((tag, after))
 }
 
-fn put(open: &mut [Open], text: &str) {
-    if let Some(Open { item }) = open.last_mut()
+fn append_text(open: &mut [OpenItem], text: &str) {
+    if let Some(OpenItem { item }) = open.last_mut()
         && !(text.is_empty() || item.text.is_empty() && trim(text).is_empty())
     {
         item.text.push_str(text);
     }
 }
 
-fn add(open: &mut [Open], item: StatusItem) {
+fn append_item(open: &mut [OpenItem], item: StatusItem) {
     if let Some(parent) = open.last_mut() {
         parent.item.items.push(item);
     }
 }
 
-fn close(open: &mut Vec<Open>) {
-    if let Some(Open { mut item }) = open.pop() {
+fn close_item(open: &mut Vec<OpenItem>) {
+    if let Some(OpenItem { mut item }) = open.pop() {
         item.text = trim(&item.text).to_owned();
-        add(open, item);
+        append_item(open, item);
     }
 }

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 use super::options::FilamentOptions;
-use super::tags::{Kind, Tags};
+use super::tags::{ElementKind, TagTable};
 use crate::event::{
     AsideKind, Choice, Details, Event, Extension, Media, OwnElement, StateUpdate, StatusItem, ToolCall,
     UiComponent,
 };
-use crate::lex::code::{Code, Inside};
+use crate::lex::code::{CodeContext, CodeTracker};
 use crate::lex::entity::encode;
 use crate::lex::space::{is_space, trim};
-use crate::state::of_event;
+use crate::state::operations_from_event;
 
 /// Writes the events of one reply.
 pub(super) fn write(events: &[Event<'_>]) -> String {
-    write_with(events, &Tags::new(&FilamentOptions::default()))
+    write_with(events, &TagTable::new(&FilamentOptions::default()))
 }
 
 /// Like [`write`], with the names of a structure.
-pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
+pub(super) fn write_with(events: &[Event<'_>], tags: &TagTable) -> String {
     // Allocated at once: a growing string is briefly held twice.
     let size = |event: &Event<'_>| match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } | Event::Aside { text, .. } => {
@@ -29,121 +29,121 @@ pub(super) fn write_with(events: &[Event<'_>], tags: &Tags) -> String {
     };
     let mut out = String::new();
     out.reserve_exact(events.iter().map(size).sum::<usize>() + 256);
-    let mut writer = Writer {
+    let mut writer = FilamentWriter {
         tags,
         out,
-        thinking: None,
-        content: None,
-        inner: Vec::new(),
-        late: String::new(),
-        code: Code::default(),
+        thought_start: None,
+        content_start: None,
+        pending: Vec::new(),
+        late_thoughts: String::new(),
+        code: CodeTracker::default(),
         blocks: Vec::new(),
     };
-    events.iter().for_each(|event| writer.event(event));
+    events.iter().for_each(|event| writer.write_event(event));
     writer.finish()
 }
 
-struct Writer<'a> {
-    tags: &'a Tags,
+struct FilamentWriter<'a> {
+    tags: &'a TagTable,
     /// Leading elements, and then the content.
     out: String,
     /// Start of the text of the thought that is open in `out`.
-    thinking: Option<usize>,
+    thought_start: Option<usize>,
     /// Start of the content, with its tag and after it.
-    content: Option<(usize, usize)>,
+    content_start: Option<(usize, usize)>,
     /// Pending comments and elements inside the content.
-    inner: Vec<Inner>,
+    pending: Vec<ContentInsertion>,
     /// Thoughts after the content.
-    late: String,
+    late_thoughts: String,
     /// Code state of the content.
-    code: Code,
+    code: CodeTracker,
     /// Other elements, with their indexes in the structure.
     blocks: Vec<(usize, String)>,
 }
 
 /// An insertion into the content that is not text.
-enum Inner {
+enum ContentInsertion {
     Comment(String),
     Details(String),
 }
 
-impl Writer<'_> {
+impl FilamentWriter<'_> {
     /// Writes text of a thought; adjacent thoughts are joined.
-    fn thought(&mut self, text: &str) {
-        let Some(name) = self.name(Kind::Thought) else { return };
-        if self.thinking.is_none() {
+    fn write_thought(&mut self, text: &str) {
+        let Some(name) = self.tag_name(ElementKind::Thought) else { return };
+        if self.thought_start.is_none() {
             self.out.push_str(&format!("<{name}>\n"));
-            self.thinking = Some(self.out.len());
+            self.thought_start = Some(self.out.len());
         }
         self.out.push_str(text);
     }
 
     fn end_thought(&mut self) {
-        if let Some(start) = self.thinking.take() {
-            let name = self.name(Kind::Thought).unwrap_or_default();
+        if let Some(start) = self.thought_start.take() {
+            let name = self.tag_name(ElementKind::Thought).unwrap_or_default();
             self.out.truncate(self.out.trim_end().len());
             let start = start.min(self.out.len());
-            if let Some(plain) = self.undrafted(&self.out[start..]) {
+            if let Some(plain) = self.escape_draft_tags(&self.out[start..]) {
                 self.out.replace_range(start.., &plain);
             }
             self.out.push_str(&format!("\n</{name}>\n"));
         }
     }
 
-    fn event(&mut self, event: &Event<'_>) {
+    fn write_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::PhaseStart { .. } if self.thinking.is_some() => self.out.push_str("\n\n"),
-            Event::PhaseDelta { text, .. } => self.thought(text),
-            Event::FinalDelta { text } => self.text(text),
+            Event::PhaseStart { .. } if self.thought_start.is_some() => self.out.push_str("\n\n"),
+            Event::PhaseDelta { text, .. } => self.write_thought(text),
+            Event::FinalDelta { text } => self.write_text(text),
             Event::Aside { kind: AsideKind::Comment, text } => {
-                self.inner.push(Inner::Comment(comment(text)));
+                self.pending.push(ContentInsertion::Comment(safe_comment(text)));
             }
-            Event::Aside { text, .. } => self.late.push_str(text),
-            Event::Extension(extension) => self.extension(extension),
+            Event::Aside { text, .. } => self.late_thoughts.push_str(text),
+            Event::Extension(extension) => self.write_extension(extension),
             _ => {}
         }
     }
 
     /// Writes text of the content, after the elements before it.
-    fn text(&mut self, text: &str) {
-        let Some(name) = self.name(Kind::Content) else { return };
+    fn write_text(&mut self, text: &str) {
+        let Some(name) = self.tag_name(ElementKind::Content) else { return };
         let mut rest = text;
-        if self.content.is_none() {
+        if self.content_start.is_none() {
             self.end_thought();
             let start = self.out.len();
             self.out.push_str(&format!("<{name}>\n"));
-            self.content = Some((start, self.out.len()));
-            for inner in std::mem::take(&mut self.inner) {
-                let (Inner::Comment(text) | Inner::Details(text)) = inner;
+            self.content_start = Some((start, self.out.len()));
+            for inner in std::mem::take(&mut self.pending) {
+                let (ContentInsertion::Comment(text) | ContentInsertion::Details(text)) = inner;
                 self.out.push_str(&format!("{}\n", text.trim_end()));
             }
         }
-        if !self.inner.is_empty() {
+        if !self.pending.is_empty() {
             // On a line of its own, if it was on one.
             let blank = text.len() - text.trim_start_matches(is_space).len();
             let lead = text[..blank].find('\n').map_or(0, |end| end + 1);
-            self.put_text(&text[..lead]);
+            self.append_text(&text[..lead]);
             rest = &text[lead..];
-            self.code.boundary();
-            if self.code.inside() == Inside::Text {
-                for inner in std::mem::take(&mut self.inner) {
-                    let (Inner::Comment(text) | Inner::Details(text)) = inner;
+            self.code.end_line_start();
+            if self.code.context() == CodeContext::Text {
+                for inner in std::mem::take(&mut self.pending) {
+                    let (ContentInsertion::Comment(text) | ContentInsertion::Details(text)) = inner;
                     self.out.push_str(text.trim_end());
                 }
             }
         }
-        self.put_text(rest);
+        self.append_text(rest);
     }
 
-    fn put_text(&mut self, text: &str) {
+    fn append_text(&mut self, text: &str) {
         self.code.skim(text, false);
         self.out.push_str(text);
     }
 
-    fn extension(&mut self, extension: &Extension) {
+    fn write_extension(&mut self, extension: &Extension) {
         let (kind, attributes, body) = match extension {
-            Extension::StateUpdate(update) => (Kind::Update, String::new(), self.update(update)),
-            Extension::StatusBar(bar) => (Kind::Status, String::new(), of_items(&bar.items)),
+            Extension::StateUpdate(update) => (ElementKind::Update, String::new(), self.update_body(update)),
+            Extension::StatusBar(bar) => (ElementKind::Status, String::new(), items_body(&bar.items)),
             Extension::Details(Details { summary, text }) => {
                 let summary = if summary.is_empty() {
                     String::new()
@@ -151,60 +151,60 @@ impl Writer<'_> {
                     format!("<summary>{summary}</summary>\n")
                 };
                 let body = summary + text;
-                let Some(name) = self.name(Kind::Details) else { return };
+                let Some(name) = self.tag_name(ElementKind::Details) else { return };
                 let written = format!("<{name}>\n{}\n</{name}>\n", trim(&body));
-                return self.inner.push(Inner::Details(written));
+                return self.pending.push(ContentInsertion::Details(written));
             }
-            Extension::Choice(choice) => (Kind::Choice, String::new(), self.choice(choice)),
+            Extension::Choice(choice) => (ElementKind::Choice, String::new(), self.choice_body(choice)),
             Extension::UiComponent(UiComponent { view, props, fallback_text }) => {
                 let fallback =
-                    fallback_text.as_ref().map(|text| format!(" fallback=\"{}\"", attribute(text)));
+                    fallback_text.as_ref().map(|text| format!(" fallback=\"{}\"", escape_attribute(text)));
                 let attributes = format!(" view=\"{view}\"{}", fallback.unwrap_or_default());
-                (Kind::Component, attributes, json(props))
+                (ElementKind::Component, attributes, safe_json(props))
             }
             Extension::Media(Media { kind, src, alt }) => {
-                let Some(name) = self.name(Kind::Media) else { return };
+                let Some(name) = self.tag_name(ElementKind::Media) else { return };
                 let text = format!(
                     "<{name} type=\"{kind}\" src=\"{}\" alt=\"{}\" />\n",
-                    attribute(src),
-                    attribute(alt)
+                    escape_attribute(src),
+                    escape_attribute(alt)
                 );
-                return self.put(Kind::Media, text);
+                return self.write_element(ElementKind::Media, text);
             }
             Extension::ToolCall(ToolCall { name, args, .. }) => {
-                (Kind::Call, format!(" name=\"{}\"", attribute(name)), json(args))
+                (ElementKind::Call, format!(" name=\"{}\"", escape_attribute(name)), safe_json(args))
             }
             Extension::Element(OwnElement { name, attributes, text, value }) => {
                 let written: String = attributes
                     .iter()
-                    .map(|(name, value)| format!(" {name}=\"{}\"", attribute(value)))
+                    .map(|(name, value)| format!(" {name}=\"{}\"", escape_attribute(value)))
                     .collect();
-                let body = value.as_ref().map_or_else(|| text.clone(), json);
+                let body = value.as_ref().map_or_else(|| text.clone(), safe_json);
                 let text = format!("<{name}{written}>\n{body}\n</{name}>\n");
-                return self.put_at(self.tags.named(name).unwrap_or_default(), text);
+                return self.write_element_at(self.tags.index_of(name).unwrap_or_default(), text);
             }
             _ => return,
         };
-        if let Some(name) = self.name(kind) {
+        if let Some(name) = self.tag_name(kind) {
             let text = format!("<{name}{attributes}>\n{}\n</{name}>\n", trim(&body));
-            self.put(kind, text);
+            self.write_element(kind, text);
         }
     }
 
-    fn update(&self, update: &StateUpdate) -> String {
+    fn update_body(&self, update: &StateUpdate) -> String {
         // Operations that can never be applied are left out.
-        let lines: Vec<String> = of_event(update)
+        let lines: Vec<String> = operations_from_event(update)
             .iter()
             .filter(|operation| operation.refusal().is_none())
             .map(|operation| {
                 let mut list = vec![Value::from(operation.op()), Value::from(operation.path())];
                 list.extend(operation.value().cloned());
-                format!("  {}", json(&Value::Array(list)))
+                format!("  {}", safe_json(&Value::Array(list)))
             })
             .collect();
         let analysis = match update.analysis.is_empty() {
             true => String::new(),
-            false => format!("<analysis>{}</analysis>\n", self.untagged(&update.analysis, &["analysis"])),
+            false => format!("<analysis>{}</analysis>\n", self.escape_tags(&update.analysis, &["analysis"])),
         };
         match lines.is_empty() {
             true => format!("{analysis}[]"),
@@ -212,13 +212,13 @@ impl Writer<'_> {
         }
     }
 
-    fn choice(&self, choice: &Choice) -> String {
-        let text = |text: &str| self.untagged(text, &["prompt", "option"]);
+    fn choice_body(&self, choice: &Choice) -> String {
+        let text = |text: &str| self.escape_tags(text, &["prompt", "option"]);
         let options: String = choice
             .options
             .iter()
             .map(|option| {
-                format!("<option id=\"{}\">{}</option>\n", attribute(&option.id), text(&option.text))
+                format!("<option id=\"{}\">{}</option>\n", escape_attribute(&option.id), text(&option.text))
             })
             .collect();
         format!("<prompt>{}</prompt>\n<options>\n{options}</options>", text(&choice.prompt))
@@ -226,7 +226,7 @@ impl Writer<'_> {
 
     /// Escapes text of a block in which no tag of the structure or of `inner` may begin, not even an
     /// incomplete one.
-    fn untagged(&self, text: &str, inner: &[&str]) -> String {
+    fn escape_tags(&self, text: &str, inner: &[&str]) -> String {
         let names: Vec<&str> = inner.iter().copied().chain(self.tags.words()).collect();
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
@@ -244,9 +244,9 @@ impl Writer<'_> {
 
     /// Escapes text of a thought so that no tag of the structure is in it except in code: a draft never acts
     /// (R-80). Returns `None` if nothing changes.
-    fn undrafted(&self, text: &str) -> Option<String> {
+    fn escape_draft_tags(&self, text: &str) -> Option<String> {
         let names: Vec<&str> = self.tags.words().collect();
-        let (mut code, mut read, mut copied) = (Code::default(), 0, 0);
+        let (mut code, mut read, mut copied) = (CodeTracker::default(), 0, 0);
         let mut out = String::new();
         for (at, bracket) in text.match_indices(['<', '＜']) {
             let behind = text[at + bracket.len()..].trim_start_matches(['/', '／', ' ', '\t']);
@@ -258,12 +258,12 @@ impl Writer<'_> {
             }
             code.skim(&text[read..at], false);
             read = at;
-            code.boundary();
+            code.end_line_start();
             let line = &text[at..at + text[at..].find('\n').unwrap_or(text.len() - at)];
-            let is_code = match code.inside() {
-                Inside::Text => false,
-                Inside::Fence => true,
-                Inside::Undecided(_) => line.contains('`'),
+            let is_code = match code.context() {
+                CodeContext::Text => false,
+                CodeContext::Fence => true,
+                CodeContext::Undecided(_) => line.contains('`'),
             };
             if !is_code {
                 out.push_str(&text[copied..at]);
@@ -274,22 +274,25 @@ impl Writer<'_> {
         (copied > 0).then(|| out + &text[copied..])
     }
 
-    fn name(&self, kind: Kind) -> Option<String> {
-        self.tags.first(kind).map(|at| self.tags.element(at).name.clone().into_owned())
+    fn tag_name(&self, kind: ElementKind) -> Option<String> {
+        self.tags.first_of_kind(kind).map(|at| self.tags.element(at).name.clone().into_owned())
     }
 
-    fn put(&mut self, kind: Kind, text: String) {
-        if let Some(at) = self.tags.first(kind) {
-            self.put_at(at, text);
+    fn write_element(&mut self, kind: ElementKind, text: String) {
+        if let Some(at) = self.tags.first_of_kind(kind) {
+            self.write_element_at(at, text);
         }
     }
 
     /// Writes an element in place, if it may be there.
-    fn put_at(&mut self, at: usize, text: String) {
-        let follows = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(at, content));
+    fn write_element_at(&mut self, at: usize, text: String) {
+        let follows = self
+            .tags
+            .first_of_kind(ElementKind::Content)
+            .is_some_and(|content| self.tags.must_follow(at, content));
         // Calls come at the end of a reply (R-68), also if the content is the fallback.
-        let late = follows || self.tags.first(Kind::Call) == Some(at);
-        if self.content.is_none() && !late {
+        let late = follows || self.tags.first_of_kind(ElementKind::Call) == Some(at);
+        if self.content_start.is_none() && !late {
             self.end_thought();
             self.out.push_str(&text);
         } else {
@@ -303,17 +306,19 @@ impl Writer<'_> {
             Some(name) if !text.trim().is_empty() => format!("<{name}>\n{text}\n</{name}>\n"),
             _ => String::new(),
         };
-        let late = self.undrafted(trim(&self.late)).unwrap_or_else(|| trim(&self.late).to_owned());
-        let mut after = element(self.name(Kind::Thought), &late);
+        let late = self
+            .escape_draft_tags(trim(&self.late_thoughts))
+            .unwrap_or_else(|| trim(&self.late_thoughts).to_owned());
+        let mut after = element(self.tag_name(ElementKind::Thought), &late);
         let (mut comments, mut details) = (String::new(), String::new());
-        for inner in std::mem::take(&mut self.inner) {
+        for inner in std::mem::take(&mut self.pending) {
             match inner {
-                Inner::Comment(text) => comments += &format!("{text}\n"),
-                Inner::Details(text) => details += &text,
+                ContentInsertion::Comment(text) => comments += &format!("{text}\n"),
+                ContentInsertion::Details(text) => details += &text,
             }
         }
-        let name = self.name(Kind::Content).unwrap_or_default();
-        if let Some((_, start)) = self.content {
+        let name = self.tag_name(ElementKind::Content).unwrap_or_default();
+        if let Some((_, start)) = self.content_start {
             // At the beginning nothing is code.
             self.out.insert_str(start, &comments);
             self.out.push_str(&format!("\n</{name}>\n"));
@@ -321,10 +326,13 @@ impl Writer<'_> {
         after.push_str(&details);
         let mut before = String::new();
         for (at, text) in &self.blocks {
-            let first = self.tags.first(Kind::Content).is_some_and(|content| self.tags.follows(content, *at));
+            let first = self
+                .tags
+                .first_of_kind(ElementKind::Content)
+                .is_some_and(|content| self.tags.must_follow(content, *at));
             if first { before.push_str(text) } else { after.push_str(text) }
         }
-        let start = self.content.map_or(self.out.len(), |(start, _)| start);
+        let start = self.content_start.map_or(self.out.len(), |(start, _)| start);
         self.out.insert_str(start, &before);
         self.out.push_str(&after);
         self.out
@@ -332,7 +340,7 @@ impl Writer<'_> {
 }
 
 /// Returns a comment that cannot end early.
-fn comment(text: &str) -> String {
+fn safe_comment(text: &str) -> String {
     let mut apart = String::with_capacity(text.len());
     for c in text.chars() {
         if c == '-' && apart.ends_with('-') {
@@ -350,16 +358,16 @@ fn comment(text: &str) -> String {
     format!("<!-- {apart}{space} -->")
 }
 
-fn attribute(text: &str) -> String {
+fn escape_attribute(text: &str) -> String {
     encode(text).replace('"', "&quot;").replace(['\n', '\r'], " ")
 }
 
 /// Writes JSON in which no tag can be read.
-fn json(value: &Value) -> String {
+fn safe_json(value: &Value) -> String {
     value.to_string().replace("</", "<\\/")
 }
 
-fn of_items(items: &[StatusItem]) -> String {
+fn items_body(items: &[StatusItem]) -> String {
     let item = |StatusItem { name, text, items }: &StatusItem| {
         if name.is_empty() {
             return text.clone();
@@ -377,7 +385,7 @@ fn of_items(items: &[StatusItem]) -> String {
         let named: Vec<StatusItem> = items.iter().filter(|item| !item.name.is_empty()).cloned().collect();
         match named.is_empty() {
             true => format!("<{name}>{}</{name}>", text.join("\n")),
-            false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), of_items(&named)),
+            false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), items_body(&named)),
         }
     };
     // Text without a name is read as one item after the others.

@@ -14,22 +14,24 @@ use std::sync::Arc;
 
 use super::draft::{self, LeadingThink};
 use super::opening::Opening;
-use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
+use super::{Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, ReplyEnding, echo, marker};
 use crate::event::Event;
-use crate::finding::Report;
-use crate::lex::marks::{self, Kind, Seen};
+use crate::finding::FindingReport;
+use crate::lex::marks::{self, MarkKind, MarkMatch};
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
-use crate::texts::counted;
-use read::{Fault, Wanted};
+use crate::texts::format_count;
+use read::{ValueChecker, ValueFault};
 
 /// Entry in the table of dialects. `auto` never chooses it, because any reply may contain a JSON value.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "json_value",
     summary: "one JSON value, held against a schema; a reply without a valid one is an error",
     reader: |options: &Arc<Options>| {
-        echo::tell(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(Json::new(options)))
+        echo::report_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(JsonValueDialect::new(options))
+        })
     },
     opening: Opening::NONE,
     settings: options::SETTINGS,
@@ -37,117 +39,117 @@ pub(super) const ENTRY: Entry = Entry {
     write: None,
     prompt: Some(prompt::prompt),
     schema: Some(options::schema),
-    examples: Examples { languages: &["json"], fenced: false },
+    examples: ExampleStyle { languages: &["json"], is_fenced: false },
 };
 
-struct Json {
-    wanted: Wanted,
+struct JsonValueDialect {
+    checker: ValueChecker,
     /// Leading reasoning, which streams.
     draft: LeadingThink,
-    thoughts: bool,
+    has_reasoning: bool,
     /// The reply after it, up to `limits.value` bytes.
     text: String,
     /// Set if the reply is longer.
-    over: bool,
+    is_too_long: bool,
     end: Place,
     /// The value, once it has been accepted.
     value: Option<String>,
 }
 
-impl Json {
-    fn new(options: &Arc<Options>) -> Json {
-        Json {
-            wanted: Wanted::new(options),
+impl JsonValueDialect {
+    fn new(options: &Arc<Options>) -> JsonValueDialect {
+        JsonValueDialect {
+            checker: ValueChecker::new(options),
             draft: LeadingThink::new(rules::DRAFT, &options.limits),
-            thoughts: false,
+            has_reasoning: false,
             text: String::new(),
-            over: false,
+            is_too_long: false,
             end: Place::START,
             value: None,
         }
     }
 
-    fn keep(&mut self, text: &str) {
-        if self.text.len() + text.len() <= self.wanted.options.limits.value {
+    fn push_text(&mut self, text: &str) {
+        if self.text.len() + text.len() <= self.checker.options.limits.value {
             self.text.push_str(text);
         } else {
-            self.over = true;
+            self.is_too_long = true;
         }
     }
 
     /// Finds and checks the value of the reply.
-    fn decide(&mut self, cut: bool, out: &mut dyn Output) -> Result<String, Fault> {
+    fn read_value(&mut self, cut: bool, out: &mut dyn IntentSink) -> Result<String, ValueFault> {
         let at = self.draft.place();
-        if self.over {
-            let most = self.wanted.options.limits.value;
-            let message = format!("the reply is longer than `limits.value`, {}", counted(most, "byte"));
-            return Err(Fault::new(rules::LIMIT_EXCEEDED, message));
+        if self.is_too_long {
+            let most = self.checker.options.limits.value;
+            let message = format!("the reply is longer than `limits.value`, {}", format_count(most, "byte"));
+            return Err(ValueFault::new(rules::LIMIT_EXCEEDED, message));
         }
         let rest = std::mem::take(&mut self.text);
-        if let Some(form) = marker::form(rest.trim()) {
-            rules::MARKER.declare(form, at, self.end.offset, out);
-            return Err(Fault::missing("the model says that it cannot comply"));
+        if let Some(form) = marker::marker_form(rest.trim()) {
+            rules::MARKER.report_marker(form, at, self.end.offset, out);
+            return Err(ValueFault::missing_value("the model says that it cannot comply"));
         }
-        let found = self.wanted.find(&rest);
+        let found = self.checker.find_value(&rest);
         let mut from = 0;
-        if let Some(mark) = unopened(&rest[..found.span.start]) {
-            let place = at.after(&rest[..mark.start]);
+        if let Some(mark) = find_unopened(&rest[..found.span.start]) {
+            let place = at.end_of(&rest[..mark.start]);
             let report =
-                Report::new(rules::THINK_UNOPENED, place, at.offset + mark.end, "closes no reasoning");
-            out.report(report.repaired("what stands before it is reasoning"));
-            draft::attributes(rules::THINK_ATTRIBUTES, &rest[mark.clone()], place, out);
-            let thoughts = &mut self.thoughts;
-            Phases { out, thoughts }.intent(Intent::Draft(&rest[..mark.start]));
+                FindingReport::new(rules::THINK_UNOPENED, place, at.offset + mark.end, "closes no reasoning");
+            out.report(report.with_repair("what stands before it is reasoning"));
+            draft::report_attributes(rules::THINK_ATTRIBUTES, &rest[mark.clone()], place, out);
+            let has_reasoning = &mut self.has_reasoning;
+            ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(&rest[..mark.start]));
             from = mark.end;
         }
-        let (reports, value) = self.wanted.judge(&rest, from, found, cut);
-        reports.into_iter().for_each(|report| out.report(read::moved(report, at)));
+        let (reports, value) = self.checker.select_value(&rest, from, found, cut);
+        reports.into_iter().for_each(|report| out.report(read::relocate_report(report, at)));
         self.text = rest;
         value
     }
 }
 
 /// Returns the last closing mark of reasoning before the value that nothing opened.
-fn unopened(text: &str) -> Option<Range<usize>> {
+fn find_unopened(text: &str) -> Option<Range<usize>> {
     let (mut at, mut last) = (0, None);
     while let Some(found) = marks::find(&text.as_bytes()[at..]) {
         at += found;
-        match marks::at(&text.as_bytes()[at..]) {
-            Seen::Mark(mark, len) => {
-                last = (mark.kind == Kind::Close).then_some(at..at + len).or(last);
+        match marks::match_mark(&text.as_bytes()[at..]) {
+            MarkMatch::Mark(mark, len) => {
+                last = (mark.kind == MarkKind::Close).then_some(at..at + len).or(last);
                 at += len;
             }
-            Seen::No | Seen::Part => at += 1,
+            MarkMatch::Mismatch | MarkMatch::Prefix => at += 1,
         }
     }
     last
 }
 
 /// Output that shows reasoning as one phase.
-struct Phases<'a> {
-    out: &'a mut dyn Output,
-    thoughts: &'a mut bool,
+struct ReasoningOutput<'a> {
+    out: &'a mut dyn IntentSink,
+    has_reasoning: &'a mut bool,
 }
 
-impl Output for Phases<'_> {
-    fn intent(&mut self, intent: Intent<'_>) {
+impl IntentSink for ReasoningOutput<'_> {
+    fn emit_intent(&mut self, intent: Intent<'_>) {
         let Intent::Draft(text) = intent else { return };
-        if is_blank(text) && !*self.thoughts {
+        if is_blank(text) && !*self.has_reasoning {
             return;
         }
-        if !std::mem::replace(self.thoughts, true) {
-            self.out.intent(Intent::Phase("".into(), Place::START));
+        if !std::mem::replace(self.has_reasoning, true) {
+            self.out.emit_intent(Intent::Phase("".into(), Place::START));
         }
-        self.out.intent(Intent::PhaseText(text));
+        self.out.emit_intent(Intent::PhaseText(text));
     }
 
-    fn queries(&mut self, _: super::Written<'_>, _: Place, _: usize) -> Option<usize> {
+    fn emit_queries(&mut self, _: super::RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
         None
     }
 
-    fn act(&mut self, _: super::Action) {}
+    fn emit_action(&mut self, _: super::ReplyAction) {}
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: FindingReport) {
         self.out.report(report);
     }
 
@@ -156,44 +158,49 @@ impl Output for Phases<'_> {
     fn fail(&mut self, _: &'static str, _: &str) {}
 }
 
-impl Dialect for Json {
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
+impl Dialect for JsonValueDialect {
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         self.end.advance(text);
         if self.draft.is_over() {
-            return self.keep(text);
+            return self.push_text(text);
         }
-        let Json { draft, thoughts, .. } = self;
-        let rest = draft.push(text, &mut Phases { out, thoughts });
-        self.keep(&rest);
+        let JsonValueDialect { draft, has_reasoning, .. } = self;
+        let rest = draft.push(text, &mut ReasoningOutput { out, has_reasoning });
+        self.push_text(&rest);
     }
 
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        Phases { out, thoughts: &mut self.thoughts }.intent(Intent::Draft(text));
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        ReasoningOutput { out, has_reasoning: &mut self.has_reasoning }.emit_intent(Intent::Draft(text));
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         if !self.draft.is_over() {
-            let Json { draft, thoughts, .. } = self;
-            let rest = draft.finish(&mut Phases { out, thoughts });
-            self.keep(&rest);
+            let JsonValueDialect { draft, has_reasoning, .. } = self;
+            let rest = draft.finish(&mut ReasoningOutput { out, has_reasoning });
+            self.push_text(&rest);
         }
-        if ending.failed {
+        if ending.is_failed {
             // The failure has its own event.
             let message = "the reply broke off";
-            return out.report(Report::new(rules::JSON_INCOMPLETE, Place::START, self.end.offset, message));
+            return out.report(FindingReport::new(
+                rules::JSON_INCOMPLETE,
+                Place::START,
+                self.end.offset,
+                message,
+            ));
         }
-        match self.decide(ending.cut, out) {
+        match self.read_value(ending.is_truncated, out) {
             Ok(value) => {
-                out.intent(Intent::FinalText(&value));
+                out.emit_intent(Intent::FinalText(&value));
                 self.value = Some(value);
             }
-            Err(_) if ending.calls && !ending.cut => {
+            Err(_) if ending.has_native_calls && !ending.is_truncated => {
                 // The model calls tools and answers after they have run; its text so far is not an answer.
-                let Json { text, thoughts, .. } = self;
-                Phases { out, thoughts }.intent(Intent::Draft(text));
+                let JsonValueDialect { text, has_reasoning, .. } = self;
+                ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(text));
             }
-            Err(Fault { rule, message }) => {
-                out.report(Report::new(rule, Place::START, self.end.offset, &*message));
+            Err(ValueFault { rule, message }) => {
+                out.report(FindingReport::new(rule, Place::START, self.end.offset, &*message));
                 out.fail(rule.code, &message);
             }
         }
@@ -204,8 +211,8 @@ impl Dialect for Json {
     }
 
     /// The value is delivered complete and not counted.
-    fn held(&self) -> usize {
-        self.draft.held()
+    fn held_bytes(&self) -> usize {
+        self.draft.held_bytes()
     }
 
     fn name(&self) -> &'static str {

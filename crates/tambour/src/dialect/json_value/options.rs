@@ -5,22 +5,22 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::options::{Options, Set, Setting};
+use crate::options::{Options, Setting, SettingValues};
 use crate::schema::Schema;
 
 /// Requirements on the value of a reply.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct JsonOptions {
+pub(super) struct JsonValueOptions {
     /// Schema of the value; any object if absent.
     pub(super) schema: Option<Arc<Schema>>,
 }
 
 pub(super) const SETTINGS: &[Setting] = &[Setting {
     name: "json_value.schema",
-    about: "the JSON Schema of the value; any object where it is absent",
+    description: "the JSON Schema of the value; any object where it is absent",
     default: "",
-    set: Set::Json(|options, value| {
-        let schema = Schema::checked(value.clone())
+    accepts: SettingValues::Json(|options, value| {
+        let schema = Schema::from_checked(value.clone())
             .map_err(|error| Error::invalid(format!("json_value.schema: {error}")))?;
         options.set_json_schema(Arc::new(schema));
         Ok(())
@@ -31,14 +31,14 @@ impl Options {
     /// Sets `json_value.schema` to a compiled schema.
     #[doc(hidden)]
     pub fn set_json_schema(&mut self, schema: Arc<Schema>) {
-        self.change(|own: &mut JsonOptions| own.schema = Some(schema));
+        self.update_section(|own: &mut JsonValueOptions| own.schema = Some(schema));
     }
 
     /// Returns the schema set as `json_value.schema`.
     #[doc(hidden)]
     #[must_use]
     pub fn json_schema(&self) -> Option<Arc<Schema>> {
-        self.of::<JsonOptions>().schema
+        self.section::<JsonValueOptions>().schema
     }
 }
 

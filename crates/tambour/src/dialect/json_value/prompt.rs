@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::options;
-use crate::dialect::Prompt;
+use crate::dialect::FormatInstructions;
 use crate::options::Options;
 use crate::texts::Language;
 
 /// Returns the format instructions: one value, its schema, an example.
-pub(super) fn prompt(options: &Options) -> Prompt {
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let schema = options.json_schema();
     let example = match &schema {
         None => Some(json!({ "answer": 42 })),
@@ -38,5 +38,5 @@ pub(super) fn prompt(options: &Options) -> Prompt {
         opening.push_str(&format!("{before}\n\n"));
     }
     let rules = if example.is_empty() { rules.to_owned() } else { format!("\n\n{rules}") };
-    Prompt { opening: opening.into(), example: example.into(), rules: rules.into() }
+    FormatInstructions { opening: opening.into(), example: example.into(), rules: rules.into() }
 }

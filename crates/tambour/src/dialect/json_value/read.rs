@@ -5,75 +5,75 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::options::JsonOptions;
+use super::options::JsonValueOptions;
 use super::rules;
-use crate::finding::{Report, Rule, clip};
+use crate::finding::{FindingReport, Rule, clip};
 use crate::options::Options;
-use crate::repair::json::{self, find_shown, find_text};
+use crate::repair::json::{self, find_displayed, find_text};
 use crate::repair::rules as json_rules;
 use crate::schema::Schema;
 use crate::span::Place;
 
 /// A value found in a text.
-pub(super) type Found = json::Found<String>;
+pub(super) type FoundText = json::FoundValue<String>;
 
 /// Most values of a reply that are examined.
-const SEVERAL: usize = 8;
+const MAX_VALUES: usize = 8;
 
 /// Most mismatches that are reported.
-const MOST: usize = 8;
+const MAX_MISMATCHES: usize = 8;
 
 /// Finds and checks the value of a reply.
-pub(super) struct Wanted {
+pub(super) struct ValueChecker {
     pub(super) options: Arc<Options>,
     /// Schema of the value; `None` accepts any object.
     schema: Option<Arc<Schema>>,
 }
 
 /// Reason why a reply has no valid value.
-pub(super) struct Fault {
+pub(super) struct ValueFault {
     pub(super) rule: &'static Rule,
     pub(super) message: String,
 }
 
-impl Fault {
-    pub(super) fn new(rule: &'static Rule, message: impl Into<String>) -> Fault {
-        Fault { rule, message: message.into() }
+impl ValueFault {
+    pub(super) fn new(rule: &'static Rule, message: impl Into<String>) -> ValueFault {
+        ValueFault { rule, message: message.into() }
     }
 
-    pub(super) fn missing(message: &str) -> Fault {
-        Fault::new(rules::JSON_MISSING, message)
+    pub(super) fn missing_value(message: &str) -> ValueFault {
+        ValueFault::new(rules::JSON_MISSING, message)
     }
 }
 
-impl Wanted {
-    pub(super) fn new(options: &Arc<Options>) -> Wanted {
-        Wanted { schema: options.of::<JsonOptions>().schema, options: Arc::clone(options) }
+impl ValueChecker {
+    pub(super) fn new(options: &Arc<Options>) -> ValueChecker {
+        ValueChecker { schema: options.section::<JsonValueOptions>().schema, options: Arc::clone(options) }
     }
 
-    pub(super) fn find(&self, text: &str) -> Found {
-        find_shown(text, &self.options.limits)
+    pub(super) fn find_value(&self, text: &str) -> FoundText {
+        find_displayed(text, &self.options.limits)
     }
 
     /// Selects the complete, valid value among those in the text from `from` on; before it is reasoning.
     /// Returns findings on repairs of the value and on the text around it. `cut` means that the reply was
     /// truncated.
-    pub(super) fn judge(
+    pub(super) fn select_value(
         &self,
         text: &str,
         from: usize,
-        first: Found,
+        first: FoundText,
         cut: bool,
-    ) -> (Vec<Report>, Result<String, Fault>) {
-        let (all, list) = match self.lines(text, &first) {
+    ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
+        let (all, list) = match self.split_values(text, &first) {
             Some(lines) => (lines, Some(first)),
-            None => (self.all(text, from, first), None),
+            None => (self.find_values(text, from, first), None),
         };
-        let (reports, value) = self.choose(text, from, &all, cut);
+        let (reports, value) = self.choose_value(text, from, &all, cut);
         // A list of all values, if that is what the schema requires.
         match list {
             Some(list) if value.is_err() => {
-                let (reports_of_list, whole) = self.choose(text, from, &[list], cut);
+                let (reports_of_list, whole) = self.choose_value(text, from, &[list], cut);
                 if whole.is_ok() { (reports_of_list, whole) } else { (reports, value) }
             }
             _ => (reports, value),
@@ -81,20 +81,20 @@ impl Wanted {
     }
 
     /// Selects the complete, valid value of `all`.
-    fn choose(
+    fn choose_value(
         &self,
         text: &str,
         from: usize,
-        all: &[Found],
+        all: &[FoundText],
         cut: bool,
-    ) -> (Vec<Report>, Result<String, Fault>) {
+    ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
         let mut good: Option<usize> = None;
-        let mut wrong: Option<Fault> = None;
+        let mut wrong: Option<ValueFault> = None;
         for (at, found) in all.iter().enumerate() {
             let Some(value) = found.value.as_ref() else { continue };
             let stands = || {
                 if is_part(&text[from.min(found.span.start)..found.span.start], &text[found.span.end..]) {
-                    Err(Fault::new(
+                    Err(ValueFault::new(
                         rules::JSON_INCOMPLETE,
                         "the only value that can be read is a part of another",
                     ))
@@ -102,55 +102,62 @@ impl Wanted {
                     Ok(())
                 }
             };
-            match self.complete(found, cut).and_then(|()| stands()).and_then(|()| self.fits(value)) {
+            match self
+                .check_complete(found, cut)
+                .and_then(|()| stands())
+                .and_then(|()| self.check_schema(value))
+            {
                 Err(fault) => wrong = wrong.or(Some(fault)),
                 Ok(()) if good.is_some_and(|good| all[good].value != found.value) => {
                     let message = "the reply holds several values, each of which could be the one";
-                    wrong = Some(Fault::new(rules::JSON_MISMATCH, message));
+                    wrong = Some(ValueFault::new(rules::JSON_MISMATCH, message));
                     good = None;
                     break;
                 }
                 Ok(()) => good = good.or(Some(at)),
             }
         }
-        let bracket = |found: &Found| found.value.as_ref().map(|value| value.as_bytes()[0]);
+        let bracket = |found: &FoundText| found.value.as_ref().map(|value| value.as_bytes()[0]);
         if let Some(at) = good
-            && all.iter().any(|found| found.closed_by_us && bracket(found) == bracket(&all[at]))
+            && all.iter().any(|found| found.is_auto_closed && bracket(found) == bracket(&all[at]))
         {
             // An unclosed value may have been the answer, and the closed one an example or a part of it.
-            wrong = Some(Fault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
+            wrong = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
             good = None;
         }
         let chosen = &all[good.unwrap_or(0)];
-        let around = |report: &&Report| report.rule.code == json_rules::TEXT_AROUND.code;
-        let mut reports: Vec<Report> =
+        let around = |report: &&FindingReport| report.rule.code == json_rules::TEXT_AROUND.code;
+        let mut reports: Vec<FindingReport> =
             chosen.reports.iter().filter(|report| !around(report)).cloned().collect();
         for (beside, what) in [(from..chosen.span.start, "before"), (chosen.span.end..text.len(), "behind")] {
-            let Some(told) = words(&text[beside.clone()]) else { continue };
-            let place = Place::START.after(&text[..beside.start + told.start]);
+            let Some(told) = word_range(&text[beside.clone()]) else { continue };
+            let place = Place::START.end_of(&text[..beside.start + told.start]);
             let message = format!("text {what} the value");
-            let report = Report::new(&json_rules::TEXT_AROUND, place, beside.start + told.end, message);
-            reports.push(report.repaired("left it out"));
+            let report =
+                FindingReport::new(&json_rules::TEXT_AROUND, place, beside.start + told.end, message);
+            reports.push(report.with_repair("left it out"));
         }
         let value = good.and_then(|at| all[at].value.clone());
         (
             reports,
-            value.ok_or_else(|| wrong.unwrap_or_else(|| Fault::missing("the reply holds no JSON value"))),
+            value.ok_or_else(|| {
+                wrong.unwrap_or_else(|| ValueFault::missing_value("the reply holds no JSON value"))
+            }),
         )
     }
 
     /// Splits consecutive values that were read as one list. Returns `None` if there is no such list, or it
     /// has more values than are examined.
-    fn lines(&self, text: &str, list: &Found) -> Option<Vec<Found>> {
-        let (mut all, mut from, mut second) = (Vec::new(), list.span.start, Some(second_of(list)?));
+    fn split_values(&self, text: &str, list: &FoundText) -> Option<Vec<FoundText>> {
+        let (mut all, mut from, mut second) = (Vec::new(), list.span.start, Some(second_value_start(list)?));
         while let Some(next) = second {
-            if all.len() + 2 > SEVERAL {
+            if all.len() + 2 > MAX_VALUES {
                 return None;
             }
-            all.push(self.part(text, from..next));
+            all.push(self.find_in_range(text, from..next));
             from = next;
-            let rest = self.part(text, from..list.span.end);
-            second = second_of(&rest);
+            let rest = self.find_in_range(text, from..list.span.end);
+            second = second_value_start(&rest);
             if second.is_none() {
                 all.push(rest);
             }
@@ -159,20 +166,22 @@ impl Wanted {
     }
 
     /// Reads the value of a part of a text, with places in the entire text.
-    fn part(&self, text: &str, range: Range<usize>) -> Found {
+    fn find_in_range(&self, text: &str, range: Range<usize>) -> FoundText {
         let mut found = find_text(&text[range.clone()], &self.options.limits);
-        let place = Place::START.after(&text[..range.start]);
-        found.reports = found.reports.into_iter().map(|report| moved(report, place)).collect();
+        let place = Place::START.end_of(&text[..range.start]);
+        found.reports = found.reports.into_iter().map(|report| relocate_report(report, place)).collect();
         (found.span.start, found.span.end) = (found.span.start + range.start, found.span.end + range.start);
         found
     }
 
     /// Returns values of a text, most likely first, up to a limit.
-    fn all(&self, text: &str, from: usize, first: Found) -> Vec<Found> {
+    fn find_values(&self, text: &str, from: usize, first: FoundText) -> Vec<FoundText> {
         let mut regions = vec![from..first.span.start.max(from), first.span.end..text.len()];
         let mut all = vec![first];
-        while let Some(region) = regions.pop().filter(|_| all.len() < SEVERAL && all[0].candidates > 1) {
-            let found = self.part(text, region.clone());
+        while let Some(region) =
+            regions.pop().filter(|_| all.len() < MAX_VALUES && all[0].candidate_count > 1)
+        {
+            let found = self.find_in_range(text, region.clone());
             // A word between values is not a value.
             if found.value.as_ref().is_none_or(|value| !value.starts_with(['{', '['])) {
                 continue;
@@ -184,22 +193,23 @@ impl Wanted {
     }
 
     /// Checks that a value is complete.
-    fn complete(&self, found: &Found, cut: bool) -> Result<(), Fault> {
+    fn check_complete(&self, found: &FoundText, cut: bool) -> Result<(), ValueFault> {
         let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
-        let why = if found.closed_by_us || cut && scalar {
+        let why = if found.is_auto_closed || cut && scalar {
             if cut { "the reply was cut within the value" } else { "the value has no end" }
         } else if found.reports.iter().any(|report| report.rule.code == json_rules::ELLIPSIS.code) {
             "the model left something of the value out: `...`"
         } else {
             return Ok(());
         };
-        Err(Fault::new(rules::JSON_INCOMPLETE, why))
+        Err(ValueFault::new(rules::JSON_INCOMPLETE, why))
     }
 
     /// Checks that a value satisfies the schema.
-    fn fits(&self, text: &str) -> Result<(), Fault> {
-        let mismatch = |message: String| Fault::new(rules::JSON_MISMATCH, message);
-        let value = json::strict(text, &self.options.limits).map_err(|report| mismatch(report.message))?;
+    fn check_schema(&self, text: &str) -> Result<(), ValueFault> {
+        let mismatch = |message: String| ValueFault::new(rules::JSON_MISMATCH, message);
+        let value =
+            json::parse_strict(text, &self.options.limits).map_err(|report| mismatch(report.message))?;
         let Some(schema) = &self.schema else {
             return match value {
                 Value::Object(_) => Ok(()),
@@ -208,12 +218,12 @@ impl Wanted {
                 }
             };
         };
-        let wrong = schema.check(&value, MOST);
+        let wrong = schema.check(&value, MAX_MISMATCHES);
         if wrong.is_empty() {
             return Ok(());
         }
-        if let Some(cut) = wrong.iter().find(|one| one.too_complex) {
-            return Err(Fault::new(rules::SCHEMA_TOO_COMPLEX, cut.message.as_str()));
+        if let Some(cut) = wrong.iter().find(|one| one.is_too_complex) {
+            return Err(ValueFault::new(rules::SCHEMA_TOO_COMPLEX, cut.message.as_str()));
         }
         let wrong = wrong.iter().map(|one| match &*one.pointer {
             "" => one.message.clone(),
@@ -224,8 +234,8 @@ impl Wanted {
 }
 
 /// Returns the start of the second value in a list that was made of several values.
-fn second_of(list: &Found) -> Option<usize> {
-    let several = |report: &&Report| report.rule.code == json_rules::SEVERAL_VALUES.code;
+fn second_value_start(list: &FoundText) -> Option<usize> {
+    let several = |report: &&FindingReport| report.rule.code == json_rules::SEVERAL_VALUES.code;
     list.reports.iter().find(several).map(|report| report.place.offset)
 }
 
@@ -237,7 +247,7 @@ fn is_part(before: &str, after: &str) -> bool {
 }
 
 /// Returns the range of a text's words, without the white space and fence marks around them.
-fn words(text: &str) -> Option<Range<usize>> {
+fn word_range(text: &str) -> Option<Range<usize>> {
     let mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
     let start = text.len() - text.trim_start_matches(mark).len();
     let end = text.trim_end_matches(mark).len();
@@ -246,7 +256,7 @@ fn words(text: &str) -> Option<Range<usize>> {
 }
 
 /// Translates a finding on a text that begins at `from` to the place in the reply.
-pub(super) fn moved(mut report: Report, from: Place) -> Report {
+pub(super) fn relocate_report(mut report: FindingReport, from: Place) -> FindingReport {
     if report.place.line == 1 {
         report.place.column += from.column - 1;
     }

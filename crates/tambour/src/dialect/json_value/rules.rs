@@ -47,15 +47,15 @@ rules! {
 }
 
 /// Rules for reasoning.
-pub(super) const DRAFT: draft::Rules = draft::Rules {
+pub(super) const DRAFT: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
     late: THINK_UNOPENED,
     attributes: THINK_ATTRIBUTES,
-    fields: &[],
+    structure_fields: &[],
 };
 
 /// Rules for the failure marker.
-pub(super) const MARKER: marker::Rules =
-    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
+pub(super) const MARKER: marker::MarkerRules =
+    marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

@@ -3,46 +3,46 @@
 
 use serde_json::{Map, Value};
 
-use super::line::Line;
-use super::order::{Order, row_of};
-use super::phases::lenient_id;
-use super::told::Told;
-use super::{rules, streamed};
-use crate::dialect::Output;
-use crate::dialect::said::{is_whole, text_in};
-use crate::event::{CONTRACT, EventKind, kind_of};
+use super::line::EventLine;
+use super::order::{EventOrder, delta_row};
+use super::phases::parse_lenient_id;
+use super::reports::PendingReports;
+use super::{delta_members, rules};
+use crate::dialect::IntentSink;
+use crate::dialect::value_text::{is_lossless, text_in};
+use crate::event::{CONTRACT_EVENTS, EventKind, parse_kind};
 use crate::finding::{Rule, clip};
 use crate::limits::Limits;
-use crate::repair::json::{Found, Members, Stand, find_in_string};
+use crate::repair::json::{FoundValue, MemberPlaces, Stand, find_in_string};
 use crate::span::Place;
 
 /// A parsed object with the facts recorded while it was read.
-pub(super) struct Whole<'a> {
-    pub(super) line: &'a Line,
+pub(super) struct ParsedObject<'a> {
+    pub(super) line: &'a EventLine,
     pub(super) object: Map<String, Value>,
-    pub(super) members: &'a Members,
+    pub(super) members: &'a MemberPlaces,
     /// Offset after the object.
     pub(super) end: usize,
     /// Set if the reply ends inside the object.
-    pub(super) cut: bool,
+    pub(super) is_truncated: bool,
 }
 
 /// The fields of one event, without its name.
-struct Fields<'a> {
-    own: Map<String, Value>,
+struct EventFields<'a> {
+    data: Map<String, Value>,
     /// Keys beside the event's name, when the fields are in `data`.
-    beside: Map<String, Value>,
-    at: Place,
-    members: &'a Members,
+    siblings: Map<String, Value>,
+    place: Place,
+    members: &'a MemberPlaces,
     /// Set if the object itself is the data (SSE framing).
-    framed: bool,
+    is_framed: bool,
     /// Set if `data` is a string.
-    text: bool,
-    gathered: Vec<&'static str>,
+    is_data_text: bool,
+    moved_keys: Vec<&'static str>,
 }
 
 /// Returns the fields the contract defines for an event.
-pub(super) fn known(name: &str) -> &'static [&'static str] {
+pub(super) fn contract_fields(name: &str) -> &'static [&'static str] {
     match name {
         "serp_summary" | "final_delta" => &["text"],
         "phase_start" => &["id", "title"],
@@ -53,37 +53,40 @@ pub(super) fn known(name: &str) -> &'static [&'static str] {
 }
 
 /// Returns true for fields of the envelope (J-030), which a model need not write.
-pub(super) fn of_envelope(key: &str) -> bool {
+pub(super) fn is_envelope_field(key: &str) -> bool {
     matches!(key, "message_id" | "request_id")
 }
 
 /// Most unexpected fields of one event that get a finding each.
-const EXTRA: usize = 32;
+const MAX_EXTRA_FIELDS: usize = 32;
 
 /// Returns true if `id` is a number, can be read as one, or is null or a boolean, which say no more than a
 /// number.
-pub(super) fn is_id(id: &Value) -> bool {
-    matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || lenient_id(Some(id)).is_some()
+pub(super) fn is_acceptable_id(id: &Value) -> bool {
+    matches!(id, Value::Null | Value::Bool(_) | Value::Number(_)) || parse_lenient_id(Some(id)).is_some()
 }
 
 /// Usual other names of `text`.
-const TEXTS: [&str; 3] = ["content", "delta", "message"];
+const TEXT_ALIASES: [&str; 3] = ["content", "delta", "message"];
 
 /// Less usual other names, tried when no usual one is present.
-const OTHERS: [&str; 9] =
+const RARE_TEXT_ALIASES: [&str; 9] =
     ["value", "answer", "response", "reply", "output", "body", "chunk", "token", "string"];
 
 /// Returns the event that a misspelled name, or one with other case or separators, stands for.
-fn spelled(name: &str) -> Option<&'static str> {
+fn find_misspelled(name: &str) -> Option<&'static str> {
     let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
-    let same = CONTRACT.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain);
-    let near = || CONTRACT.iter().copied().find(|known| strsim::osa_distance(known, &plain) <= SLIPS);
+    let same =
+        CONTRACT_EVENTS.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain);
+    let near = || {
+        CONTRACT_EVENTS.iter().copied().find(|known| strsim::osa_distance(known, &plain) <= MAX_EDIT_DISTANCE)
+    };
     // Text under one of these names is the answer.
-    same.or_else(near).or_else(|| ANSWERS.contains(&plain.as_str()).then_some("final_delta"))
+    same.or_else(near).or_else(|| ANSWER_ALIASES.contains(&plain.as_str()).then_some("final_delta"))
 }
 
 /// Other names of the event that carries a piece of the answer.
-const ANSWERS: [&str; 10] = [
+const ANSWER_ALIASES: [&str; 10] = [
     "final",
     "answer",
     "final_text",
@@ -97,251 +100,271 @@ const ANSWERS: [&str; 10] = [
 ];
 
 /// Edit distance up to which a name counts as misspelled.
-const SLIPS: usize = 1;
+const MAX_EDIT_DISTANCE: usize = 1;
 
 /// Returns true if a truncated object could have become an event: it has at most the start of its first key
 /// or of the event name.
-pub(super) fn may_begin(object: &Map<String, Value>) -> bool {
+pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
     object.len() < 2
         && object.iter().all(|(key, value)| match value {
             Value::Null => ["event", "data"].iter().any(|name| name.starts_with(key.as_str())),
-            Value::String(name) => key == "event" && CONTRACT.iter().any(|known| known.starts_with(name)),
+            Value::String(name) => {
+                key == "event" && CONTRACT_EVENTS.iter().any(|known| known.starts_with(name))
+            }
             _ => false,
         })
 }
 
 /// Reads an object as an event. `frame` is the name given by an `event:` line before it.
-pub(super) fn read(
-    mut whole: Whole<'_>,
+pub(super) fn read_event(
+    mut whole: ParsedObject<'_>,
     frame: Option<String>,
     limits: &Limits,
-    order: &mut Order,
-    told: &mut Told,
-    out: &mut dyn Output,
+    order: &mut EventOrder,
+    told: &mut PendingReports,
+    out: &mut dyn IntentSink,
 ) {
-    let framed = frame.is_some();
-    let Some(name) = frame.or_else(|| name_of(&mut whole, order)) else { return };
-    let (mut name, at) = (name.trim(), whole.line.at);
-    if kind_of(name).is_none()
-        && let Some(known) = spelled(name)
+    let is_framed = frame.is_some();
+    let Some(name) = frame.or_else(|| take_name(&mut whole, order)) else { return };
+    let (mut name, place) = (name.trim(), whole.line.event_start);
+    if parse_kind(name).is_none()
+        && let Some(known) = find_misspelled(name)
     {
         let message = format!("the event is written `{}`", clip(name, 40));
-        order.reports.found(rules::FIELD_RENAMED, at, message, &format!("read as `{known}`"));
+        order.reports.add(rules::FIELD_RENAMED, place, message, &format!("read as `{known}`"));
         name = known;
     }
-    match kind_of(name) {
+    match parse_kind(name) {
         Some(EventKind::Contract) => {}
         kind => {
             if kind == Some(EventKind::System) {
-                told.begin(out);
+                told.release(out);
             }
-            return foreign(name, kind, at, order);
+            return report_foreign(name, kind, place, order);
         }
     }
-    told.begin(out);
+    told.release(out);
     let streamed = whole.line.target.is_some();
-    if whole.cut {
+    if whole.is_truncated {
         let repair = if streamed { "the text so far is kept" } else { "left out" };
-        order.reports.found(rules::LINE_CUT, at, "the reply ends inside a line", repair);
+        order.reports.add(rules::LINE_CUT, place, "the reply ends inside a line", repair);
         if !streamed {
             return;
         }
     }
     if streamed {
-        return streamed::rest(name, whole.line, whole.members, false, order);
+        return delta_members::report_unsent(name, whole.line, whole.members, false, order);
     }
     let object = std::mem::take(&mut whole.object);
-    let (own, beside) = if framed { (object, Map::new()) } else { (Map::new(), object) };
-    let (members, text, gathered) = (whole.members, false, Vec::new());
-    let mut fields = Fields { own, beside, at, members, framed, text, gathered };
+    let (data, siblings) = if is_framed { (object, Map::new()) } else { (Map::new(), object) };
+    let (members, is_data_text, moved_keys) = (whole.members, false, Vec::new());
+    let mut fields = EventFields { data, siblings, place, members, is_framed, is_data_text, moved_keys };
     fields.open_data(name, limits, order);
-    if fields.rename(name, at, order) {
-        return fields.unexpected(name, order);
+    if fields.rename_text(name, place, order) {
+        return fields.report_unexpected(name, order);
     }
-    fields.gather(name, at, order);
-    let meant = fields.meant(name, order);
-    fields.unexpected(name, order);
+    fields.take_siblings(name, place, order);
+    let meant = fields.take_meant_text(name, order);
+    fields.report_unexpected(name, order);
     let before = meant.as_deref().filter(|_| name != "phase_start");
-    before.into_iter().for_each(|text| order.meant(name, text, at, out));
-    apply(name, &fields.own, at, whole.end, order, out);
+    before.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
+    emit_event(name, &fields.data, place, whole.end, order, out);
     let behind = meant.as_deref().filter(|_| name == "phase_start");
-    behind.into_iter().for_each(|text| order.meant(name, text, at, out));
+    behind.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
 }
 
 /// Handles an event that has a name and no data.
-pub(super) fn without_data(
+pub(super) fn emit_without_data(
     name: &str,
     at: Place,
     end: usize,
-    order: &mut Order,
-    told: &mut Told,
-    out: &mut dyn Output,
+    order: &mut EventOrder,
+    told: &mut PendingReports,
+    out: &mut dyn IntentSink,
 ) {
-    match kind_of(name) {
+    match parse_kind(name) {
         Some(EventKind::Contract) => {
-            told.begin(out);
-            apply(name, &Map::new(), at, end, order, out);
+            told.release(out);
+            emit_event(name, &Map::new(), at, end, order, out);
         }
-        kind => foreign(name, kind, at, order),
+        kind => report_foreign(name, kind, at, order),
     }
 }
 
 /// Reports an event outside the contract.
-fn foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Order) {
+fn report_foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut EventOrder) {
     if kind == Some(EventKind::System) {
         let message = format!("a model writes no `{name}`");
-        order.reports.found(rules::EVENT_SPOOFED, at, message, "left out");
+        order.reports.add(rules::EVENT_SPOOFED, at, message, "left out");
     } else {
         let short = clip(name, 40);
         let message = format!("`{short}` is not an event of the contract");
-        order.reports.found(rules::EVENT_UNKNOWN, at, message, "left out");
+        order.reports.add(rules::EVENT_UNKNOWN, at, message, "left out");
     }
 }
 
 /// Emits an event whose text has not been streamed.
-fn apply(
+fn emit_event(
     name: &str,
     fields: &Map<String, Value>,
     at: Place,
     end: usize,
-    order: &mut Order,
-    out: &mut dyn Output,
+    order: &mut EventOrder,
+    out: &mut dyn IntentSink,
 ) {
     if !matches!(name, "phase_delta" | "final_delta") {
-        return order.event(name, fields, at, end, out);
+        return order.push_event(name, fields, at, end, out);
     }
     match fields.get("text") {
         Some(Value::String(text)) => {
             let target = match name {
-                "final_delta" => order.final_delta(at, out),
-                _ => order.phase_delta(fields.get("id"), at, out),
+                "final_delta" => order.begin_final_delta(at, out),
+                _ => order.begin_phase_delta(fields.get("id"), at, out),
             };
             if text.is_empty() {
-                order.delta_empty(name, at, "the text of a delta is empty");
+                order.report_empty_delta(name, at, "the text of a delta is empty");
             }
-            order.delta(target, text, at, out);
+            order.push_delta(target, text, at, out);
         }
         Some(value) => {
-            let (row, message) = (row_of(name), "`text` is not a string");
+            let (row, message) = (delta_row(name), "`text` is not a string");
             let Some(text) = text_in(value) else {
-                return order.reports.found_on(rules::FIELD_TYPE, row, at, message, "event left out");
+                return order.reports.add_on_row(rules::FIELD_TYPE, row, at, message, "event left out");
             };
-            let repair = read_as(value);
-            order.reports.found_on(rules::FIELD_TYPE, row, at, message, repair);
+            let repair = text_repair(value);
+            order.reports.add_on_row(rules::FIELD_TYPE, row, at, message, repair);
             let target = match name {
-                "final_delta" => order.final_delta(at, out),
-                _ => order.phase_delta(fields.get("id"), at, out),
+                "final_delta" => order.begin_final_delta(at, out),
+                _ => order.begin_phase_delta(fields.get("id"), at, out),
             };
-            order.delta(target, &text, at, out);
+            order.push_delta(target, &text, at, out);
         }
-        None => order.delta_empty(name, at, "the delta has no `text`"),
+        None => order.report_empty_delta(name, at, "the delta has no `text`"),
     }
 }
 
 /// Returns the repair text for a value that is not a string but contains one.
-pub(super) fn read_as(value: &Value) -> &'static str {
-    if is_whole(value) { "its text is taken" } else { "its text is taken, the rest not used" }
+pub(super) fn text_repair(value: &Value) -> &'static str {
+    if is_lossless(value) { "its text is taken" } else { "its text is taken, the rest not used" }
 }
 
 /// Takes the event's name out of the object.
-fn name_of(whole: &mut Whole<'_>, order: &mut Order) -> Option<String> {
-    let Line { at, named, .. } = *whole.line;
+fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
+    let EventLine { event_start, has_string_name, .. } = *whole.line;
     match whole.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
         // Text was already emitted under the name that preceded it.
-        None if whole.line.target.is_some() && named => return Some(whole.line.name.clone()),
+        None if whole.line.target.is_some() && has_string_name => return Some(whole.line.name.clone()),
         None if whole.line.target.is_none() => {}
         _ => {
-            order.reports.found_on(rules::FIELD_TYPE, "J-051", at, "`event` is not a string", "left out");
+            order.reports.add_on_row(
+                rules::FIELD_TYPE,
+                "J-051",
+                event_start,
+                "`event` is not a string",
+                "left out",
+            );
             return None;
         }
     }
     // Other objects have these keys too, so the value must be the name of an event; `type` may hold a variant
     // spelling.
-    let of_event = |name: &str| matches!(kind_of(name.trim()), Some(EventKind::Contract | EventKind::System));
-    let meant = |name: &str| of_event(name) || spelled(name.trim()).is_some();
+    let of_event =
+        |name: &str| matches!(parse_kind(name.trim()), Some(EventKind::Contract | EventKind::System));
+    let meant = |name: &str| of_event(name) || find_misspelled(name.trim()).is_some();
     if whole.object.get("type").and_then(Value::as_str).is_some_and(meant)
         && let Some(Value::String(name)) = whole.object.shift_remove("type")
     {
-        order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `type`", "read as `event`");
+        order.reports.add(
+            rules::FIELD_RENAMED,
+            event_start,
+            "the event is named by `type`",
+            "read as `event`",
+        );
         return Some(name);
     }
     let named = whole.object.get("name").and_then(Value::as_str).is_some_and(of_event);
     if named && let Some(Value::String(name)) = whole.object.shift_remove("name") {
-        order.reports.found(rules::FIELD_RENAMED, at, "the event is named by `name`", "read as `event`");
+        order.reports.add(
+            rules::FIELD_RENAMED,
+            event_start,
+            "the event is named by `name`",
+            "read as `event`",
+        );
         return Some(name);
     }
-    let key = whole.object.keys().next().filter(|key| kind_of(key) == Some(EventKind::Contract)).cloned();
+    let key = whole.object.keys().next().filter(|key| parse_kind(key) == Some(EventKind::Contract)).cloned();
     if whole.object.len() == 1
         && let Some(name) = key
     {
         let data = whole.object.shift_remove(&name).unwrap_or_default();
         whole.object.insert("data".to_owned(), data);
-        order.reports.found(
+        order.reports.add(
             rules::FIELD_RENAMED,
-            at,
+            event_start,
             "the event is named by a key",
             "read as `event`, its value as `data`",
         );
         return Some(name);
     }
-    order.reports.found(rules::EVENT_MISSING, at, "the object names no event", "left out");
+    order.reports.add(rules::EVENT_MISSING, event_start, "the object names no event", "left out");
     None
 }
 
-impl Fields<'_> {
+impl EventFields<'_> {
     /// Returns the place and end of a field, in `data` if `own`, else beside the name.
-    fn stand(&self, own: bool, key: &str) -> Stand {
-        let unknown = (self.at, self.at.offset);
-        if own && self.text && !self.gathered.contains(&key) {
+    fn field_extent(&self, own: bool, key: &str) -> Stand {
+        let unknown = (self.place, self.place.offset);
+        if own && self.is_data_text && !self.moved_keys.contains(&key) {
             return unknown;
         }
-        let inner = || self.members.get(&["data", key]).filter(|_| own && !self.framed);
-        inner().or_else(|| self.members.get(&[key])).unwrap_or(unknown)
+        let inner = || self.members.extent(&["data", key]).filter(|_| own && !self.is_framed);
+        inner().or_else(|| self.members.extent(&[key])).unwrap_or(unknown)
     }
 
     /// Returns the extent of the key of a field in `data`, or that of the field when the key's place is
     /// unknown.
-    fn key(&self, key: &str) -> Stand {
-        let path: &[&str] = if self.framed { &[key] } else { &["data", key] };
-        let member = self.members.find(path).filter(|_| !self.text);
-        member.map_or_else(|| self.stand(true, key), |member| (member.stand.0, member.key_end))
+    fn data_key_extent(&self, key: &str) -> Stand {
+        let path: &[&str] = if self.is_framed { &[key] } else { &["data", key] };
+        let member = self.members.find(path).filter(|_| !self.is_data_text);
+        member.map_or_else(|| self.field_extent(true, key), |member| (member.extent.0, member.key_end))
     }
 
     /// Returns the extent of the key of a field beside the name.
-    fn beside_key(&self, key: &str) -> Stand {
+    fn sibling_key_extent(&self, key: &str) -> Stand {
         let member = self.members.find(&[key]);
-        member.map_or_else(|| self.stand(false, key), |member| (member.stand.0, member.key_end))
+        member.map_or_else(|| self.field_extent(false, key), |member| (member.extent.0, member.key_end))
     }
 
     /// Reports a field whose value is lost. The place of a field inside a `data` string is unknown.
-    fn lost(
+    fn report_lost(
         &self,
         rule: &'static Rule,
         row: &'static str,
         (own, key): (bool, &str),
         message: &str,
-        order: &mut Order,
+        order: &mut EventOrder,
     ) {
-        let (at, end) = self.stand(own, key);
+        let (at, end) = self.field_extent(own, key);
         let repair = if end > at.offset { "left out" } else { "not used" };
-        order.reports.found_in(rule, row, (at, end), message, repair);
+        order.reports.add_at(rule, row, (at, end), message, repair);
     }
 
     /// Takes the fields out of `data`.
-    fn open_data(&mut self, name: &str, limits: &Limits, order: &mut Order) {
-        self.own = match self.beside.shift_remove("data") {
+    fn open_data(&mut self, name: &str, limits: &Limits, order: &mut EventOrder) {
+        self.data = match self.siblings.shift_remove("data") {
             Some(Value::Object(data)) => data,
             Some(Value::Null) | None => return,
             Some(data) => {
                 let whole = data.as_str().map_or(0, |text| text.trim().len());
                 // A string that contains an object stays a string if the object has no field of the event.
-                let is_event =
-                    |data: &Map<String, Value>| known(name).iter().any(|key| data.contains_key(*key));
-                let has_text = known(name).contains(&"text");
+                let is_event = |data: &Map<String, Value>| {
+                    contract_fields(name).iter().any(|key| data.contains_key(*key))
+                };
+                let has_text = contract_fields(name).contains(&"text");
                 let text = Some(&data).filter(|_| has_text).filter(|data| text_in(data).is_some());
                 let (data, repair) = match (find_in_string(&data, limits), text) {
-                    (Some(Found { value: Some(Value::Object(data)), reports, span, .. }), text)
+                    (Some(FoundValue { value: Some(Value::Object(data)), reports, span, .. }), text)
                         if text.is_none() || is_event(&data) || span.end - span.start == whole =>
                     {
                         let all = reports.is_empty() && span.end - span.start == whole;
@@ -360,51 +383,51 @@ impl Fields<'_> {
                     }
                     _ => (Map::new(), "left out"),
                 };
-                let stand = self.stand(false, "data");
-                order.reports.found_in(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
-                self.text = true;
+                let stand = self.field_extent(false, "data");
+                order.reports.add_at(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
+                self.is_data_text = true;
                 data
             }
         };
     }
 
     /// Takes fields of the event that are beside its name, where `data` lacks them.
-    fn gather(&mut self, name: &str, at: Place, order: &mut Order) {
+    fn take_siblings(&mut self, name: &str, at: Place, order: &mut EventOrder) {
         let mut flat = false;
-        for field in known(name) {
-            if !self.own.contains_key(*field)
-                && let Some(value) = self.beside.shift_remove(*field)
+        for field in contract_fields(name) {
+            if !self.data.contains_key(*field)
+                && let Some(value) = self.siblings.shift_remove(*field)
             {
                 flat = true;
-                self.gathered.push(field);
-                self.own.insert((*field).to_owned(), value);
+                self.moved_keys.push(field);
+                self.data.insert((*field).to_owned(), value);
             }
         }
         if flat {
             let message = "the fields stand beside `event`, not in `data`";
-            order.reports.found(rules::DATA_FLAT, at, message, "read all the same");
+            order.reports.add(rules::DATA_FLAT, at, message, "read all the same");
         }
     }
 
     /// Renames a field to `text` if the event has no `text` and only one field can be meant. Returns true if
     /// the event's texts are kept as candidates for the answer until the end of the reply.
-    fn rename(&mut self, name: &str, at: Place, order: &mut Order) -> bool {
+    fn rename_text(&mut self, name: &str, at: Place, order: &mut EventOrder) -> bool {
         let has_text = |fields: &Map<String, Value>| fields.get("text").is_some_and(|text| !text.is_null());
-        if has_text(&self.own) || has_text(&self.beside) || !known(name).contains(&"text") {
+        if has_text(&self.data) || has_text(&self.siblings) || !contract_fields(name).contains(&"text") {
             return false;
         }
-        let mut texts = self.texts(&TEXTS);
+        let mut texts = self.find_texts(&TEXT_ALIASES);
         if texts.is_empty() {
-            if self.rename_only(name, order) {
+            if self.rename_only_text(name, order) {
                 return false;
             }
-            texts = self.texts(&OTHERS);
+            texts = self.find_texts(&RARE_TEXT_ALIASES);
         }
-        let [(own, key)] = texts[..] else { return self.several(name, texts, at, order) };
-        let from = if own { &mut self.own } else { &mut self.beside };
+        let [(own, key)] = texts[..] else { return self.merge_texts(name, texts, at, order) };
+        let from = if own { &mut self.data } else { &mut self.siblings };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
-            order.reports.found(
+            order.reports.add(
                 rules::FIELD_RENAMED,
                 at,
                 format!("the text is called `{key}`"),
@@ -417,16 +440,16 @@ impl Fields<'_> {
     /// Handles several candidate texts: equal ones are the text. Of different ones the intended one is
     /// unknown, so those of an answer are kept in source order, for a reply that has no other answer.
     /// Returns true if they are kept.
-    fn several(
+    fn merge_texts(
         &mut self,
         name: &str,
         mut keys: Vec<(bool, &'static str)>,
         at: Place,
-        order: &mut Order,
+        order: &mut EventOrder,
     ) -> bool {
-        keys.sort_by_key(|&(own, key)| self.stand(own, key).0.offset);
-        let value = |(own, key): (bool, &str)| if own { self.own.get(key) } else { self.beside.get(key) };
-        if !keys.iter().all(|&key| value(key).is_some_and(is_whole)) {
+        keys.sort_by_key(|&(own, key)| self.field_extent(own, key).0.offset);
+        let value = |(own, key): (bool, &str)| if own { self.data.get(key) } else { self.siblings.get(key) };
+        if !keys.iter().all(|&key| value(key).is_some_and(is_lossless)) {
             return false;
         }
         let mut texts: Vec<String> = Vec::new();
@@ -437,13 +460,14 @@ impl Fields<'_> {
             let text = std::mem::take(text);
             let names: Vec<String> = keys.iter().map(|(_, key)| format!("`{key}`")).collect();
             self.remove(&keys);
-            self.own.insert("text".to_owned(), text.into());
+            self.data.insert("text".to_owned(), text.into());
             let message = format!("the text is called {}", names.join(" and "));
-            order.reports.found(rules::FIELD_RENAMED, at, message, "read as `text`");
+            order.reports.add(rules::FIELD_RENAMED, at, message, "read as `text`");
             return false;
         }
-        let stands = keys.iter().map(|&(own, key)| (key, self.stand(own, key))).collect();
-        let kept = name == "final_delta" && !texts.is_empty() && order.spare(&texts.join("\n\n"), stands);
+        let stands = keys.iter().map(|&(own, key)| (key, self.field_extent(own, key))).collect();
+        let kept =
+            name == "final_delta" && !texts.is_empty() && order.keep_spare(&texts.join("\n\n"), stands);
         if kept {
             self.remove(&keys);
         }
@@ -452,85 +476,85 @@ impl Fields<'_> {
 
     fn remove(&mut self, keys: &[(bool, &'static str)]) {
         for &(own, key) in keys {
-            let from = if own { &mut self.own } else { &mut self.beside };
+            let from = if own { &mut self.data } else { &mut self.siblings };
             from.shift_remove(key);
         }
     }
 
     /// Returns the given keys that hold text, each with true if it is in `data`, false if beside the name.
-    fn texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
+    fn find_texts(&self, keys: &[&'static str]) -> Vec<(bool, &'static str)> {
         let is_text = |fields: &Map<String, Value>, key: &str| {
             fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
         };
         let found = keys.iter().flat_map(|&key| {
-            let own = is_text(&self.own, key).then_some((true, key));
-            own.into_iter().chain(is_text(&self.beside, key).then_some((false, key)))
+            let own = is_text(&self.data, key).then_some((true, key));
+            own.into_iter().chain(is_text(&self.siblings, key).then_some((false, key)))
         });
         found.collect()
     }
 
     /// Reads the only text of `data` as the text whatever its key, or the only one beside the name
     /// when `data` has no other field. Returns true if it did. The information in the key is lost.
-    fn rename_only(&mut self, name: &str, order: &mut Order) -> bool {
-        let known = known(name);
-        let other = |key: &&String| !known.contains(&key.as_str()) && !of_envelope(key);
+    fn rename_only_text(&mut self, name: &str, order: &mut EventOrder) -> bool {
+        let known = contract_fields(name);
+        let other = |key: &&String| !known.contains(&key.as_str()) && !is_envelope_field(key);
         let is_text = |value: &Value| !value.is_number() && text_in(value).is_some();
-        let own = self.own.keys().any(|key| other(&key));
-        let from = if own { &self.own } else { &self.beside };
+        let own = self.data.keys().any(|key| other(&key));
+        let from = if own { &self.data } else { &self.siblings };
         let mut others = from.iter().filter(|(key, value)| other(key) && (own || is_text(value)));
         let (Some((key, value)), None) = (others.next(), others.next()) else { return false };
-        if TEXTS.contains(&key.as_str()) || !is_text(value) {
+        if TEXT_ALIASES.contains(&key.as_str()) || !is_text(value) {
             return false;
         }
         let key = key.clone();
-        let stand = if own { self.key(&key) } else { self.beside_key(&key) };
-        let from = if own { &mut self.own } else { &mut self.beside };
+        let stand = if own { self.data_key_extent(&key) } else { self.sibling_key_extent(&key) };
+        let from = if own { &mut self.data } else { &mut self.siblings };
         if let Some(text) = from.shift_remove(&key) {
             from.insert("text".to_owned(), text);
             let message = format!("the text is called `{}`", clip(&key, 40));
             let repair = "read as `text`, the key not used";
-            order.reports.found_in(rules::FIELD_RENAMED, "R-76", stand, message, repair);
+            order.reports.add_at(rules::FIELD_RENAMED, "R-76", stand, message, repair);
         }
         true
     }
 
     /// Takes the text of an event that should have none, if it replaces a missing delta that is the only one
     /// of its kind.
-    fn meant(&mut self, name: &str, order: &mut Order) -> Option<String> {
-        if !order.takes(name) {
+    fn take_meant_text(&mut self, name: &str, order: &mut EventOrder) -> Option<String> {
+        if !order.accepts_text(name) {
             return None;
         }
-        let own = self.own.get("text").is_some_and(|text| text_in(text).is_some());
-        let from = if own { &self.own } else { &self.beside };
+        let own = self.data.get("text").is_some_and(|text| text_in(text).is_some());
+        let from = if own { &self.data } else { &self.siblings };
         let value = from.get("text")?;
         let text = text_in(value)?;
-        let repair = if is_whole(value) {
+        let repair = if is_lossless(value) {
             "read as the delta that was meant"
         } else {
             "read as the delta that was meant, the rest not used"
         };
-        let stand = self.stand(own, "text");
-        let from = if own { &mut self.own } else { &mut self.beside };
+        let stand = self.field_extent(own, "text");
+        let from = if own { &mut self.data } else { &mut self.siblings };
         from.shift_remove("text");
         let message = format!("`{name}` has no field `text`");
-        order.reports.found_in(rules::FIELD_EXTRA, "J-051", stand, message, repair);
+        order.reports.add_at(rules::FIELD_EXTRA, "J-051", stand, message, repair);
         Some(text)
     }
 
     /// Returns the phase fields whose value is informative but unusable.
-    fn unusable(&self, name: &str) -> impl Iterator<Item = &'static str> {
-        let known = known(name);
-        let id = known.contains(&"id") && self.own.get("id").is_some_and(|id| !is_id(id));
+    fn unusable_fields(&self, name: &str) -> impl Iterator<Item = &'static str> {
+        let known = contract_fields(name);
+        let id = known.contains(&"id") && self.data.get("id").is_some_and(|id| !is_acceptable_id(id));
         let title = known.contains(&"title")
-            && self.own.get("title").is_some_and(|title| !matches!(title, Value::Null | Value::String(_)));
+            && self.data.get("title").is_some_and(|title| !matches!(title, Value::Null | Value::String(_)));
         id.then_some("id").into_iter().chain(title.then_some("title"))
     }
 
     /// Reports fields that the event does not define and fields with unusable values.
-    fn unexpected(&self, name: &str, order: &mut Order) {
-        for field in self.unusable(name) {
+    fn report_unexpected(&self, name: &str, order: &mut EventOrder) {
+        for field in self.unusable_fields(name) {
             let message = format!("`{field}` is not of its type");
-            self.lost(rules::FIELD_TYPE, "J-009", (true, field), &message, order);
+            self.report_lost(rules::FIELD_TYPE, "J-009", (true, field), &message, order);
         }
         // Events without fields have their own rule.
         let (rule, row) = match name {
@@ -539,19 +563,19 @@ impl Fields<'_> {
             "final_end" => (rules::FIELD_UNEXPECTED, "J-014"),
             _ => (rules::FIELD_EXTRA, "J-051"),
         };
-        let known = known(name);
-        let own = self.own.keys().filter(|key| !known.contains(&key.as_str())).map(|key| (true, key));
-        let extra = own.chain(self.beside.keys().map(|key| (false, key)));
-        let mut extra = extra.filter(|(_, key)| !of_envelope(key));
-        for (own, key) in extra.by_ref().take(EXTRA) {
+        let known = contract_fields(name);
+        let own = self.data.keys().filter(|key| !known.contains(&key.as_str())).map(|key| (true, key));
+        let extra = own.chain(self.siblings.keys().map(|key| (false, key)));
+        let mut extra = extra.filter(|(_, key)| !is_envelope_field(key));
+        for (own, key) in extra.by_ref().take(MAX_EXTRA_FIELDS) {
             let short = clip(key, 40);
             let message = format!("`{name}` has no field `{short}`");
-            self.lost(rule, row, (own, key), &message, order);
+            self.report_lost(rule, row, (own, key), &message, order);
         }
-        let stands = extra.map(|(own, key)| self.stand(own, key));
+        let stands = extra.map(|(own, key)| self.field_extent(own, key));
         if let Some((at, end)) = stands.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
             let message = format!("`{name}` has still more fields that it should not have");
-            order.reports.found_in(rule, row, (at, end), message, "not used");
+            order.reports.add_at(rule, row, (at, end), message, "not used");
         }
     }
 }

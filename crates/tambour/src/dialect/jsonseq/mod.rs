@@ -4,42 +4,51 @@
 //! `event` converts an object, `outside` tracks the text between objects, `order` puts events in order and
 //! `phases` numbers phases. `told` holds findings back until the first event.
 
+mod delta_members;
 mod event;
 mod line;
 mod opening;
 mod order;
 mod outer;
-mod outside;
 mod parse;
 mod phases;
 mod prompt;
+mod reports;
 mod rules;
 mod schema;
-mod streamed;
-mod told;
+mod surroundings;
 mod write;
 
 use std::sync::Arc;
 
-use super::front::{Front, Reply};
-use super::opening::{Needed, Opening, Shape, Wrapped};
-use super::{Dialect, Ending, Entry, Examples, Intent, Output, echo, marker};
-use crate::finding::Report;
+use super::opening::{NeededKey, Opening, ValueShape, WrappedList};
+use super::structure_reader::{ReplyShape, StructureReader};
+use super::{Dialect, DialectEntry, ExampleStyle, Intent, IntentSink, ReplyEnding, echo, marker};
+use crate::finding::FindingReport;
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "jsonseq",
     summary: "JSON Lines, each an event of the JSONSeq protocol",
     reader: |options| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| Box::new(JsonSeq::new(options)))
+        echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(JsonseqDialect::new(options))
+        })
     },
     opening: Opening {
-        keys: &[Needed { named: Some(opening::is_event), ..Needed::new(&["event", "type"], &[Shape::Text]) }],
-        listed: true,
-        wrapped: Some(Wrapped { names: &["events"], item: opening::may_be, whole: opening::is_whole }),
+        keys: &[NeededKey {
+            text_test: Some(opening::is_contract_event),
+            ..NeededKey::new(&["event", "type"], &[ValueShape::Text])
+        }],
+        may_be_listed: true,
+        wrapped_list: Some(WrappedList {
+            names: &["events"],
+            item_test: opening::may_be_event,
+            reply_test: opening::is_complete_reply,
+        }),
         ..Opening::NONE
     },
     settings: &[],
@@ -47,38 +56,40 @@ pub(super) const ENTRY: Entry = Entry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: Some(schema::schema),
-    examples: Examples { languages: &["jsonl", "json", "jsonseq"], fenced: false },
+    examples: ExampleStyle { languages: &["jsonl", "json", "jsonseq"], is_fenced: false },
 };
 
-struct JsonSeq {
-    front: Front<parse::Lines>,
+struct JsonseqDialect {
+    front: StructureReader<parse::JsonseqReader>,
 }
 
-impl JsonSeq {
-    fn new(options: &Arc<Options>) -> JsonSeq {
-        JsonSeq { front: Front::new(parse::Lines::new(options), &options.limits) }
+impl JsonseqDialect {
+    fn new(options: &Arc<Options>) -> JsonseqDialect {
+        JsonseqDialect { front: StructureReader::new(parse::JsonseqReader::new(options), &options.limits) }
     }
 }
 
-impl Dialect for JsonSeq {
+impl Dialect for JsonseqDialect {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.front.text(text, out);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.front.push_text(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         match self.front.finish(out) {
-            Reply::Plain => self.no_events(out),
-            Reply::Text(_) if self.front.body.cut => {
-                let (at, end) = self.front.span();
+            ReplyShape::Plain => self.report_no_events(out),
+            ReplyShape::Text(_) if self.front.structure.is_truncated => {
+                let (at, end) = self.front.extent();
                 let message = "the reply ends before its first event has a name";
-                out.report(Report::new(rules::LINE_CUT, at, end, message).repaired("fallback text"));
-                out.fall_back(if ending.cut { "truncated" } else { "answer_missing" });
+                out.report(
+                    FindingReport::new(rules::LINE_CUT, at, end, message).with_repair("fallback text"),
+                );
+                out.fall_back(if ending.is_truncated { "truncated" } else { "answer_missing" });
             }
-            Reply::Text(text) if !is_blank(&text) => self.without_events(&text, out),
-            Reply::Text(_) | Reply::Structure => {
+            ReplyShape::Text(text) if !is_blank(&text) => self.emit_as_answer(&text, out),
+            ReplyShape::Text(_) | ReplyShape::Structure => {
                 let end = self.front.place();
-                self.front.body.finish(end, out);
+                self.front.structure.finish(end, out);
             }
         }
     }
@@ -87,8 +98,8 @@ impl Dialect for JsonSeq {
         self.front.place()
     }
 
-    fn held(&self) -> usize {
-        self.front.held()
+    fn held_bytes(&self) -> usize {
+        self.front.held_bytes()
     }
 
     fn name(&self) -> &'static str {
@@ -96,22 +107,22 @@ impl Dialect for JsonSeq {
     }
 }
 
-impl JsonSeq {
+impl JsonseqDialect {
     /// Emits a reply without any event as the answer, or handles the failure marker.
-    fn without_events(&self, reply: &str, out: &mut dyn Output) {
-        if let Some(form) = marker::form(reply) {
-            let (at, end) = self.front.span();
-            return rules::MARKER.declare(form, at, end, out);
+    fn emit_as_answer(&self, reply: &str, out: &mut dyn IntentSink) {
+        if let Some(form) = marker::marker_form(reply) {
+            let (at, end) = self.front.extent();
+            return rules::MARKER.report_marker(form, at, end, out);
         }
-        out.intent(Intent::FinalText(reply));
-        self.no_events(out);
+        out.emit_intent(Intent::FinalText(reply));
+        self.report_no_events(out);
     }
 
     /// Reports a reply without any event, after its text has been emitted.
-    fn no_events(&self, out: &mut dyn Output) {
-        let ((at, end), message) = (self.front.span(), "the reply holds no event");
-        let report = Report::new(rules::EVENTS_MISSING, at, end, message);
-        out.report(report.repaired("its text is the answer"));
+    fn report_no_events(&self, out: &mut dyn IntentSink) {
+        let ((at, end), message) = (self.front.extent(), "the reply holds no event");
+        let report = FindingReport::new(rules::EVENTS_MISSING, at, end, message);
+        out.report(report.with_repair("its text is the answer"));
         out.fall_back("events_missing");
     }
 }

@@ -3,213 +3,208 @@
 
 use serde_json::{Map, Value};
 
-use super::event::read_as;
-use super::phases::Phases;
+use super::event::text_repair;
+use super::phases::PhaseNumbering;
+use super::reports::EventReports;
 use super::rules;
-use super::told::Reports;
-use crate::dialect::said::text_in;
-use crate::dialect::{Intent, Output, Written};
-use crate::finding::Report;
-use crate::lex::markup::{Markup, Token};
+use crate::dialect::value_text::text_in;
+use crate::dialect::{Intent, IntentSink, RawQueries};
+use crate::finding::FindingReport;
+use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::options::Options;
 use crate::repair::json::Stand;
 use crate::span::Place;
 
 /// Most keys of texts that are kept for a reply without an answer.
-const SPARE_KEYS: usize = 64;
+const MAX_SPARE_KEYS: usize = 64;
 
 /// Destination of a delta's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum DeltaTarget {
     Phase,
     Answer,
     /// Answer text held back until the end of thinking (J-016).
-    Held,
-    Nowhere,
+    HeldAnswer,
+    Discarded,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Thinking {
+enum ThinkingStage {
     #[default]
-    Before,
+    NotStarted,
     Open,
-    Over,
+    Ended,
 }
 
 /// Order state of one reply.
-pub(super) struct Order {
-    thinking: Thinking,
+pub(super) struct EventOrder {
+    thinking: ThinkingStage,
     /// Events that the model itself wrote.
-    started: bool,
-    ended: bool,
-    phases: Phases,
+    has_thinking_start: bool,
+    has_thinking_end: bool,
+    phases: PhaseNumbering,
     /// Set once a phase has received text.
-    thought: bool,
-    summary: bool,
-    answered: bool,
-    held: String,
+    has_phase_text: bool,
+    has_summary: bool,
+    has_answer: bool,
+    held_answer: String,
     /// Texts that become the answer if there is no other, and the keys that hold them.
-    spare: String,
+    spare_answer: String,
     spare_keys: Vec<(&'static str, Stand)>,
     /// Extent of the queries until answer text follows them.
-    queries: Option<(Place, usize)>,
+    pending_queries: Option<(Place, usize)>,
     /// Extent of the queries used last.
-    had_queries: Option<(Place, usize)>,
-    pub(super) final_end: bool,
-    early_answer: bool,
-    limit: usize,
-    pub(super) reports: Reports,
+    last_queries: Option<(Place, usize)>,
+    pub(super) has_final_end: bool,
+    has_early_answer: bool,
+    hold_limit: usize,
+    pub(super) reports: EventReports,
 }
 
-impl Order {
-    pub(super) fn new(options: &Options) -> Order {
-        Order {
-            thinking: Thinking::Before,
-            started: false,
-            ended: false,
-            phases: Phases::default(),
-            thought: false,
-            summary: false,
-            answered: false,
-            held: String::new(),
-            spare: String::new(),
+impl EventOrder {
+    pub(super) fn new(options: &Options) -> EventOrder {
+        EventOrder {
+            thinking: ThinkingStage::NotStarted,
+            has_thinking_start: false,
+            has_thinking_end: false,
+            phases: PhaseNumbering::default(),
+            has_phase_text: false,
+            has_summary: false,
+            has_answer: false,
+            held_answer: String::new(),
+            spare_answer: String::new(),
             spare_keys: Vec::new(),
-            queries: None,
-            had_queries: None,
-            final_end: false,
-            early_answer: false,
-            limit: options.limits.hold,
-            reports: Reports::default(),
+            pending_queries: None,
+            last_queries: None,
+            has_final_end: false,
+            has_early_answer: false,
+            hold_limit: options.limits.hold,
+            reports: EventReports::default(),
         }
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.held.len() + self.spare.len()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_answer.len() + self.spare_answer.len()
     }
 
     /// Returns true if text in the event `name`, which should have none, replaces a missing delta: the only
     /// one of its kind.
-    pub(super) fn takes(&self, name: &str) -> bool {
-        let thinking = self.thinking < Thinking::Over && !self.final_end;
+    pub(super) fn accepts_text(&self, name: &str) -> bool {
+        let thinking = self.thinking < ThinkingStage::Ended && !self.has_final_end;
         match name {
             "phase_start" => thinking,
-            "thinking_end" => thinking && !self.thought && self.phases.is_open(),
-            "final_end" => !self.answered && !self.final_end,
+            "thinking_end" => thinking && !self.has_phase_text && self.phases.is_open(),
+            "final_end" => !self.has_answer && !self.has_final_end,
             _ => false,
         }
     }
 
     /// Emits such text.
-    pub(super) fn meant(&mut self, name: &str, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn emit_meant_text(&mut self, name: &str, text: &str, at: Place, out: &mut dyn IntentSink) {
         let target = match name {
-            "final_end" => self.final_delta(at, out),
-            _ => Target::Phase,
+            "final_end" => self.begin_final_delta(at, out),
+            _ => DeltaTarget::Phase,
         };
-        self.thought |= target == Target::Phase;
-        self.delta(target, text, at, out);
+        self.has_phase_text |= target == DeltaTarget::Phase;
+        self.push_delta(target, text, at, out);
     }
 
     /// Handles a complete event that is not a delta.
-    pub(super) fn event(
+    pub(super) fn push_event(
         &mut self,
         name: &str,
         data: &Map<String, Value>,
         at: Place,
         end: usize,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        if self.final_end && name == "serp_queries" {
+        if self.has_final_end && name == "serp_queries" {
             let message = "`serp_queries` after `final_end`";
-            self.reports.found(rules::AFTER_FINAL_END, at, message, "read all the same");
-            self.reports.found(rules::QUERIES_MISPLACED, at, message, "sent before `final_end`");
-            return self.serp_queries(data, at, end, out);
+            self.reports.add(rules::AFTER_FINAL_END, at, message, "read all the same");
+            self.reports.add(rules::QUERIES_MISPLACED, at, message, "sent before `final_end`");
+            return self.push_queries(data, at, end, out);
         }
-        if self.final_end {
+        if self.has_final_end {
             let rule = if name == "final_end" { rules::FINAL_END_DUPLICATE } else { rules::AFTER_FINAL_END };
-            return self.reports.found(rule, at, format!("`{name}` after `final_end`"), "left out");
+            return self.reports.add(rule, at, format!("`{name}` after `final_end`"), "left out");
         }
         match name {
-            "serp_summary" => self.summary(data, at, out),
-            "thinking_start" => self.thinking_start(at, out),
-            "phase_start" => self.phase_start(data, at, out),
-            "thinking_end" => self.thinking_end(at, out),
-            "serp_queries" => self.serp_queries(data, at, end, out),
-            _ => self.final_end(out),
+            "serp_summary" => self.push_summary(data, at, out),
+            "thinking_start" => self.begin_thinking(at, out),
+            "phase_start" => self.begin_phase(data, at, out),
+            "thinking_end" => self.end_thinking(at, out),
+            "serp_queries" => self.push_queries(data, at, end, out),
+            _ => self.end_answer(out),
         }
     }
 
-    fn summary(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        if self.thinking > Thinking::Before || self.answered {
-            return self.reports.found(
+    fn push_summary(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn IntentSink) {
+        if self.thinking > ThinkingStage::NotStarted || self.has_answer {
+            return self.reports.add(
                 rules::SUMMARY_LATE,
                 at,
                 "the summary comes after `thinking_start`",
                 "left out",
             );
         }
-        if std::mem::replace(&mut self.summary, true) {
-            return self.reports.found(rules::SUMMARY_DUPLICATE, at, "a second `serp_summary`", "left out");
+        if std::mem::replace(&mut self.has_summary, true) {
+            return self.reports.add(rules::SUMMARY_DUPLICATE, at, "a second `serp_summary`", "left out");
         }
-        let Some(text) = self.text(data, at) else {
-            self.summary = false;
+        let Some(text) = self.read_text(data, at) else {
+            self.has_summary = false;
             return;
         };
         if text.trim().is_empty() {
-            self.summary = false;
-            return self.reports.found(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
+            self.has_summary = false;
+            return self.reports.add(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
         }
-        let plain = without_tags(&text);
+        let plain = strip_tags(&text);
         if plain != text {
-            self.reports.found(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
+            self.reports.add(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
         }
-        out.intent(Intent::Summary(plain.into()));
+        out.emit_intent(Intent::Summary(plain.into()));
     }
 
     /// Returns the field `text` of an event.
-    fn text(&mut self, data: &Map<String, Value>, at: Place) -> Option<String> {
+    fn read_text(&mut self, data: &Map<String, Value>, at: Place) -> Option<String> {
         match data.get("text") {
             Some(Value::String(text)) => Some(text.clone()),
             Some(value) => {
                 let text = text_in(value);
-                let repair = if text.is_some() { read_as(value) } else { "event left out" };
-                self.reports.found(rules::FIELD_TYPE, at, "`text` is not a string", repair);
+                let repair = if text.is_some() { text_repair(value) } else { "event left out" };
+                self.reports.add(rules::FIELD_TYPE, at, "`text` is not a string", repair);
                 text
             }
             None => {
-                self.reports.found(rules::FIELD_MISSING, at, "`text` is missing", "event left out");
+                self.reports.add(rules::FIELD_MISSING, at, "`text` is missing", "event left out");
                 None
             }
         }
     }
 
-    fn thinking_start(&mut self, at: Place, out: &mut dyn Output) {
-        if std::mem::replace(&mut self.started, true) {
-            return self.reports.found(
+    fn begin_thinking(&mut self, at: Place, out: &mut dyn IntentSink) {
+        if std::mem::replace(&mut self.has_thinking_start, true) {
+            return self.reports.add(
                 rules::THINKING_START_DUPLICATE,
                 at,
                 "a second `thinking_start`",
                 "left out",
             );
         }
-        if self.thinking > Thinking::Before {
-            return self.reports.found(
-                rules::ORDER_INVALID,
-                at,
-                "`thinking_start` comes too late",
-                "left out",
-            );
+        if self.thinking > ThinkingStage::NotStarted {
+            return self.reports.add(rules::ORDER_INVALID, at, "`thinking_start` comes too late", "left out");
         }
-        self.thinking = Thinking::Open;
-        out.intent(Intent::ThinkingStart);
+        self.thinking = ThinkingStage::Open;
+        out.emit_intent(Intent::ThinkingStart);
     }
 
-    fn phase_start(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn Output) {
-        if self.thinking == Thinking::Over {
+    fn begin_phase(&mut self, data: &Map<String, Value>, at: Place, out: &mut dyn IntentSink) {
+        if self.thinking == ThinkingStage::Ended {
             self.phases.start_late();
             let message = "`phase_start` after `thinking_end`";
-            return self.reports.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
+            return self.reports.add(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
         }
-        self.thinking = Thinking::Open;
+        self.thinking = ThinkingStage::Open;
         self.phases.start(data.get("id"), at, &mut self.reports);
         let title = match data.get("title") {
             Some(Value::String(title)) => title.as_str(),
@@ -217,128 +212,146 @@ impl Order {
             _ => "",
         };
         if title.trim().is_empty() {
-            self.reports.found(rules::TITLE_EMPTY, at, "the title is blank", "fallback title");
+            self.reports.add(rules::TITLE_EMPTY, at, "the title is blank", "fallback title");
         }
-        out.intent(Intent::Phase(title.into(), at));
+        out.emit_intent(Intent::Phase(title.into(), at));
     }
 
-    /// Begins a `phase_delta` and returns the destination of its text.
-    pub(super) fn phase_delta(&mut self, id: Option<&Value>, at: Place, out: &mut dyn Output) -> Target {
-        if self.final_end {
-            self.reports.found(rules::AFTER_FINAL_END, at, "`phase_delta` after `final_end`", "left out");
-            return Target::Nowhere;
+    /// Begins a `begin_phase_delta` and returns the destination of its text.
+    pub(super) fn begin_phase_delta(
+        &mut self,
+        id: Option<&Value>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> DeltaTarget {
+        if self.has_final_end {
+            self.reports.add(rules::AFTER_FINAL_END, at, "`phase_delta` after `final_end`", "left out");
+            return DeltaTarget::Discarded;
         }
-        if self.thinking == Thinking::Over {
+        if self.thinking == ThinkingStage::Ended {
             let message = "`phase_delta` after `thinking_end`";
-            self.reports.found(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
-            return Target::Nowhere;
+            self.reports.add(rules::PHASE_AFTER_THINKING_END, at, message, "left out");
+            return DeltaTarget::Discarded;
         }
         let Some(id) = id else {
-            self.reports.found(rules::FIELD_MISSING, at, "`id` is missing", "event left out");
-            return Target::Nowhere;
+            self.reports.add(rules::FIELD_MISSING, at, "`id` is missing", "event left out");
+            return DeltaTarget::Discarded;
         };
-        self.thinking = Thinking::Open;
-        self.phases.delta(id, at, &mut self.reports, out);
-        self.thought = true;
-        Target::Phase
+        self.thinking = ThinkingStage::Open;
+        self.phases.begin_delta(id, at, &mut self.reports, out);
+        self.has_phase_text = true;
+        DeltaTarget::Phase
     }
 
-    /// Begins a `final_delta` and returns the destination of its text.
-    pub(super) fn final_delta(&mut self, at: Place, out: &mut dyn Output) -> Target {
-        if self.final_end {
-            self.reports.found(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
-            return Target::Nowhere;
+    /// Begins a `begin_final_delta` and returns the destination of its text.
+    pub(super) fn begin_final_delta(&mut self, at: Place, out: &mut dyn IntentSink) -> DeltaTarget {
+        if self.has_final_end {
+            self.reports.add(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");
+            return DeltaTarget::Discarded;
         }
-        if let Some((place, end)) = self.queries.take() {
+        if let Some((place, end)) = self.pending_queries.take() {
             let report =
-                Report::new(rules::QUERIES_MISPLACED, place, end, "`serp_queries` before answer text");
-            out.report(report.repaired("held until the end"));
+                FindingReport::new(rules::QUERIES_MISPLACED, place, end, "`serp_queries` before answer text");
+            out.report(report.with_repair("held until the end"));
         }
-        self.answered = true;
-        if self.thinking == Thinking::Over {
-            return Target::Answer;
+        self.has_answer = true;
+        if self.thinking == ThinkingStage::Ended {
+            return DeltaTarget::Answer;
         }
-        if !std::mem::replace(&mut self.early_answer, true) {
+        if !std::mem::replace(&mut self.has_early_answer, true) {
             let message = "`final_delta` before `thinking_end`";
-            let repair = if self.thinking == Thinking::Open { "held until then" } else { "thinking closed" };
-            self.reports.found(rules::FINAL_BEFORE_THINKING_END, at, message, repair);
+            let repair =
+                if self.thinking == ThinkingStage::Open { "held until then" } else { "thinking closed" };
+            self.reports.add(rules::FINAL_BEFORE_THINKING_END, at, message, repair);
         }
-        if self.thinking == Thinking::Open {
-            return Target::Held;
+        if self.thinking == ThinkingStage::Open {
+            return DeltaTarget::HeldAnswer;
         }
-        self.thinking = Thinking::Over;
-        out.intent(Intent::ThinkingEnd);
-        Target::Answer
+        self.thinking = ThinkingStage::Ended;
+        out.emit_intent(Intent::ThinkingEnd);
+        DeltaTarget::Answer
     }
 
     /// Emits or buffers text of the current delta.
     #[inline]
-    pub(super) fn delta(&mut self, target: Target, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn push_delta(
+        &mut self,
+        target: DeltaTarget,
+        text: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         match target {
-            Target::Phase => out.intent(Intent::PhaseText(text)),
-            Target::Answer => out.intent(Intent::FinalText(text)),
-            Target::Held if self.thinking == Thinking::Over => out.intent(Intent::FinalText(text)),
-            Target::Held => {
-                let room = text.floor_char_boundary(self.limit - self.held.len());
-                self.held.push_str(&text[..room]);
+            DeltaTarget::Phase => out.emit_intent(Intent::PhaseText(text)),
+            DeltaTarget::Answer => out.emit_intent(Intent::FinalText(text)),
+            DeltaTarget::HeldAnswer if self.thinking == ThinkingStage::Ended => {
+                out.emit_intent(Intent::FinalText(text))
+            }
+            DeltaTarget::HeldAnswer => {
+                let room = text.floor_char_boundary(self.hold_limit - self.held_answer.len());
+                self.held_answer.push_str(&text[..room]);
                 if room < text.len() {
                     let message = "more answer text before `thinking_end` than `limits.hold`";
-                    self.reports.found(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
+                    self.reports.add(rules::LIMIT_EXCEEDED, at, message, "thinking closed");
                     self.close_thinking(out);
-                    out.intent(Intent::FinalText(&text[room..]));
+                    out.emit_intent(Intent::FinalText(&text[room..]));
                 }
             }
-            Target::Nowhere => {}
+            DeltaTarget::Discarded => {}
         }
     }
 
     /// Reports that the delta `name` has an empty text or none.
-    pub(super) fn delta_empty(&mut self, name: &str, at: Place, message: &str) {
-        self.reports.found_on(rules::DELTA_EMPTY, row_of(name), at, message, "left out");
+    pub(super) fn report_empty_delta(&mut self, name: &str, at: Place, message: &str) {
+        self.reports.add_on_row(rules::DELTA_EMPTY, delta_row(name), at, message, "left out");
     }
 
-    fn thinking_end(&mut self, at: Place, out: &mut dyn Output) {
-        if std::mem::replace(&mut self.ended, true) {
-            return self.reports.found(
+    fn end_thinking(&mut self, at: Place, out: &mut dyn IntentSink) {
+        if std::mem::replace(&mut self.has_thinking_end, true) {
+            return self.reports.add(
                 rules::THINKING_END_DUPLICATE,
                 at,
                 "a second `thinking_end`",
                 "left out",
             );
         }
-        if self.thinking == Thinking::Over {
-            return self.reports.found(rules::ORDER_INVALID, at, "`thinking_end` comes too late", "left out");
+        if self.thinking == ThinkingStage::Ended {
+            return self.reports.add(rules::ORDER_INVALID, at, "`thinking_end` comes too late", "left out");
         }
         self.close_thinking(out);
     }
 
-    fn close_thinking(&mut self, out: &mut dyn Output) {
-        self.thinking = Thinking::Over;
-        out.intent(Intent::ThinkingEnd);
-        let held = std::mem::take(&mut self.held);
+    fn close_thinking(&mut self, out: &mut dyn IntentSink) {
+        self.thinking = ThinkingStage::Ended;
+        out.emit_intent(Intent::ThinkingEnd);
+        let held = std::mem::take(&mut self.held_answer);
         if !held.is_empty() {
-            out.intent(Intent::FinalText(&held));
+            out.emit_intent(Intent::FinalText(&held));
         }
     }
 
-    fn serp_queries(&mut self, data: &Map<String, Value>, at: Place, end: usize, out: &mut dyn Output) {
-        let before = self.had_queries;
+    fn push_queries(&mut self, data: &Map<String, Value>, at: Place, end: usize, out: &mut dyn IntentSink) {
+        let before = self.last_queries;
         match data.get("queries") {
             Some(queries @ Value::Array(_)) => {
-                self.had_queries = Some((at, end));
-                self.queries = Some((at, end));
+                self.last_queries = Some((at, end));
+                self.pending_queries = Some((at, end));
                 if let Some((place, end)) = before {
                     // The earlier queries are the ones lost.
-                    let report =
-                        Report::new(rules::QUERIES_DUPLICATE, place, end, "a second `serp_queries` follows");
-                    out.report(report.repaired("the last valid one used, others not used"));
+                    let report = FindingReport::new(
+                        rules::QUERIES_DUPLICATE,
+                        place,
+                        end,
+                        "a second `serp_queries` follows",
+                    );
+                    out.report(report.with_repair("the last valid one used, others not used"));
                 }
-                out.queries(Written::Value(queries), at, end);
+                out.emit_queries(RawQueries::Value(queries), at, end);
             }
             Some(_) => {
                 if before.is_some() {
                     let message = "a second `serp_queries`";
-                    self.reports.found(
+                    self.reports.add(
                         rules::QUERIES_DUPLICATE,
                         at,
                         message,
@@ -346,33 +359,34 @@ impl Order {
                     );
                 }
                 let message = "`queries` is not an array";
-                self.reports.found_on(rules::FIELD_TYPE, "J-003", at, message, "event left out");
+                self.reports.add_on_row(rules::FIELD_TYPE, "J-003", at, message, "event left out");
             }
-            None => self.reports.found(rules::FIELD_MISSING, at, "`queries` is missing", "event left out"),
+            None => self.reports.add(rules::FIELD_MISSING, at, "`queries` is missing", "event left out"),
         }
     }
 
-    fn final_end(&mut self, out: &mut dyn Output) {
-        self.final_end = true;
-        if self.thinking == Thinking::Open {
+    fn end_answer(&mut self, out: &mut dyn IntentSink) {
+        self.has_final_end = true;
+        if self.thinking == ThinkingStage::Open {
             self.close_thinking(out);
         }
     }
 
     /// Keeps texts that may be the answer, at most `limits.hold` bytes. Returns true if they are kept.
-    pub(super) fn spare(&mut self, text: &str, keys: Vec<(&'static str, Stand)>) -> bool {
-        let room = self.spare.len() + text.len() <= self.limit && self.spare_keys.len() < SPARE_KEYS;
-        let kept = !self.answered && !self.final_end && room;
+    pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Stand)>) -> bool {
+        let room =
+            self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;
+        let kept = !self.has_answer && !self.has_final_end && room;
         if kept {
-            self.spare.push_str(text);
+            self.spare_answer.push_str(text);
             self.spare_keys.extend(keys);
         }
         kept
     }
 
     /// Emits the kept texts as the answer, or reports that they are lost.
-    fn finish_spare(&mut self, out: &mut dyn Output) {
-        let taken = !self.answered && !self.spare_keys.is_empty();
+    fn finish_spare(&mut self, out: &mut dyn IntentSink) {
+        let taken = !self.has_answer && !self.spare_keys.is_empty();
         for (key, (at, end)) in self.spare_keys.drain(..) {
             let (rule, row, message, repair) = match taken {
                 true => (
@@ -388,48 +402,48 @@ impl Order {
                     if end > at.offset { "left out" } else { "not used" },
                 ),
             };
-            out.report(Report::new(rule, at, end, message).row(row).repaired(repair));
+            out.report(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
         }
-        let spare = std::mem::take(&mut self.spare);
+        let spare = std::mem::take(&mut self.spare_answer);
         if taken {
-            out.intent(Intent::FinalText(&spare));
-            self.answered = true;
+            out.emit_intent(Intent::FinalText(&spare));
+            self.has_answer = true;
         }
     }
 
     /// Returns true once a piece of the answer has been seen.
     pub(super) fn is_answered(&self) -> bool {
-        self.answered
+        self.has_answer
     }
 
     /// Ends the input.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
-        if self.thinking == Thinking::Open {
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn IntentSink) {
+        if self.thinking == ThinkingStage::Open {
             self.close_thinking(out);
         }
         self.finish_spare(out);
         let missing = [
-            (!self.started, rules::THINKING_START_MISSING, "there is no `thinking_start`"),
+            (!self.has_thinking_start, rules::THINKING_START_MISSING, "there is no `thinking_start`"),
             (self.phases.count() == 0, rules::PHASE_MISSING, "there is no `phase_start`"),
-            (!self.ended, rules::THINKING_END_MISSING, "there is no `thinking_end`"),
-            (!self.answered, rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
-            (!self.final_end, rules::FINAL_END_MISSING, "there is no `final_end`"),
+            (!self.has_thinking_end, rules::THINKING_END_MISSING, "there is no `thinking_end`"),
+            (!self.has_answer, rules::FINAL_DELTA_MISSING, "there is no `final_delta`"),
+            (!self.has_final_end, rules::FINAL_END_MISSING, "there is no `final_end`"),
         ];
         for (_, rule, message) in missing.into_iter().filter(|(missing, ..)| *missing) {
-            out.report(Report::new(rule, end, end.offset, message).repaired("added"));
+            out.report(FindingReport::new(rule, end, end.offset, message).with_repair("added"));
         }
         if self.phases.count() == 1 {
-            out.report(Report::new(rules::SINGLE_PHASE, end, end.offset, "there is only one phase"));
+            out.report(FindingReport::new(rules::SINGLE_PHASE, end, end.offset, "there is only one phase"));
         }
     }
 }
 
 /// Returns the text without its tags. If removing a tag would join its neighbours to a new tag, they stay
 /// text.
-fn without_tags(text: &str) -> String {
+fn strip_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    tokens(text, &mut |token| match token {
-        Token::Tag(_) => {}
+    lex_tokens(text, &mut |token| match token {
+        MarkupToken::Tag(_) => {}
         _ => out.push_str(token.raw()),
     });
     if out.len() == text.len() {
@@ -437,20 +451,20 @@ fn without_tags(text: &str) -> String {
     }
     // A tag holds no second `<`, so a blank after its `<` turns it into text and creates no other tag.
     let mut apart = String::with_capacity(out.len());
-    tokens(&out, &mut |token| match token {
-        Token::Tag(tag) => apart.extend(["< ", &tag.raw[1..]]),
+    lex_tokens(&out, &mut |token| match token {
+        MarkupToken::Tag(tag) => apart.extend(["< ", &tag.raw[1..]]),
         _ => apart.push_str(token.raw()),
     });
     apart
 }
 
-fn tokens(text: &str, see: &mut dyn FnMut(Token<'_>)) {
-    let mut lexer = Markup::new("", text.len() + 1);
+fn lex_tokens(text: &str, see: &mut dyn FnMut(MarkupToken<'_>)) {
+    let mut lexer = MarkupLexer::new("", text.len() + 1);
     lexer.push(text, &mut |token, _| see(token));
     lexer.finish(&mut |token, _| see(token));
 }
 
 /// Returns the specification row of the delta `name`.
-pub(super) fn row_of(name: &str) -> &'static str {
+pub(super) fn delta_row(name: &str) -> &'static str {
     if name == "final_delta" { "J-013" } else { "J-011" }
 }

@@ -2,271 +2,277 @@
 
 use std::sync::Arc;
 
-use super::event::{self, Whole};
-use super::line::{Done, Line};
-use super::order::Order;
-use super::outer::Outer;
-use super::outside::{Named, Outside};
-use super::told::Told;
-use super::{rules, streamed};
-use crate::dialect::draft::{LeadingThink, Rules};
-use crate::dialect::front::Body;
+use super::event::{self, ParsedObject};
+use super::line::{EventLine, ParsedLine};
+use super::order::EventOrder;
+use super::outer::OuterValue;
+use super::reports::PendingReports;
+use super::surroundings::{EventFrame, LineSurroundings};
+use super::{delta_members, rules};
+use crate::dialect::draft::{LeadingThink, ReasoningRules};
 use crate::dialect::preface::Preface;
+use crate::dialect::structure_reader::JsonStructure;
 use crate::dialect::thoughts::Thoughts;
-use crate::dialect::{Intent, Output};
-use crate::finding::{Report, Rule};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
 use crate::options::Options;
-use crate::repair::json::{Builder, Closing, End, JsonEvent, KeyPlace, Members, Reader, Start};
+use crate::repair::json::{
+    JsonEvent, JsonReader, MemberPlaces, ThoughtClosing, TokenPlace, ValueBuilder, ValueEnd, ValueStart,
+};
 use crate::span::Place;
 
 /// Reader of one JSONSeq reply.
-pub(super) struct Lines {
-    pub(super) order: Order,
-    text: Outside,
-    told: Told,
+pub(super) struct JsonseqReader {
+    pub(super) order: EventOrder,
+    surroundings: LineSurroundings,
+    pending: PendingReports,
     thoughts: Thoughts,
     /// Set once the input has ended.
-    finishing: bool,
+    is_finishing: bool,
     /// Set if the input ended in an object before it could be recognized as an event.
-    pub(super) cut: bool,
-    builder: Builder,
-    outer: Outer,
-    line: Line,
+    pub(super) is_truncated: bool,
+    builder: ValueBuilder,
+    outer: OuterValue,
+    line: EventLine,
     /// The previous line and its object: an item of an array, kept until it is known whether its end was
     /// written or added.
-    last: Line,
-    done: Option<Done>,
-    pretty: bool,
+    last_line: EventLine,
+    last_object: Option<ParsedLine>,
+    has_pretty: bool,
     options: Arc<Options>,
 }
 
 /// Least capacity for findings held back before the first event; a caller that lists fewer still counts the
 /// rest.
-const FEW: usize = 64;
+const MIN_HELD_REPORTS: usize = 64;
 
-impl Body for Lines {
-    const DRAFT: Rules = rules::DRAFT;
+impl JsonStructure for JsonseqReader {
+    const REASONING_RULES: ReasoningRules = rules::REASONING;
     const OVERFLOW: (&'static Rule, &'static str, &'static str) =
         (rules::LIMIT_EXCEEDED, "more text before the first event than `limits.hold`", "given as the answer");
 
-    fn reader(limits: &Limits) -> Reader {
-        Reader::lines(limits)
+    fn new_reader(limits: &Limits) -> JsonReader {
+        JsonReader::new_lines(limits)
     }
 
     fn start_at(&mut self, place: Place, _: &LeadingThink) {
-        self.text.start_at(place);
+        self.surroundings.start_at(place);
     }
 
-    fn in_thought(&mut self, place: Place) {
-        self.text.start_at(place);
+    fn enter_thought(&mut self, place: Place) {
+        self.surroundings.start_at(place);
     }
 
     #[inline]
-    fn event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn Output) {
+    fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink) {
         if let JsonEvent::StringDelta(text) = event
-            && let Some(target) = self.line.streamed()
+            && let Some(target) = self.line.stream_target()
         {
-            return self.order.delta(target, text, self.line.at, out);
+            return self.order.push_delta(target, text, self.line.event_start, out);
         }
-        if let JsonEvent::ThoughtEnd(_, Closing::Unopened) = event
-            && self.told.begun()
+        if let JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) = event
+            && self.pending.has_begun()
         {
             // The text before the mark is text between events, reasoning or not.
-            let ended = self.text.thought_begins(&mut self.told, out);
-            self.frame_ended(ended, out);
-            self.text.drop_prose();
+            let ended = self.surroundings.begin_thought(&mut self.pending, out);
+            self.end_frame(ended, out);
+            self.surroundings.drop_prose();
         }
         if self.line.depth > 0 {
-            self.inside(event, out);
-        } else if self.thoughts.see(event, self.told.begun(), preface, out) {
-            self.thought(event, out);
+            self.on_object_event(event, out);
+        } else if self.thoughts.handle_event(event, self.pending.has_begun(), preface, out) {
+            self.on_thought(event, out);
         } else {
-            self.outside(event, out);
+            self.on_outside_event(event, out);
         }
     }
 
-    fn report(&mut self, report: Report, out: &mut dyn Output) {
-        self.told.add(report, out);
+    fn handle_report(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
+        self.pending.add(report, out);
     }
 
-    fn bracket(&mut self, place: KeyPlace<'_>) {
-        if self.outer.arrays > 0 && self.line.depth <= 1 {
-            self.outer.bracket(place.get());
+    fn handle_bracket(&mut self, place: TokenPlace<'_>) {
+        if self.outer.array_depth > 0 && self.line.depth <= 1 {
+            self.outer.set_bracket(place.place());
         }
     }
 
-    fn begun(&self) -> bool {
-        self.told.begun()
+    fn has_begun(&self) -> bool {
+        self.pending.has_begun()
     }
 
     fn thoughts(&mut self) -> &mut Thoughts {
         &mut self.thoughts
     }
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         // Before the first event all text is held back anyway.
-        let thoughts = self.thoughts.held();
-        let done = if self.done.is_some() { self.last.waiting } else { 0 };
-        let begun = self.line.waiting + done + self.text.held();
-        self.order.held() + thoughts + if self.told.begun() { begun } else { 0 }
+        let thoughts = self.thoughts.held_bytes();
+        let done = if self.last_object.is_some() { self.last_line.held_bytes } else { 0 };
+        let begun = self.line.held_bytes + done + self.surroundings.held_bytes();
+        self.order.held_bytes() + thoughts + if self.pending.has_begun() { begun } else { 0 }
     }
 
-    fn ending(&mut self) {
-        self.finishing = true;
+    fn prepare_finish(&mut self) {
+        self.is_finishing = true;
     }
 
-    fn ended(&mut self, found: Option<&str>, end: Place, out: &mut dyn Output) {
-        if let Some(text) = found.filter(|_| !self.told.begun()) {
+    fn complete(&mut self, found: Option<&str>, end: Place, out: &mut dyn IntentSink) {
+        if let Some(text) = found.filter(|_| !self.pending.has_begun()) {
             // The object that looked like an event was a draft as well.
-            out.intent(Intent::Draft(text));
+            out.emit_intent(Intent::Draft(text));
         }
-        let ended = self.text.end_line(&mut self.told, out);
-        self.frame_ended(ended, out);
-        let named = self.text.named.take();
-        self.frame_ended(named, out);
+        let ended = self.surroundings.end_line(&mut self.pending, out);
+        self.end_frame(ended, out);
+        let named = self.surroundings.open_frame.take();
+        self.end_frame(named, out);
         self.flush(end.offset, out);
     }
 }
 
-impl Lines {
-    pub(super) fn new(options: &Arc<Options>) -> Lines {
+impl JsonseqReader {
+    pub(super) fn new(options: &Arc<Options>) -> JsonseqReader {
         let limits = &options.limits;
-        Lines {
-            order: Order::new(options),
-            text: Outside::default(),
-            told: Told::new(limits.findings.max(FEW)),
-            thoughts: Thoughts::new(rules::DRAFT, limits),
-            finishing: false,
-            cut: false,
-            builder: Builder::limited(limits.hold, limits.items).placing(2),
-            outer: Outer::default(),
-            line: Line::default(),
-            last: Line::default(),
-            done: None,
-            pretty: false,
+        JsonseqReader {
+            order: EventOrder::new(options),
+            surroundings: LineSurroundings::default(),
+            pending: PendingReports::new(limits.findings.max(MIN_HELD_REPORTS)),
+            thoughts: Thoughts::new(rules::REASONING, limits),
+            is_finishing: false,
+            is_truncated: false,
+            builder: ValueBuilder::with_limits(limits.hold, limits.items).with_member_places(2),
+            outer: OuterValue::default(),
+            line: EventLine::default(),
+            last_line: EventLine::default(),
+            last_object: None,
+            has_pretty: false,
             options: Arc::clone(options),
         }
     }
 
     /// Ends the reply: prose around the events is the answer if there is no other.
-    pub(super) fn finish(&mut self, end: Place, out: &mut dyn Output) {
+    pub(super) fn finish(&mut self, end: Place, out: &mut dyn IntentSink) {
         if !self.order.is_answered()
-            && let Some(text) = self.text.take_prose()
+            && let Some(text) = self.surroundings.take_prose()
         {
-            let target = self.order.final_delta(end, out);
-            self.order.delta(target, &text, end, out);
+            let target = self.order.begin_final_delta(end, out);
+            self.order.push_delta(target, &text, end, out);
             self.flush(end.offset, out);
         }
         self.order.finish(end, out);
     }
 
     /// Handles the start or end of a thought between the objects.
-    fn thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn on_thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             JsonEvent::ThoughtStart(_) => {
-                let ended = self.text.thought_begins(&mut self.told, out);
-                self.frame_ended(ended, out);
+                let ended = self.surroundings.begin_thought(&mut self.pending, out);
+                self.end_frame(ended, out);
             }
             JsonEvent::ThoughtEnd(mark, closing) => {
-                if *closing == Closing::Unopened && !self.told.begun() {
+                if *closing == ThoughtClosing::Unopened && !self.pending.has_begun() {
                     // The text so far is a draft, not lines.
-                    self.text.forget();
-                    self.told.forget();
+                    self.surroundings.discard_line();
+                    self.pending.discard();
                 }
-                if let Some(named) = self.text.named.as_mut().filter(|_| *closing != Closing::Unopened) {
+                if let Some(named) =
+                    self.surroundings.open_frame.as_mut().filter(|_| *closing != ThoughtClosing::Unopened)
+                {
                     // A thought in the middle of a frame is not part of it.
                     named.at = mark.end();
                 }
-                self.text.start_at(mark.end());
+                self.surroundings.start_at(mark.end());
             }
             _ => {}
         }
     }
 
     /// Handles an event outside the objects.
-    fn outside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
+    fn on_outside_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             JsonEvent::Text(text) => {
                 // Split by line, so that the order of findings does not depend on the chunks.
                 for piece in text.split_inclusive('\n') {
                     match self.order.is_answered() {
-                        true => self.text.leave_prose(),
-                        false => self.text.keep_whole(piece, self.options.limits.hold),
+                        true => self.surroundings.discard_prose(),
+                        false => self.surroundings.keep_line(piece, self.options.limits.hold),
                     }
-                    let ended = self.text.push(piece, &mut self.told, out);
-                    self.frame_ended(ended, out);
+                    let ended = self.surroundings.push(piece, &mut self.pending, out);
+                    self.end_frame(ended, out);
                 }
             }
             // A comment counts as one line, whatever lines it contains.
             JsonEvent::Comment(text) => {
-                let ended = self.text.push(text, &mut self.told, out);
-                self.frame_ended(ended, out);
+                let ended = self.surroundings.push(text, &mut self.pending, out);
+                self.end_frame(ended, out);
             }
-            JsonEvent::ValueStart(start) => self.value_begins(start, out),
-            JsonEvent::ValueEnd(end) => self.value_ends(end, out),
+            JsonEvent::ValueStart(start) => self.begin_value(start, out),
+            JsonEvent::ValueEnd(end) => self.end_value(end, out),
             JsonEvent::ObjectStart => {
-                self.item_ends(false, out);
-                let before = self.outer.object_begins();
-                before.into_iter().for_each(|report| self.told.add(report, out));
-                self.object_begins();
-                self.builder.see(event);
+                self.end_item(false, out);
+                let before = self.outer.begin_object();
+                before.into_iter().for_each(|report| self.pending.add(report, out));
+                self.begin_object();
+                self.builder.push_event(event);
             }
             JsonEvent::ArrayStart => {
-                self.item_ends(false, out);
-                self.outer.array_begins();
+                self.end_item(false, out);
+                self.outer.begin_array();
             }
             // An `ObjectEnd` here belongs to the object around the array.
-            JsonEvent::ArrayEnd | JsonEvent::ObjectEnd => self.outer.array_ends(),
+            JsonEvent::ArrayEnd | JsonEvent::ObjectEnd => self.outer.end_array(),
             JsonEvent::StringStart | JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
-                self.outer.other();
+                self.outer.mark_other_item();
             }
             _ => {}
         }
     }
 
     /// Handles an event inside an object.
-    fn inside(&mut self, event: &JsonEvent<'_>, out: &mut dyn Output) {
-        if matches!(event, JsonEvent::ArrayStart) && self.line.wraps() {
+    fn on_object_event(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
+        if matches!(event, JsonEvent::ArrayStart) && self.line.is_wrapper() {
             // The object is a wrapper, not an event.
             self.line.clear();
-            return self.outer.wrapper_begins();
+            return self.outer.begin_wrapper();
         }
-        self.line.value_begins(event);
+        self.line.begin_value(event);
         match event {
             JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.line.depth += 1,
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 self.line.depth -= 1;
                 if self.line.depth == 0 {
-                    self.builder.see(event);
-                    return self.object_ends();
+                    self.builder.push_event(event);
+                    return self.end_object();
                 }
             }
-            JsonEvent::Key { text, depth, place } => self.line.key(text, depth - self.outer.arrays, *place),
-            JsonEvent::StringStart => self.string_begins(out),
+            JsonEvent::Key { text, depth, place } => {
+                self.line.push_key(text, depth - self.outer.array_depth, *place)
+            }
+            JsonEvent::StringStart => self.begin_string(out),
             JsonEvent::StringDelta(text) => {
-                self.line.string(text);
-                self.builder.see(event);
-                if self.builder.over() {
+                self.line.push_string(text);
+                self.builder.push_event(event);
+                if self.builder.is_over_limit() {
                     // The builder has discarded the value.
-                    self.line.waiting = 0;
+                    self.line.held_bytes = 0;
                 }
                 return;
             }
-            JsonEvent::StringEnd => self.line.string_ends(),
-            JsonEvent::Number(number) => self.line.number(number),
+            JsonEvent::StringEnd => self.line.end_string(),
+            JsonEvent::Number(number) => self.line.push_number(number),
             _ => {}
         }
-        self.builder.see(event);
+        self.builder.push_event(event);
     }
 
-    fn value_begins(&mut self, start: &Start, out: &mut dyn Output) {
-        let begins = self.text.object_begins(&mut self.told, out);
-        begins.ended.into_iter().for_each(|ended| self.frame_ended(Some(ended), out));
-        self.outer = Outer::new(start.place, begins.framed);
-        if begins.glued {
+    fn begin_value(&mut self, start: &ValueStart, out: &mut dyn IntentSink) {
+        let begins = self.surroundings.begin_object(&mut self.pending, out);
+        begins.ended_frames.into_iter().for_each(|ended| self.end_frame(Some(ended), out));
+        self.outer = OuterValue::new(start.place, begins.is_framed);
+        if begins.is_glued {
             let place = start.place;
-            self.order.reports.found(
+            self.order.reports.add(
                 rules::LINES_GLUED,
                 place,
                 "two objects on one line",
@@ -275,120 +281,125 @@ impl Lines {
         }
     }
 
-    fn object_begins(&mut self) {
-        let start = self.outer.object_at();
-        self.line.begin(start, self.outer.framed);
-        if let Some(named) = self.text.named.as_ref().filter(|_| self.outer.framed) {
-            self.line.at = named.at;
+    fn begin_object(&mut self) {
+        let start = self.outer.object_start();
+        self.line.begin(start, self.outer.is_framed);
+        if let Some(named) = self.surroundings.open_frame.as_ref().filter(|_| self.outer.is_framed) {
+            self.line.event_start = named.at;
             self.line.name.clone_from(&named.name);
         }
-        self.builder.see(&JsonEvent::ValueStart(Start {
+        self.builder.push_event(&JsonEvent::ValueStart(ValueStart {
             index: 0,
             place: start,
             origin: Default::default(),
-            commented: false,
+            is_in_open_comment: false,
         }));
     }
 
-    fn object_ends(&mut self) {
-        let end = self.outer.object_ends();
-        std::mem::swap(&mut self.line, &mut self.last);
+    fn end_object(&mut self) {
+        let end = self.outer.end_object();
+        std::mem::swap(&mut self.line, &mut self.last_line);
         self.line.clear();
-        self.done = Some(Done::new(&mut self.builder, end));
+        self.last_object = Some(ParsedLine::new(&mut self.builder, end));
     }
 
     /// Reads the pending item of the array, which continues or ends; `cut` is set if its end was added by the
     /// reader.
-    fn item_ends(&mut self, cut: bool, out: &mut dyn Output) {
-        if let Some(done) = self.done.take() {
+    fn end_item(&mut self, cut: bool, out: &mut dyn IntentSink) {
+        if let Some(done) = self.last_object.take() {
             let end = done.end;
-            let members = self.object(done, cut, out);
-            self.builder.reuse(members);
+            let members = self.read_object(done, cut, out);
+            self.builder.recycle_members(members);
             self.flush(end, out);
         }
     }
 
-    fn value_ends(&mut self, end: &End, out: &mut dyn Output) {
-        self.text.object_ends(end.place);
-        let Outer { at, array, .. } = self.outer;
-        if !array && let Some(done) = &mut self.done {
+    fn end_value(&mut self, end: &ValueEnd, out: &mut dyn IntentSink) {
+        self.surroundings.end_object(end.place);
+        let OuterValue { place, is_array, .. } = self.outer;
+        if !is_array && let Some(done) = &mut self.last_object {
             done.end = end.offset;
-            let several = end.place.line > self.last.start.line && !end.closed_by_us;
-            if several && !std::mem::replace(&mut self.pretty, true) {
-                self.order.reports.found(
+            let several = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
+            if several && !std::mem::replace(&mut self.has_pretty, true) {
+                self.order.reports.add(
                     rules::LINES_PRETTY,
-                    at,
+                    place,
                     "an object over several lines",
                     "read as one",
                 );
             }
         }
-        self.item_ends(end.closed_by_us && self.finishing, out);
-        let wrong = self.outer.ends(end.offset).into_iter().flatten();
-        wrong.for_each(|report| self.told.add(report, out));
+        self.end_item(end.is_auto_closed && self.is_finishing, out);
+        let wrong = self.outer.finish(end.offset).into_iter().flatten();
+        wrong.for_each(|report| self.pending.add(report, out));
         self.flush(end.offset, out);
     }
 
     /// Starts a string: the event's name, an id, or the text of a delta that can be streamed.
-    fn string_begins(&mut self, out: &mut dyn Output) {
-        if !self.line.string_begins() {
+    fn begin_string(&mut self, out: &mut dyn IntentSink) {
+        if !self.line.begin_string() {
             return;
         }
-        let (at, id) = (self.line.at, self.line.id.as_ref());
+        let (at, id) = (self.line.event_start, self.line.id.as_ref());
         let target = match self.line.name.trim() {
             "final_delta" => {
-                self.told.begin(out);
-                self.order.final_delta(at, out)
+                self.pending.release(out);
+                self.order.begin_final_delta(at, out)
             }
             "phase_delta" if id.is_some() => {
-                self.told.begin(out);
-                self.order.phase_delta(id, at, out)
+                self.pending.release(out);
+                self.order.begin_phase_delta(id, at, out)
             }
             _ => return,
         };
         self.line.stream(target);
-        self.builder.forget_value();
+        self.builder.discard_value();
     }
 
     /// Reads the complete object of the last line. Returns its members, so that their memory can be reused.
-    fn object(&mut self, done: Done, cut: bool, out: &mut dyn Output) -> Members {
-        let Done { value, duplicates, mut members, end } = done;
-        let line = &self.last;
-        members.ended(end);
+    fn read_object(
+        &mut self,
+        done: ParsedLine,
+        is_truncated: bool,
+        out: &mut dyn IntentSink,
+    ) -> MemberPlaces {
+        let ParsedLine { value, duplicates, mut members, end } = done;
+        let line = &self.last_line;
+        members.end_members(end);
         for duplicate in duplicates {
-            let sent = line.is_late(duplicate.again.0.offset);
-            let mut report = if sent { duplicate.first_kept() } else { duplicate.last_kept() };
+            let sent = line.is_late(duplicate.second.0.offset);
+            let mut report = if sent { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
             // The last value of an object has no known end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
-            self.told.add(report, out);
+            self.pending.add(report, out);
         }
-        let named = if line.framed { self.text.named.take() } else { None };
+        let named = if line.is_framed { self.surroundings.open_frame.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
-                streamed::rest(line.name.trim(), line, &members, true, &mut self.order);
+                delta_members::report_unsent(line.name.trim(), line, &members, true, &mut self.order);
             } else {
                 let message = "an event with more text or values than `limits.hold` and `limits.items`";
-                self.order.reports.found(rules::LIMIT_EXCEEDED, line.at, message, "left out");
+                self.order.reports.add(rules::LIMIT_EXCEEDED, line.event_start, message, "left out");
             }
             return members;
         };
-        self.cut |= cut && named.is_none() && event::may_begin(&object);
+        self.is_truncated |= is_truncated && named.is_none() && event::may_become_event(&object);
         let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
-        let whole = Whole { line, object, members: &members, end, cut };
-        event::read(whole, frame, &self.options.limits, &mut self.order, &mut self.told, out);
+        let whole = ParsedObject { line, object, members: &members, end, is_truncated };
+        event::read_event(whole, frame, &self.options.limits, &mut self.order, &mut self.pending, out);
         members
     }
 
     /// Handles a frame that ended without data: an event without fields.
-    fn frame_ended(&mut self, named: Option<Named>, out: &mut dyn Output) {
-        if let Some(Named { name, at, end }) = named {
-            event::without_data(&name, at, end, &mut self.order, &mut self.told, out);
+    fn end_frame(&mut self, named: Option<EventFrame>, out: &mut dyn IntentSink) {
+        if let Some(EventFrame { name, at, end }) = named {
+            event::emit_without_data(&name, at, end, &mut self.order, &mut self.pending, out);
             self.flush(end, out);
         }
     }
 
     /// Emits the findings of an event, now that its end is known.
-    fn flush(&mut self, end: usize, out: &mut dyn Output) {
-        self.order.reports.flush(end, &mut self.told, out);
+    fn flush(&mut self, end: usize, out: &mut dyn IntentSink) {
+        self.order.reports.flush(end, &mut self.pending, out);
     }
 }

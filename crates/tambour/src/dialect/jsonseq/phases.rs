@@ -4,104 +4,110 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::reports::EventReports;
 use super::rules;
-use super::told::Reports;
-use crate::dialect::{Intent, Output};
+use crate::dialect::{Intent, IntentSink};
 use crate::finding::clip;
 use crate::span::Place;
 
 /// The phases seen so far.
 #[derive(Default)]
-pub(super) struct Phases {
+pub(super) struct PhaseNumbering {
     ids: HashSet<u64>,
     /// Number of phases the model itself began.
-    real: u32,
-    current: Option<u64>,
+    real_count: u32,
+    current_id: Option<u64>,
     /// The id of the current phase as written.
-    written: Option<Value>,
+    written_id: Option<Value>,
     last_id: u64,
     /// Set if `last_id` comes only from a delta, whose phase may still begin.
-    only_delta: bool,
+    is_last_from_delta: bool,
 }
 
-impl Phases {
+impl PhaseNumbering {
     /// Returns how many phases the model itself began.
     pub(super) fn count(&self) -> u32 {
-        self.real
+        self.real_count
     }
 
     /// Returns true if a phase has begun.
     pub(super) fn is_open(&self) -> bool {
-        self.current.is_some()
+        self.current_id.is_some()
     }
 
     /// Begins a phase with this id.
-    pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut Reports) {
-        self.real += 1;
-        let number = self.number(id, at, reports);
-        (self.last_id, self.only_delta) = (number, false);
+    pub(super) fn start(&mut self, id: Option<&Value>, at: Place, reports: &mut EventReports) {
+        self.real_count += 1;
+        let number = self.read_number(id, at, reports);
+        (self.last_id, self.is_last_from_delta) = (number, false);
         self.ids.insert(number);
-        self.current = Some(number);
-        self.written = id.cloned();
+        self.current_id = Some(number);
+        self.written_id = id.cloned();
     }
 
     /// Counts a phase that begins where none may.
     pub(super) fn start_late(&mut self) {
-        self.real += 1;
-        self.current = None;
+        self.real_count += 1;
+        self.current_id = None;
     }
 
     /// Returns the model's number for a phase; an unusable id counts as the next number.
-    fn number(&mut self, value: Option<&Value>, at: Place, reports: &mut Reports) -> u64 {
+    fn read_number(&mut self, value: Option<&Value>, at: Place, reports: &mut EventReports) -> u64 {
         let due = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
             let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
             let shown = clip(&shown, 40);
             let message = format!("the id of a phase is a positive integer, not {shown}");
-            reports.found(rules::PHASE_ID_INVALID, at, message, "numbered in order");
-            return lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
+            reports.add(rules::PHASE_ID_INVALID, at, message, "numbered in order");
+            return parse_lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
         };
-        if id == self.last_id && self.only_delta {
+        if id == self.last_id && self.is_last_from_delta {
             return id;
         }
         if id <= self.last_id {
             let message = format!("phase {id} comes after phase {}", self.last_id);
-            reports.found(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
+            reports.add(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
         } else if id != due {
             let message = format!("phase {id} where phase {due} is due");
-            reports.found(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
+            reports.add(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
         }
         id
     }
 
     /// Begins text for the phase with this id. If no phase has begun, one is started.
-    pub(super) fn delta(&mut self, value: &Value, at: Place, reports: &mut Reports, out: &mut dyn Output) {
-        let same = self.current.filter(|_| self.written.as_ref() == Some(value));
-        let id = same.or_else(|| lenient_id(Some(value))).unwrap_or(0);
-        match self.current {
+    pub(super) fn begin_delta(
+        &mut self,
+        value: &Value,
+        at: Place,
+        reports: &mut EventReports,
+        out: &mut dyn IntentSink,
+    ) {
+        let same = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
+        let id = same.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
+        match self.current_id {
             None => {
                 let message = format!("phase {id} has not started");
                 let repair = "a phase with the fallback title";
-                reports.found_on(rules::DELTA_UNKNOWN, "J-017", at, message, repair);
-                self.current = Some(id);
-                self.written = Some(value.clone());
-                self.only_delta = id > self.last_id;
+                reports.add_on_row(rules::DELTA_UNKNOWN, "J-017", at, message, repair);
+                self.current_id = Some(id);
+                self.written_id = Some(value.clone());
+                self.is_last_from_delta = id > self.last_id;
                 self.last_id = self.last_id.max(id);
-                out.intent(Intent::Phase("".into(), at));
+                out.emit_intent(Intent::Phase("".into(), at));
             }
             Some(current) if current == id && self.ids.contains(&id) => {}
             Some(current) => {
                 let started = self.ids.contains(&id);
                 let rule = if started { rules::DELTA_NOT_CURRENT } else { rules::DELTA_UNKNOWN };
                 let message = format!("a delta for phase {id} while phase {current} is the last one");
-                reports.found(rule, at, message, "text of the last phase");
+                reports.add(rule, at, message, "text of the last phase");
             }
         }
     }
 }
 
 /// Reads a positive integer, also one written as a string or as `1.0`.
-pub(super) fn lenient_id(value: Option<&Value>) -> Option<u64> {
+pub(super) fn parse_lenient_id(value: Option<&Value>) -> Option<u64> {
     let id = match value? {
         Value::Number(number) => {
             number.as_u64().or_else(|| number.as_f64().filter(|id| id.fract() == 0.0).map(|id| id as u64))

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use crate::dialect::Prompt;
+use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
 /// Returns the format instructions.
-pub(super) fn prompt(options: &Options) -> Prompt {
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
     match options.texts.language {
         Language::Zh => ZH,
         Language::En => EN,
     }
 }
 
-const EN: Prompt = Prompt {
+const EN: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 Write your whole reply as JSON Lines in the form of this example, and nothing before or after them.
 
@@ -51,7 +51,7 @@ Rules:
 "),
 };
 
-const ZH: Prompt = Prompt {
+const ZH: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 整个回复必须是下面示例那样的 JSON Lines，前后不要有任何其他内容。
 

@@ -1,7 +1,7 @@
 //! Rules of JSON Lines written by a model (J-050 to J-053) and of the events in them (J-002 to J-024).
 
 use crate::dialect::{draft, marker};
-use crate::finding::{Level, Rule, rules};
+use crate::finding::{Rule, RuleLevel, rules};
 
 /// Builds one event of the examples.
 macro_rules! ev {
@@ -209,19 +209,19 @@ rules! {
 }
 
 /// Rules for reasoning.
-pub(super) const DRAFT: draft::Rules = draft::Rules {
+pub(super) const REASONING: draft::ReasoningRules = draft::ReasoningRules {
     unclosed: DRAFT_UNCLOSED,
     mismatched: THINK_MISMATCHED,
     unopened: THINK_UNOPENED,
     late: THINK_LATE,
     attributes: THINK_ATTRIBUTES,
-    fields: &["event"],
+    structure_fields: &["event"],
 };
 
 /// Rules for the failure marker.
-pub(super) const MARKER: marker::Rules =
-    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
+pub(super) const MARKER: marker::MarkerRules =
+    marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
 /// A field that the contract does not define, in an event that has fields: its content is lost, but nothing
 /// forbids it.
-pub(super) const FIELD_EXTRA: &Rule = &Rule { level: Level::Should, ..*FIELD_UNEXPECTED };
+pub(super) const FIELD_EXTRA: &Rule = &Rule { level: RuleLevel::Should, ..*FIELD_UNEXPECTED };

@@ -14,21 +14,21 @@ pub(super) fn schema(_options: &Options) -> Value {
         "title": "JSONSeq event",
         "description": "One line of a reply.",
         "oneOf": [
-            event("serp_summary", "What the user wants, in one or two plain sentences.", &json!({
+            event_schema("serp_summary", "What the user wants, in one or two plain sentences.", &json!({
                 "text": { "type": "string", "pattern": "\\S" },
             })),
-            event("thinking_start", "Thinking begins.", &json!({})),
-            event("phase_start", "The next phase begins; ids are 1, 2, 3 and so on.", &json!({
+            event_schema("thinking_start", "Thinking begins.", &json!({})),
+            event_schema("phase_start", "The next phase begins; ids are 1, 2, 3 and so on.", &json!({
                 "id": id(),
                 "title": { "type": "string", "pattern": "\\S" },
             })),
-            event("phase_delta", "Plain text of the phase that was started last.", &json!({
+            event_schema("phase_delta", "Plain text of the phase that was started last.", &json!({
                 "id": id(),
                 "text": text(),
             })),
-            event("thinking_end", "Thinking is over.", &json!({})),
-            event("final_delta", "A piece of the answer in Markdown.", &json!({ "text": text() })),
-            event("serp_queries", "Search queries, usually one to three.", &json!({
+            event_schema("thinking_end", "Thinking is over.", &json!({})),
+            event_schema("final_delta", "A piece of the answer in Markdown.", &json!({ "text": text() })),
+            event_schema("serp_queries", "Search queries, usually one to three.", &json!({
                 "queries": {
                     "type": "array",
                     "maxItems": 5,
@@ -36,13 +36,13 @@ pub(super) fn schema(_options: &Options) -> Value {
                     "items": { "type": "string", "pattern": "\\S", "maxLength": 80 },
                 },
             })),
-            event("final_end", "The reply is complete.", &json!({})),
+            event_schema("final_end", "The reply is complete.", &json!({})),
         ],
     })
 }
 
 /// Returns the schema of an event whose data has exactly these fields, all required.
-fn event(name: &str, description: &str, fields: &Value) -> Value {
+fn event_schema(name: &str, description: &str, fields: &Value) -> Value {
     let required: Vec<&String> = fields.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
     json!({
         "description": description,

@@ -1,14 +1,14 @@
 //! Writes events as JSON Lines in the form a model should use.
 
-use crate::dialect::pieces::{self, Pieces};
+use crate::dialect::pieces::{self, TextPieces};
 use crate::event::{Event, EventKind};
 
 /// Writes the contract events of one reply, one per line; adjacent deltas are joined.
 #[must_use]
 pub(super) fn write(events: &[Event<'_>]) -> String {
     let events: Vec<&Event<'_>> = events.iter().filter(|event| event.kind() == EventKind::Contract).collect();
-    let mut out = Vec::with_capacity(events.iter().map(|event| text_of(event).len() + 64).sum());
-    for line in events.chunk_by(|before, event| same_text(before, event)) {
+    let mut out = Vec::with_capacity(events.iter().map(|event| delta_text(event).len() + 64).sum());
+    for line in events.chunk_by(|before, event| is_same_text(before, event)) {
         let Some((event, _)) = line.split_first() else { continue };
         out.extend_from_slice(b"{\"event\":\"");
         out.extend_from_slice(event.name().as_bytes());
@@ -24,14 +24,14 @@ pub(super) fn write(events: &[Event<'_>]) -> String {
                 continue;
             }
         }
-        Pieces(line.iter().map(|event| text_of(event))).write(&mut out);
+        TextPieces(line.iter().map(|event| delta_text(event))).write(&mut out);
         out.extend_from_slice(b"}}\n");
     }
-    pieces::text(out)
+    pieces::utf8_string(out)
 }
 
 /// Returns true if two deltas are pieces of one text.
-fn same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
+fn is_same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
     match (before, event) {
         (Event::FinalDelta { .. }, Event::FinalDelta { .. }) => true,
         (Event::PhaseDelta { id: a, .. }, Event::PhaseDelta { id: b, .. }) => a == b,
@@ -40,7 +40,7 @@ fn same_text(before: &Event<'_>, event: &Event<'_>) -> bool {
 }
 
 /// Returns the text of a delta.
-fn text_of<'a>(event: &'a Event<'_>) -> &'a str {
+fn delta_text<'a>(event: &'a Event<'_>) -> &'a str {
     match event {
         Event::FinalDelta { text } | Event::PhaseDelta { text, .. } => text,
         _ => "",

@@ -4,56 +4,56 @@
 mod evidence;
 mod objects;
 mod tags;
-mod wrapped;
+mod wrapped_list;
 
-use self::objects::Told;
+use self::objects::ObjectEvidence;
 
 /// Beginnings that identify a dialect (J-054, R-74, R-91).
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// Keys that its object must all have, in the usual order.
-    pub keys: &'static [Needed],
+    pub keys: &'static [NeededKey],
     /// Set if its objects may be items of a list.
-    pub listed: bool,
+    pub may_be_listed: bool,
     /// Key of an object that holds nothing but a list of such objects.
-    pub wrapped: Option<Wrapped>,
+    pub wrapped_list: Option<WrappedList>,
     /// Tags that identify it, and where.
-    pub tags: &'static [Begin],
+    pub tags: &'static [OpeningTag],
 }
 
 /// A key that an object must have.
 #[derive(Clone, Copy, Debug)]
-pub struct Needed {
+pub struct NeededKey {
     /// Accepted names of the key.
     pub names: &'static [&'static str],
     /// Accepted shapes of its value.
-    pub values: &'static [Shape],
+    pub values: &'static [ValueShape],
     /// Test of a text value, if not every text is accepted.
-    pub named: Option<fn(&str) -> bool>,
+    pub text_test: Option<fn(&str) -> bool>,
 }
 
-impl Needed {
+impl NeededKey {
     /// Creates a key that accepts any value of these shapes.
     #[must_use]
-    pub const fn new(names: &'static [&'static str], values: &'static [Shape]) -> Needed {
-        Needed { names, values, named: None }
+    pub const fn new(names: &'static [&'static str], values: &'static [ValueShape]) -> NeededKey {
+        NeededKey { names, values, text_test: None }
     }
 }
 
 /// An object with one key that holds a list of objects: either the whole reply, or no evidence.
 #[derive(Clone, Copy, Debug)]
-pub struct Wrapped {
+pub struct WrappedList {
     /// Accepted names of the key.
     pub names: &'static [&'static str],
     /// Tests the name of one object in the list, which is the value of the first needed key.
-    pub item: fn(&str) -> bool,
+    pub item_test: fn(&str) -> bool,
     /// Tests the names of all objects of a complete reply.
-    pub whole: fn(&[&str]) -> bool,
+    pub reply_test: fn(&[&str]) -> bool,
 }
 
 /// Shape of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum ValueShape {
     /// A string.
     Text,
     /// A number.
@@ -70,34 +70,34 @@ pub enum Shape {
 
 /// A tag that identifies the dialect of a reply.
 #[derive(Clone, Copy, Debug)]
-pub struct Begin {
+pub struct OpeningTag {
     /// Name of the tag.
     pub name: &'static str,
     /// Position in which the tag identifies the dialect.
-    pub when: When,
+    pub position: TagPosition,
     /// Attributes that it may have; any other attribute marks it as part of another vocabulary.
     pub attributes: &'static [&'static str],
 }
 
-impl Begin {
+impl OpeningTag {
     /// Creates a tag without attributes.
     #[must_use]
-    pub const fn new(name: &'static str, when: When) -> Begin {
-        Begin { name, when, attributes: &[] }
+    pub const fn new(name: &'static str, position: TagPosition) -> OpeningTag {
+        OpeningTag { name, position, attributes: &[] }
     }
 }
 
 /// Position in which a tag identifies the dialect of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum When {
+pub enum TagPosition {
     /// Alone at the start of a line, outside of reasoning: a block that is read whole and may follow text.
     Alone,
-    /// Like [`When::Alone`], but before all text.
+    /// Like [`TagPosition::Alone`], but before all text.
     Before,
-    /// Like [`When::Before`], and its text streams. After text it is an example, unless the whole reply has
+    /// Like [`TagPosition::Before`], and its text streams. After text it is an example, unless the whole reply has
     /// its shape.
     First,
-    /// Like [`When::First`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
+    /// Like [`TagPosition::FirstElement`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
     /// closed and no other one follows.
     EndsThinking,
     /// In `<thinking>`, which is then not reasoning but the beginning of the structure.
@@ -106,12 +106,12 @@ pub enum When {
 
 impl Opening {
     /// No beginnings: the dialect is never detected.
-    pub const NONE: Opening = Opening { keys: &[], listed: false, wrapped: None, tags: &[] };
+    pub const NONE: Opening = Opening { keys: &[], may_be_listed: false, wrapped_list: None, tags: &[] };
 }
 
 /// Share of the reply that has been received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum PrefixExtent {
     /// Less than the window; more text follows.
     Part,
     /// The whole window; more text may follow.
@@ -122,7 +122,7 @@ pub(super) enum Extent {
 
 /// Decision from the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum OpeningVerdict {
     Dialect(&'static str),
     Plain,
     Unknown,
@@ -130,38 +130,44 @@ pub(super) enum Verdict {
 
 /// Examines the beginning of a reply. Beyond the window, only an object that may belong to a dialect leaves
 /// it unknown.
-pub(super) fn look(seen: &str, extent: Extent) -> Seen {
+pub(super) fn examine(seen: &str, extent: PrefixExtent) -> Examination {
     let text = seen.trim_start_matches('\u{FEFF}').trim_start();
-    let objects = objects::dialect_of(text, extent);
-    if let Told::Dialect(name) = objects {
-        return Seen { verdict: Verdict::Dialect(name), closed: false, waits: false };
+    let objects = objects::object_evidence(text, extent);
+    if let ObjectEvidence::Dialect(name) = objects {
+        return Examination {
+            verdict: OpeningVerdict::Dialect(name),
+            next_char_decides: false,
+            needs_more: false,
+        };
     }
-    let seen = tags::markup(text, extent);
-    let waits = (objects == Told::Perhaps || seen.waits) && extent != Extent::All;
+    let seen = tags::examine_tags(text, extent);
+    let waits = (objects == ObjectEvidence::Possible || seen.needs_more) && extent != PrefixExtent::All;
     match seen.verdict {
-        Verdict::Plain if waits => Seen { verdict: Verdict::Unknown, ..seen },
-        Verdict::Unknown if extent != Extent::Part && !waits => Seen { verdict: Verdict::Plain, ..seen },
+        OpeningVerdict::Plain if waits => Examination { verdict: OpeningVerdict::Unknown, ..seen },
+        OpeningVerdict::Unknown if extent != PrefixExtent::Part && !waits => {
+            Examination { verdict: OpeningVerdict::Plain, ..seen }
+        }
         _ => seen,
     }
 }
 
 /// Result of examining the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) verdict: Verdict,
+pub(super) struct Examination {
+    pub(super) verdict: OpeningVerdict,
     /// Set if the next non-blank character adds evidence: reasoning has closed, or a tag has opened that may
     /// decide.
-    pub(super) closed: bool,
+    pub(super) next_char_decides: bool,
     /// Set if the role of a tag is known only beyond the window.
-    pub(super) waits: bool,
+    pub(super) needs_more: bool,
 }
 
 /// Leading bytes of a reply that decide whether it is a document.
-const HEAD: usize = 1024;
+const HEAD_BYTES: usize = 1024;
 
 /// Returns whether the text before a structure makes it an example in a document: it has a heading.
-fn document(before: &str) -> bool {
-    let before = &before[..before.floor_char_boundary(HEAD)];
+fn is_document(before: &str) -> bool {
+    let before = &before[..before.floor_char_boundary(HEAD_BYTES)];
     let heading = |line: &str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
     before.lines().any(|line| heading(line.trim_start()))
 }

@@ -2,174 +2,181 @@
 
 use std::sync::LazyLock;
 
-use super::wrapped::{self, Items};
-use super::{Extent, Needed, Opening, Shape, document};
-use crate::dialect::{DIALECTS, Entry};
-use crate::finding::Report;
+use super::wrapped_list::{self, WrappedItems};
+use super::{NeededKey, Opening, PrefixExtent, ValueShape, is_document};
+use crate::dialect::{DIALECTS, DialectEntry};
+use crate::finding::FindingReport;
 use crate::lex::fence::{self, Fence};
 use crate::limits::Limits;
-use crate::repair::json::{self, JsonEvent, JsonSink, Origin};
+use crate::repair::json::{self, JsonEvent, JsonSink, ValueOrigin};
 
 /// Keys of all dialects.
-static KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+static DIALECT_KEYS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let needed = DIALECTS.iter().flat_map(|entry| entry.opening.keys);
     needed.flat_map(|key| key.names).copied().collect()
 });
 
 /// Keys of a dialect that an object needs to be recognised when it extends beyond the window.
-const LEAST: usize = 2;
+const MIN_KEYS: usize = 2;
 
 /// Bracket depth of the keys of an object in a list under a key.
-const ITEM: usize = 3;
+const ITEM_KEY_DEPTH: usize = 3;
 
 /// Longest text that may be a name, in bytes.
-const NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// Evidence from the objects at the beginning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Nothing,
+pub(super) enum ObjectEvidence {
+    Absent,
     /// An object has begun whose later keys may decide.
-    Perhaps,
+    Possible,
     Dialect(&'static str),
 }
 
 /// Finds the dialect whose object begins in the text and stands alone on its lines or in its fence.
-pub(super) fn dialect_of(text: &str, extent: Extent) -> Told {
-    let mut told = Told::Nothing;
-    for found in objects(text, extent) {
-        match DIALECTS.iter().map(|entry| found.tells(entry, text, extent)).max_by_key(rank) {
-            Some(dialect @ Told::Dialect(_)) => return dialect,
-            Some(Told::Perhaps) => told = Told::Perhaps,
+pub(super) fn object_evidence(text: &str, extent: PrefixExtent) -> ObjectEvidence {
+    let mut told = ObjectEvidence::Absent;
+    for found in find_objects(text, extent) {
+        match DIALECTS.iter().map(|entry| found.evidence_for(entry, text, extent)).max_by_key(evidence_rank) {
+            Some(dialect @ ObjectEvidence::Dialect(_)) => return dialect,
+            Some(ObjectEvidence::Possible) => told = ObjectEvidence::Possible,
             _ => {}
         }
     }
     told
 }
 
-fn rank(told: &Told) -> u8 {
+fn evidence_rank(told: &ObjectEvidence) -> u8 {
     match told {
-        Told::Nothing => 0,
-        Told::Perhaps => 1,
-        Told::Dialect(_) => 2,
+        ObjectEvidence::Absent => 0,
+        ObjectEvidence::Possible => 1,
+        ObjectEvidence::Dialect(_) => 2,
     }
 }
 
 /// A JSON object, possibly incomplete.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) keys: Vec<Key>,
+pub(super) struct FoundObject {
+    pub(super) keys: Vec<ObjectKey>,
     /// Set if only a fence precedes the object in the reply.
-    pub(super) first: bool,
+    pub(super) is_first: bool,
     /// The list under its first key.
-    pub(super) items: Option<Items>,
+    pub(super) items: Option<WrappedItems>,
     /// Set if only white space precedes the object on its line, or a fence surrounds it.
-    alone: bool,
+    is_alone: bool,
     /// Set if a fence surrounds the object.
-    fenced: bool,
+    is_fenced: bool,
     /// Set if the object is an item of a list.
-    listed: bool,
+    is_listed: bool,
     /// Offset after the object, once it is complete.
     pub(super) end: Option<usize>,
 }
 
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct ObjectKey {
     pub(super) name: String,
-    pub(super) value: Option<Shape>,
+    pub(super) value: Option<ValueShape>,
     /// A text value that may be a name, once it is complete.
     pub(super) text: Option<String>,
 }
 
-impl Found {
+impl FoundObject {
     /// Returns the evidence for one dialect.
-    fn tells(&self, entry: &Entry, text: &str, extent: Extent) -> Told {
-        let Opening { keys, listed, .. } = entry.opening;
-        if keys.is_empty() || !self.alone || self.listed && !listed {
-            return Told::Nothing;
+    fn evidence_for(&self, entry: &DialectEntry, text: &str, extent: PrefixExtent) -> ObjectEvidence {
+        let Opening { keys, may_be_listed, .. } = entry.opening;
+        if keys.is_empty() || !self.is_alone || self.is_listed && !may_be_listed {
+            return ObjectEvidence::Absent;
         }
-        if let Some(told) = wrapped::tells(self, entry, text, extent) {
+        if let Some(told) = wrapped_list::wrapped_evidence(self, entry, text, extent) {
             return told;
         }
-        let key = |needed: &Needed| self.keys.iter().find(|key| needed.is(key));
-        let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.fits(key)));
-        let all = keys.iter().all(|needed| key(needed).is_some_and(|key| needed.holds(key)));
+        let key = |needed: &NeededKey| self.keys.iter().find(|key| needed.matches_name(key));
+        let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.accepts(key)));
+        let all = keys.iter().all(|needed| key(needed).is_some_and(|key| needed.is_satisfied_by(key)));
         let known = keys.iter().filter(|needed| key(needed).is_some()).count();
         let foreign = self.keys.len() > known;
         if !fits {
-            return Told::Nothing;
+            return ObjectEvidence::Absent;
         }
         let Some(end) = self.end else {
             // Keys in the usual order decide at once.
-            let first = self.keys.iter().zip(keys).take_while(|(key, needed)| needed.is(key)).count();
-            let ordered = first >= LEAST && first == self.keys.len();
+            let first =
+                self.keys.iter().zip(keys).take_while(|(key, needed)| needed.matches_name(key)).count();
+            let ordered = first >= MIN_KEYS && first == self.keys.len();
             let told = match extent {
-                Extent::Part if all || !foreign => Told::Perhaps,
-                Extent::Window | Extent::All if all || ordered => Told::Dialect(entry.name),
-                Extent::All if known >= LEAST && !foreign => Told::Dialect(entry.name),
+                PrefixExtent::Part if all || !foreign => ObjectEvidence::Possible,
+                PrefixExtent::Window | PrefixExtent::All if all || ordered => {
+                    ObjectEvidence::Dialect(entry.name)
+                }
+                PrefixExtent::All if known >= MIN_KEYS && !foreign => ObjectEvidence::Dialect(entry.name),
                 // Other objects may have such keys too: the next keys decide.
-                Extent::Window if !foreign && (known >= LEAST || key(&keys[0]).is_some()) => Told::Perhaps,
-                _ => Told::Nothing,
+                PrefixExtent::Window if !foreign && (known >= MIN_KEYS || key(&keys[0]).is_some()) => {
+                    ObjectEvidence::Possible
+                }
+                _ => ObjectEvidence::Absent,
             };
             // The text after the fence decides whether the object is an example.
-            let waits = self.fenced && !self.first && extent != Extent::All;
-            return if waits && told != Told::Nothing { Told::Perhaps } else { told };
+            let waits = self.is_fenced && !self.is_first && extent != PrefixExtent::All;
+            return if waits && told != ObjectEvidence::Absent { ObjectEvidence::Possible } else { told };
         };
         let behind = text[end..].trim_start_matches([' ', '\t', '\r']);
         match behind.chars().next() {
-            _ if !all => Told::Nothing,
+            _ if !all => ObjectEvidence::Absent,
             // It may be an example in the text before it: the text after the fence decides.
-            _ if self.fenced && !self.first && extent != Extent::All => Told::Perhaps,
-            _ if self.fenced && !self.first && !ends_fence(&text[end..]) => Told::Nothing,
-            Some(',') if extent == Extent::Part && behind[1..].trim().is_empty() => Told::Perhaps,
-            Some(',') if behind[1..].trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric) => {
-                Told::Nothing
+            _ if self.is_fenced && !self.is_first && extent != PrefixExtent::All => ObjectEvidence::Possible,
+            _ if self.is_fenced && !self.is_first && !is_fence_last(&text[end..]) => ObjectEvidence::Absent,
+            Some(',') if extent == PrefixExtent::Part && behind[1..].trim().is_empty() => {
+                ObjectEvidence::Possible
             }
-            None if extent == Extent::Part && !self.listed => Told::Perhaps,
+            Some(',') if behind[1..].trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric) => {
+                ObjectEvidence::Absent
+            }
+            None if extent == PrefixExtent::Part && !self.is_listed => ObjectEvidence::Possible,
             // A sentence continues after the object.
-            Some(c) if c.is_alphanumeric() || SENTENCE.contains(&c) => Told::Nothing,
-            _ => Told::Dialect(entry.name),
+            Some(c) if c.is_alphanumeric() || SENTENCE_CHARS.contains(&c) => ObjectEvidence::Absent,
+            _ => ObjectEvidence::Dialect(entry.name),
         }
     }
 }
 
 /// Returns whether nothing follows the fence that is open at the beginning of a text.
-fn ends_fence(text: &str) -> bool {
+fn is_fence_last(text: &str) -> bool {
     let mut lines = text.split('\n');
     let closed =
-        lines.by_ref().any(|line| Fence::of(line.trim()).is_some_and(|(_, rest)| rest.trim().is_empty()));
+        lines.by_ref().any(|line| Fence::parse(line.trim()).is_some_and(|(_, rest)| rest.trim().is_empty()));
     !closed || lines.all(|line| line.trim().is_empty())
 }
 
 /// Characters that continue or end a sentence after an object.
-const SENTENCE: &[char] =
+const SENTENCE_CHARS: &[char] =
     &['.', ';', ':', ')', '?', '!', '(', '。', '，', '；', '：', '）', '？', '！', '、'];
 
-impl Needed {
+impl NeededKey {
     /// Returns whether a key has one of the accepted names.
-    pub(super) fn is(&self, key: &Key) -> bool {
+    pub(super) fn matches_name(&self, key: &ObjectKey) -> bool {
         self.names.contains(&key.name.as_str())
     }
 
     /// Returns whether nothing of a key contradicts the requirement so far.
-    fn fits(&self, key: &Key) -> bool {
+    fn accepts(&self, key: &ObjectKey) -> bool {
         key.value.is_none_or(|value| self.values.contains(&value))
-            && match (self.named, &key.text) {
+            && match (self.text_test, &key.text) {
                 (Some(named), Some(text)) => named(text),
                 _ => true,
             }
     }
 
     /// Returns whether a key satisfies the requirement.
-    fn holds(&self, key: &Key) -> bool {
-        key.value.is_some() && self.fits(key) && (self.named.is_none() || key.text.is_some())
+    fn is_satisfied_by(&self, key: &ObjectKey) -> bool {
+        key.value.is_some() && self.accepts(key) && (self.text_test.is_none() || key.text.is_some())
     }
 }
 
-fn objects(text: &str, extent: Extent) -> Vec<Found> {
+fn find_objects(text: &str, extent: PrefixExtent) -> Vec<FoundObject> {
     let (found, thinking) = read_objects(text, extent, false);
     // The object may be in reasoning that is never closed.
-    if thinking && extent != Extent::Part && !found.iter().any(|found| found.alone) {
+    if thinking && extent != PrefixExtent::Part && !found.iter().any(|found| found.is_alone) {
         return read_objects(text, extent, true).0;
     }
     found
@@ -177,73 +184,81 @@ fn objects(text: &str, extent: Extent) -> Vec<Found> {
 
 /// Reads the objects of a text, and returns whether it ends in reasoning; with `unmarked`, reasoning marks
 /// are text.
-fn read_objects(text: &str, extent: Extent, unmarked: bool) -> (Vec<Found>, bool) {
-    let mut objects =
-        Objects { text, found: Vec::new(), thinking: false, thought: 0, depth: 0, base: 1, naming: None };
-    let mut reader = json::Reader::chat(&Limits::default()).seeking(&KEYS);
+fn read_objects(text: &str, extent: PrefixExtent, unmarked: bool) -> (Vec<FoundObject>, bool) {
+    let mut objects = ObjectCollector {
+        text,
+        found: Vec::new(),
+        is_thinking: false,
+        thought_end: 0,
+        depth: 0,
+        key_depth: 1,
+        name_text: None,
+    };
+    let mut reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
     if unmarked {
         reader = reader.without_thoughts();
     }
     reader.push(text, &mut objects);
-    if extent != Extent::Part {
+    if extent != PrefixExtent::Part {
         reader.finish(&mut objects);
     }
-    (objects.found, objects.thinking)
+    (objects.found, objects.is_thinking)
 }
 
-struct Objects<'a> {
+struct ObjectCollector<'a> {
     text: &'a str,
-    found: Vec<Found>,
-    thinking: bool,
+    found: Vec<FoundObject>,
+    is_thinking: bool,
     /// Offset after the last mark that ended reasoning.
-    thought: usize,
+    thought_end: usize,
     /// Open brackets, and the number of them around the keys of the object.
     depth: usize,
-    base: usize,
+    key_depth: usize,
     /// Current text that may be a name.
-    naming: Option<String>,
+    name_text: Option<String>,
 }
 
-impl JsonSink for Objects<'_> {
+impl JsonSink for ObjectCollector<'_> {
     fn event(&mut self, event: JsonEvent<'_>) {
         match event {
-            JsonEvent::ThoughtStart(_) => self.thinking = true,
+            JsonEvent::ThoughtStart(_) => self.is_thinking = true,
             JsonEvent::ThoughtEnd(mark, _) => {
-                self.thinking = false;
-                self.thought = mark.place.offset + mark.text.len();
+                self.is_thinking = false;
+                self.thought_end = mark.place.offset + mark.text.len();
             }
             JsonEvent::ValueStart(start) => {
                 let before = &self.text[..start.place.offset];
                 let alone = match start.origin {
-                    Origin::Bare => {
-                        let line = before.rfind('\n').map_or(0, |at| at + 1).max(self.thought);
+                    ValueOrigin::Bare => {
+                        let line = before.rfind('\n').map_or(0, |at| at + 1).max(self.thought_end);
                         before[line..].trim().is_empty()
                     }
-                    _ => is_data(before),
+                    _ => is_json_fence(before),
                 };
-                let alone = alone && !document(&before[self.thought..]);
-                let first = self.found.is_empty() && wrapped::begins(&before[self.thought..]);
-                (self.depth, self.base) = (0, 1);
-                let fenced = start.origin != Origin::Bare;
-                self.found.push(Found { alone, first, fenced, ..Found::default() });
+                let is_alone = alone && !is_document(&before[self.thought_end..]);
+                let is_first =
+                    self.found.is_empty() && wrapped_list::is_reply_start(&before[self.thought_end..]);
+                (self.depth, self.key_depth) = (0, 1);
+                let is_fenced = start.origin != ValueOrigin::Bare;
+                self.found.push(FoundObject { is_alone, is_first, is_fenced, ..FoundObject::default() });
             }
             JsonEvent::ObjectStart => {
-                self.value(Shape::Object);
-                self.item(|items| {
+                self.record_value(ValueShape::Object);
+                self.update_items(|items| {
                     items.keys.push(Vec::new());
-                    items.inside = true;
+                    items.is_item_open = true;
                 });
                 self.depth += 1;
             }
             JsonEvent::ArrayStart => {
-                self.value(Shape::List);
+                self.record_value(ValueShape::List);
                 if self.depth == 0 {
-                    self.base = 2;
-                    self.object(|found| found.listed = true);
-                } else if self.depth == 1 && self.base == 1 {
-                    self.object(|found| {
+                    self.key_depth = 2;
+                    self.update_object(|found| found.is_listed = true);
+                } else if self.depth == 1 && self.key_depth == 1 {
+                    self.update_object(|found| {
                         if found.keys.len() == 1 {
-                            found.items = Some(Items::begin());
+                            found.items = Some(WrappedItems::begin());
                         }
                     });
                 }
@@ -251,94 +266,94 @@ impl JsonSink for Objects<'_> {
             }
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
                 self.depth = self.depth.saturating_sub(1);
-                self.item(|items| items.inside = false);
-                if self.base == 1 && self.depth == 1 {
-                    self.object(|found| {
-                        found.items.as_mut().into_iter().for_each(|items| items.open = false);
+                self.update_items(|items| items.is_item_open = false);
+                if self.key_depth == 1 && self.depth == 1 {
+                    self.update_object(|found| {
+                        found.items.as_mut().into_iter().for_each(|items| items.is_open = false);
                     });
                 }
-                if self.base == 2 && self.depth == 1 {
+                if self.key_depth == 2 && self.depth == 1 {
                     // Only the first object of a list counts.
                     let end = self.text.len();
-                    self.object(|found| found.end = Some(end));
+                    self.update_object(|found| found.end = Some(end));
                 }
             }
-            JsonEvent::Key { text, depth, .. } if depth == self.base => {
-                let key = Key { name: text.to_owned(), value: None, text: None };
-                self.object(|found| found.keys.push(key));
+            JsonEvent::Key { text, depth, .. } if depth == self.key_depth => {
+                let key = ObjectKey { name: text.to_owned(), value: None, text: None };
+                self.update_object(|found| found.keys.push(key));
             }
-            JsonEvent::Key { text, depth, .. } if depth == ITEM && self.base == 1 => {
-                let key = Key { name: text.to_owned(), value: None, text: None };
-                if let Some(keys) = self.items().and_then(|items| items.keys.last_mut()) {
+            JsonEvent::Key { text, depth, .. } if depth == ITEM_KEY_DEPTH && self.key_depth == 1 => {
+                let key = ObjectKey { name: text.to_owned(), value: None, text: None };
+                if let Some(keys) = self.current_items().and_then(|items| items.keys.last_mut()) {
                     keys.push(key);
                 }
             }
             JsonEvent::StringStart => {
-                self.value(Shape::Text);
-                self.naming = self.key().is_some().then(String::new);
+                self.record_value(ValueShape::Text);
+                self.name_text = self.current_key().is_some().then(String::new);
             }
             JsonEvent::StringDelta(text) => {
-                if let Some(name) = self.naming.as_mut().filter(|name| name.len() < NAME) {
+                if let Some(name) = self.name_text.as_mut().filter(|name| name.len() < MAX_NAME_BYTES) {
                     name.push_str(text);
                 }
             }
             JsonEvent::StringEnd => {
-                if let Some(name) = self.naming.take()
-                    && let Some(key) = self.key()
+                if let Some(name) = self.name_text.take()
+                    && let Some(key) = self.current_key()
                 {
                     key.text.get_or_insert(name);
                 }
             }
-            JsonEvent::Bool(_) => self.value(Shape::Bool),
-            JsonEvent::Null => self.value(Shape::Null),
-            JsonEvent::Number(_) | JsonEvent::Digits(_) => self.value(Shape::Number),
-            JsonEvent::ValueEnd(end) if !end.closed_by_us => {
-                self.object(|found| found.end = Some(end.offset));
+            JsonEvent::Bool(_) => self.record_value(ValueShape::Bool),
+            JsonEvent::Null => self.record_value(ValueShape::Null),
+            JsonEvent::Number(_) | JsonEvent::Digits(_) => self.record_value(ValueShape::Number),
+            JsonEvent::ValueEnd(end) if !end.is_auto_closed => {
+                self.update_object(|found| found.end = Some(end.offset));
             }
             _ => {}
         }
     }
 
-    fn report(&mut self, _: Report) {}
+    fn report(&mut self, _: FindingReport) {}
 }
 
-impl Objects<'_> {
+impl ObjectCollector<'_> {
     /// Changes the current object, unless it has ended.
-    fn object(&mut self, change: impl FnOnce(&mut Found)) {
+    fn update_object(&mut self, change: impl FnOnce(&mut FoundObject)) {
         if let Some(found) = self.found.last_mut().filter(|found| found.end.is_none()) {
             change(found);
         }
     }
 
     /// Records the shape of a value for the current key, if the value is its own.
-    fn value(&mut self, shape: Shape) {
-        if let Some(key) = self.key() {
+    fn record_value(&mut self, shape: ValueShape) {
+        if let Some(key) = self.current_key() {
             key.value.get_or_insert(shape);
         }
-        if shape != Shape::Object {
-            self.item(|items| items.others = true);
+        if shape != ValueShape::Object {
+            self.update_items(|items| items.has_other_values = true);
         }
     }
 
     /// Returns the current key if a value here belongs to it.
-    fn key(&mut self) -> Option<&mut Key> {
-        if self.depth == self.base {
+    fn current_key(&mut self) -> Option<&mut ObjectKey> {
+        if self.depth == self.key_depth {
             return self.found.last_mut().and_then(|found| found.keys.last_mut());
         }
-        let here = self.depth == ITEM && self.base == 1;
-        self.items().filter(|_| here)?.keys.last_mut()?.last_mut()
+        let here = self.depth == ITEM_KEY_DEPTH && self.key_depth == 1;
+        self.current_items().filter(|_| here)?.keys.last_mut()?.last_mut()
     }
 
     /// Returns the list under the first key of the object, while it is open.
-    fn items(&mut self) -> Option<&mut Items> {
-        self.found.last_mut().and_then(|found| found.items.as_mut()).filter(|items| items.open)
+    fn current_items(&mut self) -> Option<&mut WrappedItems> {
+        self.found.last_mut().and_then(|found| found.items.as_mut()).filter(|items| items.is_open)
     }
 
     /// Changes that list, if the current value is an item of it.
-    fn item(&mut self, change: impl FnOnce(&mut Items)) {
-        if self.depth + 1 == ITEM
-            && self.base == 1
-            && let Some(items) = self.items()
+    fn update_items(&mut self, change: impl FnOnce(&mut WrappedItems)) {
+        if self.depth + 1 == ITEM_KEY_DEPTH
+            && self.key_depth == 1
+            && let Some(items) = self.current_items()
         {
             change(items);
         }
@@ -347,8 +362,8 @@ impl Objects<'_> {
 
 /// Returns whether the fence open at the end of a text is for JSON; content in other languages is code
 ///
-fn is_data(before: &str) -> bool {
-    let opened = before.rsplit('\n').find_map(|line| Fence::of(line.trim_start()));
+fn is_json_fence(before: &str) -> bool {
+    let opened = before.rsplit('\n').find_map(|line| Fence::parse(line.trim_start()));
     opened.is_none_or(|(_, info)| {
         let language = info.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
         language.is_empty() || fence::is_json(language)

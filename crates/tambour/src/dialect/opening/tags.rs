@@ -1,59 +1,69 @@
 //! Tags and reasoning marks at the beginning of a reply.
 
-use super::evidence::{Candidate, Evidence};
-use super::{Begin, Extent, HEAD, Seen, Verdict, When, document};
-use crate::dialect::{DIALECTS, Entry, MARKER, plain};
-use crate::lex::about;
+use super::evidence::{TagCandidate, TagEvidence};
+use super::{Examination, HEAD_BYTES, OpeningTag, OpeningVerdict, PrefixExtent, TagPosition, is_document};
+use crate::dialect::{DIALECTS, DialectEntry, FAILURE_MARKER, plain};
 use crate::lex::fence::Fence;
-use crate::lex::marks::{self, Effect, Kind, Mark, Open};
-use crate::lex::markup::{Markup, Tag, TagKind, Token};
+use crate::lex::marks::{self, MarkEffect, MarkKind, OpenReasoning, ReasoningMark};
+use crate::lex::markup::{MarkupLexer, MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
+use crate::lex::tag_sentence;
 
 /// Decides from the tags of a text.
-pub(super) fn markup(text: &str, extent: Extent) -> Seen {
-    let mut lexer = Markup::new(MARKER, 1 << 10).with_reasoning();
-    let mut tags =
-        Tags { all: text, whole: extent == Extent::All, led: true, alone: true, ..Tags::default() };
-    lexer.push(text, &mut |token, at| tags.next(token, at.get().offset));
-    if extent != Extent::Part {
-        lexer.finish(&mut |token, at| tags.next(token, at.get().offset));
+pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
+    let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
+    let mut tags = TagScan {
+        text: text,
+        is_whole_reply: extent == PrefixExtent::All,
+        is_only_reasoning: true,
+        is_line_start: true,
+        ..TagScan::default()
+    };
+    lexer.push(text, &mut |token, at| tags.push_token(token, at.resolve().offset));
+    if extent != PrefixExtent::Part {
+        lexer.finish(&mut |token, at| tags.push_token(token, at.resolve().offset));
     }
-    let mut waits = tags.waits;
+    let mut needs_more = tags.needs_more;
     // Between prose it is a template in a text about it: the text after its end decides.
-    let quoted = tags.introduced && tags.prose_behind;
-    let doubtful = tags.introduced && extent != Extent::All;
+    let quoted = tags.has_prose_before && tags.has_prose_after;
+    let doubtful = tags.has_prose_before && extent != PrefixExtent::All;
     if tags.verdict.is_none() {
         for candidate in &tags.candidates {
-            let own = structure() == Some(candidate.dialect);
+            let own = thinking_dialect() == Some(candidate.dialect);
             match candidate.evidence(text, extent) {
-                Evidence::Structure if own && quoted => {}
-                Evidence::Structure if own && doubtful => waits = true,
-                Evidence::Structure => {
-                    tags.verdict = Some(Verdict::Dialect(candidate.dialect));
+                TagEvidence::Structure if own && quoted => {}
+                TagEvidence::Structure if own && doubtful => needs_more = true,
+                TagEvidence::Structure => {
+                    tags.verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
                     break;
                 }
-                Evidence::Waits => waits = true,
-                Evidence::Text => {}
+                TagEvidence::NeedsMore => needs_more = true,
+                TagEvidence::Text => {}
             }
         }
     }
-    waits |= doubtful && extent == Extent::Window;
-    if extent != Extent::Part && tags.verdict.is_none() && !waits && !quoted {
-        let answered = tags.began && tags.open.is_some() && tags.ended;
-        if tags.began && !tags.example && tags.filled && !tags.led || answered {
-            tags.verdict = structure().map(Verdict::Dialect);
+    needs_more |= doubtful && extent == PrefixExtent::Window;
+    if extent != PrefixExtent::Part && tags.verdict.is_none() && !needs_more && !quoted {
+        let answered = tags.has_thinking_tag && tags.open_reasoning.is_some() && tags.is_inline_final_closed;
+        if tags.has_thinking_tag
+            && !tags.is_fenced_example
+            && tags.has_thinking_text
+            && !tags.is_only_reasoning
+            || answered
+        {
+            tags.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
         }
     }
-    if tags.verdict.is_none() && !waits && tags.plain {
-        tags.verdict = Some(Verdict::Plain);
+    if tags.verdict.is_none() && !needs_more && tags.is_plain {
+        tags.verdict = Some(OpeningVerdict::Plain);
     }
-    let verdict = tags.verdict.unwrap_or(Verdict::Unknown);
-    Seen { verdict, closed: tags.just_closed || waits, waits }
+    let verdict = tags.verdict.unwrap_or(OpeningVerdict::Unknown);
+    Examination { verdict, next_char_decides: tags.is_close_last || needs_more, needs_more }
 }
 
 /// Finds the dialect that a tag identifies, and the position it needs. Names are all lower case or, from
 /// models that shout, all upper case: `<Final>` is a component (R-91).
-fn told_by(name: &str) -> Option<(&'static str, &'static Begin)> {
+fn find_opening_tag(name: &str) -> Option<(&'static str, &'static OpeningTag)> {
     let large = name.chars().any(char::is_uppercase);
     if large && name.chars().any(char::is_lowercase) {
         return None;
@@ -65,310 +75,339 @@ fn told_by(name: &str) -> Option<(&'static str, &'static Begin)> {
 }
 
 /// Returns the dialect whose structure begins with `<thinking>`.
-fn structure() -> Option<&'static str> {
-    let begins = |entry: &&Entry| entry.opening.tags.iter().any(|begin| begin.when == When::InThinking);
+fn thinking_dialect() -> Option<&'static str> {
+    let begins = |entry: &&DialectEntry| {
+        entry.opening.tags.iter().any(|begin| begin.position == TagPosition::InThinking)
+    };
     DIALECTS.iter().find(begins).map(|entry| entry.name)
 }
 
 /// Elements that need no closing tag.
-const VOID: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
+const VOID_ELEMENTS: &[&str] = &["br", "hr", "img", "input", "link", "meta", "p", "li", "wbr"];
 
 /// Most tags that are kept as candidates; a structure shows in one of the first.
-const CANDIDATES: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// Columns of indentation that make a line code.
-const INDENT: usize = 4;
+const CODE_INDENT: usize = 4;
 
 /// Beginnings of an XML document, in lower case.
-const XML: &[&str] = &["<?xml", "<!doctype"];
+const XML_STARTS: &[&str] = &["<?xml", "<!doctype"];
 
 /// Evidence from the tags read so far.
 #[derive(Default)]
-struct Tags<'a> {
+struct TagScan<'a> {
     /// The text under examination, and whether it is all of the reply.
-    all: &'a str,
-    whole: bool,
-    verdict: Option<Verdict>,
+    text: &'a str,
+    is_whole_reply: bool,
+    verdict: Option<OpeningVerdict>,
     /// Set if text after reasoning makes the reply plain, unless a tag identifies a dialect.
-    plain: bool,
-    /// The first bytes of the text so far, at most [`HEAD`].
-    before: String,
+    is_plain: bool,
+    /// The first bytes of the text so far, at most [`HEAD_BYTES`].
+    head: String,
     /// Tags that may decide the dialect, and whether one of them needs more text.
-    candidates: Vec<Candidate>,
-    waits: bool,
+    candidates: Vec<TagCandidate>,
+    needs_more: bool,
     /// Set once prose was read: text that is neither reasoning, nor a role word, nor a fence line.
-    prose: bool,
+    has_prose: bool,
     /// Open reasoning.
-    open: Option<Open>,
+    open_reasoning: Option<OpenReasoning>,
     /// Set once a `<thinking>` was read that stands alone on its line and may begin a structure.
-    began: bool,
+    has_thinking_tag: bool,
     /// Set if a `<thinking>` is in a fence with prose before it.
-    example: bool,
+    is_fenced_example: bool,
     /// Set if prose precedes the `<thinking>`.
-    introduced: bool,
+    has_prose_before: bool,
     /// Set once an answer has ended, and once prose was read after its end.
-    answered: bool,
-    prose_behind: bool,
+    is_answer_closed: bool,
+    has_prose_after: bool,
     /// Set once a `</thinking>` was read after the `<thinking>`.
-    shut: bool,
+    is_thinking_closed: bool,
     /// Set if only reasoning precedes the `<thinking>`.
-    thinking: bool,
+    is_thinking_leading: bool,
     /// Set once text was read after the `<thinking>`.
-    filled: bool,
+    has_thinking_text: bool,
     /// Set if the last token is a `<thinking>` in a sentence of a draft; a phase after it ends the draft
     /// (T-016).
-    nested: bool,
+    is_nested_thinking: bool,
     /// Set once a `<final>` was read in a sentence of thinking, and once it has ended: it is the answer if no
     /// other one follows (R-06).
-    mentioned: bool,
-    ended: bool,
+    has_inline_final: bool,
+    is_inline_final_closed: bool,
     /// Set as long as only reasoning was read.
-    led: bool,
+    is_only_reasoning: bool,
     /// Set once reasoning has closed, and while that is the last token.
-    closed: bool,
-    just_closed: bool,
+    is_reasoning_closed: bool,
+    is_close_last: bool,
     /// Set if a `</thinking>` in the middle of a line closed it: text on the same line makes that a mention
     /// (R-75).
-    inline: bool,
+    is_close_inline: bool,
     /// Set if no text precedes the current offset on its line: a tag in a sentence is a mention (R-74).
-    alone: bool,
+    is_line_start: bool,
     /// Set if a code span opens right before the current offset: a quoted tag begins nothing.
-    quoted: bool,
+    is_in_code_span: bool,
     /// The open fence.
-    fence: Option<Fenced>,
+    fence: Option<OpenFence>,
     /// Open elements of another vocabulary (R-91).
-    around: Vec<String>,
+    foreign_elements: Vec<String>,
 }
 
 /// A code fence.
 #[derive(Clone, Copy)]
-struct Fenced {
+struct OpenFence {
     fence: Fence,
     /// Set if a structure may be in the fence, and if the fence is also used for another vocabulary.
-    may: bool,
-    foreign: bool,
+    allows_structure: bool,
+    is_foreign: bool,
 }
 
-impl Tags<'_> {
-    fn next(&mut self, token: Token<'_>, at: usize) {
+impl TagScan<'_> {
+    fn push_token(&mut self, token: MarkupToken<'_>, at: usize) {
         if self.verdict.is_none() {
             let raw = token.raw();
-            self.see(token, at);
-            let room = raw.floor_char_boundary(HEAD.saturating_sub(self.before.len()));
-            self.before.push_str(&raw[..room]);
+            self.handle_token(token, at);
+            let room = raw.floor_char_boundary(HEAD_BYTES.saturating_sub(self.head.len()));
+            self.head.push_str(&raw[..room]);
         }
     }
 
-    fn see(&mut self, token: Token<'_>, at: usize) {
-        let quotes = matches!(token, Token::Text(text) if text.ends_with('`') && !text.ends_with("```"));
-        let in_code = std::mem::replace(&mut self.quoted, quotes);
+    fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
+        let quotes =
+            matches!(token, MarkupToken::Text(text) if text.ends_with('`') && !text.ends_with("```"));
+        let in_code = std::mem::replace(&mut self.is_in_code_span, quotes);
         match token {
-            Token::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
-            Token::Tag(tag) => self.tag(&tag, at + token.raw().len()),
-            Token::Reasoning(_, mark) => self.mark(mark),
-            Token::Text(text) if is_blank(text) => self.alone |= text.contains('\n'),
-            Token::Mark(_) => {}
-            Token::Text(text) => self.text(text),
+            MarkupToken::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
+            MarkupToken::Tag(tag) => self.handle_tag(&tag, at + token.raw().len()),
+            MarkupToken::Reasoning(_, mark) => self.handle_mark(mark),
+            MarkupToken::Text(text) if is_blank(text) => self.is_line_start |= text.contains('\n'),
+            MarkupToken::Mark(_) => {}
+            MarkupToken::Text(text) => self.handle_text(text),
             // An unclosed comment hides nothing.
-            Token::CommentOpen | Token::CommentClose | Token::CommentEnd(_) => self.text(token.raw()),
+            MarkupToken::CommentOpen | MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
+                self.handle_text(token.raw())
+            }
         }
     }
 
     /// Returns whether a structure may begin here: not in code of another language, within other elements, or
     /// in a document.
-    fn may_stand(&self) -> bool {
-        self.fence.is_none_or(|fence| fence.may) && self.around.is_empty() && !document(&self.before)
+    fn may_begin_structure(&self) -> bool {
+        self.fence.is_none_or(|fence| fence.allows_structure)
+            && self.foreign_elements.is_empty()
+            && !is_document(&self.head)
     }
 
     /// Returns whether a tag at this offset is in indented code after prose, or in an XML document.
     fn is_code(&self, at: usize) -> bool {
-        let before = &self.all[..at];
+        let before = &self.text[..at];
         let line = before.rfind('\n').map_or(0, |line| line + 1);
-        let indent = before[line..].bytes().map(|byte| if byte == b'\t' { INDENT } else { 1 }).sum::<usize>();
+        let indent =
+            before[line..].bytes().map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum::<usize>();
         let apart = before[..line].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line;
-        let head = self.all[..before.floor_char_boundary(HEAD)].to_ascii_lowercase();
-        self.prose && indent >= INDENT && apart || XML.iter().any(|start| head.contains(start))
+        let head = self.text[..before.floor_char_boundary(HEAD_BYTES)].to_ascii_lowercase();
+        self.has_prose && indent >= CODE_INDENT && apart
+            || XML_STARTS.iter().any(|start| head.contains(start))
     }
 
     /// Handles a tag that ends at offset `behind`.
-    fn tag(&mut self, tag: &Tag<'_>, behind: usize) {
+    fn handle_tag(&mut self, tag: &MarkupTag<'_>, end: usize) {
         let name = tag.name.to_ascii_lowercase();
         let opening = tag.kind == TagKind::Open;
-        let in_draft = self.open.is_some_and(|open| !open.mark().is_thinking());
-        let told = told_by(tag.name);
+        let in_draft = self.open_reasoning.is_some_and(|open| !open.mark().is_thinking());
+        let told = find_opening_tag(tag.name);
         if let Some((_, begin)) = told {
-            self.answered = !opening && (begin.when == When::EndsThinking || self.answered);
-            self.prose_behind &= self.answered;
+            self.is_answer_closed =
+                !opening && (begin.position == TagPosition::EndsThinking || self.is_answer_closed);
+            self.has_prose_after &= self.is_answer_closed;
         }
         if let Some((dialect, begin)) = told
             && opening
             && tag.attributes().all(|attribute| begin.attributes.contains(&attribute.name))
-            && self.may_stand()
+            && self.may_begin_structure()
         {
-            let tells = match begin.when {
-                When::InThinking => self.began || self.nested,
-                When::Alone | When::Before | When::First => self.open.is_none() && self.alone,
-                When::EndsThinking => !in_draft && self.alone,
+            let tells = match begin.position {
+                TagPosition::InThinking => self.has_thinking_tag || self.is_nested_thinking,
+                TagPosition::Alone | TagPosition::Before | TagPosition::First => {
+                    self.open_reasoning.is_none() && self.is_line_start
+                }
+                TagPosition::EndsThinking => !in_draft && self.is_line_start,
             };
             if tells
-                && self.candidates.len() < CANDIDATES
-                && (self.began || !self.is_code(behind - tag.raw.len()))
+                && self.candidates.len() < MAX_CANDIDATES
+                && (self.has_thinking_tag || !self.is_code(end - tag.raw.len()))
             {
-                self.candidates.push(Candidate {
+                self.candidates.push(TagCandidate {
                     dialect,
                     name: begin.name,
-                    behind,
-                    first: matches!(begin.when, When::Before | When::First | When::EndsThinking),
-                    whole: matches!(begin.when, When::Alone | When::Before),
-                    prose: self.prose,
-                    follows: begin.when == When::InThinking || self.began && (self.shut || !self.prose),
-                    fence: self.fence.map(|fenced| (fenced.fence, fenced.foreign)),
+                    end,
+                    is_leading: matches!(
+                        begin.position,
+                        TagPosition::Before | TagPosition::First | TagPosition::EndsThinking
+                    ),
+                    is_block: matches!(begin.position, TagPosition::Alone | TagPosition::Before),
+                    has_prose_before: self.has_prose,
+                    follows_structure: begin.position == TagPosition::InThinking
+                        || self.has_thinking_tag && (self.is_thinking_closed || !self.has_prose),
+                    fence: self.fence.map(|fenced| (fenced.fence, fenced.is_foreign)),
                 });
             }
         }
-        self.shut |= self.began && !opening && name == "thinking";
+        self.is_thinking_closed |= self.has_thinking_tag && !opening && name == "thinking";
         let bare = tag.attributes().next().is_none();
         match (name.as_str(), opening) {
-            _ if told.is_some_and(|(_, begin)| begin.when == When::EndsThinking) && !in_draft => {
-                self.ended |= self.mentioned && !opening;
-                self.mentioned |= self.began && opening;
+            _ if told.is_some_and(|(_, begin)| begin.position == TagPosition::EndsThinking) && !in_draft => {
+                self.is_inline_final_closed |= self.has_inline_final && !opening;
+                self.has_inline_final |= self.has_thinking_tag && opening;
             }
-            _ if opening && self.is_word(&name, behind) => {}
-            ("thinking", true) if self.open.is_none() && self.alone && bare => {
-                if self.prose && self.is_code(behind - tag.raw.len()) {
+            _ if opening && self.is_word(&name, end) => {}
+            ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start && bare => {
+                if self.has_prose && self.is_code(end - tag.raw.len()) {
                     return;
                 }
-                self.begin();
-                self.thinking |= self.led;
+                self.record_thinking();
+                self.is_thinking_leading |= self.is_only_reasoning;
             }
             // It ends an unclosed draft, if a phase follows (T-016).
-            ("thinking", true) if in_draft && self.alone && bare => {
-                self.begin();
-                self.thinking = true;
-                self.mark(marks::THINKING);
+            ("thinking", true) if in_draft && self.is_line_start && bare => {
+                self.record_thinking();
+                self.is_thinking_leading = true;
+                self.handle_mark(marks::THINKING_MARK);
             }
             _ => {
-                self.nested = name == "thinking" && opening && in_draft;
-                match marks::of_tag(tag.name, !opening) {
-                    Some(mark) => self.mark(mark),
-                    None => self.other(name, opening),
+                self.is_nested_thinking = name == "thinking" && opening && in_draft;
+                match marks::parse_tag_mark(tag.name, !opening) {
+                    Some(mark) => self.handle_mark(mark),
+                    None => self.handle_other_tag(name, opening),
                 }
             }
         }
     }
 
     /// Records a `<thinking>`.
-    fn begin(&mut self) {
-        self.began |= self.may_stand();
-        self.introduced |= self.prose;
-        self.example |= self.fence.is_some() && self.prose;
+    fn record_thinking(&mut self) {
+        self.has_thinking_tag |= self.may_begin_structure();
+        self.has_prose_before |= self.has_prose;
+        self.is_fenced_example |= self.fence.is_some() && self.has_prose;
     }
 
     /// Returns whether a tag that opens reasoning is a word of a sentence, or of a text about it that
     /// continues on the next line.
     fn is_word(&mut self, name: &str, behind: usize) -> bool {
-        if self.open.is_some() || marks::of_tag(name, false).is_none() {
+        if self.open_reasoning.is_some() || marks::parse_tag_mark(name, false).is_none() {
             return false;
         }
-        let text = &self.all[behind..];
-        let speaks = about::speaks(text, self.whole);
-        self.waits |= speaks.is_none() && !self.whole;
-        let below = self.prose && text.trim_start().starts_with(char::is_lowercase);
+        let text = &self.text[behind..];
+        let speaks = tag_sentence::continues_sentence(text, self.is_whole_reply);
+        self.needs_more |= speaks.is_none() && !self.is_whole_reply;
+        let below = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
         let word = speaks == Some(true) || below;
-        self.alone &= !word;
+        self.is_line_start &= !word;
         word
     }
 
     /// Handles a tag of no known vocabulary.
-    fn other(&mut self, name: String, opening: bool) {
+    fn handle_other_tag(&mut self, name: String, opening: bool) {
         if !opening {
-            if let Some(at) = self.around.iter().rposition(|open| *open == name) {
-                self.around.truncate(at);
+            if let Some(at) = self.foreign_elements.iter().rposition(|open| *open == name) {
+                self.foreign_elements.truncate(at);
             }
-        } else if self.alone
-            && self.open.is_none()
-            && !VOID.contains(&name.as_str())
-            && told_by(&name).is_none()
+        } else if self.is_line_start
+            && self.open_reasoning.is_none()
+            && !VOID_ELEMENTS.contains(&name.as_str())
+            && find_opening_tag(&name).is_none()
         {
-            self.around.push(name);
+            self.foreign_elements.push(name);
         }
     }
 
     /// Handles a reasoning mark.
-    fn mark(&mut self, mark: Mark) {
-        let Some(open) = &mut self.open else {
-            if mark.kind == Kind::Open && self.led && !self.thinking {
-                self.open = Some(Open::new(mark));
+    fn handle_mark(&mut self, mark: ReasoningMark) {
+        let Some(open) = &mut self.open_reasoning else {
+            if mark.kind == MarkKind::Open && self.is_only_reasoning && !self.is_thinking_leading {
+                self.open_reasoning = Some(OpenReasoning::new(mark));
             }
             return;
         };
-        if open.see(mark) != Effect::Text {
-            self.inline = mark.is_thinking() && !self.alone;
-            self.open = None;
-            (self.closed, self.just_closed, self.alone) = (true, true, true);
+        if open.apply(mark) != MarkEffect::Text {
+            self.is_close_inline = mark.is_thinking() && !self.is_line_start;
+            self.open_reasoning = None;
+            (self.is_reasoning_closed, self.is_close_last, self.is_line_start) = (true, true, true);
         }
     }
 
-    fn text(&mut self, text: &str) {
-        let within = self.open.is_some() || self.thinking && self.led && !self.closed;
-        self.fences(text, within);
+    fn handle_text(&mut self, text: &str) {
+        let within = self.open_reasoning.is_some()
+            || self.is_thinking_leading && self.is_only_reasoning && !self.is_reasoning_closed;
+        self.track_fences(text, within);
         let goes_on = !text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
-        if std::mem::take(&mut self.inline) && self.thinking && self.open.is_none() && goes_on {
-            (self.open, self.closed) = (Some(Open::new(marks::THINKING)), false);
+        if std::mem::take(&mut self.is_close_inline)
+            && self.is_thinking_leading
+            && self.open_reasoning.is_none()
+            && goes_on
+        {
+            (self.open_reasoning, self.is_reasoning_closed) =
+                (Some(OpenReasoning::new(marks::THINKING_MARK)), false);
         }
-        self.alone = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
-        (self.just_closed, self.nested) = (false, false);
-        self.filled |= self.began;
+        self.is_line_start = text.rfind('\n').is_some_and(|at| is_blank(&text[at..]));
+        (self.is_close_last, self.is_nested_thinking) = (false, false);
+        self.has_thinking_text |= self.has_thinking_tag;
         // Something other than a phase after a leading `<thinking>`: the text after its end decides whether
         // it is plain reasoning or ThinkingML without phases.
-        if self.thinking && self.led && self.open.is_none() && !self.closed {
-            self.open = Some(Open::new(marks::THINKING));
-        } else if self.closed && self.open.is_none() && !may_begin(text) {
-            self.plain = true;
-        } else if self.open.is_none() && !self.closed {
-            self.led = false;
+        if self.is_thinking_leading
+            && self.is_only_reasoning
+            && self.open_reasoning.is_none()
+            && !self.is_reasoning_closed
+        {
+            self.open_reasoning = Some(OpenReasoning::new(marks::THINKING_MARK));
+        } else if self.is_reasoning_closed && self.open_reasoning.is_none() && !may_begin_value(text) {
+            self.is_plain = true;
+        } else if self.open_reasoning.is_none() && !self.is_reasoning_closed {
+            self.is_only_reasoning = false;
         }
     }
 
     /// Tracks fences that open and close in a text, and whether it contains prose.
-    fn fences(&mut self, text: &str, within: bool) {
-        let start = usize::from(!self.alone);
+    fn track_fences(&mut self, text: &str, within: bool) {
+        let start = usize::from(!self.is_line_start);
         for (at, line) in text.split('\n').enumerate() {
             let line = line.trim();
             if at >= start {
                 match self.fence {
-                    Some(Fenced { fence, .. }) if fence.is_closed_by_line(line) => {
+                    Some(OpenFence { fence, .. }) if fence.is_closed_by_line(line) => {
                         self.fence = None;
                         continue;
                     }
                     Some(_) => {}
                     None => {
-                        if let Some((fence, info)) = Fence::of(line) {
+                        if let Some((fence, info)) = Fence::parse(line) {
                             let language = info.split_whitespace().next().unwrap_or_default();
                             let among =
                                 |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(language));
-                            self.fence =
-                                Some(Fenced { fence, may: among(LANGUAGES), foreign: among(FOREIGN) });
+                            self.fence = Some(OpenFence {
+                                fence,
+                                allows_structure: among(STRUCTURE_LANGUAGES),
+                                is_foreign: among(FOREIGN_LANGUAGES),
+                            });
                             continue;
                         }
                     }
                 }
             }
-            let prose = !line.is_empty() && !plain::is_role(line);
-            self.prose |= !within && prose;
-            self.prose_behind |= self.answered && prose;
+            let prose = !line.is_empty() && !plain::is_role_word(line);
+            self.has_prose |= !within && prose;
+            self.has_prose_after |= self.is_answer_closed && prose;
         }
     }
 }
 
 /// Fence languages in which a structure of tags may appear.
-const LANGUAGES: &[&str] =
+const STRUCTURE_LANGUAGES: &[&str] =
     &["", "xml", "html", "text", "txt", "plaintext", "markdown", "md", "thinkingml", "filament"];
 
 /// Those of them for vocabularies with the same tags: a structure alone in such a fence is an example.
-const FOREIGN: &[&str] = &["html"];
+const FOREIGN_LANGUAGES: &[&str] = &["html"];
 
 /// Returns whether text after the reasoning may begin a fence or JSON.
-fn may_begin(text: &str) -> bool {
+fn may_begin_value(text: &str) -> bool {
     matches!(text.trim_start().chars().next(), Some('`' | '~' | '{' | '｛' | '['))
 }

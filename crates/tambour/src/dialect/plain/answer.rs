@@ -6,460 +6,485 @@
 //! answer, written and read again, stays the same.
 
 mod begin;
-mod wait;
+mod held_mark;
 
-use super::late::Late;
-use super::lead::Lead;
-use super::parse::Candidate;
+use super::late_structure::LateStructureWatch;
+use super::marker_prefix::MarkerPrefix;
+use super::parse::MarkCandidate;
 use super::rules;
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
-use crate::lex::code::{Code, Inside, Stop};
-use crate::lex::comment::Comment;
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
+use crate::lex::code::{CodeContext, CodeStop, CodeTracker};
+use crate::lex::comment::CommentTracker;
 use crate::lex::fence;
-use crate::lex::marks::{self, Kind, Seen};
-use crate::lex::markup::{Markup, Token};
-use crate::lex::prose::{Line, Prose};
-use crate::lex::quoting::Quoting;
-use crate::lex::signs::Signs;
+use crate::lex::marks::{self, MarkKind, MarkMatch};
+use crate::lex::markup::{MarkupLexer, MarkupToken};
+use crate::lex::prose::{ProseLine, ProseTracker};
+use crate::lex::quoting::QuotingElements;
+use crate::lex::signs::SignMasks;
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
-use wait::Waiting;
+use held_mark::HeldMark;
 
 /// Emits the answer.
-pub(super) struct Answer {
-    code: Code,
-    comment: Comment,
-    late: Late,
+pub(super) struct AnswerWriter {
+    code: CodeTracker,
+    comment: CommentTracker,
+    late_watch: LateStructureWatch,
     /// Beginning of the answer, as long as it may be the failure marker.
-    lead: Option<Lead>,
+    marker_prefix: Option<MarkerPrefix>,
     /// Unfinished markup right before the current place, and its start.
-    tail: String,
-    tail_at: Place,
-    hold: Option<Waiting>,
+    unfinished: String,
+    unfinished_at: Place,
+    held_mark: Option<HeldMark>,
     /// Set if marks after an open backtick are known not to be code.
-    decided: bool,
+    ignores_backticks: bool,
     /// Last emitted byte, and whether something was removed after it.
-    last: u8,
-    cut: bool,
-    sent: bool,
+    last_byte: u8,
+    has_cut: bool,
+    has_text: bool,
     /// Set if only white space precedes the current place on its line.
-    begins: bool,
-    /// Prose of the text so far, if it is tracked ([`Answer::follow`]).
-    prose: Option<Prose>,
+    is_line_start: bool,
+    /// Prose of the text so far, if it is tracked ([`AnswerWriter::track_prose`]).
+    prose: Option<ProseTracker>,
     /// Set once a `<thinking>` was kept, because a structure begins with it: its closing tag is kept too.
-    structure: bool,
+    has_structure: bool,
     /// Set while the written form of a call is emitted, which is not Markdown.
-    is_form: bool,
+    is_call_form: bool,
     /// HTML elements that quote.
-    quoting: Quoting,
+    quoting: QuotingElements,
     /// Longest unfinished markup, and longest line with a mark in an open code span, in bytes.
-    tag: usize,
-    line: usize,
+    tag_limit: usize,
+    line_limit: usize,
 }
 
 /// A mark removed from the answer.
-pub(super) struct Fate {
-    pub(super) found: Candidate,
+pub(super) struct RemovedMark {
+    pub(super) candidate: MarkCandidate,
     pub(super) raw: String,
-    pub(super) at: Place,
+    pub(super) start: Place,
     /// Text after it, to be read again.
-    pub(super) behind: String,
+    pub(super) text_behind: String,
     /// Set if marks after open backticks in that text are not code.
-    pub(super) decided: bool,
+    pub(super) ignores_backticks: bool,
 }
 
-impl Answer {
-    pub(super) fn new(options: &Options, detected: bool) -> Answer {
-        Answer {
-            code: Code::default(),
-            comment: Comment::default(),
-            late: Late::new(detected),
-            lead: Some(Lead::default()),
-            tail: String::new(),
-            tail_at: Place::START,
-            hold: None,
-            decided: false,
-            last: b'\n',
-            cut: false,
-            sent: false,
-            begins: true,
+impl AnswerWriter {
+    pub(super) fn new(options: &Options, detected: bool) -> AnswerWriter {
+        AnswerWriter {
+            code: CodeTracker::default(),
+            comment: CommentTracker::default(),
+            late_watch: LateStructureWatch::new(detected),
+            marker_prefix: Some(MarkerPrefix::default()),
+            unfinished: String::new(),
+            unfinished_at: Place::START,
+            held_mark: None,
+            ignores_backticks: false,
+            last_byte: b'\n',
+            has_cut: false,
+            has_text: false,
+            is_line_start: true,
             prose: None,
-            structure: false,
-            is_form: false,
-            quoting: Quoting::default(),
-            tag: options.limits.tag,
-            line: options.limits.line,
+            has_structure: false,
+            is_call_form: false,
+            quoting: QuotingElements::default(),
+            tag_limit: options.limits.tag,
+            line_limit: options.limits.line,
         }
     }
 
     /// Returns whether non-blank text was emitted.
-    pub(super) fn is_sent(&self) -> bool {
-        self.sent
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     /// Returns whether a blank on the same line directly precedes the current place.
-    pub(super) fn is_apart(&self) -> bool {
-        self.last == b' ' && self.sent && self.tail.is_empty() && self.lead.is_none()
+    pub(super) fn follows_blank(&self) -> bool {
+        self.last_byte == b' ' && self.has_text && self.unfinished.is_empty() && self.marker_prefix.is_none()
     }
 
     /// Returns whether only white space was read.
     pub(super) fn is_blank(&self) -> bool {
-        self.lead.as_ref().is_some_and(Lead::is_blank)
+        self.marker_prefix.as_ref().is_some_and(MarkerPrefix::is_blank)
     }
 
-    pub(super) fn held(&self) -> usize {
-        let lead = self.lead.as_ref().map_or(0, Lead::held);
-        lead + self.tail.len() + self.hold.as_ref().map_or(0, |hold| hold.text.len())
+    pub(super) fn held_bytes(&self) -> usize {
+        let lead = self.marker_prefix.as_ref().map_or(0, MarkerPrefix::held_bytes);
+        lead + self.unfinished.len() + self.held_mark.as_ref().map_or(0, |hold| hold.text.len())
     }
 
     /// Returns whether the current place is in text: not in code, and not after a backtick that is open on
     /// its line.
-    pub(super) fn admits(&self) -> bool {
-        if self.hold.is_some() || self.comment.is_open() || self.quoting.is_open() {
+    pub(super) fn admits_mark(&self) -> bool {
+        if self.held_mark.is_some() || self.comment.is_open() || self.quoting.is_open() {
             return false;
         }
         let mut code = self.code.clone();
-        if let Some(lead) = &self.lead {
+        if let Some(lead) = &self.marker_prefix {
             code.skim(lead.text(), false);
         }
-        code.skim(&self.tail, false);
-        code.boundary();
-        code.inside() == Inside::Text
+        code.skim(&self.unfinished, false);
+        code.end_line_start();
+        code.context() == CodeContext::Text
     }
 
     /// Tracks the prose of the answer from here on.
-    pub(super) fn follow(&mut self) {
-        self.prose = Some(Prose::default());
+    pub(super) fn track_prose(&mut self) {
+        self.prose = Some(ProseTracker::default());
     }
 
     /// Returns the prose so far, if it is tracked.
-    pub(super) fn prose(&mut self) -> Option<&mut Prose> {
+    pub(super) fn prose(&mut self) -> Option<&mut ProseTracker> {
         self.prose.as_mut()
     }
 
     /// Returns the line at the current place.
-    pub(super) fn line(&self) -> Line {
-        let mut line = self.prose.as_ref().map(Prose::line).unwrap_or_default();
-        if let Some(lead) = &self.lead {
-            line.text(lead.text());
+    pub(super) fn current_line(&self) -> ProseLine {
+        let mut line = self.prose.as_ref().map(ProseTracker::line).unwrap_or_default();
+        if let Some(lead) = &self.marker_prefix {
+            line.push_text(lead.text());
         }
-        line.text(&self.tail);
+        line.push_text(&self.unfinished);
         line
     }
 
     /// Flushes at a boundary that no markup may span.
-    pub(super) fn break_off(&mut self, out: &mut dyn Output) {
+    pub(super) fn interrupt(&mut self, out: &mut dyn IntentSink) {
         if !self.is_blank() {
-            self.end_lead(out);
+            self.end_prefix(out);
         }
-        self.end_tail(out);
-        self.code.boundary();
-        self.cut = self.sent;
+        self.emit_unfinished(out);
+        self.code.end_line_start();
+        self.has_cut = self.has_text;
     }
 
     /// Sets whether marks after open backticks are not code; returns the previous value.
-    pub(super) fn decided(&mut self, decided: bool) -> bool {
-        std::mem::replace(&mut self.decided, decided)
+    pub(super) fn set_ignores_backticks(&mut self, decided: bool) -> bool {
+        std::mem::replace(&mut self.ignores_backticks, decided)
     }
 
     /// Returns whether text can be emitted at once.
     #[inline]
-    pub(super) fn passes(&self, text: &str) -> bool {
-        !matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2)) && self.goes_on()
+    pub(super) fn can_pass(&self, text: &str) -> bool {
+        !matches!(text.as_bytes().first(), Some(b'<' | b'[' | 0xE2)) && self.can_continue()
     }
 
     /// Returns whether text without any markup can be emitted at once.
     #[inline]
-    pub(super) fn goes_on(&self) -> bool {
-        !self.cut && self.lead.is_none() && self.hold.is_none() && self.tail.is_empty()
+    pub(super) fn can_continue(&self) -> bool {
+        !self.has_cut
+            && self.marker_prefix.is_none()
+            && self.held_mark.is_none()
+            && self.unfinished.is_empty()
     }
 
     /// Emits text of the answer.
     #[inline]
-    pub(super) fn text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
-        self.pass(text, None, at, out);
+    pub(super) fn push_text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
+        self.push_with_signs(text, None, at, out);
     }
 
-    /// Like [`text`](Answer::text), with the signs of the text if they are known.
+    /// Like [`text`](AnswerWriter::push_text), with the signs of the text if they are known.
     #[inline]
-    pub(super) fn pass(
+    pub(super) fn push_with_signs(
         &mut self,
         text: &str,
-        signs: Option<Signs>,
+        signs: Option<SignMasks>,
         at: impl FnOnce() -> Place,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        let markdown = self.markdown(text);
+        let markdown = self.markdown_part(text);
         match signs {
             _ if markdown.len() < text.len() => {
-                self.code.boundary();
+                self.code.end_line_start();
                 self.code.skim(markdown, false);
             }
-            Some(signs) => self.code.skim_with(text, signs),
+            Some(signs) => self.code.skim_signs(text, signs),
             None => _ = self.code.skim(text, false),
         }
-        self.send_with(text, markdown, signs, at, out);
+        self.emit_with_signs(text, markdown, signs, at, out);
     }
 
     /// Returns the part of a text that is Markdown: the part after an open comment, and nothing of a call's
     /// form.
     #[inline]
-    fn markdown<'t>(&mut self, text: &'t str) -> &'t str {
-        if self.is_form {
+    fn markdown_part<'t>(&mut self, text: &'t str) -> &'t str {
+        if self.is_call_form {
             return "";
         }
         match self.comment.is_open() {
-            true => &text[self.comment.text(text).unwrap_or(text.len())..],
+            true => &text[self.comment.push_text(text).unwrap_or(text.len())..],
             false => text,
         }
     }
 
-    fn send(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn Output) {
-        self.send_with(text, markdown, None, at, out);
+    fn emit(&mut self, text: &str, markdown: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
+        self.emit_with_signs(text, markdown, None, at, out);
     }
 
     #[inline]
-    fn send_with(
+    fn emit_with_signs(
         &mut self,
         text: &str,
         markdown: &str,
-        signs: Option<Signs>,
+        signs: Option<SignMasks>,
         at: impl FnOnce() -> Place,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
         if let Some(prose) = &mut self.prose {
             if markdown.len() < text.len() {
-                prose.pass_over();
+                prose.skip_value();
             }
-            prose.text(markdown);
+            prose.push_text(markdown);
         }
-        self.late.text(text, at, out);
+        self.late_watch.push_text(text, at, out);
         let line = match signs {
-            Some(Signs { lines: 0, .. }) => None,
+            Some(SignMasks { line_feeds: 0, .. }) => None,
             _ => memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1),
         };
-        if self.begins || line.is_some() {
-            self.begins = is_blank(&text[line.unwrap_or(0)..]);
+        if self.is_line_start || line.is_some() {
+            self.is_line_start = is_blank(&text[line.unwrap_or(0)..]);
         }
-        self.last = text.as_bytes().last().copied().unwrap_or(self.last);
-        self.sent = self.sent || !text.trim().is_empty();
-        out.intent(Intent::FinalText(text));
+        self.last_byte = text.as_bytes().last().copied().unwrap_or(self.last_byte);
+        self.has_text = self.has_text || !text.trim().is_empty();
+        out.emit_intent(Intent::FinalText(text));
     }
 
     /// Sets whether the following text is the written form of a call, which is not Markdown.
-    pub(super) fn set_form(&mut self, is_form: bool, out: &mut dyn Output) {
+    pub(super) fn set_call_form(&mut self, is_form: bool, out: &mut dyn IntentSink) {
         if is_form {
-            self.end_lead(out);
+            self.end_prefix(out);
         }
-        self.end_tail(out);
-        self.code.boundary();
-        self.is_form = is_form;
+        self.emit_unfinished(out);
+        self.code.end_line_start();
+        self.is_call_form = is_form;
     }
 
     /// Handles the next token of the answer. Returns a mark that is removed.
-    pub(super) fn token(
+    pub(super) fn push_token(
         &mut self,
-        token: &Token<'_>,
-        found: Option<Candidate>,
+        token: &MarkupToken<'_>,
+        found: Option<MarkCandidate>,
         at: Place,
-        out: &mut dyn Output,
-    ) -> Option<Fate> {
-        let found = found.filter(|found| self.counts(*found));
-        if self.lead.is_some() && self.leads(token, found.is_some(), at, out) {
+        out: &mut dyn IntentSink,
+    ) -> Option<RemovedMark> {
+        let found = found.filter(|found| self.is_countable(*found));
+        if self.marker_prefix.is_some() && self.push_prefix(token, found.is_some(), at, out) {
             return None;
         }
         // Runs of fence characters must not join.
-        if std::mem::take(&mut self.cut)
-            && fence::is_mark(self.last)
-            && token.raw().as_bytes().first() == Some(&self.last)
+        if std::mem::take(&mut self.has_cut)
+            && fence::is_mark(self.last_byte)
+            && token.raw().as_bytes().first() == Some(&self.last_byte)
         {
-            self.text(" ", || at, out);
+            self.push_text(" ", || at, out);
         }
-        if self.hold.is_some() {
-            return self.wait(token, found, at, out);
+        if self.held_mark.is_some() {
+            return self.push_held(token, found, at, out);
         }
         match (token, found) {
-            (_, Some(found)) => self.mark(found, token.raw(), at, out),
-            (Token::Text(text), None) if is_unfinished(text) || self.continues(text) => {
-                if self.tail.len() + text.len() > self.tag {
-                    self.end_tail(out);
-                    if !is_unfinished(text) {
-                        self.text(text, || at, out);
+            (_, Some(found)) => self.push_mark(found, token.raw(), at, out),
+            (MarkupToken::Text(text), None) if is_unfinished_markup(text) || self.continues_mark(text) => {
+                if self.unfinished.len() + text.len() > self.tag_limit {
+                    self.emit_unfinished(out);
+                    if !is_unfinished_markup(text) {
+                        self.push_text(text, || at, out);
                         return None;
                     }
                 }
-                if self.tail.is_empty() {
-                    self.tail_at = at;
+                if self.unfinished.is_empty() {
+                    self.unfinished_at = at;
                 }
-                self.tail.push_str(text);
+                self.unfinished.push_str(text);
                 None
             }
-            (Token::Text(text), None) => {
-                self.end_tail(out);
-                self.text(text, || at, out);
+            (MarkupToken::Text(text), None) => {
+                self.emit_unfinished(out);
+                self.push_text(text, || at, out);
                 None
             }
             (other, None) => {
-                self.end_tail(out);
-                self.markup(other, at, out);
+                self.emit_unfinished(out);
+                self.push_markup(other, at, out);
                 None
             }
         }
     }
 
     /// Returns whether text continues a mark that has begun right before it.
-    fn continues(&self, text: &str) -> bool {
-        let short = !self.tail.is_empty() && self.tail.len() + text.len() <= marks::LONGEST;
-        short && marks::at([&self.tail, text].concat().as_bytes()) == Seen::Part
+    fn continues_mark(&self, text: &str) -> bool {
+        let short = !self.unfinished.is_empty() && self.unfinished.len() + text.len() <= marks::MAX_MARK_LEN;
+        short && marks::match_mark([&self.unfinished, text].concat().as_bytes()) == MarkMatch::Prefix
     }
 
     /// Returns whether a mark counts at its place, apart from code.
-    fn counts(&self, found: Candidate) -> bool {
-        let Candidate { mark, .. } = found;
-        let of_structure = self.structure && mark.is_thinking() && mark.kind == Kind::Close;
-        !self.comment.is_open() && mark.kind != Kind::CloseOwn && !of_structure
+    fn is_countable(&self, found: MarkCandidate) -> bool {
+        let MarkCandidate { mark, .. } = found;
+        let of_structure = self.has_structure && mark.is_thinking() && mark.kind == MarkKind::Close;
+        !self.comment.is_open() && mark.kind != MarkKind::CloseOwn && !of_structure
     }
 
     /// Emits markup unchanged.
-    fn markup(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
-        if self.code.inside() == Inside::Fence && matches!(token, Token::Tag(_) | Token::CommentOpen) {
+    fn push_markup(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        if self.code.context() == CodeContext::Fence
+            && matches!(token, MarkupToken::Tag(_) | MarkupToken::CommentOpen)
+        {
             // Its line may be outside the fence now.
-            self.code.boundary();
+            self.code.end_line_start();
         }
-        let outside = self.code.inside() == Inside::Text;
-        if let Token::Tag(tag) = token
+        let outside = self.code.context() == CodeContext::Text;
+        if let MarkupToken::Tag(tag) = token
             && outside
             && !self.comment.is_open()
         {
-            self.late.tag(tag.name, tag.raw, at, out);
-            self.quoting.see(tag);
+            self.late_watch.push_tag(tag.name, tag.raw, at, out);
+            self.quoting.observe_tag(tag);
         }
-        let comment = *token == Token::CommentOpen && outside && !self.comment.is_open();
-        self.text(token.raw(), || at, out);
+        let comment = *token == MarkupToken::CommentOpen && outside && !self.comment.is_open();
+        self.push_text(token.raw(), || at, out);
         if comment {
             self.comment.begin();
         }
     }
 
     /// Emits a `<thinking>` that begins a structure unchanged.
-    pub(super) fn keep_thinking(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        self.structure = true;
-        self.cut = false;
-        self.end_lead(out);
-        self.end_tail(out);
-        self.late.tag("thinking", raw, at, out);
-        self.text(raw, || at, out);
+    pub(super) fn keep_thinking(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        self.has_structure = true;
+        self.has_cut = false;
+        self.end_prefix(out);
+        self.emit_unfinished(out);
+        self.late_watch.push_tag("thinking", raw, at, out);
+        self.push_text(raw, || at, out);
     }
 
     /// Handles a mark while no other mark is held.
-    fn mark(&mut self, found: Candidate, raw: &str, at: Place, out: &mut dyn Output) -> Option<Fate> {
-        if self.tail.contains(['`', '\n']) {
+    fn push_mark(
+        &mut self,
+        candidate: MarkCandidate,
+        raw: &str,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> Option<RemovedMark> {
+        if self.unfinished.contains(['`', '\n']) {
             // Only in quoted attributes: too rare to be worth splitting.
-            self.end_tail(out);
-            self.keep(raw, at, out);
+            self.emit_unfinished(out);
+            self.emit_mark(raw, at, out);
             return None;
         }
         let before = self.code.clone();
-        if !self.tail.is_empty() {
-            self.code.text(&self.tail, false);
+        if !self.unfinished.is_empty() {
+            self.code.read_to_stop(&self.unfinished, false);
         }
-        self.code.boundary();
-        match self.code.inside() {
-            Inside::Fence => {
+        self.code.end_line_start();
+        match self.code.context() {
+            CodeContext::Fence => {
                 self.code = before;
-                self.end_tail(out);
-                self.keep(raw, at, out);
+                self.emit_unfinished(out);
+                self.emit_mark(raw, at, out);
                 None
             }
-            Inside::Undecided(runs) if runs > 0 && !self.decided => {
-                let text = std::mem::take(&mut self.tail);
-                let (before, code) = (text.len(), before);
-                let mark = before + raw.len();
-                let at = if before > 0 { self.tail_at } else { at };
-                self.line_break(raw);
-                self.hold = Some(Waiting { found, at, text: text + raw, before, mark, runs, code });
+            CodeContext::Undecided(open_runs) if open_runs > 0 && !self.ignores_backticks => {
+                let text = std::mem::take(&mut self.unfinished);
+                let (before_len, code) = (text.len(), before);
+                let mark_end = before_len + raw.len();
+                let start = if before_len > 0 { self.unfinished_at } else { at };
+                self.track_line_break(raw);
+                self.held_mark = Some(HeldMark {
+                    candidate,
+                    start,
+                    text: text + raw,
+                    before_len,
+                    mark_end,
+                    open_runs,
+                    code,
+                });
                 None
             }
-            Inside::Text | Inside::Undecided(_) => {
+            CodeContext::Text | CodeContext::Undecided(_) => {
                 self.code = before;
-                Some(self.take_out(found, raw, at, String::new(), out))
+                Some(self.remove_mark(candidate, raw, at, String::new(), out))
             }
         }
     }
 
     /// Emits a mark that is code.
-    fn keep(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        self.code.boundary();
-        self.line_break(raw);
-        self.send(raw, raw, || at, out);
+    fn emit_mark(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        self.code.end_line_start();
+        self.track_line_break(raw);
+        self.emit(raw, raw, || at, out);
     }
 
     /// Tracks the line breaks of a mark; its backticks do not count.
-    fn line_break(&mut self, raw: &str) {
+    fn track_line_break(&mut self, raw: &str) {
         if raw.contains('\n') {
-            self.code.text("\n", false);
+            self.code.read_to_stop("\n", false);
         }
     }
 
     /// Removes a mark from the answer.
-    fn take_out(
+    fn remove_mark(
         &mut self,
-        found: Candidate,
+        candidate: MarkCandidate,
         raw: &str,
-        at: Place,
-        behind: String,
-        out: &mut dyn Output,
-    ) -> Fate {
-        if !self.tail.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.tail), self.tail_at);
+        start: Place,
+        text_behind: String,
+        out: &mut dyn IntentSink,
+    ) -> RemovedMark {
+        if !self.unfinished.is_empty() {
+            let (tail, tail_at) = (std::mem::take(&mut self.unfinished), self.unfinished_at);
             let message = "reasoning stands in unfinished markup";
             let end = tail_at.offset + tail.len();
-            let report = Report::new(rules::THINK_IN_MARKUP, tail_at, end, message);
-            out.report(report.repaired("escaped"));
+            let report = FindingReport::new(rules::THINK_IN_MARKUP, tail_at, end, message);
+            out.report(report.with_repair("escaped"));
             let escaped = tail.replace('<', "&lt;").replace('[', "&#91;").replace('◁', "&#9665;");
-            self.text(&escaped, || tail_at, out);
+            self.push_text(&escaped, || tail_at, out);
         }
-        self.cut = true;
-        Fate { found, raw: raw.to_owned(), at, behind, decided: self.decided }
+        self.has_cut = true;
+        RemovedMark {
+            candidate,
+            raw: raw.to_owned(),
+            start,
+            text_behind,
+            ignores_backticks: self.ignores_backticks,
+        }
     }
 
     /// Ends the reply and decides on held text. Returns a mark that is removed after all.
-    pub(super) fn end(&mut self, out: &mut dyn Output) -> Option<Fate> {
-        if let Some(hold) = &self.hold {
-            let runs = hold.runs;
-            match self.code.boundary() {
-                Some(Stop::Closed(run)) if run < runs => self.is_code(out),
-                _ => return Some(self.not_code(true, "", out)),
+    pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> Option<RemovedMark> {
+        if let Some(hold) = &self.held_mark {
+            let runs = hold.open_runs;
+            match self.code.end_line_start() {
+                Some(CodeStop::Closed(run)) if run < runs => self.emit_as_code(out),
+                _ => return Some(self.remove_held_mark(true, "", out)),
             }
         }
-        if self.marker().is_none() {
-            self.end_lead(out);
+        if self.failure_marker().is_none() {
+            self.end_prefix(out);
         }
-        self.end_tail(out);
+        self.emit_unfinished(out);
         None
     }
 
     /// Emits unfinished markup as text.
-    fn end_tail(&mut self, out: &mut dyn Output) {
-        if !self.tail.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.tail), self.tail_at);
-            self.text(&tail, || tail_at, out);
+    fn emit_unfinished(&mut self, out: &mut dyn IntentSink) {
+        if !self.unfinished.is_empty() {
+            let (tail, tail_at) = (std::mem::take(&mut self.unfinished), self.unfinished_at);
+            self.push_text(&tail, || tail_at, out);
         }
     }
 }
 
 /// Returns whether a text token is unfinished markup that could continue after removed text.
-fn is_unfinished(text: &str) -> bool {
+fn is_unfinished_markup(text: &str) -> bool {
     // Any other character after a `<` makes it a plain sign.
     let begins = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
     // The token may contain text after a tag that failed.
     let open = || {
-        let mut lexer = Markup::new("", usize::MAX);
+        let mut lexer = MarkupLexer::new("", usize::MAX);
         lexer.push(text, &mut |_, _| {});
         lexer.carry().len() == text.len()
     };
     text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins) && (text.len() < 2 || open())
-        || text.starts_with(['[', '◁']) && marks::at(text.as_bytes()) == Seen::Part
+        || text.starts_with(['[', '◁']) && marks::match_mark(text.as_bytes()) == MarkMatch::Prefix
 }

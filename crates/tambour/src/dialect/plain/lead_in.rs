@@ -1,26 +1,26 @@
 //! Text that may precede leading reasoning: white space, a role word, the first line of a fence.
 
 use super::rules;
-use crate::dialect::Output;
-use crate::finding::Report;
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
 use crate::lex::fence;
 use crate::lex::space::is_space;
 use crate::span::Place;
 
 /// Longest such text, in bytes.
-const MOST: usize = 255;
+const MAX_LEAD_IN_BYTES: usize = 255;
 
 /// Role words that templates leave before replies.
-const ROLES: &[&str] = &["assistant", "model", "ai"];
+const ROLE_WORDS: &[&str] = &["assistant", "model", "ai"];
 
 /// Languages of fences around whole replies.
-const LANGUAGES: &[&str] = &["", "text", "txt", "plaintext", "markdown", "md", "xml", "html"];
+const REPLY_LANGUAGES: &[&str] = &["", "text", "txt", "plaintext", "markdown", "md", "xml", "html"];
 
 /// Text at the start of a reply, as long as it may be a lead-in. Leading white space is dropped.
 #[derive(Debug, Default)]
 pub(super) struct LeadIn {
     text: String,
-    at: Place,
+    start: Place,
 }
 
 impl LeadIn {
@@ -33,7 +33,7 @@ impl LeadIn {
     }
 
     pub(super) fn place(&self) -> Place {
-        self.at
+        self.start
     }
 
     pub(super) fn is_fence(&self) -> bool {
@@ -46,37 +46,38 @@ impl LeadIn {
         if self.text.is_empty() {
             // A byte order mark is no text, nor is the white space around it.
             body = text.trim_start_matches(['\u{FEFF}', ' ', '\t', '\r', '\n']);
-            self.at = at.after(&text[..text.len() - body.len()]);
+            self.start = at.end_of(&text[..text.len() - body.len()]);
         }
         self.text.push_str(body);
-        (!self.text.is_empty() && !may_be(&self.text)).then_some(self.at)
+        (!self.text.is_empty() && !may_be_lead_in(&self.text)).then_some(self.start)
     }
 
-    pub(super) fn take(&mut self) -> String {
+    pub(super) fn take_text(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
     /// Leaves out a role word, because reasoning begins. A fence is kept: it precedes the answer.
-    pub(super) fn leave_out(&mut self, out: &mut dyn Output) {
+    pub(super) fn drop_role_word(&mut self, out: &mut dyn IntentSink) {
         if !self.text.is_empty() && !self.is_fence() {
-            let text = self.take();
+            let text = self.take_text();
             let word = text.trim_end();
             let message = format!("`{word}` stands before the reasoning");
-            let report = Report::new(rules::ROLE_WORD, self.at, self.at.offset + word.len(), message);
-            out.report(report.repaired("left out"));
+            let report =
+                FindingReport::new(rules::ROLE_WORD, self.start, self.start.offset + word.len(), message);
+            out.report(report.with_repair("left out"));
         }
     }
 }
 
 /// Returns whether a line is a role word.
-pub(in crate::dialect) fn is_role(line: &str) -> bool {
+pub(in crate::dialect) fn is_role_word(line: &str) -> bool {
     let word = line.trim_end_matches([':', '：', ' ', '\t']);
-    ROLES.iter().any(|role| role.eq_ignore_ascii_case(word))
+    ROLE_WORDS.iter().any(|role| role.eq_ignore_ascii_case(word))
 }
 
 /// Returns whether text may be the beginning of a role word or of a fence line.
-fn may_be(text: &str) -> bool {
-    if text.len() > MOST {
+fn may_be_lead_in(text: &str) -> bool {
+    if text.len() > MAX_LEAD_IN_BYTES {
         return false;
     }
     let mark = text.as_bytes()[0];
@@ -90,12 +91,12 @@ fn may_be(text: &str) -> bool {
         return match text.len() > run {
             true if run < 3 => false,
             true if text[run..].contains('\n') => {
-                LANGUAGES.iter().any(&known) && behind.trim_start_matches(is_space).is_empty()
+                REPLY_LANGUAGES.iter().any(&known) && behind.trim_start_matches(is_space).is_empty()
             }
-            _ => LANGUAGES.iter().any(|language| begins(language) || known(language)),
+            _ => REPLY_LANGUAGES.iter().any(|language| begins(language) || known(language)),
         };
     }
-    ROLES.iter().any(|role| {
+    ROLE_WORDS.iter().any(|role| {
         let shared = text.len().min(role.len());
         let Some((start, behind)) = text.split_at_checked(shared) else { return false };
         let behind = behind.trim_start_matches([' ', '\t']);

@@ -4,235 +4,241 @@
 //! begin too late.
 
 mod answer;
-mod closing;
-mod control;
-mod held;
-mod late;
-mod lead;
+mod held_reasoning;
+mod late_structure;
 mod lead_in;
-mod leading;
+mod leading_mark;
+mod marker_prefix;
 mod options;
 mod parse;
+mod pending_close;
 pub(super) mod rules;
+mod template_marks;
 mod write;
 
 use super::opening::Opening;
-use super::{Dialect, Ending, Entry, Examples, Intent, MARKER, Output};
+use super::{Dialect, DialectEntry, ExampleStyle, FAILURE_MARKER, Intent, IntentSink, ReplyEnding};
 use crate::event::Event;
-use crate::lex::marks::Mark;
-use crate::lex::markup::{Markup, Token};
-use crate::lex::prose::{Line, Prose};
-use crate::lex::signs::Signs;
+use crate::lex::marks::ReasoningMark;
+use crate::lex::markup::{MarkupLexer, MarkupToken};
+use crate::lex::prose::{ProseLine, ProseTracker};
+use crate::lex::signs::SignMasks;
 use crate::options::Options;
 use crate::span::Place;
-pub(super) use lead_in::is_role;
-use options::{PlainOptions, Reasoning};
+pub(super) use lead_in::is_role_word;
+use options::{PlainOptions, ReasoningMode};
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "plain",
     summary: "text without a contract; a leading <think> is reasoning",
-    reader: |options| Box::new(Plain::new(options, false)),
+    reader: |options| Box::new(PlainReader::new(options, false)),
     opening: Opening::NONE,
     settings: options::SETTINGS,
     rules: rules::RULES,
     write: Some(|events| write::write(events, false)),
     prompt: None,
     schema: None,
-    examples: Examples { languages: &[], fenced: false },
+    examples: ExampleStyle { languages: &[], is_fenced: false },
 };
 
 /// Creates a reader for a reply that `auto` took for plain: a structure that begins later is reported.
-pub(super) fn detected(options: &Options) -> Box<dyn Dialect> {
-    Box::new(Plain::new(options, true))
+pub(super) fn detected_reader(options: &Options) -> Box<dyn Dialect> {
+    Box::new(PlainReader::new(options, true))
 }
 
 /// Reader of plain replies, also for dialects whose replies contain plain text.
-pub(super) struct Plain {
-    lexer: Markup,
-    reader: parse::Reader,
+pub(super) struct PlainReader {
+    lexer: MarkupLexer,
+    parser: parse::PlainParser,
     /// Set if replies start inside reasoning.
-    open: bool,
+    starts_in_reasoning: bool,
     /// Set until `SkipThinking` has been emitted, if thinking may be absent.
     skip_thinking: bool,
 }
 
-impl Plain {
-    pub(super) fn new(options: &Options, detected: bool) -> Plain {
-        let own: PlainOptions = options.of();
-        let marked = own.reasoning != Reasoning::None;
-        Plain {
-            lexer: lexer(Place::START, options.limits.tag, marked),
-            reader: parse::Reader::new(options, detected),
-            open: own.reasoning == Reasoning::Open,
+impl PlainReader {
+    pub(super) fn new(options: &Options, detected: bool) -> PlainReader {
+        let own: PlainOptions = options.section();
+        let marked = own.reasoning != ReasoningMode::None;
+        PlainReader {
+            lexer: new_lexer(Place::START, options.limits.tag, marked),
+            parser: parse::PlainParser::new(options, detected),
+            starts_in_reasoning: own.reasoning == ReasoningMode::Open,
             skip_thinking: own.skip_thinking,
         }
     }
 }
 
 /// Methods for dialects that read their own parts of a reply, and pass the surrounding text here.
-impl Plain {
+impl PlainReader {
     /// Returns whether a mark of another dialect would count here: not in reasoning, and not in code as far
     /// as known.
-    pub(super) fn admits(&self) -> bool {
-        self.reader.admits()
+    pub(super) fn admits_mark(&self) -> bool {
+        self.parser.admits_mark()
     }
 
     /// Returns whether only white space and finished reasoning were read.
     pub(super) fn is_blank(&self) -> bool {
-        self.lexer.carry().is_empty() && self.reader.is_blank()
+        self.lexer.carry().is_empty() && self.parser.is_blank()
     }
 
     /// Returns whether the answer has begun.
-    pub(super) fn answers(&self) -> bool {
-        self.reader.answers()
+    pub(super) fn has_answer(&self) -> bool {
+        self.parser.has_answer()
     }
 
     /// Skips a part of the reply that is not its text. The text before and after it forms no joint markup.
-    pub(super) fn pass_over(&mut self, raw: &str, out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.break_off(out);
+    pub(super) fn skip(&mut self, raw: &str, out: &mut dyn IntentSink) {
+        self.emit_skip_thinking(out);
+        let reader = &mut self.parser;
+        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
+        reader.interrupt(out);
         if let Some(prose) = reader.answer().prose() {
-            prose.pass_over();
+            prose.skip_value();
         }
-        self.lexer.pass(raw);
+        self.lexer.skip_text(raw);
     }
 
     /// Skips marks that begin the next message of the answer, which is a paragraph of its own.
-    pub(super) fn next_message(&mut self, raw: &str, out: &mut dyn Output) {
-        self.pass_over(raw, out);
-        self.reader.next_message(self.lexer.place(), out);
+    pub(super) fn begin_message(&mut self, raw: &str, out: &mut dyn IntentSink) {
+        self.skip(raw, out);
+        self.parser.begin_message(self.lexer.place(), out);
     }
 
     /// Handles a reasoning mark in another notation.
-    pub(super) fn mark(&mut self, raw: &str, mark: Mark, out: &mut dyn Output) {
-        self.insert(Token::Reasoning(raw, mark), raw, out);
+    pub(super) fn push_mark(&mut self, raw: &str, mark: ReasoningMark, out: &mut dyn IntentSink) {
+        self.insert_token(MarkupToken::Reasoning(raw, mark), raw, out);
     }
 
     /// Reads text in which nothing is a mark.
-    pub(super) fn verbatim(&mut self, raw: &str, out: &mut dyn Output) {
-        self.reader.see_marks(raw, self.lexer.place());
-        self.insert(Token::Text(raw), raw, out);
+    pub(super) fn push_verbatim(&mut self, raw: &str, out: &mut dyn IntentSink) {
+        self.parser.track_marks(raw, self.lexer.place());
+        self.insert_token(MarkupToken::Text(raw), raw, out);
     }
 
     /// Reads the written form of a displayed call: text without marks or Markdown.
-    pub(super) fn form(&mut self, raw: &str, out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.see_marks(raw, self.lexer.place());
-        reader.form(raw, self.lexer.place(), out);
-        self.lexer.pass(raw);
+    pub(super) fn push_call_form(&mut self, raw: &str, out: &mut dyn IntentSink) {
+        self.emit_skip_thinking(out);
+        let reader = &mut self.parser;
+        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
+        reader.track_marks(raw, self.lexer.place());
+        reader.push_call_form(raw, self.lexer.place(), out);
+        self.lexer.skip_text(raw);
     }
 
-    fn insert(&mut self, token: Token<'_>, raw: &str, out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        reader.token(token, self.lexer.place(), out);
-        self.lexer.pass(raw);
+    fn insert_token(&mut self, token: MarkupToken<'_>, raw: &str, out: &mut dyn IntentSink) {
+        self.emit_skip_thinking(out);
+        let reader = &mut self.parser;
+        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
+        reader.push_token(token, self.lexer.place(), out);
+        self.lexer.skip_text(raw);
     }
 
-    /// Tracks the prose of the answer, for [`Plain::line`] and [`Plain::watch`].
-    pub(super) fn follow(mut self) -> Plain {
-        self.reader.answer().follow();
+    /// Tracks the prose of the answer, for [`PlainReader::current_line`] and [`PlainReader::watch_skipped`].
+    pub(super) fn with_prose(mut self) -> PlainReader {
+        self.parser.answer().track_prose();
         self
     }
 
     /// Returns the line at the current place.
-    pub(super) fn line(&mut self) -> Line {
-        self.reader.answer().line()
+    pub(super) fn current_line(&mut self) -> ProseLine {
+        self.parser.answer().current_line()
     }
 
-    /// Watches the part skipped last, for [`Plain::is_text`].
-    pub(super) fn watch(&mut self) -> usize {
-        self.reader.answer().prose().map_or(0, Prose::watch)
+    /// Watches the part skipped last, for [`PlainReader::is_skipped_text`].
+    pub(super) fn watch_skipped(&mut self) -> usize {
+        self.parser.answer().prose().map_or(0, ProseTracker::watch)
     }
 
     /// Returns whether a watched part skipped at `offset` has turned out to be text: in a code span, in
     /// reasoning shown as text, or in reasoning without a beginning.
     pub(super) fn is_text(&mut self, offset: usize, watched: usize) -> bool {
-        is_text(&mut self.reader, offset, watched)
+        is_skipped_text(&mut self.parser, offset, watched)
     }
 
     /// Ends the reply. It needs no answer if one of the `acting` parts may act, each given by the arguments
-    /// of [`Plain::is_text`].
-    pub(super) fn end(&mut self, ending: Ending, acting: &[(usize, usize)], out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        if reader.is_half_mark(self.lexer.carry()) {
+    /// of [`PlainReader::is_skipped_text`].
+    pub(super) fn finish_with(
+        &mut self,
+        ending: ReplyEnding,
+        acting: &[(usize, usize)],
+        out: &mut dyn IntentSink,
+    ) {
+        self.emit_skip_thinking(out);
+        let reader = &mut self.parser;
+        if reader.is_partial_close(self.lexer.carry()) {
             // A reply that ends in reasoning ends with part of its closing mark.
             self.lexer.drop_carry();
         }
-        self.lexer.finish(&mut |token, place| reader.token(token, place, out));
-        let mut lone = |reader: &mut parse::Reader| {
-            ending.cut || acting.iter().any(|(offset, watched)| !is_text(reader, *offset, *watched))
+        self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
+        let mut lone = |reader: &mut parse::PlainParser| {
+            ending.is_truncated
+                || acting.iter().any(|(offset, watched)| !is_skipped_text(reader, *offset, *watched))
         };
         reader.finish(self.lexer.place(), &mut lone, out);
     }
 
     /// Reads text in which tokens may begin. Not inlined, to keep the fast path for most text short.
     #[inline(never)]
-    fn tokens(&mut self, text: &str, out: &mut dyn Output) {
-        let reader = &mut self.reader;
-        self.lexer.push(text, &mut |token, place| reader.token(token, place, out));
+    fn push_tokens(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let reader = &mut self.parser;
+        self.lexer.push(text, &mut |token, place| reader.push_token(token, place, out));
     }
 
     #[inline]
-    fn begin(&mut self, out: &mut dyn Output) {
+    fn emit_skip_thinking(&mut self, out: &mut dyn IntentSink) {
         if std::mem::take(&mut self.skip_thinking) {
-            out.intent(Intent::SkipThinking);
+            out.emit_intent(Intent::SkipThinking);
         }
     }
 }
 
-fn is_text(reader: &mut parse::Reader, offset: usize, watched: usize) -> bool {
-    reader.is_reasoning(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watched))
+fn is_skipped_text(reader: &mut parse::PlainParser, offset: usize, watched: usize) -> bool {
+    reader.is_before_unopened(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watched))
 }
 
 /// Creates a lexer for plain replies. Comments are tracked where the answer is emitted.
-fn lexer(place: Place, limit: usize, marked: bool) -> Markup {
-    let lexer = Markup::at(place, MARKER, limit).without_comments();
+fn new_lexer(place: Place, limit: usize, marked: bool) -> MarkupLexer {
+    let lexer = MarkupLexer::from_place(place, FAILURE_MARKER, limit).without_comments();
     if marked { lexer.with_reasoning() } else { lexer }
 }
 
-impl Dialect for Plain {
+impl Dialect for PlainReader {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.begin(out);
-        let reader = &mut self.reader;
-        if reader.goes_on() {
-            match Signs::of(text) {
-                Some(signs) if self.lexer.passes_with(text, signs) => {
-                    reader.pass(text, Some(signs), || self.lexer.place(), out);
-                    return self.lexer.pass_with(text, signs);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.emit_skip_thinking(out);
+        let reader = &mut self.parser;
+        if reader.can_continue() {
+            match SignMasks::scan(text) {
+                Some(signs) if self.lexer.is_plain_with_signs(text, signs) => {
+                    reader.push_with_signs(text, Some(signs), || self.lexer.place(), out);
+                    return self.lexer.skip_with_signs(text, signs);
                 }
-                None if self.lexer.passes(text) => {
-                    reader.pass(text, None, || self.lexer.place(), out);
-                    return self.lexer.pass(text);
+                None if self.lexer.is_plain_text(text) => {
+                    reader.push_with_signs(text, None, || self.lexer.place(), out);
+                    return self.lexer.skip_text(text);
                 }
                 _ => {}
             }
         }
-        self.tokens(text, out);
+        self.push_tokens(text, out);
     }
 
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        self.reader.reasoning(text, out);
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.parser.push_reasoning(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
-        self.end(ending, &[], out);
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
+        self.finish_with(ending, &[], out);
     }
 
     fn place(&self) -> Place {
-        self.lexer.place().after(self.lexer.carry())
+        self.lexer.place().end_of(self.lexer.carry())
     }
 
-    fn held(&self) -> usize {
-        self.lexer.carry().len() + self.reader.held()
+    fn held_bytes(&self) -> usize {
+        self.lexer.carry().len() + self.parser.held_bytes()
     }
 
     fn name(&self) -> &'static str {
@@ -240,6 +246,6 @@ impl Dialect for Plain {
     }
 
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
-        Some(write::write(events, self.open))
+        Some(write::write(events, self.starts_in_reasoning))
     }
 }

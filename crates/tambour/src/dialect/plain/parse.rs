@@ -1,64 +1,64 @@
 //! Tokens to reasoning and answer.
 
-use super::answer::{Answer, Fate};
-use super::closing::Closing;
-use super::control::Ends;
-use super::held::{Held, Mention, Nested};
+use super::answer::{AnswerWriter, RemovedMark};
+use super::held_reasoning::{HeldReasoning, MarkMention, NestedReasoning};
 use super::lead_in::LeadIn;
-use super::leading::{BEGIN, Leading, TURN};
-use super::options::{PlainOptions, Reasoning};
-use super::{lexer, rules};
-use crate::dialect::draft::{attributes, mismatched};
-use crate::dialect::{Intent, Output};
+use super::leading_mark::{BEGIN_TAG, LeadingMark, TURN_TAG};
+use super::options::{PlainOptions, ReasoningMode};
+use super::pending_close::PendingClose;
+use super::template_marks::EndMarks;
+use super::{new_lexer, rules};
+use crate::dialect::draft::{mismatched_report, report_attributes};
+use crate::dialect::{Intent, IntentSink};
 use crate::event::AsideKind;
-use crate::finding::Report;
-use crate::lex::marks::{self, Effect, Kind, Mark, Open};
-use crate::lex::markup::{TagKind, Token};
-use crate::lex::signs::Signs;
+use crate::finding::FindingReport;
+use crate::lex::marks::{self, MarkEffect, MarkKind, OpenReasoning, ReasoningMark};
+use crate::lex::markup::{MarkupToken, TagKind};
+use crate::lex::signs::SignMasks;
 use crate::lex::space::is_blank;
 use crate::options::Options;
-use crate::span::{At, Place};
+use crate::span::{LazyPlace, Place};
 
 /// Separates reasoning from the answer.
-pub(super) struct Reader {
-    pub(super) part: Part,
-    mode: Reasoning,
+pub(super) struct PlainParser {
+    pub(super) part: PlainPart,
+    mode: ReasoningMode,
     /// Open mark of the current reasoning (none if the reply starts inside), its start, and whether it has
     /// text.
-    pub(super) open: Option<Open>,
-    pub(super) opened_at: Place,
-    filled: bool,
+    pub(super) open_reasoning: Option<OpenReasoning>,
+    pub(super) reasoning_start: Place,
+    has_reasoning_text: bool,
     /// The mark that ended the last reasoning, as long as no text follows it.
-    pub(super) closed: Option<Mark>,
+    pub(super) last_close: Option<ReasoningMark>,
     /// An undecided leading mark.
-    pub(super) leading: Option<Leading>,
+    pub(super) leading_mark: Option<LeadingMark>,
     /// Text before it, such as a role word.
     pub(super) lead_in: LeadIn,
     /// Reasoning held until its end, and marks that end a message.
-    pub(super) held: Option<Held>,
-    pub(super) ends: Option<Ends>,
+    pub(super) held_reasoning: Option<HeldReasoning>,
+    pub(super) end_marks: Option<EndMarks>,
     /// A mark that closes nothing and may be a word of a sentence.
-    pub(super) closing: Option<Closing>,
+    pub(super) pending_close: Option<PendingClose>,
     /// Openings of the same mark inside the current reasoning.
-    pub(super) nested: Nested,
+    pub(super) nested: NestedReasoning,
     /// A mark that was read as text and has not been closed.
-    pub(super) mention: Option<Mention>,
+    pub(super) mention: Option<MarkMention>,
     /// Set once an HTML tag was read that is also the begin mark of a template: its closing tag is no mark
     /// either.
-    pub(super) struck: bool,
+    pub(super) has_strike_tag: bool,
     /// Set if no mark opens reasoning, because none is ever closed.
-    pub(super) plainly: bool,
+    pub(super) ignores_opening_marks: bool,
     /// Offset of the last mark that closed reasoning without a beginning: all text before it was reasoning.
-    pub(super) unopened: Option<usize>,
-    pub(super) answer: Answer,
+    pub(super) last_unopened: Option<usize>,
+    pub(super) answer: AnswerWriter,
     /// Longest tag, and longest held reasoning, in bytes.
-    pub(super) limit: usize,
-    pub(super) most: usize,
+    pub(super) tag_limit: usize,
+    pub(super) hold_limit: usize,
 }
 
 /// Part of a plain reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PlainPart {
     /// Only white space so far.
     Start,
     /// In leading reasoning.
@@ -69,311 +69,342 @@ pub(super) enum Part {
 
 /// A reasoning mark that may count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) mark: Mark,
+pub(super) struct MarkCandidate {
+    pub(super) mark: ReasoningMark,
     /// Set for a self-closing tag: reasoning without text.
-    pub(super) empty: bool,
+    pub(super) is_self_closing: bool,
 }
 
 /// End mark of some templates that is an HTML tag too, and end marks that are not.
-const END: &str = "</s>";
-const ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
+const STRIKE_END: &str = "</s>";
+const TEMPLATE_ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
 
-impl Reader {
-    pub(super) fn new(options: &Options, detected: bool) -> Reader {
-        let mode = options.of::<PlainOptions>().reasoning;
-        let part = if mode == Reasoning::Open { Part::Reasoning } else { Part::Start };
-        Reader {
+impl PlainParser {
+    pub(super) fn new(options: &Options, detected: bool) -> PlainParser {
+        let mode = options.section::<PlainOptions>().reasoning;
+        let part = if mode == ReasoningMode::Open { PlainPart::Reasoning } else { PlainPart::Start };
+        PlainParser {
             part,
             mode,
-            open: None,
-            opened_at: Place::START,
-            filled: false,
-            closed: None,
-            leading: None,
+            open_reasoning: None,
+            reasoning_start: Place::START,
+            has_reasoning_text: false,
+            last_close: None,
+            leading_mark: None,
             lead_in: LeadIn::default(),
-            held: None,
-            ends: None,
-            closing: None,
-            nested: Nested::default(),
+            held_reasoning: None,
+            end_marks: None,
+            pending_close: None,
+            nested: NestedReasoning::default(),
             mention: None,
-            struck: false,
-            plainly: false,
-            unopened: None,
-            answer: Answer::new(options, detected),
-            limit: options.limits.tag,
-            most: options.limits.hold,
+            has_strike_tag: false,
+            ignores_opening_marks: false,
+            last_unopened: None,
+            answer: AnswerWriter::new(options, detected),
+            tag_limit: options.limits.tag,
+            hold_limit: options.limits.hold,
         }
     }
 
     /// Returns whether some mark is undecided.
-    fn waits(&self) -> bool {
-        self.leading.is_some() || self.held.is_some() || self.ends.is_some() || self.closing.is_some()
+    fn has_pending(&self) -> bool {
+        self.leading_mark.is_some()
+            || self.held_reasoning.is_some()
+            || self.end_marks.is_some()
+            || self.pending_close.is_some()
     }
 
     /// Returns whether text without tokens continues the current part.
     #[inline]
-    pub(super) fn goes_on(&self) -> bool {
-        let open = if self.part == Part::Answer { self.answer.goes_on() } else { self.part != Part::Start };
-        open && !self.waits()
+    pub(super) fn can_continue(&self) -> bool {
+        let open = if self.part == PlainPart::Answer {
+            self.answer.can_continue()
+        } else {
+            self.part != PlainPart::Start
+        };
+        open && !self.has_pending()
     }
 
     /// Emits such text, with its signs if they are known.
     #[inline]
-    pub(super) fn pass(
+    pub(super) fn push_with_signs(
         &mut self,
         text: &str,
-        signs: Option<Signs>,
+        signs: Option<SignMasks>,
         at: impl FnOnce() -> Place,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
         match self.part {
-            Part::Answer => self.answer.pass(text, signs, at, out),
-            _ => self.reason_with(text, signs.is_none_or(|signs| signs.lines != 0), out),
+            PlainPart::Answer => self.answer.push_with_signs(text, signs, at, out),
+            _ => self.emit_reasoning_with(text, signs.is_none_or(|signs| signs.line_feeds != 0), out),
         }
     }
 
     /// Returns whether a mark of another dialect counts here.
-    pub(super) fn admits(&self) -> bool {
+    pub(super) fn admits_mark(&self) -> bool {
         let text = match self.part {
-            Part::Start => !self.lead_in.is_fence(),
-            Part::Answer => self.answer.admits(),
-            Part::Reasoning => false,
+            PlainPart::Start => !self.lead_in.is_fence(),
+            PlainPart::Answer => self.answer.admits_mark(),
+            PlainPart::Reasoning => false,
         };
-        text && !self.waits()
+        text && !self.has_pending()
     }
 
     /// Returns whether the answer has not begun, but could begin here.
     pub(super) fn is_blank(&self) -> bool {
-        self.part == Part::Start && self.lead_in.is_empty()
-            || self.part == Part::Answer && self.answer.is_blank()
+        self.part == PlainPart::Start && self.lead_in.is_empty()
+            || self.part == PlainPart::Answer && self.answer.is_blank()
     }
 
     /// Returns whether the answer has begun.
-    pub(super) fn answers(&self) -> bool {
-        self.part == Part::Answer && !self.answer.is_blank()
+    pub(super) fn has_answer(&self) -> bool {
+        self.part == PlainPart::Answer && !self.answer.is_blank()
     }
 
     /// Returns whether an offset precedes a mark that closed reasoning without a beginning.
-    pub(super) fn is_reasoning(&self, offset: usize) -> bool {
-        self.unopened.is_some_and(|mark| offset < mark)
+    pub(super) fn is_before_unopened(&self, offset: usize) -> bool {
+        self.last_unopened.is_some_and(|mark| offset < mark)
     }
 
     /// Returns the answer.
-    pub(super) fn answer(&mut self) -> &mut Answer {
+    pub(super) fn answer(&mut self) -> &mut AnswerWriter {
         &mut self.answer
     }
 
     /// Flushes the answer at a boundary that no markup may span.
-    pub(super) fn break_off(&mut self, out: &mut dyn Output) {
-        self.answer.break_off(out);
+    pub(super) fn interrupt(&mut self, out: &mut dyn IntentSink) {
+        self.answer.interrupt(out);
     }
 
     /// Handles the next token.
     #[inline]
-    pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
+    pub(super) fn push_token<'a>(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: impl Into<LazyPlace<'a>>,
+        out: &mut dyn IntentSink,
+    ) {
         match token {
             // Most text continues the current part, so that its place is never computed.
-            Token::Text(text) if !self.waits() && self.part == Part::Answer && self.answer.passes(text) => {
-                self.answer.text(text, || at.into().get(), out);
+            MarkupToken::Text(text)
+                if !self.has_pending() && self.part == PlainPart::Answer && self.answer.can_pass(text) =>
+            {
+                self.answer.push_text(text, || at.into().resolve(), out);
             }
-            Token::Text(text) if !self.waits() && self.part == Part::Reasoning => self.reason(text, out),
-            _ => self.placed(token, at.into().get(), out),
+            MarkupToken::Text(text) if !self.has_pending() && self.part == PlainPart::Reasoning => {
+                self.emit_reasoning(text, out)
+            }
+            _ => self.push_placed_token(token, at.into().resolve(), out),
         }
     }
 
-    fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
-        if self.leading.is_some() && self.after_leading(&token, out)
-            || self.held.is_some() && self.hold(&token, at, out)
-            || self.ends.is_some() && self.behind_ends(&token, at, out)
-            || self.closing.is_some() && self.behind_closing(&token, out)
+    fn push_placed_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        if self.leading_mark.is_some() && self.push_after_leading(&token, out)
+            || self.held_reasoning.is_some() && self.push_held(&token, at, out)
+            || self.end_marks.is_some() && self.push_after_end_marks(&token, at, out)
+            || self.pending_close.is_some() && self.push_after_close(&token, out)
         {
             return;
         }
         match (self.part, token) {
-            (Part::Answer, Token::Text(text)) if self.answer.passes(text) => {
-                self.answer.text(text, || at, out)
+            (PlainPart::Answer, MarkupToken::Text(text)) if self.answer.can_pass(text) => {
+                self.answer.push_text(text, || at, out)
             }
-            (Part::Reasoning, Token::Text(text)) => self.reason(text, out),
-            (Part::Start, Token::Text(text)) => {
+            (PlainPart::Reasoning, MarkupToken::Text(text)) => self.emit_reasoning(text, out),
+            (PlainPart::Start, MarkupToken::Text(text)) => {
                 if let Some(at) = self.lead_in.push(text, at) {
-                    let text = self.lead_in.take();
-                    self.begin_answer(Some((Token::Text(&text), at)), out);
+                    let text = self.lead_in.take_text();
+                    self.begin_answer(Some((MarkupToken::Text(&text), at)), out);
                 }
             }
-            (part, token) => match (part, self.candidate(&token)) {
-                (Part::Start, Some(found)) if found.mark.kind != Kind::CloseOwn => {
-                    self.lead(found, &token, at, out);
+            (part, token) => match (part, self.find_candidate(&token)) {
+                (PlainPart::Start, Some(found)) if found.mark.kind != MarkKind::CloseOwn => {
+                    self.handle_leading_mark(found, &token, at, out);
                 }
-                (Part::Start, _) => self.begin_answer(Some((token, at)), out),
-                (Part::Reasoning, Some(found)) if !found.empty => {
-                    self.inside(found.mark, token.raw(), at, out);
+                (PlainPart::Start, _) => self.begin_answer(Some((token, at)), out),
+                (PlainPart::Reasoning, Some(found)) if !found.is_self_closing => {
+                    self.handle_inner_mark(found.mark, token.raw(), at, out);
                 }
-                (Part::Reasoning, _) => self.reason(token.raw(), out),
-                (Part::Answer, found) => self.answered(&token, found, at, out),
+                (PlainPart::Reasoning, _) => self.emit_reasoning(token.raw(), out),
+                (PlainPart::Answer, found) => self.push_answer_token(&token, found, at, out),
             },
         }
     }
 
     /// Examines text that was taken for a call: a mark in it that closes reasoning without a beginning makes
     /// all text before it reasoning.
-    pub(super) fn see_marks(&mut self, raw: &str, at: Place) {
+    pub(super) fn track_marks(&mut self, raw: &str, at: Place) {
         let mut begun = false;
         let mut last = None;
-        let mut lexer = lexer(at, self.limit, true);
-        let mut see = |token: Token<'_>, place: Place| match self
-            .candidate(&token)
-            .filter(|found| !found.empty)
+        let mut lexer = new_lexer(at, self.tag_limit, true);
+        let mut see = |token: MarkupToken<'_>, place: Place| match self
+            .find_candidate(&token)
+            .filter(|found| !found.is_self_closing)
             .map(|found| found.mark.kind)
         {
-            Some(Kind::Open) => begun = true,
-            Some(Kind::Close) if !std::mem::take(&mut begun) => last = Some(place.offset),
+            Some(MarkKind::Open) => begun = true,
+            Some(MarkKind::Close) if !std::mem::take(&mut begun) => last = Some(place.offset),
             _ => {}
         };
-        lexer.push(raw, &mut |token, place| see(token, place.get()));
-        lexer.finish(&mut |token, place| see(token, place.get()));
-        self.unopened = last.or(self.unopened);
+        lexer.push(raw, &mut |token, place| see(token, place.resolve()));
+        lexer.finish(&mut |token, place| see(token, place.resolve()));
+        self.last_unopened = last.or(self.last_unopened);
     }
 
     /// Reads the written form of a displayed call.
-    pub(super) fn form(&mut self, raw: &str, at: Place, out: &mut dyn Output) {
-        if self.part == Part::Start {
+    pub(super) fn push_call_form(&mut self, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        if self.part == PlainPart::Start {
             self.begin_answer(None, out);
         }
-        self.answer.set_form(true, out);
-        self.token(Token::Text(raw), at, out);
-        self.answer.set_form(false, out);
+        self.answer.set_call_form(true, out);
+        self.push_token(MarkupToken::Text(raw), at, out);
+        self.answer.set_call_form(false, out);
     }
 
     /// Reads text of the answer in which nothing is a mark.
-    pub(super) fn answer_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let fate = self.answer.token(&Token::Text(text), None, at, out);
-        self.carry_out(fate, out);
+    pub(super) fn push_answer_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        let fate = self.answer.push_token(&MarkupToken::Text(text), None, at, out);
+        self.finish_removal(fate, out);
     }
 
-    pub(super) fn candidate(&self, token: &Token<'_>) -> Option<Candidate> {
+    pub(super) fn find_candidate(&self, token: &MarkupToken<'_>) -> Option<MarkCandidate> {
         let found = match token {
-            Token::Tag(tag) if ENDS.contains(&tag.raw) || tag.raw == END && !self.struck => {
-                Candidate { mark: marks::TEMPLATE.1, empty: false }
-            }
-            Token::Tag(tag)
-                if matches!(tag.raw, BEGIN | TURN) && self.part == Part::Start && self.lead_in.is_empty() =>
+            MarkupToken::Tag(tag)
+                if TEMPLATE_ENDS.contains(&tag.raw) || tag.raw == STRIKE_END && !self.has_strike_tag =>
             {
-                Candidate { mark: marks::TEMPLATE.0, empty: false }
+                MarkCandidate { mark: marks::TEMPLATE_MARKS.1, is_self_closing: false }
             }
-            Token::Tag(tag) => {
-                let mark = marks::of_tag(tag.name, tag.kind == TagKind::Close)?;
-                Candidate { mark, empty: tag.kind == TagKind::SelfClosing }
+            MarkupToken::Tag(tag)
+                if matches!(tag.raw, BEGIN_TAG | TURN_TAG)
+                    && self.part == PlainPart::Start
+                    && self.lead_in.is_empty() =>
+            {
+                MarkCandidate { mark: marks::TEMPLATE_MARKS.0, is_self_closing: false }
             }
-            Token::Reasoning(_, mark) => Candidate { mark: *mark, empty: false },
+            MarkupToken::Tag(tag) => {
+                let mark = marks::parse_tag_mark(tag.name, tag.kind == TagKind::Close)?;
+                MarkCandidate { mark, is_self_closing: tag.kind == TagKind::SelfClosing }
+            }
+            MarkupToken::Reasoning(_, mark) => MarkCandidate { mark: *mark, is_self_closing: false },
             _ => return None,
         };
-        (self.mode != Reasoning::None).then_some(found)
+        (self.mode != ReasoningMode::None).then_some(found)
     }
 
     /// Handles a mark inside reasoning.
-    fn inside(&mut self, mark: Mark, raw: &str, at: Place, out: &mut dyn Output) {
-        let effect = match &mut self.open {
+    fn handle_inner_mark(&mut self, mark: ReasoningMark, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        let effect = match &mut self.open_reasoning {
             Some(open) => {
-                if mark.kind == Kind::Open && mark.same(open.mark()) && self.filled {
-                    self.nested.begins();
+                if mark.kind == MarkKind::Open && mark.is_same_family(open.mark()) && self.has_reasoning_text
+                {
+                    self.nested.open_nested();
                 }
-                open.see(mark)
+                open.apply(mark)
             }
-            None if mark.kind == Kind::Close => Effect::Close,
+            None if mark.kind == MarkKind::Close => MarkEffect::Close,
             // A model whose template swallows the mark may write it all the same.
-            None if mark.kind == Kind::Open && !self.filled => {
-                attributes(rules::THINK_ATTRIBUTES, raw, at, out);
-                return self.begin(mark, at, out);
+            None if mark.kind == MarkKind::Open && !self.has_reasoning_text => {
+                report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+                return self.begin_reasoning(mark, at, out);
             }
-            None => Effect::Text,
+            None => MarkEffect::Text,
         };
-        match (effect, self.open) {
-            (Effect::Text, _) => return self.reason(raw, out),
-            (Effect::Close, Some(open)) if !self.nested.is_none() => {
-                self.held = Some(Held::behind_end(open, std::mem::take(&mut self.nested), raw, at));
+        match (effect, self.open_reasoning) {
+            (MarkEffect::Text, _) => return self.emit_reasoning(raw, out),
+            (MarkEffect::Close, Some(open)) if !self.nested.is_empty() => {
+                self.held_reasoning =
+                    Some(HeldReasoning::from_first_end(open, std::mem::take(&mut self.nested), raw, at));
                 return;
             }
-            (Effect::Close, _) => {}
-            (Effect::CloseForeign, _) => out.report(mismatched(rules::THINK_MISMATCHED, raw, at)),
+            (MarkEffect::Close, _) => {}
+            (MarkEffect::CloseForeign, _) => out.report(mismatched_report(rules::THINK_MISMATCHED, raw, at)),
         }
-        attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+        report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
         self.end_reasoning(mark, out);
     }
 
-    pub(super) fn reason(&mut self, text: &str, out: &mut dyn Output) {
-        self.reason_with(text, true, out);
+    pub(super) fn emit_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.emit_reasoning_with(text, true, out);
     }
 
-    /// Like [`reason`](Reader::reason); `may_break` is `false` if the text has no line break.
+    /// Like [`emit_reasoning`](PlainParser::emit_reasoning); `may_break` is `false` if the text has no line break.
     #[inline]
-    fn reason_with(&mut self, text: &str, may_break: bool, out: &mut dyn Output) {
-        self.filled = self.filled || !is_blank(text);
-        self.nested.text(text, may_break);
-        out.intent(Intent::PhaseText(text));
+    fn emit_reasoning_with(&mut self, text: &str, may_break: bool, out: &mut dyn IntentSink) {
+        self.has_reasoning_text = self.has_reasoning_text || !is_blank(text);
+        self.nested.track_text(text, may_break);
+        out.emit_intent(Intent::PhaseText(text));
     }
 
     /// Handles a token of the answer that is not only text.
-    fn answered(&mut self, token: &Token<'_>, found: Option<Candidate>, at: Place, out: &mut dyn Output) {
-        self.struck |= matches!(token, Token::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
-        if let (Some(found), Some(closed)) = (found, self.closed)
-            && found.mark.kind != Kind::Open
-            && found.mark.same(closed)
+    fn push_answer_token(
+        &mut self,
+        token: &MarkupToken<'_>,
+        found: Option<MarkCandidate>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        self.has_strike_tag |=
+            matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
+        if let (Some(found), Some(closed)) = (found, self.last_close)
+            && found.mark.kind != MarkKind::Open
+            && found.mark.is_same_family(closed)
             && self.answer.is_blank()
         {
             // Some reasoning ends with two closing marks; a call between them is inside it.
-            self.closed = None;
-            self.unopened = Some(at.offset);
-            attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
+            self.last_close = None;
+            self.last_unopened = Some(at.offset);
+            report_attributes(rules::THINK_ATTRIBUTES, token.raw(), at, out);
             return;
         }
         let found = match found {
-            Some(found) if self.control(found, token.raw(), at, out) => return,
-            Some(found) if !found.mark.is_control() => self.marks(found, token.raw()),
+            Some(found) if self.handle_template_mark(found, token.raw(), at, out) => return,
+            Some(found) if !found.mark.is_control() => self.filter_mark(found, token.raw()),
             _ => None,
         };
         match found {
             Some(found)
-                if found.mark.kind == Kind::Close && self.answer.admits() && self.answer.is_apart() =>
+                if found.mark.kind == MarkKind::Close
+                    && self.answer.admits_mark()
+                    && self.answer.follows_blank() =>
             {
-                self.closing = Some(Closing::new(found, token.raw(), at));
+                self.pending_close = Some(PendingClose::new(found, token.raw(), at));
             }
-            Some(found) if found.mark.kind == Kind::Open && !found.empty => {
+            Some(found) if found.mark.kind == MarkKind::Open && !found.is_self_closing => {
                 // Before the held mark no possible failure marker may be held.
-                self.answer.settle(out);
-                self.held = Some(Held::new(found, token.raw(), at));
+                self.answer.resolve_prefix(out);
+                self.held_reasoning = Some(HeldReasoning::new(found, token.raw(), at));
             }
             found => {
-                let fate = self.answer.token(token, found, at, out);
-                self.carry_out(fate, out);
+                let fate = self.answer.push_token(token, found, at, out);
+                self.finish_removal(fate, out);
             }
         }
     }
 
     /// Returns the mark if it counts at its place: an opening mark at the start of a line, a closing
     /// mark unless an opening one was read as text.
-    fn marks(&mut self, found: Candidate, raw: &str) -> Option<Candidate> {
+    fn filter_mark(&mut self, found: MarkCandidate, raw: &str) -> Option<MarkCandidate> {
         let mark = found.mark;
-        let text = self.answer.admits();
-        if mark.kind == Kind::Open {
-            let element = self.mention.as_ref().is_some_and(|mention| mention.element);
-            let begins = !self.plainly && !element && text && self.answer.begins_line();
+        let text = self.answer.admits_mark();
+        if mark.kind == MarkKind::Open {
+            let element = self.mention.as_ref().is_some_and(|mention| mention.is_element);
+            let begins = !self.ignores_opening_marks && !element && text && self.answer.is_line_start();
             if begins && (raw.starts_with("<|") || !marks::has_attributes(raw)) {
                 self.mention = None;
                 return Some(found);
             }
             match &mut self.mention {
-                _ if found.empty || !text => {}
-                Some(mention) => _ = mention.open.see(mark),
-                mention => *mention = Some(Mention::new(mark, false, &mut self.answer)),
+                _ if found.is_self_closing || !text => {}
+                Some(mention) => _ = mention.open.apply(mark),
+                mention => *mention = Some(MarkMention::new(mark, false, &mut self.answer)),
             }
             return None;
         }
         let Some(mention) = self.mention.as_mut().filter(|_| text) else { return Some(found) };
-        if mention.open.see(mark) != Effect::Text {
+        if mention.open.apply(mark) != MarkEffect::Text {
             // Actions between the two are inside reasoning that is shown as text.
             if let Some(prose) = self.answer.prose() {
-                prose.set_text(mention.watched);
+                prose.mark_as_text(mention.watched_count);
             }
             self.mention = None;
         }
@@ -381,89 +412,97 @@ impl Reader {
     }
 
     /// Handles a mark removed from the answer, and reads the text held with it again.
-    pub(super) fn carry_out(&mut self, fate: Option<Fate>, out: &mut dyn Output) {
-        let Some(Fate { found, raw, at, behind, decided }) = fate else { return };
-        if found.empty {
-            in_answer(&raw, at, out);
-        } else if found.mark.kind != Kind::Open {
-            self.unopened = Some(at.offset);
-            unopened(&raw, at, out);
+    pub(super) fn finish_removal(&mut self, fate: Option<RemovedMark>, out: &mut dyn IntentSink) {
+        let Some(RemovedMark { candidate, raw, start, text_behind, ignores_backticks }) = fate else {
+            return;
+        };
+        if candidate.is_self_closing {
+            report_in_answer(&raw, start, out);
+        } else if candidate.mark.kind != MarkKind::Open {
+            self.last_unopened = Some(start.offset);
+            report_unopened(&raw, start, out);
         }
-        if behind.is_empty() {
+        if text_behind.is_empty() {
             return;
         }
-        let before = self.answer.decided(decided);
-        let mut lexer = lexer(at.after(&raw), self.limit, true);
-        lexer.push(&behind, &mut |token, at| self.token(token, at, out));
-        lexer.finish(&mut |token, at| self.token(token, at, out));
-        self.answer.decided(before);
+        let before = self.answer.set_ignores_backticks(ignores_backticks);
+        let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, true);
+        lexer.push(&text_behind, &mut |token, at| self.push_token(token, at, out));
+        lexer.finish(&mut |token, at| self.push_token(token, at, out));
+        self.answer.set_ignores_backticks(before);
     }
 
     /// Reads reasoning from a field of its own.
-    pub(super) fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        if self.answer.is_sent() {
-            out.intent(Intent::Aside { kind: AsideKind::Thought, text });
+    pub(super) fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        if self.answer.has_text() {
+            out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         } else {
-            out.intent(Intent::PhaseText(text));
+            out.emit_intent(Intent::PhaseText(text));
         }
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.answer.held()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.answer.held_bytes()
             + self.lead_in.len()
-            + self.leading.as_ref().map_or(0, |leading| leading.raw.len())
-            + self.held.as_ref().map_or(0, Held::len)
-            + self.ends.as_ref().map_or(0, Ends::len)
-            + self.closing.as_ref().map_or(0, Closing::len)
+            + self.leading_mark.as_ref().map_or(0, |leading| leading.raw.len())
+            + self.held_reasoning.as_ref().map_or(0, HeldReasoning::len)
+            + self.end_marks.as_ref().map_or(0, EndMarks::len)
+            + self.pending_close.as_ref().map_or(0, PendingClose::len)
     }
 
     /// Returns whether an unfinished token at the very end begins a closing mark.
-    pub(super) fn is_half_mark(&self, carry: &str) -> bool {
-        self.part == Part::Reasoning && self.held.is_none() && marks::is_half_close(carry)
+    pub(super) fn is_partial_close(&self, carry: &str) -> bool {
+        self.part == PlainPart::Reasoning && self.held_reasoning.is_none() && marks::is_half_close(carry)
     }
 
     /// Ends the reply. `lone` tells, once all of it is known, whether it may lack an answer.
     pub(super) fn finish(
         &mut self,
         end: Place,
-        lone: &mut dyn FnMut(&mut Reader) -> bool,
-        out: &mut dyn Output,
+        lone: &mut dyn FnMut(&mut PlainParser) -> bool,
+        out: &mut dyn IntentSink,
     ) {
         self.finish_leading(out);
         if !self.lead_in.is_empty() {
             self.begin_answer(None, out);
         }
         loop {
-            self.give_up(out);
-            self.finish_ends(out);
-            self.finish_closing(out);
-            let Some(fate) = self.answer.end(out) else { break };
-            self.carry_out(Some(fate), out);
+            self.give_up_held(out);
+            self.finish_end_marks(out);
+            self.finish_close(out);
+            let Some(fate) = self.answer.finish(out) else { break };
+            self.finish_removal(Some(fate), out);
         }
-        if self.part == Part::Reasoning {
-            let at = self.opened_at;
-            let report = Report::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
-            out.report(report.repaired("closed at the end"));
+        if self.part == PlainPart::Reasoning {
+            let at = self.reasoning_start;
+            let report = FindingReport::new(rules::THINK_UNCLOSED, at, end.offset, "reasoning is not closed");
+            out.report(report.with_repair("closed at the end"));
         }
-        if let Some((form, at)) = self.answer.marker() {
-            return rules::MARKER.declare(form, at, end.offset, out);
+        if let Some((form, at)) = self.answer.failure_marker() {
+            return rules::MARKER_RULES.report_marker(form, at, end.offset, out);
         }
-        if !self.answer.is_sent() && !lone(self) {
-            let report =
-                Report::new(rules::ANSWER_MISSING, Place::START, end.offset, "the reply has no answer");
-            out.report(report.repaired("fallback text"));
+        if !self.answer.has_text() && !lone(self) {
+            let report = FindingReport::new(
+                rules::ANSWER_MISSING,
+                Place::START,
+                end.offset,
+                "the reply has no answer",
+            );
+            out.report(report.with_repair("fallback text"));
         }
     }
 }
 
 /// Reports reasoning in the answer that begins with this mark.
-pub(super) fn in_answer(raw: &str, at: Place, out: &mut dyn Output) {
+pub(super) fn report_in_answer(raw: &str, at: Place, out: &mut dyn IntentSink) {
     let message = format!("`{raw}` stands in the answer");
-    let report = Report::new(rules::THINK_IN_ANSWER, at, at.offset + raw.len(), message);
-    out.report(report.repaired("taken out of the answer"));
+    let report = FindingReport::new(rules::THINK_IN_ANSWER, at, at.offset + raw.len(), message);
+    out.report(report.with_repair("taken out of the answer"));
 }
 
-pub(super) fn unopened(raw: &str, at: Place, out: &mut dyn Output) {
+pub(super) fn report_unopened(raw: &str, at: Place, out: &mut dyn IntentSink) {
     let message = format!("`{raw}` closes nothing");
-    out.report(Report::new(rules::THINK_UNOPENED, at, at.offset + raw.len(), message).repaired("left out"));
+    out.report(
+        FindingReport::new(rules::THINK_UNOPENED, at, at.offset + raw.len(), message).with_repair("left out"),
+    );
 }

@@ -41,5 +41,5 @@ rules! {
 }
 
 /// Rules that a failure marker breaks.
-pub(super) const MARKER: marker::Rules =
-    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
+pub(super) const MARKER_RULES: marker::MarkerRules =
+    marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };

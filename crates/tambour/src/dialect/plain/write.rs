@@ -1,10 +1,10 @@
 //! Writes events as plain text: the answer, after its reasoning.
 
-use super::held::is_child;
-use super::lexer;
+use super::held_reasoning::is_child_element;
+use super::new_lexer;
 use crate::event::Event;
-use crate::lex::marks::{self, Effect, Kind, Open, Pair};
-use crate::lex::markup::{TagKind, Token};
+use crate::lex::marks::{self, MarkEffect, MarkKind, MarkPair, OpenReasoning};
+use crate::lex::markup::{MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
@@ -26,34 +26,35 @@ pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
         return answer;
     }
     // The first mark that the reasoning does not close itself.
-    let (pair, reasoning) = match marks::PAIRS.iter().find(|pair| holds(pair, &reasoning)) {
+    let (pair, reasoning) = match marks::MARK_PAIRS.iter().find(|pair| can_enclose(pair, &reasoning)) {
         Some(pair) => (pair, reasoning),
-        None => (&marks::PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),
+        None => (&marks::MARK_PAIRS[0], reasoning.replace('<', "&lt;").replace(['[', '◁'], "(")),
     };
     [pair.open, &reasoning, pair.close, "\n", &answer].concat()
 }
 
 /// Returns whether reasoning between these marks ends only at the closing one.
-fn holds(pair: &Pair, reasoning: &str) -> bool {
-    let (mut open, mut holds) = (Open::new(pair.mark), true);
+fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
+    let (mut open, mut holds) = (OpenReasoning::new(pair.mark), true);
     let (mut first, tag) = (true, pair.open.starts_with('<') && !pair.open.starts_with("<|"));
-    let mut token = |token: Token<'_>| {
-        let blank = matches!(token, Token::Text(text) if is_blank(text));
+    let mut token = |token: MarkupToken<'_>| {
+        let blank = matches!(token, MarkupToken::Text(text) if is_blank(text));
         // Around another element the mark would be an element itself.
-        holds &= !(tag && first && is_child(&token));
+        holds &= !(tag && first && is_child_element(&token));
         first &= blank;
         let mark = match token {
-            Token::Tag(tag) if tag.kind == TagKind::SelfClosing => None,
-            Token::Tag(tag) => marks::of_tag(tag.name, tag.kind == TagKind::Close),
-            Token::Reasoning(_, mark) => Some(mark),
+            MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,
+            MarkupToken::Tag(tag) => marks::parse_tag_mark(tag.name, tag.kind == TagKind::Close),
+            MarkupToken::Reasoning(_, mark) => Some(mark),
             _ => None,
         };
         // A nested opening would need two closing marks.
         holds &= mark.is_none_or(|mark| {
-            open.see(mark) == Effect::Text && !(mark.kind == Kind::Open && mark.same(pair.mark))
+            open.apply(mark) == MarkEffect::Text
+                && !(mark.kind == MarkKind::Open && mark.is_same_family(pair.mark))
         });
     };
-    let mut lexer = lexer(Place::START, Limits::default().tag, true);
+    let mut lexer = new_lexer(Place::START, Limits::default().tag, true);
     lexer.push(reasoning, &mut |found, _| token(found));
     lexer.finish(&mut |found, _| token(found));
     holds

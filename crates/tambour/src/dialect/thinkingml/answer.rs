@@ -1,110 +1,110 @@
 //! The content of `<final>`: Markdown whose tags are escaped outside code (T-020, T-029).
 
-use super::block::{Ended, NO_QUERIES};
-use super::context::{self, Context};
-use super::escape::{Escape, Kind};
+use super::block::{FinishedBlock, NO_QUERIES_MESSAGE};
+use super::context::{self, ReaderContext};
+use super::escape::{AnswerEscape, MarkupKind};
 use super::rules;
-use super::structure::{self, Name};
-use crate::dialect::Output;
-use crate::finding::Report;
-use crate::lex::markup::{Tag, TagKind, Token};
+use super::structure::{self, ThinkingMlElement};
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
+use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::options::Options;
 use crate::span::Place;
 
 /// Effect of a token on the answer.
-pub(super) enum Outcome {
+pub(super) enum FinalOutcome {
     /// The answer continues.
     Open,
     /// The answer has ended.
-    Over,
+    Ended,
     /// The tag closes an element that the answer interrupted.
-    Closes(Name),
+    ClosesInterrupted(ThinkingMlElement),
     /// The tag begins a queries block; `opening` is the text before the tag that belongs to it.
     Block { opening: String, at: Place, line_start: bool },
 }
 
 /// State of `<final>`.
-pub(super) struct Answer {
-    at: Place,
+pub(super) struct FinalReader {
+    start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     /// Escapes the text of the answer.
-    escape: Escape,
+    escape: AnswerEscape,
     /// `<!--` and the white space after it, held until it is known whether a queries block begins.
-    comment: Option<Comment>,
+    comment: Option<HeldCommentOpen>,
     /// Set once there is text besides the queries block.
-    filled: bool,
+    has_text: bool,
     /// Number of blocks, the extent of the block that should end `<final>`, and whether it does.
-    blocks: u32,
-    block_at: (Place, usize),
-    block_last: bool,
+    block_count: u32,
+    block_extent: (Place, usize),
+    is_block_last: bool,
     /// Extents of the last block and of the last one used, and the number of queries of the latter.
     last_block: Option<(Place, usize)>,
     used_block: Option<(Place, usize)>,
     queries: usize,
     /// End of a `<final>` without a block.
-    no_block: Option<Place>,
+    blockless_end: Option<Place>,
     /// Set if the answer is text without `<final>`.
-    implied: bool,
+    is_implied: bool,
     /// Set if `<final>` was found inside a phase.
-    moved: bool,
+    is_interrupting: bool,
     /// Offset before which faults were reported already.
-    reported: usize,
+    reported_end: usize,
 }
 
 /// A held `<!--` and the white space after it.
-struct Comment {
+struct HeldCommentOpen {
     raw: String,
     at: Place,
     line_start: bool,
 }
 
-impl Answer {
-    pub(super) fn new(options: &Options) -> Answer {
-        Answer {
-            at: Place::START,
+impl FinalReader {
+    pub(super) fn new(options: &Options) -> FinalReader {
+        FinalReader {
+            start: Place::START,
             in_comment: false,
-            escape: Escape::new(options),
+            escape: AnswerEscape::new(options),
             comment: None,
-            filled: false,
-            blocks: 0,
-            block_at: (Place::START, 0),
-            block_last: true,
+            has_text: false,
+            block_count: 0,
+            block_extent: (Place::START, 0),
+            is_block_last: true,
             last_block: None,
             used_block: None,
             queries: 0,
-            no_block: None,
-            implied: false,
-            moved: false,
-            reported: 0,
+            blockless_end: None,
+            is_implied: false,
+            is_interrupting: false,
+            reported_end: 0,
         }
     }
 
     /// Begins `<final>`.
     pub(super) fn begin(&mut self, at: Place) {
-        self.at = at;
-        self.escape.decode();
+        self.start = at;
+        self.escape.decode_entities();
     }
 
     /// Makes text without `<final>` the answer.
     pub(super) fn imply(&mut self) {
-        self.implied = true;
+        self.is_implied = true;
     }
 
     /// Announces text whose faults up to an offset were reported already.
     pub(super) fn begin_reported(&mut self, reported: usize) {
-        self.reported = reported;
+        self.reported_end = reported;
     }
 
     /// Records that `<final>` is inside a phase.
     pub(super) fn interrupt(&mut self) {
-        self.moved = true;
+        self.is_interrupting = true;
     }
 
     /// Returns whether `<final>` is inside a phase.
-    pub(super) fn interrupts(&self) -> bool {
-        self.moved
+    pub(super) fn is_interrupting(&self) -> bool {
+        self.is_interrupting
     }
 
     /// Ends an open comment, because it began in text that was read a second time.
@@ -114,90 +114,96 @@ impl Answer {
 
     /// Returns whether the answer has no text.
     pub(super) fn is_empty(&self) -> bool {
-        !self.filled
+        !self.has_text
     }
 
     /// Returns whether `<!--` was read and only white space after it.
-    pub(super) fn comment_begins(&self) -> bool {
+    pub(super) fn has_held_comment(&self) -> bool {
         self.comment.is_some()
     }
 
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let comment = self.comment.as_ref().map_or(0, |comment| comment.raw.len());
-        self.escape.held() + comment
+        self.escape.held_bytes() + comment
     }
 
     /// Returns whether text can be emitted unchanged, without its place.
     #[inline]
-    pub(super) fn passes(&self, text: &str) -> bool {
-        self.comment.is_none() && self.escape.passes(text)
+    pub(super) fn can_pass(&self, text: &str) -> bool {
+        self.comment.is_none() && self.escape.can_pass(text)
     }
 
-    /// Emits text for which [`passes`](Answer::passes) holds.
+    /// Emits text for which [`can_pass`](FinalReader::can_pass) holds.
     #[inline]
-    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
-        self.count(text);
-        self.escape.flow(text, out);
+    pub(super) fn pass(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.track_text(text);
+        self.escape.pass(text, out);
     }
 
-    fn count(&mut self, text: &str) {
-        if !self.filled {
-            self.filled = !text.trim().is_empty();
+    fn track_text(&mut self, text: &str) {
+        if !self.has_text {
+            self.has_text = !text.trim().is_empty();
         }
-        if self.block_last && self.blocks > 0 {
-            self.block_last = is_blank(text);
+        if self.is_block_last && self.block_count > 0 {
+            self.is_block_last = is_blank(text);
         }
     }
 
     /// Reads text of the answer.
-    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        self.count(text);
-        self.escape.text(text, at, out);
+    pub(super) fn push_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        self.track_text(text);
+        self.escape.push_text(text, at, out);
     }
 
     /// Keeps the tag of a block that turned out to be only a tag.
-    pub(super) fn unused_block(&mut self, tag: &str, at: Place, out: &mut dyn Output) {
-        self.keep(tag, at, Kind::Tag(rules::SERP_BLOCK_FORMAT, NO_QUERIES.to_owned()), out);
+    pub(super) fn keep_block_tag(&mut self, tag: &str, at: Place, out: &mut dyn IntentSink) {
+        self.keep_markup(
+            tag,
+            at,
+            MarkupKind::Tag(rules::SERP_BLOCK_FORMAT, NO_QUERIES_MESSAGE.to_owned()),
+            out,
+        );
     }
 
     /// Handles the end of a queries block, in the answer or after it.
-    pub(super) fn block_ended(&mut self, block: &Ended, inside: bool, out: &mut dyn Output) {
-        let Ended { at: this, used, exact } = *block;
-        self.blocks += 1;
+    pub(super) fn finish_block(&mut self, block: &FinishedBlock, inside: bool, out: &mut dyn IntentSink) {
+        let FinishedBlock { extent: this, query_count, is_exact } = *block;
+        self.block_count += 1;
         let last = self.last_block.replace(this);
         let before = self.used_block;
-        if used.is_some() {
+        if query_count.is_some() {
             self.used_block = Some(this);
-            self.queries = used.unwrap_or_default();
+            self.queries = query_count.unwrap_or_default();
         }
-        let report = |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn Output| {
-            out.report(Report::new(rule, at, end, message).repaired(repair));
-        };
+        let report =
+            |rule, (at, end): (Place, usize), message: &str, repair: &str, out: &mut dyn IntentSink| {
+                out.report(FindingReport::new(rule, at, end, message).with_repair(repair));
+            };
         if let Some(last) = last {
             // The finding is placed at the block that is not used.
-            let unused = if used.is_some() { before.unwrap_or(last) } else { this };
+            let unused = if query_count.is_some() { before.unwrap_or(last) } else { this };
             let message = "one of several queries blocks";
             report(rules::SERP_BLOCK_DUPLICATE, unused, message, "all removed, the last valid one used", out);
         } else {
-            self.block_at = this;
-            self.block_last = true;
+            self.block_extent = this;
+            self.is_block_last = true;
         }
-        if !exact {
+        if !is_exact {
             let message = "the queries block is not its three lines";
             report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes, the rest not used", out);
         }
         if !inside {
-            self.block_at = this;
-            self.block_not_last(out);
+            self.block_extent = this;
+            self.report_block_not_last(out);
         }
     }
 
-    fn block_not_last(&self, out: &mut dyn Output) {
-        let (at, end) = self.block_at;
+    fn report_block_not_last(&self, out: &mut dyn IntentSink) {
+        let (at, end) = self.block_extent;
         let message = "the queries block is not the last of `<final>`";
-        let report = Report::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
+        let report = FindingReport::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
         let kept = self.queries > 0;
-        out.report(report.repaired(if kept {
+        out.report(report.with_repair(if kept {
             "removed from the text, queries kept"
         } else {
             "removed from the text"
@@ -205,150 +211,158 @@ impl Answer {
     }
 
     /// Reports a missing block at the end of the reply, unless a block after `<final>` is used.
-    pub(super) fn block_missing(&mut self, context: &Context, out: &mut dyn Output) {
-        let Some(end) = self.no_block.take().filter(|_| self.used_block.is_none()) else { return };
+    pub(super) fn report_missing_block(&mut self, context: &ReaderContext, out: &mut dyn IntentSink) {
+        let Some(end) = self.blockless_end.take().filter(|_| self.used_block.is_none()) else { return };
         let message = "the queries block is missing";
-        if !context.own.block_optional {
-            context::report(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
+        if !context.dialect_options.is_block_optional {
+            context::report_at(rules::SERP_BLOCK_MISSING, end, 0, message, "no `serp_queries` event", out);
         } else {
             // An optional block needs no repair.
-            out.report(Report::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
+            out.report(FindingReport::new(rules::SERP_BLOCK_OPTIONAL, end, end.offset, message));
         }
     }
 
     /// Handles the next token outside of a queries block.
-    pub(super) fn token(
+    pub(super) fn push_token(
         &mut self,
-        token: Token<'_>,
+        token: MarkupToken<'_>,
         at: Place,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Outcome {
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> FinalOutcome {
         if let Some(comment) = self.comment.take()
-            && let Some(outcome) = self.comment_begun(comment, &token, context, out)
+            && let Some(outcome) = self.resolve_comment(comment, &token, context, out)
         {
             return outcome;
         }
         match token {
-            Token::Text(text) | Token::Reasoning(text, _) => self.text(text, at, out),
-            Token::CommentOpen => {
+            MarkupToken::Text(text) | MarkupToken::Reasoning(text, _) => self.push_text(text, at, out),
+            MarkupToken::CommentOpen => {
                 self.in_comment = true;
-                let line_start = context.line_blank();
-                self.comment = Some(Comment { raw: token.raw().to_owned(), at, line_start });
+                let line_start = context.is_line_blank();
+                self.comment = Some(HeldCommentOpen { raw: token.raw().to_owned(), at, line_start });
             }
-            Token::CommentClose | Token::CommentEnd(_) => {
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
                 self.in_comment = false;
-                self.text(token.raw(), at, out);
+                self.push_text(token.raw(), at, out);
             }
-            Token::Mark(raw) => self.keep(raw, at, Kind::Marker, out),
-            Token::Tag(tag) => return self.tag(&tag, at, context, out),
+            MarkupToken::Mark(raw) => self.keep_markup(raw, at, MarkupKind::Marker, out),
+            MarkupToken::Tag(tag) => return self.handle_tag(&tag, at, context, out),
         }
-        Outcome::Open
+        FinalOutcome::Open
     }
 
-    fn tag(&mut self, tag: &Tag<'_>, at: Place, context: &Context, out: &mut dyn Output) -> Outcome {
-        let found = structure::find(tag.name);
+    fn handle_tag(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> FinalOutcome {
+        let found = structure::find_element(tag.name);
         let close = tag.kind == TagKind::Close;
         match found {
-            Some((Name::Final, exact)) if close && !self.implied => {
-                context::check_tag(Name::Final, exact, tag, at, out);
-                self.end(at, out);
-                return Outcome::Over;
+            Some((ThinkingMlElement::Final, exact)) if close && !self.is_implied => {
+                context::check_tag(ThinkingMlElement::Final, exact, tag, at, out);
+                self.finish(at, out);
+                return FinalOutcome::Ended;
             }
             // These tags close an element that the answer interrupted.
-            Some((name @ (Name::Phase | Name::Thinking), _)) if close && self.moved => {
-                return Outcome::Closes(name);
+            Some((name @ (ThinkingMlElement::Phase | ThinkingMlElement::Thinking), _))
+                if close && self.is_interrupting =>
+            {
+                return FinalOutcome::ClosesInterrupted(name);
             }
             _ => {}
         }
         let opens = tag.name == "serp_queries" && tag.kind == TagKind::Open;
-        if opens && context.line_blank() && !self.in_comment && !context.no_blocks {
+        if opens && context.is_line_blank() && !self.in_comment && !context.forbids_blocks {
             self.in_comment = false;
-            return Outcome::Block { opening: String::new(), at, line_start: true };
+            return FinalOutcome::Block { opening: String::new(), at, line_start: true };
         }
         let (rule, message) = match found {
-            Some((Name::Final, true)) if !close => {
+            Some((ThinkingMlElement::Final, true)) if !close => {
                 (rules::FINAL_DUPLICATE, "a second `<final>` inside the first".to_owned())
             }
             Some((_, true)) => (rules::TAG_MISPLACED, format!("`{}` does not stand in `<final>`", tag.raw)),
             _ => (rules::UNEXPECTED_TAG, format!("`{}` is not a tag of ThinkingML", tag.name)),
         };
-        let end = close && matches!(found, Some((Name::Final, _)));
-        let kind = if end { Kind::End(rule, message) } else { Kind::Tag(rule, message) };
-        self.keep(tag.raw, at, kind, out);
-        Outcome::Open
+        let end = close && matches!(found, Some((ThinkingMlElement::Final, _)));
+        let kind = if end { MarkupKind::FinalClose(rule, message) } else { MarkupKind::Tag(rule, message) };
+        self.keep_markup(tag.raw, at, kind, out);
+        FinalOutcome::Open
     }
 
     /// Decides after `<!--` whether a queries block or an ordinary comment begins. Returns the outcome if the
     /// token is consumed.
-    fn comment_begun(
+    fn resolve_comment(
         &mut self,
-        mut comment: Comment,
-        token: &Token<'_>,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Option<Outcome> {
+        mut comment: HeldCommentOpen,
+        token: &MarkupToken<'_>,
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> Option<FinalOutcome> {
         match token {
-            Token::Text(text)
+            MarkupToken::Text(text)
                 if is_blank(text) && comment.raw.len() + text.len() <= context.options.limits.line =>
             {
                 comment.raw.push_str(text);
                 self.comment = Some(comment);
-                Some(Outcome::Open)
+                Some(FinalOutcome::Open)
             }
-            Token::Tag(tag)
-                if tag.name == "serp_queries" && tag.kind == TagKind::Open && !context.no_blocks =>
+            MarkupToken::Tag(tag)
+                if tag.name == "serp_queries" && tag.kind == TagKind::Open && !context.forbids_blocks =>
             {
                 self.in_comment = false;
-                let Comment { raw: opening, at, line_start } = comment;
-                Some(Outcome::Block { opening, at, line_start })
+                let HeldCommentOpen { raw: opening, at, line_start } = comment;
+                Some(FinalOutcome::Block { opening, at, line_start })
             }
             _ => {
-                self.keep(&comment.raw, comment.at, Kind::CommentOpen, out);
+                self.keep_markup(&comment.raw, comment.at, MarkupKind::CommentOpen, out);
                 None
             }
         }
     }
 
     /// Emits markup that is escaped or reported unless it is in code.
-    fn keep(&mut self, raw: &str, at: Place, kind: Kind, out: &mut dyn Output) {
+    fn keep_markup(&mut self, raw: &str, at: Place, kind: MarkupKind, out: &mut dyn IntentSink) {
         // Inside a comment no fault was looked for before.
-        let commented = self.in_comment && matches!(kind, Kind::End(..));
-        let quiet = at.offset < self.reported && !commented;
-        self.filled = true;
-        self.block_last = self.blocks == 0;
-        self.escape.mark(raw, at, kind, quiet, out);
+        let commented = self.in_comment && matches!(kind, MarkupKind::FinalClose(..));
+        let quiet = at.offset < self.reported_end && !commented;
+        self.has_text = true;
+        self.is_block_last = self.block_count == 0;
+        self.escape.push_markup(raw, at, kind, quiet, out);
     }
 
     /// Ends the answer, at `</final>` or at the end of the input; no queries block is open.
-    fn end(&mut self, end: Place, out: &mut dyn Output) {
-        if let Some(Comment { raw, at, .. }) = self.comment.take() {
+    fn finish(&mut self, end: Place, out: &mut dyn IntentSink) {
+        if let Some(HeldCommentOpen { raw, at, .. }) = self.comment.take() {
             // Nothing followed `<!--`: it may have been the start of a queries block.
             let message = "a comment begins and the answer ends";
-            context::report(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
+            context::report_at(rules::UNCLOSED_ELEMENT, at, raw.trim_end().len(), message, "left out", out);
         }
         self.escape.flush(out);
         self.in_comment = false;
-        if self.implied {
+        if self.is_implied {
             return;
         }
-        let at = self.at;
-        if !self.filled {
-            let report = Report::new(rules::FINAL_EMPTY, at, end.offset, "`<final>` is empty");
-            out.report(report.repaired("fallback text"));
+        let at = self.start;
+        if !self.has_text {
+            let report = FindingReport::new(rules::FINAL_EMPTY, at, end.offset, "`<final>` is empty");
+            out.report(report.with_repair("fallback text"));
         }
-        if self.blocks == 0 {
-            self.no_block = Some(end);
-        } else if !self.block_last {
-            self.block_not_last(out);
+        if self.block_count == 0 {
+            self.blockless_end = Some(end);
+        } else if !self.is_block_last {
+            self.report_block_not_last(out);
         }
     }
 
     /// Ends the answer together with the reply.
-    pub(super) fn end_of_input(&mut self, end: Place, out: &mut dyn Output) {
-        self.end(end, out);
-        if !self.implied {
-            context::unclosed(Name::Final, self.at, end.offset, out);
+    pub(super) fn finish_unclosed(&mut self, end: Place, out: &mut dyn IntentSink) {
+        self.finish(end, out);
+        if !self.is_implied {
+            context::report_unclosed(ThinkingMlElement::Final, self.start, end.offset, out);
         }
     }
 }

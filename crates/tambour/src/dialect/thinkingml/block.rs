@@ -2,84 +2,84 @@
 
 use serde_json::Value;
 
-use super::context::{self, Context};
+use super::context::{self, ReaderContext};
 use super::rules;
-use super::structure::{self, Name};
-use crate::dialect::{Output, Written};
-use crate::lex::markup::{TagKind, Token};
+use super::structure::{self, ThinkingMlElement};
+use crate::dialect::{IntentSink, RawQueries};
+use crate::lex::markup::{MarkupToken, TagKind};
 use crate::lex::space::{is_blank, is_space};
 use crate::span::Place;
 
 /// Effect of a token on a block.
-pub(super) enum Outcome<'a> {
+pub(super) enum QueriesBlockOutcome<'a> {
     /// The block continues.
     Open,
     /// The block ended at `end`; `marked` tells whether by its own end marker. `rest` is unread.
-    Over { end: Place, marked: bool, rest: Option<(Token<'a>, Place)> },
+    Ended { end: Place, marked: bool, rest: Option<(MarkupToken<'a>, Place)> },
     /// The block was left open at `end`; the token that shows it is unread.
-    LeftOpen { end: Place, rest: (Token<'a>, Place) },
+    LeftOpen { end: Place, rest: (MarkupToken<'a>, Place) },
     /// The block was left open where another one begins.
-    Next { end: Place, next: Block },
+    Next { end: Place, next: QueriesBlock },
     /// The block is too long and becomes text; `rest` is unread.
-    Text { rest: (Token<'a>, Place) },
+    Text { rest: (MarkupToken<'a>, Place) },
 }
 
 /// A finished block.
-pub(super) struct Ended {
+pub(super) struct FinishedBlock {
     /// Extent of the block.
-    pub(super) at: (Place, usize),
+    pub(super) extent: (Place, usize),
     /// Number of queries used; `None` if the block holds no list.
-    pub(super) used: Option<usize>,
+    pub(super) query_count: Option<usize>,
     /// Set if the block has exactly the three lines of the specification (T-041).
-    pub(super) exact: bool,
+    pub(super) is_exact: bool,
 }
 
 /// Message for a block that is only markup.
-pub(super) const NO_QUERIES: &str = "`<serp_queries>` is not closed and holds no queries";
+pub(super) const NO_QUERIES_MESSAGE: &str = "`<serp_queries>` is not closed and holds no queries";
 
 /// An open queries block: only its own end marker ends it (T-052).
-pub(super) struct Block {
-    at: Place,
+pub(super) struct QueriesBlock {
+    start: Place,
     /// Text before the tag that belongs to the block: `<!-- `, or nothing.
     opening: String,
     /// Opening tag.
     tag: String,
-    line_start: bool,
+    is_line_start: bool,
     /// Text between the tags.
     body: String,
-    body_at: Option<Place>,
+    body_start: Option<Place>,
     /// Closing tag, and the text after it until `-->` is complete.
     closing: Option<(String, String)>,
-    scan: Scan,
+    scan: QueriesScan,
 }
 
 /// Progress of the search for the end of the JSON value in the body. Each byte is read once.
 #[derive(Default)]
-struct Scan {
-    read: usize,
+struct QueriesScan {
+    read_len: usize,
     depth: usize,
     in_string: bool,
-    escaped: bool,
+    is_escaped: bool,
     /// End of the first value that began with a bracket.
-    end: Option<usize>,
+    value_end: Option<usize>,
     /// Set once a line has ended, and if the last line holds text.
-    lines: bool,
-    text: bool,
+    has_line_end: bool,
+    has_line_text: bool,
     /// Set if brackets closed around text that is not JSON: more text cannot repair that.
-    broken: bool,
+    is_broken: bool,
 }
 
-impl Scan {
+impl QueriesScan {
     /// Reads the new part of the body; returns whether a bracket closed.
     fn read(&mut self, body: &str) -> bool {
         let mut closed = false;
-        for (at, &byte) in body.as_bytes().iter().enumerate().skip(self.read) {
-            self.text |= !byte.is_ascii_whitespace();
+        for (at, &byte) in body.as_bytes().iter().enumerate().skip(self.read_len) {
+            self.has_line_text |= !byte.is_ascii_whitespace();
             match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' if self.in_string => self.escaped = true,
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.in_string => self.is_escaped = true,
                 // No string contains a line break.
-                b'\n' => (self.in_string, self.lines, self.text) = (false, true, false),
+                b'\n' => (self.in_string, self.has_line_end, self.has_line_text) = (false, true, false),
                 b'"' => self.in_string = !self.in_string,
                 _ if self.in_string => {}
                 b'[' | b'{' => self.depth += 1,
@@ -87,34 +87,34 @@ impl Scan {
                     self.depth = self.depth.saturating_sub(1);
                     closed = true;
                     if self.depth == 0 {
-                        self.end.get_or_insert(at + 1);
+                        self.value_end.get_or_insert(at + 1);
                     }
                 }
                 _ => {}
             }
         }
-        self.read = body.len();
+        self.read_len = body.len();
         closed
     }
 }
 
-impl Block {
+impl QueriesBlock {
     /// Creates a block after its `<serp_queries>`; `opening` is the text before the tag.
-    pub(super) fn begin(opening: &str, tag: &str, at: Place, line_start: bool) -> Block {
-        Block {
-            at,
+    pub(super) fn begin(opening: &str, tag: &str, start: Place, is_line_start: bool) -> QueriesBlock {
+        QueriesBlock {
+            start,
             opening: opening.to_owned(),
             tag: tag.to_owned(),
-            line_start,
+            is_line_start,
             body: String::new(),
-            body_at: None,
+            body_start: None,
             closing: None,
-            scan: Scan::default(),
+            scan: QueriesScan::default(),
         }
     }
 
     /// Records a closing tag that the end of the reply truncated.
-    pub(super) fn closed_by(&mut self, half: &str) {
+    pub(super) fn set_closing(&mut self, half: &str) {
         self.closing = Some((half.to_owned(), String::new()));
     }
 
@@ -123,7 +123,7 @@ impl Block {
         let body = self.body.replace("\r\n", "\n");
         let line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
         ended
-            && self.line_start
+            && self.is_line_start
             && self.opening == "<!-- "
             && self.tag == "<serp_queries>"
             && self.closing.as_ref().is_some_and(|(tag, tail)| tag == "</serp_queries>" && tail == " -->")
@@ -133,23 +133,23 @@ impl Block {
     /// Returns whether the body is a complete array or object.
     fn is_complete(&mut self) -> bool {
         let closed = self.scan.read(&self.body);
-        if !closed || self.scan.depth > 0 || self.scan.in_string || self.scan.broken {
+        if !closed || self.scan.depth > 0 || self.scan.in_string || self.scan.is_broken {
             return false;
         }
         let complete = serde_json::from_str::<Value>(&self.body).is_ok();
-        self.scan.broken = !complete;
+        self.scan.is_broken = !complete;
         complete
     }
 
     /// Returns the index in the body where the opening of another block starts, if one begins here; this
     /// block was left open then.
-    fn next_opening(&mut self) -> Option<usize> {
+    fn find_next_opening(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
         if self.scan.in_string {
             return None;
         }
         let comment = self.body.trim_end_matches(is_space).strip_suffix("<!--").map(str::len);
-        comment.or_else(|| (self.scan.lines && !self.scan.text).then_some(self.body.len()))
+        comment.or_else(|| (self.scan.has_line_end && !self.scan.has_line_text).then_some(self.body.len()))
     }
 
     /// Returns the length of the queries at the start of an unclosed body; the rest is text. Queries are a
@@ -157,7 +157,7 @@ impl Block {
     fn queries_len(&mut self) -> usize {
         self.scan.read(&self.body);
         let start = self.body.len() - self.body.trim_start().len();
-        if !begins(&self.body[start..]) {
+        if !may_begin_queries(&self.body[start..]) {
             return if is_blank(&self.body) { self.body.len() } else { 0 };
         }
         if let Some(end) = self.value_end() {
@@ -168,7 +168,7 @@ impl Block {
         for line in self.body[start..].split_inclusive('\n') {
             let inner = line.trim();
             let goes_on = inner.starts_with([']', '}', ',', '”', '，']) || inner.starts_with("-->");
-            if !inner.is_empty() && !begins(inner) && !goes_on {
+            if !inner.is_empty() && !may_begin_queries(inner) && !goes_on {
                 break;
             }
             len += line.len();
@@ -179,39 +179,41 @@ impl Block {
     /// Returns the end of the bracketed value at the start of the body.
     fn value_end(&mut self) -> Option<usize> {
         self.scan.read(&self.body);
-        self.scan.end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
+        self.scan.value_end.filter(|_| self.body.trim_start().starts_with(['[', '{']))
     }
 
     /// Handles a token inside the block, or after its closing tag.
-    pub(super) fn token<'a>(
+    pub(super) fn push_token<'a>(
         &mut self,
-        token: Token<'a>,
+        token: MarkupToken<'a>,
         at: Place,
         in_answer: bool,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Outcome<'a> {
-        self.body_at.get_or_insert(at);
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> QueriesBlockOutcome<'a> {
+        self.body_start.get_or_insert(at);
         if self.closing.is_some() {
-            return self.closing_token(token, at, in_answer, context, out);
+            return self.push_closing_token(token, at, in_answer, context, out);
         }
         match token {
-            Token::Tag(tag) if tag.kind == TagKind::Close => {
+            MarkupToken::Tag(tag) if tag.kind == TagKind::Close => {
                 if tag.name == "serp_queries" {
                     self.closing = Some((tag.raw.to_owned(), String::new()));
-                    return Outcome::Open;
+                    return QueriesBlockOutcome::Open;
                 }
-                if in_answer && matches!(structure::find(tag.name), Some((Name::Final, _))) {
-                    return Outcome::LeftOpen { end: at, rest: (token, at) };
-                }
-            }
-            Token::Tag(tag) if tag.name == "serp_queries" && tag.kind == TagKind::Open => {
-                if let Some(from) = self.next_opening() {
-                    return self.next(from, tag.raw, at);
+                if in_answer
+                    && matches!(structure::find_element(tag.name), Some((ThinkingMlElement::Final, _)))
+                {
+                    return QueriesBlockOutcome::LeftOpen { end: at, rest: (token, at) };
                 }
             }
-            Token::CommentClose if !self.opening.is_empty() && self.is_complete() => {
-                return Outcome::Over { end: at.after(token.raw()), marked: false, rest: None };
+            MarkupToken::Tag(tag) if tag.name == "serp_queries" && tag.kind == TagKind::Open => {
+                if let Some(from) = self.find_next_opening() {
+                    return self.begin_next(from, tag.raw, at);
+                }
+            }
+            MarkupToken::CommentClose if !self.opening.is_empty() && self.is_complete() => {
+                return QueriesBlockOutcome::Ended { end: at.end_of(token.raw()), marked: false, rest: None };
             }
             _ => {}
         }
@@ -220,38 +222,38 @@ impl Block {
         if raw.len() > room {
             // Text is cut at the limit itself, so that the result does not depend on the chunks.
             let (kept, rest) = match token {
-                Token::Text(text) => {
+                MarkupToken::Text(text) => {
                     let (kept, rest) = text.split_at(text.floor_char_boundary(room));
-                    (kept, Token::Text(rest))
+                    (kept, MarkupToken::Text(rest))
                 }
                 token => ("", token),
             };
             self.body.push_str(kept);
-            return self.overflow((rest, at.after(kept)), in_answer, out);
+            return self.overflow((rest, at.end_of(kept)), in_answer, out);
         }
         self.body.push_str(raw);
-        Outcome::Open
+        QueriesBlockOutcome::Open
     }
 
     /// Handles a token after the closing tag.
-    fn closing_token<'a>(
+    fn push_closing_token<'a>(
         &mut self,
-        token: Token<'a>,
+        token: MarkupToken<'a>,
         at: Place,
         in_answer: bool,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Outcome<'a> {
-        let Some((tag, tail)) = &mut self.closing else { return Outcome::Open };
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> QueriesBlockOutcome<'a> {
+        let Some((tag, tail)) = &mut self.closing else { return QueriesBlockOutcome::Open };
         let raw = token.raw();
         for (used, c) in raw.char_indices() {
             let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
             if dashes == 2 && c == '>' {
                 tail.push(c);
                 let rest = &raw[used + 1..];
-                let end = at.after(&raw[..=used]);
-                let rest = (!rest.is_empty()).then_some((Token::Text(rest), end));
-                return Outcome::Over { end, marked: true, rest };
+                let end = at.end_of(&raw[..=used]);
+                let rest = (!rest.is_empty()).then_some((MarkupToken::Text(rest), end));
+                return QueriesBlockOutcome::Ended { end, marked: true, rest };
             }
             let fits = match c {
                 '-' => dashes < 2,
@@ -262,39 +264,39 @@ impl Block {
                 continue;
             }
             let text = std::mem::take(tag) + tail;
-            let end = at.after(&raw[..used]);
+            let end = at.end_of(&raw[..used]);
             let rest = match token {
-                Token::Text(_) => Token::Text(&raw[used..]),
+                MarkupToken::Text(_) => MarkupToken::Text(&raw[used..]),
                 token => token,
             };
             if self.opening.is_empty() || self.is_complete() {
                 // The end marker is missing: the block ends here, and the token is text.
-                return Outcome::Over { end, marked: false, rest: Some((rest, end)) };
+                return QueriesBlockOutcome::Ended { end, marked: false, rest: Some((rest, end)) };
             }
             self.body.push_str(&text);
             self.closing = None;
-            return self.token(rest, end, in_answer, context, out);
+            return self.push_token(rest, end, in_answer, context, out);
         }
-        Outcome::Open
+        QueriesBlockOutcome::Open
     }
 
     /// Ends this unclosed block where the tag of another one begins; the body from `from` on opens that one.
-    fn next<'a>(&mut self, from: usize, tag: &str, at: Place) -> Outcome<'a> {
+    fn begin_next<'a>(&mut self, from: usize, tag: &str, at: Place) -> QueriesBlockOutcome<'a> {
         let opening = self.body.split_off(from);
         let line_start = self.body.ends_with('\n');
         // Counted back from the tag if possible, because text may have been removed from the body.
-        let end = at.before(&opening).unwrap_or_else(|| self.body_at.unwrap_or(at).after(&self.body));
-        self.scan = Scan::default();
-        Outcome::Next { end, next: Block::begin(&opening, tag, end, line_start) }
+        let end = at.start_of(&opening).unwrap_or_else(|| self.body_start.unwrap_or(at).end_of(&self.body));
+        self.scan = QueriesScan::default();
+        QueriesBlockOutcome::Next { end, next: QueriesBlock::begin(&opening, tag, end, line_start) }
     }
 
     /// Handles a block that exceeds the limit.
     fn overflow<'a>(
         &mut self,
-        rest: (Token<'a>, Place),
+        rest: (MarkupToken<'a>, Place),
         in_answer: bool,
-        out: &mut dyn Output,
-    ) -> Outcome<'a> {
+        out: &mut dyn IntentSink,
+    ) -> QueriesBlockOutcome<'a> {
         let end = rest.1;
         let message = "the queries block is longer than `limits.hold`";
         let found = self.value_end().is_some();
@@ -303,13 +305,13 @@ impl Block {
             false if in_answer => "kept as text",
             false => "left out",
         };
-        context::report(rules::LIMIT_EXCEEDED, end, 0, message, repair, out);
-        if found { Outcome::LeftOpen { end, rest } } else { Outcome::Text { rest } }
+        context::report_at(rules::LIMIT_EXCEEDED, end, 0, message, repair, out);
+        if found { QueriesBlockOutcome::LeftOpen { end, rest } } else { QueriesBlockOutcome::Text { rest } }
     }
 
     /// Converts the block to text, with its place.
     pub(super) fn into_text(self) -> (String, Place) {
-        (format!("{}{}{}", self.opening, self.tag, self.body), self.at)
+        (format!("{}{}{}", self.opening, self.tag, self.body), self.start)
     }
 
     /// Removes the part that is not queries from a block left open at `end`: that part is text, and the block
@@ -320,7 +322,7 @@ impl Block {
         }
         let len = self.queries_len();
         let rest = self.body.split_off(len);
-        let at = self.body_at.unwrap_or(end).after(&self.body);
+        let at = self.body_start.unwrap_or(end).end_of(&self.body);
         (len == 0 || !is_blank(&rest)).then_some((rest, at))
     }
 
@@ -330,31 +332,31 @@ impl Block {
     }
 
     /// Discards a block without queries. Returns its tag and place if the tag is text.
-    pub(super) fn into_markup(self, out: &mut dyn Output) -> Option<(String, Place)> {
+    pub(super) fn into_markup(self, out: &mut dyn IntentSink) -> Option<(String, Place)> {
         if self.opening.is_empty() {
-            return Some((self.tag, self.at));
+            return Some((self.tag, self.start));
         }
         let bytes = self.opening.len() + self.tag.len();
-        context::report(rules::SERP_BLOCK_FORMAT, self.at, bytes, NO_QUERIES, "left out", out);
+        context::report_at(rules::SERP_BLOCK_FORMAT, self.start, bytes, NO_QUERIES_MESSAGE, "left out", out);
         None
     }
 
     /// Ends the block at `end`; `marked` tells whether by its own end marker.
-    pub(super) fn end(self, end: Place, marked: bool, out: &mut dyn Output) -> Ended {
+    pub(super) fn finish(self, end: Place, marked: bool, out: &mut dyn IntentSink) -> FinishedBlock {
         // Findings about the queries are placed at the queries, not at the opening line.
         let body = self.body.trim();
-        let used = match self.body_at.filter(|_| !body.is_empty()) {
+        let query_count = match self.body_start.filter(|_| !body.is_empty()) {
             Some(at) => {
-                let at = at.after(&self.body[..self.body.len() - self.body.trim_start().len()]);
-                out.queries(Written::Text(body), at, at.offset + body.len())
+                let at = at.end_of(&self.body[..self.body.len() - self.body.trim_start().len()]);
+                out.emit_queries(RawQueries::Text(body), at, at.offset + body.len())
             }
-            None => out.queries(Written::Text(body), self.at, end.offset),
+            None => out.emit_queries(RawQueries::Text(body), self.start, end.offset),
         };
-        Ended { at: (self.at, end.offset), used, exact: self.is_exact(marked) }
+        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact: self.is_exact(marked) }
     }
 }
 
 /// Returns whether a line may begin queries.
-fn begins(line: &str) -> bool {
+fn may_begin_queries(line: &str) -> bool {
     line.starts_with(['[', '{', '"', '\'', '“', '‘']) || line.starts_with("```")
 }

@@ -3,160 +3,175 @@
 use std::borrow::Cow;
 
 use super::rules;
-use crate::dialect::{Intent, MARKER, Output};
-use crate::finding::{Report, Rule};
-use crate::lex::code::{CodeEntities, CodeFilter, Piece};
-use crate::lex::comment::Comment;
-use crate::lex::seam::{Joined, Seam};
+use crate::dialect::{FAILURE_MARKER, Intent, IntentSink};
+use crate::finding::{FindingReport, Rule};
+use crate::lex::code::{CodeEntityPolicy, CodeFilter, FilteredPiece};
+use crate::lex::comment::CommentTracker;
+use crate::lex::seam::{SeamPiece, SeamReader};
 use crate::options::Options;
 use crate::span::Place;
 
 /// Text of the answer, held until it is known whether it is code.
-pub(super) struct Escape {
-    seam: Seam,
-    filter: CodeFilter<Marked>,
+pub(super) struct AnswerEscape {
+    seam: SeamReader,
+    filter: CodeFilter<HeldMarkup>,
     /// Open comment in the emitted text.
-    comment: Comment,
+    comment: CommentTracker,
 }
 
 /// Markup held in the filter: it is escaped or reported once it is known not to be code.
 #[derive(Clone, Debug)]
-struct Marked {
-    at: Place,
+struct HeldMarkup {
+    start: Place,
     end: usize,
-    kind: Kind,
+    kind: MarkupKind,
     /// Set if it was reported before.
-    quiet: bool,
+    is_reported: bool,
 }
 
 /// Kind of held markup.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum MarkupKind {
     /// A tag; inside a comment it is text.
     Tag(&'static Rule, String),
     /// The closing tag of the answer in prose. It is escaped inside comments too, since it would end the
     /// answer there.
-    End(&'static Rule, String),
+    FinalClose(&'static Rule, String),
     /// The failure marker.
     Marker,
     /// An unfinished tag before another tag.
-    Open,
+    UnfinishedTag,
     CommentOpen,
 }
 
-impl Escape {
-    pub(super) fn new(options: &Options) -> Escape {
+impl AnswerEscape {
+    pub(super) fn new(options: &Options) -> AnswerEscape {
         let limits = &options.limits;
-        let (seam, filter) = (Seam::new(MARKER, limits.tag), CodeFilter::new(limits.line));
-        Escape { seam, filter, comment: Comment::default() }
+        let (seam, filter) = (SeamReader::new(FAILURE_MARKER, limits.tag), CodeFilter::new(limits.line));
+        AnswerEscape { seam, filter, comment: CommentTracker::default() }
     }
 
     /// Decodes entities in code, for text of a model that follows the rules: it escapes in code too.
-    pub(super) fn decode(&mut self) {
-        self.filter.entities(CodeEntities::Decode);
+    pub(super) fn decode_entities(&mut self) {
+        self.filter.set_entity_policy(CodeEntityPolicy::Decode);
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.seam.held() + self.filter.held()
+    pub(super) fn held_bytes(&self) -> usize {
+        self.seam.held_bytes() + self.filter.held_bytes()
     }
 
     /// Returns whether text can be emitted unchanged, without its place.
     #[inline]
-    pub(super) fn passes(&self, text: &str) -> bool {
-        self.seam.passes(text)
+    pub(super) fn can_pass(&self, text: &str) -> bool {
+        self.seam.passes_unchanged(text)
     }
 
-    /// Emits text for which [`passes`](Escape::passes) holds.
+    /// Emits text for which [`passes`](AnswerEscape::can_pass) holds.
     #[inline]
-    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
-        pass(Joined::Text(text), &mut self.filter, &mut self.comment, out);
+    pub(super) fn pass(&mut self, text: &str, out: &mut dyn IntentSink) {
+        push_joined(SeamPiece::Text(text), &mut self.filter, &mut self.comment, out);
     }
 
     /// Reads text.
-    pub(super) fn text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        let Escape { seam, filter, comment } = self;
-        seam.text(text, at, &mut |joined| pass(joined, filter, comment, out));
+    pub(super) fn push_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        let AnswerEscape { seam, filter, comment } = self;
+        seam.push_text(text, at, &mut |joined| push_joined(joined, filter, comment, out));
     }
 
     /// Reads markup that is escaped or reported unless it is in code; `quiet` if it was reported before.
-    pub(super) fn mark(&mut self, raw: &str, at: Place, kind: Kind, quiet: bool, out: &mut dyn Output) {
-        let marked = Marked { at, end: at.offset + raw.trim_end().len(), kind, quiet };
-        let Escape { seam, filter, comment } = self;
-        let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
-        if matches!(marked.kind, Kind::CommentOpen) {
+    pub(super) fn push_markup(
+        &mut self,
+        raw: &str,
+        start: Place,
+        kind: MarkupKind,
+        is_reported: bool,
+        out: &mut dyn IntentSink,
+    ) {
+        let marked = HeldMarkup { start, end: start.offset + raw.trim_end().len(), kind, is_reported };
+        let AnswerEscape { seam, filter, comment } = self;
+        let mut go = |joined: SeamPiece<'_>| push_joined(joined, filter, comment, out);
+        if matches!(marked.kind, MarkupKind::CommentOpen) {
             seam.finish(&mut go);
         } else {
-            seam.tag(&mut go);
+            seam.prepare_for_tag(&mut go);
         }
-        filter.text_tag(raw, marked, &mut |piece| send(piece, comment, out));
+        filter.push_text_tag(raw, marked, &mut |piece| emit_piece(piece, comment, out));
     }
 
     /// Emits all held text: nothing follows that could change it.
-    pub(super) fn flush(&mut self, out: &mut dyn Output) {
-        let Escape { seam, filter, comment } = self;
-        seam.finish(&mut |joined| pass(joined, filter, comment, out));
-        filter.finish(&mut |piece| send(piece, comment, out));
+    pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
+        let AnswerEscape { seam, filter, comment } = self;
+        seam.finish(&mut |joined| push_joined(joined, filter, comment, out));
+        filter.finish(&mut |piece| emit_piece(piece, comment, out));
     }
 }
 
 /// Passes text of the answer to the code filter.
 #[inline]
-fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Marked>, comment: &mut Comment, out: &mut dyn Output) {
-    let (raw, at, end, kind) = match joined {
-        Joined::Text(text) => return filter.text(text, &mut |piece| send(piece, comment, out)),
-        Joined::Open(raw, at) => (raw, at, at.offset + raw.len(), Kind::Open),
-        Joined::Tag { raw, at, end } => {
+fn push_joined(
+    joined: SeamPiece<'_>,
+    filter: &mut CodeFilter<HeldMarkup>,
+    comment: &mut CommentTracker,
+    out: &mut dyn IntentSink,
+) {
+    let (raw, start, end, kind) = match joined {
+        SeamPiece::Text(text) => return filter.push_text(text, &mut |piece| emit_piece(piece, comment, out)),
+        SeamPiece::UnfinishedTag(raw, at) => (raw, at, at.offset + raw.len(), MarkupKind::UnfinishedTag),
+        SeamPiece::Tag { raw, at, end } => {
             let message = "without what is taken out of it this would be a tag".to_owned();
-            (raw, at, end, Kind::Tag(rules::UNEXPECTED_TAG, message))
+            (raw, at, end, MarkupKind::Tag(rules::UNEXPECTED_TAG, message))
         }
     };
-    let marked = Marked { at, end, kind, quiet: false };
-    filter.text_tag(raw, marked, &mut |piece| send(piece, comment, out));
+    let marked = HeldMarkup { start, end, kind, is_reported: false };
+    filter.push_text_tag(raw, marked, &mut |piece| emit_piece(piece, comment, out));
 }
 
 /// Emits text of the answer once it is known whether it is code.
 #[inline]
-fn send(piece: Piece<'_, Marked>, comment: &mut Comment, out: &mut dyn Output) {
+fn emit_piece(piece: FilteredPiece<'_, HeldMarkup>, comment: &mut CommentTracker, out: &mut dyn IntentSink) {
     match piece {
-        Piece::Text(text) => {
-            comment.text(text);
-            out.intent(Intent::FinalText(text));
+        FilteredPiece::Text(text) => {
+            comment.push_text(text);
+            out.emit_intent(Intent::FinalText(text));
         }
-        Piece::Tag(raw, marked, in_code) => marked.send(raw, in_code, comment, out),
+        FilteredPiece::Tag(raw, marked, in_code) => marked.emit(raw, in_code, comment, out),
     }
 }
 
-impl Marked {
-    fn send(self, raw: &str, in_code: bool, comment: &mut Comment, out: &mut dyn Output) {
-        let Marked { at, end, kind, quiet } = self;
+impl HeldMarkup {
+    fn emit(self, raw: &str, in_code: bool, comment: &mut CommentTracker, out: &mut dyn IntentSink) {
+        let HeldMarkup { start, end, kind, is_reported } = self;
         let in_comment = comment.is_open();
         let (escape, found) = match kind {
             // In a comment a tag is text (T-027).
-            Kind::Tag(..) | Kind::Open if in_comment => (false, None),
-            Kind::Tag(rule, message) | Kind::End(rule, message) => (!in_code, Some((rule, message))),
-            Kind::Open => {
+            MarkupKind::Tag(..) | MarkupKind::UnfinishedTag if in_comment => (false, None),
+            MarkupKind::Tag(rule, message) | MarkupKind::FinalClose(rule, message) => {
+                (!in_code, Some((rule, message)))
+            }
+            MarkupKind::UnfinishedTag => {
                 let message = "an unfinished tag would go on behind an escaped one";
                 (!in_code, (!in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
             }
-            Kind::Marker => {
+            MarkupKind::Marker => {
                 let message = "the failure marker stands beside other content";
                 (!in_code, Some((rules::PARSING_ERROR_EMBEDDED, message.to_owned())))
             }
-            Kind::CommentOpen if in_code => (false, None),
-            Kind::CommentOpen => {
+            MarkupKind::CommentOpen if in_code => (false, None),
+            MarkupKind::CommentOpen => {
                 comment.begin();
                 let message = "a comment that is not the queries block";
                 (false, Some((rules::COMMENT_IN_FINAL, message.to_owned())))
             }
         };
-        if let Some((rule, message)) = found.filter(|_| !quiet) {
-            let report = Report::new(rule, at, end, message);
-            let report = if in_code && rule.rows.contains(&"T-029") { report.row("T-029") } else { report };
-            out.report(report.repaired(if escape { "escaped" } else { "kept as it is" }));
+        if let Some((rule, message)) = found.filter(|_| !is_reported) {
+            let report = FindingReport::new(rule, start, end, message);
+            let report =
+                if in_code && rule.rows.contains(&"T-029") { report.with_row("T-029") } else { report };
+            out.report(report.with_repair(if escape { "escaped" } else { "kept as it is" }));
         }
         let text =
             if escape { raw.replace('<', "&lt;").replace('>', "&gt;").into() } else { Cow::Borrowed(raw) };
-        comment.text(&text);
-        out.intent(Intent::FinalText(&text));
+        comment.push_text(&text);
+        out.emit_intent(Intent::FinalText(&text));
     }
 }

@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 
-const THINKING: (&str, &str) = ("<thinking>", "</thinking>");
+const THINKING_TAGS: (&str, &str) = ("<thinking>", "</thinking>");
 
 /// Escapes these two literals in the thinking of a raw reply, so that it passes the structure check. Nothing
 /// else changes; a reply whose answer begins inside `<thinking>` is returned as it is.
 #[must_use]
 pub fn escape_literals(reply: &str) -> Cow<'_, str> {
-    let Some(start) = reply.find(THINKING.0).map(|at| at + THINKING.0.len()) else { return reply.into() };
-    let ends = || reply[start..].match_indices(THINKING.1).map(|(at, _)| start + at);
+    let Some(start) = reply.find(THINKING_TAGS.0).map(|at| at + THINKING_TAGS.0.len()) else {
+        return reply.into();
+    };
+    let ends = || reply[start..].match_indices(THINKING_TAGS.1).map(|(at, _)| start + at);
     // A closing tag followed by the answer is the real one; thinking may mention others.
-    let real = ends().find(|end| reply[end + THINKING.1.len()..].trim_start().starts_with("<final>"));
+    let real = ends().find(|end| reply[end + THINKING_TAGS.1.len()..].trim_start().starts_with("<final>"));
     let Some(end) = real.or_else(|| ends().next()) else { return reply.into() };
     let (thinking, rest) = reply[start..].split_at(end - start);
     if !thinking.contains("<final>") && !thinking.contains("</final>") || !rest.contains("<final>") {

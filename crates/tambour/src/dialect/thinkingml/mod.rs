@@ -7,46 +7,46 @@
 mod answer;
 mod block;
 mod context;
+mod draft;
 mod escape;
 mod frame;
-mod late;
+mod late_element;
 mod literals;
 mod options;
-mod outside;
 mod prompt;
 mod rules;
 mod serp;
 mod structure;
-mod think;
 mod thinking;
+mod top_level_text;
 mod write;
 
 use std::sync::Arc;
 
-use frame::Frame;
+use frame::ReplyFrame;
 pub use literals::escape_literals;
 
-use super::opening::{Begin, Opening, When};
-use super::{Dialect, Ending, Entry, Examples, MARKER, Output, echo};
+use super::opening::{Opening, OpeningTag, TagPosition};
+use super::{Dialect, DialectEntry, ExampleStyle, FAILURE_MARKER, IntentSink, ReplyEnding, echo};
 use crate::event::Event;
-use crate::lex::markup::Markup;
+use crate::lex::markup::MarkupLexer;
 use crate::options::Options;
 use crate::span::Place;
 
 /// Entry in the table of dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "thinkingml",
     summary: "strict XML replies: think?, serp?, thinking with phases, final with a queries block",
     reader: |options| {
-        echo::watch(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
-            Box::new(ThinkingMl::new(options))
+        echo::refuse_echoes(options, rules::EXAMPLE_ECHO, prompt::prompt, |options| {
+            Box::new(ThinkingMlReader::new(options))
         })
     },
     opening: Opening {
         tags: &[
-            Begin { attributes: &["id", "title"], ..Begin::new("phase", When::InThinking) },
-            Begin::new("serp", When::Before),
-            Begin::new("final", When::EndsThinking),
+            OpeningTag { attributes: &["id", "title"], ..OpeningTag::new("phase", TagPosition::InThinking) },
+            OpeningTag::new("serp", TagPosition::Before),
+            OpeningTag::new("final", TagPosition::EndsThinking),
         ],
         ..Opening::NONE
     },
@@ -55,67 +55,68 @@ pub(super) const ENTRY: Entry = Entry {
     write: Some(write::write),
     prompt: Some(prompt::prompt),
     schema: None,
-    examples: Examples { languages: &["xml", "html", "thinkingml"], fenced: false },
+    examples: ExampleStyle { languages: &["xml", "html", "thinkingml"], is_fenced: false },
 };
 
-struct ThinkingMl {
-    lexer: Markup,
-    frame: Frame,
+struct ThinkingMlReader {
+    lexer: MarkupLexer,
+    frame: ReplyFrame,
 }
 
-impl ThinkingMl {
-    fn new(options: &Arc<Options>) -> ThinkingMl {
-        let lexer = Markup::new(MARKER, options.limits.tag).with_reasoning();
-        ThinkingMl { lexer, frame: Frame::new(options) }
+impl ThinkingMlReader {
+    fn new(options: &Arc<Options>) -> ThinkingMlReader {
+        let lexer = MarkupLexer::new(FAILURE_MARKER, options.limits.tag).with_reasoning();
+        ThinkingMlReader { lexer, frame: ReplyFrame::new(options) }
     }
 }
 
-impl ThinkingMl {
+impl ThinkingMlReader {
     /// Reads the text of a comment outside the elements a second time, as ordinary text, if it hides the only
     /// structure of the reply.
-    fn read_comment(&mut self, out: &mut dyn Output) {
+    fn reread_comment(&mut self, out: &mut dyn IntentSink) {
         let mut runs = self.frame.take_commented();
         if let Some((last, _)) = runs.last_mut() {
             last.push_str(self.lexer.carry());
         }
         let frame = &mut self.frame;
         for (text, place) in runs {
-            self.lexer.finish(&mut |token, place| frame.token(token, place, out));
-            self.lexer = Markup::at(place, MARKER, frame.context().options.limits.tag).with_reasoning();
-            self.lexer.push(&text, &mut |token, place| frame.token(token, place, out));
+            self.lexer.finish(&mut |token, place| frame.push_token(token, place, out));
+            self.lexer = MarkupLexer::from_place(place, FAILURE_MARKER, frame.context().options.limits.tag)
+                .with_reasoning();
+            self.lexer.push(&text, &mut |token, place| frame.push_token(token, place, out));
         }
     }
 }
 
-impl Dialect for ThinkingMl {
+impl Dialect for ThinkingMlReader {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let frame = &mut self.frame;
-        self.lexer.push(text, &mut |token, place| frame.token(token, place, out));
-        if !frame.reads_marks() {
+        self.lexer.push(text, &mut |token, place| frame.push_token(token, place, out));
+        if !frame.accepts_marks() {
             self.lexer.leave_reasoning();
         }
     }
 
-    fn finish(&mut self, _ending: Ending, out: &mut dyn Output) {
-        self.read_comment(out);
+    fn finish(&mut self, _ending: ReplyEnding, out: &mut dyn IntentSink) {
+        self.reread_comment(out);
         if self.frame.is_half_tag(self.lexer.carry()) {
             let half = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();
-            self.frame.half_tag(&half, place, out);
+            self.frame.drop_half_tag(&half, place, out);
         }
         let frame = &mut self.frame;
-        self.lexer.finish(&mut |token, place| frame.token(token, place, out));
+        self.lexer.finish(&mut |token, place| frame.push_token(token, place, out));
         let end = self.lexer.place();
         self.frame.finish(end, out);
     }
 
     fn place(&self) -> Place {
-        self.lexer.place().after(self.lexer.carry())
+        self.lexer.place().end_of(self.lexer.carry())
     }
 
-    fn held(&self) -> usize {
-        self.lexer.carry().len() + self.frame.held()
+    fn held_bytes(&self) -> usize {
+        self.lexer.carry().len() + self.frame.held_bytes()
     }
 
     fn name(&self) -> &'static str {
@@ -123,6 +124,6 @@ impl Dialect for ThinkingMl {
     }
 
     fn write(&self, events: &[Event<'_>]) -> Option<String> {
-        Some(write::write_with(events, !self.frame.context().own.block_optional))
+        Some(write::write_with(events, !self.frame.context().dialect_options.is_block_optional))
     }
 }

@@ -4,17 +4,17 @@
 use std::borrow::Cow;
 
 use super::options::ThinkingMlOptions;
-use crate::dialect::Prompt;
+use crate::dialect::FormatInstructions;
 use crate::options::{Language, Options};
 
 /// Builds the instructions.
-pub(super) fn prompt(options: &Options) -> Prompt {
+pub(super) fn prompt(options: &Options) -> FormatInstructions {
     let (prompt, required, optional) = match options.texts.language {
         Language::Zh => (ZH, ZH_REQUIRED, ZH_OPTIONAL),
         Language::En => (EN, EN_REQUIRED, EN_OPTIONAL),
     };
-    let block = if options.of::<ThinkingMlOptions>().block_optional { optional } else { required };
-    Prompt { rules: prompt.rules.replace("{block}", block).into(), ..prompt }
+    let block = if options.section::<ThinkingMlOptions>().is_block_optional { optional } else { required };
+    FormatInstructions { rules: prompt.rules.replace("{block}", block).into(), ..prompt }
 }
 
 /// Sentences about the queries block, required or optional (T-040).
@@ -24,7 +24,7 @@ const EN_OPTIONAL: &str =
 const ZH_REQUIRED: &str = "<final> 以三行的查询块结尾，不缩进：";
 const ZH_OPTIONAL: &str = "<final> 可以用三行的查询块结尾（也可省略），不缩进：";
 
-const EN: Prompt = Prompt {
+const EN: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 Write your whole reply in the form of this example, and nothing before or after it.
 
@@ -75,7 +75,7 @@ Rules:
 "),
 };
 
-const ZH: Prompt = Prompt {
+const ZH: FormatInstructions = FormatInstructions {
     opening: Cow::Borrowed("\
 整个回复必须采用下面示例的格式，前后不要有任何其他内容。
 

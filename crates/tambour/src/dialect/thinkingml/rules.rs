@@ -184,9 +184,9 @@ rules! {
 }
 
 /// Rules that a failure marker breaks.
-pub(super) const MARKER: marker::Rules =
-    marker::Rules { declared: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
+pub(super) const MARKER_RULES: marker::MarkerRules =
+    marker::MarkerRules { declaration: PARSING_ERROR_MARKER, form: PARSING_ERROR_FORM };
 
 /// Rule T-040 under `thinkingml.serp_block=optional`.
 pub(super) const SERP_BLOCK_OPTIONAL: &crate::finding::Rule =
-    &crate::finding::Rule { level: crate::finding::Level::Should, ..*SERP_BLOCK_MISSING };
+    &crate::finding::Rule { level: crate::finding::RuleLevel::Should, ..*SERP_BLOCK_MISSING };

@@ -2,160 +2,176 @@
 
 use super::context;
 use super::rules;
-use super::structure::{self, Name};
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
+use super::structure::{self, ThinkingMlElement};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
 use crate::lex::entity;
-use crate::lex::markup::{TagKind, Token};
-use crate::lex::seam::{Joined, Seam};
+use crate::lex::markup::{MarkupToken, TagKind};
+use crate::lex::seam::{SeamPiece, SeamReader};
 use crate::options::Options;
 use crate::span::Place;
 
 /// Effect of a token on a summary.
-pub(super) enum Outcome {
+pub(super) enum SummaryOutcome {
     /// The summary continues.
     Open,
     /// The summary has ended.
-    Over,
+    Ended,
     /// The summary was left open where the tag of another element begins; the flag is set if its name is
     /// spelled exactly.
-    Begins(Name, bool),
+    OtherBegins(ThinkingMlElement, bool),
 }
 
 /// The current summary.
-pub(super) struct Serp {
-    at: Place,
+pub(super) struct SummaryReader {
+    start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
     text: String,
     /// Bytes of the text as written.
-    written: usize,
-    seam: Seam,
+    written_len: usize,
+    seam: SeamReader,
     /// Longest tag and longest summary, in bytes.
-    tag: usize,
-    limit: usize,
+    tag_limit: usize,
+    text_limit: usize,
     /// Place where the limit was reached.
-    full: Option<Place>,
+    full_at: Option<Place>,
 }
 
-impl Serp {
-    pub(super) fn new(options: &Options) -> Serp {
+impl SummaryReader {
+    pub(super) fn new(options: &Options) -> SummaryReader {
         let (tag, limit) = (options.limits.tag, options.limits.hold);
-        Serp::at(Place::START, tag, limit)
+        SummaryReader::starting_at(Place::START, tag, limit)
     }
 
-    fn at(at: Place, tag: usize, limit: usize) -> Serp {
-        let seam = Seam::new("", tag);
-        Serp { at, in_comment: false, text: String::new(), written: 0, seam, tag, limit, full: None }
+    fn starting_at(start: Place, tag_limit: usize, text_limit: usize) -> SummaryReader {
+        let seam = SeamReader::new("", tag_limit);
+        SummaryReader {
+            start,
+            in_comment: false,
+            text: String::new(),
+            written_len: 0,
+            seam,
+            tag_limit,
+            text_limit,
+            full_at: None,
+        }
     }
 
     /// Begins `<serp>`.
     pub(super) fn begin(&mut self, at: Place) {
-        *self = Serp::at(at, self.tag, self.limit);
+        *self = SummaryReader::starting_at(at, self.tag_limit, self.text_limit);
     }
 
     /// Handles the next token.
-    pub(super) fn token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) -> Outcome {
+    pub(super) fn push_token(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> SummaryOutcome {
         match token {
-            Token::Text(text) if self.in_comment => self.keep(text, at),
-            Token::Text(text) => self.text(text, at),
-            Token::Tag(tag) => match structure::find(tag.name) {
-                Some((Name::Serp, exact)) if tag.kind == TagKind::Close => {
-                    context::check_tag(Name::Serp, exact, &tag, at, out);
-                    return Outcome::Over;
+            MarkupToken::Text(text) if self.in_comment => self.keep_markup(text, at),
+            MarkupToken::Text(text) => self.push_text(text, at),
+            MarkupToken::Tag(tag) => match structure::find_element(tag.name) {
+                Some((ThinkingMlElement::Serp, exact)) if tag.kind == TagKind::Close => {
+                    context::check_tag(ThinkingMlElement::Serp, exact, &tag, at, out);
+                    return SummaryOutcome::Ended;
                 }
-                Some((name, exact)) if name.is_top() && name != Name::Serp && tag.kind == TagKind::Open => {
-                    self.left_open(at.offset, out);
-                    return Outcome::Begins(name, exact);
+                Some((name, exact))
+                    if name.is_top() && name != ThinkingMlElement::Serp && tag.kind == TagKind::Open =>
+                {
+                    self.report_unclosed(at.offset, out);
+                    return SummaryOutcome::OtherBegins(name, exact);
                 }
-                _ if self.in_comment => self.keep(tag.raw, at),
+                _ if self.in_comment => self.keep_markup(tag.raw, at),
                 _ => {
                     let len = tag.raw.len();
-                    context::tag_in_plain_text("T-006", tag.name, at, len, "tag removed", out);
+                    context::report_tag_in_text("T-006", tag.name, at, len, "tag removed", out);
                 }
             },
             other => {
                 match other {
-                    Token::CommentOpen => self.in_comment = true,
-                    Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
-                    Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
-                    Token::Text(_) | Token::Tag(_) | Token::Reasoning(..) => {}
+                    MarkupToken::CommentOpen => self.in_comment = true,
+                    MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+                    MarkupToken::Mark(_) => context::report_embedded_marker(at, "kept as text", out),
+                    MarkupToken::Text(_) | MarkupToken::Tag(_) | MarkupToken::Reasoning(..) => {}
                 }
-                self.keep(other.raw(), at);
+                self.keep_markup(other.raw(), at);
             }
         }
-        Outcome::Open
+        SummaryOutcome::Open
     }
 
     /// Reports that the summary ends at `end` without its closing tag.
-    pub(super) fn left_open(&self, end: usize, out: &mut dyn Output) {
-        context::unclosed(Name::Serp, self.at, end, out);
+    pub(super) fn report_unclosed(&self, end: usize, out: &mut dyn IntentSink) {
+        context::report_unclosed(ThinkingMlElement::Serp, self.start, end, out);
     }
 
     /// Returns whether part of the summary did not fit.
     pub(super) fn is_full(&self) -> bool {
-        self.full.is_some()
+        self.full_at.is_some()
     }
 
     /// Takes the text and the place of the summary.
     pub(super) fn take(&mut self) -> (String, Place) {
-        let Serp { text, seam, .. } = self;
-        seam.finish(&mut |joined| add(text, joined));
-        (std::mem::take(text), self.at)
+        let SummaryReader { text, seam, .. } = self;
+        seam.finish(&mut |joined| append_joined(text, joined));
+        (std::mem::take(text), self.start)
     }
 
     /// Ends the summary at `end`.
-    pub(super) fn end(&mut self, end: usize, out: &mut dyn Output) {
+    pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) {
         let (text, _) = self.take();
-        if let Some(full) = self.full {
+        if let Some(full) = self.full_at {
             let message = "`<serp>` is longer than `limits.hold`";
-            let report = Report::new(rules::LIMIT_EXCEEDED, full, end, message);
-            out.report(report.repaired("the rest left out"));
+            let report = FindingReport::new(rules::LIMIT_EXCEEDED, full, end, message);
+            out.report(report.with_repair("the rest left out"));
         }
-        send(&text, out);
+        emit_summary(&text, out);
     }
 
     /// Reads text. Neighbours of a removed tag must not join into a new one.
-    fn text(&mut self, text: &str, at: Place) {
-        let text = self.room_for(text, at);
-        let Serp { text: kept, seam, .. } = self;
-        seam.text(text, at, &mut |joined| add(kept, joined));
+    fn push_text(&mut self, text: &str, at: Place) {
+        let text = self.fitting(text, at);
+        let SummaryReader { text: kept, seam, .. } = self;
+        seam.push_text(text, at, &mut |joined| append_joined(kept, joined));
     }
 
     /// Keeps markup as text.
-    fn keep(&mut self, raw: &str, at: Place) {
-        let raw = self.room_for(raw, at);
-        let Serp { text: kept, seam, .. } = self;
-        seam.finish(&mut |joined| add(kept, joined));
+    fn keep_markup(&mut self, raw: &str, at: Place) {
+        let raw = self.fitting(raw, at);
+        let SummaryReader { text: kept, seam, .. } = self;
+        seam.finish(&mut |joined| append_joined(kept, joined));
         kept.push_str(raw);
     }
 
     /// Returns the part of `text` that fits.
-    fn room_for<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
-        if self.full.is_some() {
+    fn fitting<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
+        if self.full_at.is_some() {
             return "";
         }
-        let room = self.limit - self.written;
+        let room = self.text_limit - self.written_len;
         let kept = &text[..text.floor_char_boundary(room)];
-        self.written += kept.len();
+        self.written_len += kept.len();
         if kept.len() < text.len() {
-            self.full = Some(at.after(kept));
+            self.full_at = Some(at.end_of(kept));
         }
         kept
     }
 }
 
 /// Emits a summary, given as written.
-pub(super) fn send(text: &str, out: &mut dyn Output) {
-    out.intent(Intent::Summary(entity::decode(text).into()));
+pub(super) fn emit_summary(text: &str, out: &mut dyn IntentSink) {
+    out.emit_intent(Intent::Summary(entity::decode(text).into()));
 }
 
 /// Adds text to a summary. A tag formed by neighbouring text is broken with a space.
-fn add(summary: &mut String, joined: Joined<'_>) {
+fn append_joined(summary: &mut String, joined: SeamPiece<'_>) {
     match joined {
-        Joined::Text(text) => summary.push_str(text),
-        Joined::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
+        SeamPiece::Text(text) => summary.push_str(text),
+        SeamPiece::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
         // The next `<` ends the unfinished tag.
-        Joined::Open(raw, _) => summary.push_str(raw),
+        SeamPiece::UnfinishedTag(raw, _) => summary.push_str(raw),
     }
 }

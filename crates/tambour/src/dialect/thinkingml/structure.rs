@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::structure::{Body, Element, Expected, Misfit, Written};
+use crate::structure::{ElementBody, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling};
 
 /// Name of one of the six elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum ThinkingMlElement {
     Think,
     Serp,
     Thinking,
@@ -15,100 +15,115 @@ pub(super) enum Name {
     Final,
 }
 
-impl Name {
-    pub(super) fn text(self) -> &'static str {
+impl ThinkingMlElement {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
-            Name::Think => "think",
-            Name::Serp => "serp",
-            Name::Thinking => "thinking",
-            Name::Phase => "phase",
-            Name::Title => "title",
-            Name::Final => "final",
+            ThinkingMlElement::Think => "think",
+            ThinkingMlElement::Serp => "serp",
+            ThinkingMlElement::Thinking => "thinking",
+            ThinkingMlElement::Phase => "phase",
+            ThinkingMlElement::Title => "title",
+            ThinkingMlElement::Final => "final",
         }
     }
 
     /// Returns whether the element belongs at the top level.
     pub(super) fn is_top(self) -> bool {
-        !matches!(self, Name::Phase | Name::Title)
+        !matches!(self, ThinkingMlElement::Phase | ThinkingMlElement::Title)
     }
 
     /// Returns whether the element begins the structure for good: it is at the top level and mandatory.
     pub(super) fn begins_structure(self) -> bool {
-        self.is_top() && EXPECTED.get(self.text()).is_some_and(|element| element.mandatory)
+        self.is_top() && EXPECTED.get(self.as_str()).is_some_and(|element| element.is_mandatory)
     }
 }
 
-const NAMES: [Name; 6] = [Name::Think, Name::Serp, Name::Thinking, Name::Phase, Name::Title, Name::Final];
+const NAMES: [ThinkingMlElement; 6] = [
+    ThinkingMlElement::Think,
+    ThinkingMlElement::Serp,
+    ThinkingMlElement::Thinking,
+    ThinkingMlElement::Phase,
+    ThinkingMlElement::Title,
+    ThinkingMlElement::Final,
+];
 
-static EXPECTED: LazyLock<Expected> = LazyLock::new(|| {
-    use Name::{Final, Phase, Serp, Think, Thinking, Title};
-    let text = |name: Name| Element { repeated: false, ..Element::new(name.text()) };
-    let after = |names: &[Name]| names.iter().map(|name| name.text().into()).collect();
-    let within = |name: Name| vec![name.text().into()];
-    Expected::new(vec![
+static EXPECTED: LazyLock<ExpectedStructure> = LazyLock::new(|| {
+    use ThinkingMlElement::{Final, Phase, Serp, Think, Thinking, Title};
+    let text = |name: ThinkingMlElement| ExpectedElement {
+        is_repeatable: false,
+        ..ExpectedElement::new(name.as_str())
+    };
+    let after = |names: &[ThinkingMlElement]| names.iter().map(|name| name.as_str().into()).collect();
+    let within = |name: ThinkingMlElement| vec![name.as_str().into()];
+    ExpectedStructure::new(vec![
         text(Think),
-        Element { after: after(&[Think]), ..text(Serp) },
-        Element { mandatory: true, body: Body::Markup, after: after(&[Think, Serp]), ..text(Thinking) },
-        Element {
-            mandatory: true,
-            repeated: true,
-            body: Body::Markup,
-            within: within(Thinking),
+        ExpectedElement { predecessors: after(&[Think]), ..text(Serp) },
+        ExpectedElement {
+            is_mandatory: true,
+            body: ElementBody::Markup,
+            predecessors: after(&[Think, Serp]),
+            ..text(Thinking)
+        },
+        ExpectedElement {
+            is_mandatory: true,
+            is_repeatable: true,
+            body: ElementBody::Markup,
+            parents: within(Thinking),
             ..text(Phase)
         },
-        Element { mandatory: true, within: within(Phase), ..text(Title) },
-        Element { mandatory: true, after: after(&[Think, Serp, Thinking]), ..text(Final) },
+        ExpectedElement { is_mandatory: true, parents: within(Phase), ..text(Title) },
+        ExpectedElement { is_mandatory: true, predecessors: after(&[Think, Serp, Thinking]), ..text(Final) },
     ])
 });
 
 /// The top-level elements that have begun.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenElements {
     /// Names in order of appearance.
-    names: Vec<Name>,
+    names: Vec<ThinkingMlElement>,
     /// Set once a mandatory element has begun.
-    begun: bool,
+    has_structure: bool,
 }
 
-impl Seen {
-    pub(super) fn has(&self, name: Name) -> bool {
+impl SeenElements {
+    pub(super) fn has(&self, name: ThinkingMlElement) -> bool {
         self.names.contains(&name)
     }
 
     /// Returns whether no other element has begun.
-    pub(super) fn only(&self, name: Name) -> bool {
+    pub(super) fn has_only(&self, name: ThinkingMlElement) -> bool {
         self.names.iter().all(|seen| *seen == name)
     }
 
     /// Returns whether the structure has begun.
     #[inline]
-    pub(super) fn structure_begun(&self) -> bool {
-        self.begun
+    pub(super) fn has_structure(&self) -> bool {
+        self.has_structure
     }
 
     /// Records the beginning of an element.
-    pub(super) fn add(&mut self, name: Name) {
+    pub(super) fn add(&mut self, name: ThinkingMlElement) {
         if !self.has(name) {
             self.names.push(name);
-            self.begun |= name.begins_structure();
+            self.has_structure |= name.begins_structure();
         }
     }
 
     /// Removes an optional element that turned out to be text.
-    pub(super) fn forget(&mut self, name: Name) {
+    pub(super) fn remove(&mut self, name: ThinkingMlElement) {
         self.names.retain(|seen| *seen != name);
     }
 
     /// Returns the fault of an element that begins now, if any.
-    pub(super) fn misfit(&self, name: Name) -> Option<Misfit<'static>> {
-        let seen: Vec<&'static str> = self.names.iter().map(|name| name.text()).collect();
-        EXPECTED.misfit(name.text(), &seen)
+    pub(super) fn misfit(&self, name: ThinkingMlElement) -> Option<ElementMisfit<'static>> {
+        let seen: Vec<&'static str> = self.names.iter().map(|name| name.as_str()).collect();
+        EXPECTED.find_misfit(name.as_str(), &seen)
     }
 }
 
 /// Finds the element that a tag name means, and whether the name is spelled exactly (T-021).
-pub(super) fn find(name: &str) -> Option<(Name, bool)> {
-    let known = EXPECTED.find(name)?;
-    let found = NAMES.into_iter().find(|candidate| candidate.text() == known.element.name)?;
-    Some((found, known.written == Written::Exact))
+pub(super) fn find_element(name: &str) -> Option<(ThinkingMlElement, bool)> {
+    let known = EXPECTED.find_element(name)?;
+    let found = NAMES.into_iter().find(|candidate| candidate.as_str() == known.element.name)?;
+    Some((found, known.spelling == NameSpelling::Exact))
 }

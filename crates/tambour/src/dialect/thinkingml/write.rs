@@ -1,12 +1,12 @@
 //! Writes events as ThinkingML that passes the strict check.
 
-use crate::dialect::MARKER;
+use crate::dialect::FAILURE_MARKER;
 use crate::event::Event;
-use crate::lex::code::{CodeEntities, CodeFilter, Piece};
-use crate::lex::comment::Comment;
-use crate::lex::entity::{encode, literal};
-use crate::lex::markup::{Markup, TagKind, Token};
-use crate::lex::seam::{Joined, Seam};
+use crate::lex::code::{CodeEntityPolicy, CodeFilter, FilteredPiece};
+use crate::lex::comment::CommentTracker;
+use crate::lex::entity::{encode, escape_entities};
+use crate::lex::markup::{MarkupLexer, MarkupToken, TagKind};
+use crate::lex::seam::{SeamPiece, SeamReader};
 use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
@@ -22,7 +22,7 @@ pub(super) fn write_with(events: &[Event<'_>], block_required: bool) -> String {
     // Allocated at once: a growing string is briefly held twice.
     let size = |event: &Event<'_>| if let Event::FinalDelta { text } = event { text.len() } else { 0 };
     let answer = String::with_capacity(events.iter().map(size).sum());
-    let mut parts = Parts { answer, ..Parts::default() };
+    let mut parts = ReplyParts { answer, ..ReplyParts::default() };
     for event in events {
         parts.add(event);
     }
@@ -30,7 +30,7 @@ pub(super) fn write_with(events: &[Event<'_>], block_required: bool) -> String {
 }
 
 #[derive(Default)]
-struct Parts {
+struct ReplyParts {
     draft: String,
     summary: String,
     phases: Vec<(String, String)>,
@@ -38,7 +38,7 @@ struct Parts {
     queries: Option<Vec<String>>,
 }
 
-impl Parts {
+impl ReplyParts {
     fn add(&mut self, event: &Event<'_>) {
         match event {
             Event::DraftDelta { text } => self.draft.push_str(text),
@@ -87,113 +87,123 @@ impl Parts {
 
 /// Escapes everything that the parser would read as a tag or decode in code, and nothing else.
 fn escape_tags(text: &str) -> String {
-    let mut writer = Writer {
-        seam: Seam::new(MARKER, text.len() + 1),
+    let mut writer = EscapingWriter {
+        seam: SeamReader::new(FAILURE_MARKER, text.len() + 1),
         filter: CodeFilter::new(Limits::default().line),
-        comment: Comment::default(),
+        comment: CommentTracker::default(),
         in_comment: false,
-        begun: false,
+        is_comment_empty: false,
         out: String::with_capacity(text.len()),
     };
-    writer.filter.entities(CodeEntities::Encode);
-    let mut lexer = Markup::new(MARKER, text.len() + 1);
-    lexer.push(text, &mut |token, at| writer.token(token, at.get()));
-    lexer.finish(&mut |token, at| writer.token(token, at.get()));
-    let Writer { seam, filter, comment, out, .. } = &mut writer;
-    seam.finish(&mut |joined| pass(joined, filter, comment, out));
-    filter.finish(&mut |piece| put(&piece, comment, out));
+    writer.filter.set_entity_policy(CodeEntityPolicy::Escape);
+    let mut lexer = MarkupLexer::new(FAILURE_MARKER, text.len() + 1);
+    lexer.push(text, &mut |token, at| writer.push_token(token, at.resolve()));
+    lexer.finish(&mut |token, at| writer.push_token(token, at.resolve()));
+    let EscapingWriter { seam, filter, comment, out, .. } = &mut writer;
+    seam.finish(&mut |joined| push_joined(joined, filter, comment, out));
+    filter.finish(&mut |piece| write_piece(&piece, comment, out));
     writer.out
 }
 
-struct Writer {
+struct EscapingWriter {
     /// Keeps an unfinished tag before an escaped one from continuing after it.
-    seam: Seam,
-    filter: CodeFilter<Kind>,
-    comment: Comment,
+    seam: SeamReader,
+    filter: CodeFilter<EscapedMarkup>,
+    comment: CommentTracker,
     /// Set while a comment is open in the input, and while it has no content yet.
     in_comment: bool,
-    begun: bool,
+    is_comment_empty: bool,
     out: String,
 }
 
 /// Kind of markup in the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EscapedMarkup {
     /// A tag, or an unfinished one before a tag; inside a comment it is text.
     Tag,
     /// Markup that counts inside a comment too: the closing tag of the answer, in any case (T-021), the
     /// queries block, and the marker.
-    Always,
+    CountsInComment,
     CommentOpen,
 }
 
-impl Writer {
-    fn token(&mut self, token: Token<'_>, at: Place) {
-        let counts = matches!(token, Token::Mark(_)) || self.counts(&token);
+impl EscapingWriter {
+    fn push_token(&mut self, token: MarkupToken<'_>, at: Place) {
+        let counts = matches!(token, MarkupToken::Mark(_)) || self.counts_in_comment(&token);
         match token {
-            Token::CommentOpen => (self.in_comment, self.begun) = (true, true),
-            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
-            _ => self.begun &= is_blank(token.raw()),
+            MarkupToken::CommentOpen => (self.in_comment, self.is_comment_empty) = (true, true),
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            _ => self.is_comment_empty &= is_blank(token.raw()),
         }
-        let Writer { seam, filter, comment, out, .. } = self;
-        let mut go = |joined: Joined<'_>| pass(joined, filter, comment, out);
+        let EscapingWriter { seam, filter, comment, out, .. } = self;
+        let mut go = |joined: SeamPiece<'_>| push_joined(joined, filter, comment, out);
         let kind = match token {
-            Token::Text(_) | Token::Reasoning(..) | Token::CommentClose | Token::CommentEnd(_) => {
-                return seam.text(token.raw(), at, &mut go);
+            MarkupToken::Text(_)
+            | MarkupToken::Reasoning(..)
+            | MarkupToken::CommentClose
+            | MarkupToken::HtmlCommentClose(_) => {
+                return seam.push_text(token.raw(), at, &mut go);
             }
-            Token::CommentOpen => {
+            MarkupToken::CommentOpen => {
                 seam.finish(&mut go);
-                Kind::CommentOpen
+                EscapedMarkup::CommentOpen
             }
-            Token::Tag(_) | Token::Mark(_) => {
-                seam.tag(&mut go);
-                if counts { Kind::Always } else { Kind::Tag }
+            MarkupToken::Tag(_) | MarkupToken::Mark(_) => {
+                seam.prepare_for_tag(&mut go);
+                if counts { EscapedMarkup::CountsInComment } else { EscapedMarkup::Tag }
             }
         };
-        filter.text_tag(token.raw(), kind, &mut |piece| put(&piece, comment, out));
+        filter.push_text_tag(token.raw(), kind, &mut |piece| write_piece(&piece, comment, out));
     }
 
     /// Returns whether a tag counts even in a comment: a queries block begins there only right at its start.
-    fn counts(&self, token: &Token<'_>) -> bool {
-        let Token::Tag(tag) = token else { return false };
+    fn counts_in_comment(&self, token: &MarkupToken<'_>) -> bool {
+        let MarkupToken::Tag(tag) = token else { return false };
         match tag.kind {
             TagKind::Close => tag.name.eq_ignore_ascii_case("final"),
-            TagKind::Open => tag.name == "serp_queries" && (!self.in_comment || self.begun),
+            TagKind::Open => tag.name == "serp_queries" && (!self.in_comment || self.is_comment_empty),
             TagKind::SelfClosing => false,
         }
     }
 }
 
-fn pass(joined: Joined<'_>, filter: &mut CodeFilter<Kind>, comment: &mut Comment, out: &mut String) {
+fn push_joined(
+    joined: SeamPiece<'_>,
+    filter: &mut CodeFilter<EscapedMarkup>,
+    comment: &mut CommentTracker,
+    out: &mut String,
+) {
     match joined {
-        Joined::Text(text) => filter.text(text, &mut |piece| put(&piece, comment, out)),
-        Joined::Open(raw, _) | Joined::Tag { raw, .. } => {
-            filter.text_tag(raw, Kind::Tag, &mut |piece| put(&piece, comment, out));
+        SeamPiece::Text(text) => filter.push_text(text, &mut |piece| write_piece(&piece, comment, out)),
+        SeamPiece::UnfinishedTag(raw, _) | SeamPiece::Tag { raw, .. } => {
+            filter.push_text_tag(raw, EscapedMarkup::Tag, &mut |piece| write_piece(&piece, comment, out));
         }
     }
 }
 
-fn put(piece: &Piece<'_, Kind>, comment: &mut Comment, out: &mut String) {
+fn write_piece(piece: &FilteredPiece<'_, EscapedMarkup>, comment: &mut CommentTracker, out: &mut String) {
     let (raw, escape, in_code) = match piece {
-        Piece::Text(text) => {
-            comment.text(text);
+        FilteredPiece::Text(text) => {
+            comment.push_text(text);
             return out.push_str(text);
         }
-        Piece::Tag(raw, Kind::CommentOpen, in_code) => {
+        FilteredPiece::Tag(raw, EscapedMarkup::CommentOpen, in_code) => {
             if !*in_code {
                 comment.begin();
             }
             (*raw, false, *in_code)
         }
-        Piece::Tag(raw, kind, in_code) => (*raw, *kind == Kind::Always || !comment.is_open(), *in_code),
+        FilteredPiece::Tag(raw, kind, in_code) => {
+            (*raw, *kind == EscapedMarkup::CountsInComment || !comment.is_open(), *in_code)
+        }
     };
     let text = match (escape, in_code) {
         // Text that is decoded again is escaped as little as possible, because a held line has a limit.
-        (true, true) => literal(raw).replace('<', "&lt;"),
-        (false, true) => literal(raw),
+        (true, true) => escape_entities(raw).replace('<', "&lt;"),
+        (false, true) => escape_entities(raw),
         (true, false) => raw.replace('<', "&lt;").replace('>', "&gt;"),
         (false, false) => raw.to_owned(),
     };
-    comment.text(&text);
+    comment.push_text(&text);
     out.push_str(&text);
 }

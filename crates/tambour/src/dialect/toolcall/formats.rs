@@ -1,14 +1,14 @@
 //! Table of the written forms of calls: the opening mark, the text before the arguments, their notation, and
 //! the closing mark. Each model family has a format of one or more forms; one parser reads them all.
 
-use self::Body::*;
-use self::Format::*;
-use self::Step::*;
-use super::arguments::Marks;
+use self::CallBody::*;
+use self::CallFormat::*;
+use self::FormStep::*;
+use super::arguments::ArgumentMarks;
 
 /// Family of models with the same notation for calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum CallFormat {
     Hermes,
     Qwen3Coder,
     Llama,
@@ -20,55 +20,55 @@ pub(super) enum Format {
     MiniMax,
 }
 
-impl Format {
+impl CallFormat {
     /// All formats, in the order of the option's values.
-    pub(super) const ALL: [Format; 9] =
+    pub(super) const ALL: [CallFormat; 9] =
         [Hermes, Qwen3Coder, Llama, Mistral, DeepSeek, Kimi, Glm, Harmony, MiniMax];
 }
 
 /// Step between the opening mark of a form and its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum FormStep {
     /// Optional white space.
     Space,
     /// This text.
     Text(&'static str),
     /// This text, or nothing.
-    Maybe(&'static str),
+    Optional(&'static str),
     /// One of these texts.
-    Any(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     /// The name of the tool.
     Name,
     /// The id of the call; it is not used, as calls are numbered by the policy.
     Id,
     /// The arguments begin here, although the following steps must match too.
-    Here,
+    ArgumentsStart,
     /// One of these texts comes next; it belongs to the arguments.
-    Next(&'static [&'static str]),
+    NextIs(&'static [&'static str]),
 }
 
 /// Notation of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum CallBody {
     /// A JSON object of name and arguments, or a list of them.
-    Calls,
+    CallObjects,
     /// A JSON object.
-    Args,
+    ArgsObject,
     /// A sequence of `<parameter=KEY>value</parameter>`.
     Parameters,
     /// A sequence of `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
     Pairs,
     /// Calls as elements; names of tools and parameters are in an attribute.
-    Elements(&'static Invokes),
+    Elements(&'static ElementMarks),
     /// A call in Python syntax, or a list of them.
     Python,
     /// None: the mark belongs to the structure around calls and texts.
-    Nothing,
+    NoArguments,
     /// Reasoning.
     Reasoning,
 }
 
-impl Body {
+impl CallBody {
     /// Returns true if arguments are values between marks.
     pub(super) fn has_values(self) -> bool {
         matches!(self, Parameters | Pairs | Elements(_))
@@ -77,270 +77,276 @@ impl Body {
 
 /// Marks of calls written as elements.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Invokes {
+pub(super) struct ElementMarks {
     /// Text before the name of a tool, and the end of the call.
     pub(super) open: &'static str,
     pub(super) close: &'static str,
     /// Marks of its parameters; the opening one ends before the name.
-    pub(super) values: Marks,
+    pub(super) parameter_marks: ArgumentMarks,
     /// Set if a parameter states whether its value is a string, so that white space in it is significant.
-    pub(super) typed: bool,
+    pub(super) is_typed: bool,
 }
 
 /// `<｜DSML｜invoke name="f"><｜DSML｜parameter name="key" string="true">value</｜DSML｜parameter></｜DSML｜invoke>`.
-pub(super) static DSML: Invokes = Invokes {
+pub(super) static DSML: ElementMarks = ElementMarks {
     open: "<｜DSML｜invoke name=\"",
     close: "</｜DSML｜invoke>",
-    values: Marks {
+    parameter_marks: ArgumentMarks {
         open: "<｜DSML｜parameter name=\"",
         close: "</｜DSML｜parameter>",
-        follow: &["<｜DSML｜parameter name=\"", "</｜DSML｜invoke>"],
-        others: &[
+        followers: &["<｜DSML｜parameter name=\"", "</｜DSML｜invoke>"],
+        other_marks: &[
             "</｜DSML｜invoke>",
             "<｜DSML｜invoke name=\"",
             "<｜DSML｜function_calls>",
             "</｜DSML｜function_calls>",
         ],
     },
-    typed: true,
+    is_typed: true,
 };
 
 /// `<invoke name="f"><parameter name="key">value</parameter></invoke>`.
-pub(super) static INVOKE: Invokes = Invokes {
+pub(super) static INVOKE: ElementMarks = ElementMarks {
     open: "<invoke name=\"",
     close: "</invoke>",
-    values: Marks {
+    parameter_marks: ArgumentMarks {
         open: "<parameter name=\"",
         close: "</parameter>",
-        follow: &["<parameter name=\"", "</invoke>"],
-        others: &["</invoke>", "<invoke name=\"", "<minimax:tool_call>", "</minimax:tool_call>"],
+        followers: &["<parameter name=\"", "</invoke>"],
+        other_marks: &["</invoke>", "<invoke name=\"", "<minimax:tool_call>", "</minimax:tool_call>"],
     },
-    typed: false,
+    is_typed: false,
 };
 
 /// One written form of a call.
 #[derive(Debug)]
-pub(super) struct Form {
-    pub(super) format: Format,
+pub(super) struct CallForm {
+    pub(super) format: CallFormat,
     /// The opening mark; empty for a form that is allowed only at the beginning of a reply.
-    pub(super) open: &'static str,
-    pub(super) head: &'static [Step],
-    pub(super) body: Body,
+    pub(super) open_mark: &'static str,
+    pub(super) head: &'static [FormStep],
+    pub(super) body: CallBody,
     /// Closing marks, in order. All but the last are optional.
-    pub(super) close: &'static [&'static str],
+    pub(super) close_marks: &'static [&'static str],
     /// Set if the last closing mark is optional too, because servers remove it or the form has none.
-    pub(super) open_ended: bool,
+    pub(super) is_open_ended: bool,
     /// Set if a semicolon can join another call to it.
-    pub(super) joined: bool,
+    pub(super) is_joinable: bool,
     /// Set if the mark has a meaning only once the format is known.
-    pub(super) known: bool,
+    pub(super) needs_format: bool,
 }
 
-const FORM: Form = Form {
+const BASE_FORM: CallForm = CallForm {
     format: Hermes,
-    open: "",
+    open_mark: "",
     head: &[],
-    body: Nothing,
-    close: &[],
-    open_ended: false,
-    joined: false,
-    known: false,
+    body: NoArguments,
+    close_marks: &[],
+    is_open_ended: false,
+    is_joinable: false,
+    needs_format: false,
 };
 
 /// Returns a mark of the structure around calls.
-const fn structure(format: Format, open: &'static str, known: bool) -> Form {
-    Form { format, open, known, ..FORM }
+const fn structure_mark(format: CallFormat, open_mark: &'static str, needs_format: bool) -> CallForm {
+    CallForm { format, open_mark, needs_format, ..BASE_FORM }
 }
 
 /// Returns a mark inside calls of a known format; outside a call it begins nothing.
-const fn inner(format: Format, open: &'static str) -> Form {
-    Form { format, open, head: &[Any(&[])], known: true, ..FORM }
+const fn inner_mark(format: CallFormat, open_mark: &'static str) -> CallForm {
+    CallForm { format, open_mark, head: &[OneOf(&[])], needs_format: true, ..BASE_FORM }
 }
 
 const CALL: &str = "<tool_call>";
 const CALL_END: &[&str] = &["</tool_call>"];
-const OBJECT: Step = Next(&["{"]);
+const OBJECT: FormStep = NextIs(&["{"]);
 /// Possible first keys of an object that is a call.
-const KEYS: &[&str] = &["name\"", "type\"", "function\"", "parameters\"", "arguments\""];
+const CALL_KEYS: &[&str] = &["name\"", "type\"", "function\"", "parameters\"", "arguments\""];
 const SEP: &str = "<｜tool▁sep｜>";
 const DEEPSEEK: &str = "<｜tool▁call▁begin｜>";
 const DEEPSEEK_END: &[&str] = &["```", "<｜tool▁call▁end｜>"];
 const CHANNELS: &[&str] = &["commentary", "analysis", "final"];
-const MESSAGE: Step = Text("<|message|>");
-const CONSTRAIN: Step = Maybe("<|constrain|>");
-const JSON: Step = Maybe("json");
+const MESSAGE: FormStep = Text("<|message|>");
+const CONSTRAIN: FormStep = Optional("<|constrain|>");
+const JSON: FormStep = Optional("json");
 const STARTED: &str = "<|start|>assistant";
 const CHANNEL: &str = "<|channel|>";
 /// Recipient of the call, after the channel.
-const CHANNEL_TO: &[Step] =
-    &[Any(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
+const CHANNEL_TO: &[FormStep] =
+    &[OneOf(CHANNELS), Space, Text("to="), Name, Space, CONSTRAIN, JSON, Space, MESSAGE, Space, OBJECT];
 const HARMONY_END: &[&str] = &["<|call|>"];
 
 /// Table of the forms. The first one that matches is used.
-pub(super) static FORMS: &[Form] = &[
-    Form { open: CALL, head: &[Space, Next(&["{", "["])], body: Calls, close: CALL_END, ..FORM },
-    Form {
+pub(super) static FORMS: &[CallForm] = &[
+    CallForm {
+        open_mark: CALL,
+        head: &[Space, NextIs(&["{", "["])],
+        body: CallObjects,
+        close_marks: CALL_END,
+        ..BASE_FORM
+    },
+    CallForm {
         format: Qwen3Coder,
-        open: CALL,
+        open_mark: CALL,
         head: &[Space, Text("<function="), Name, Text(">")],
         body: Parameters,
-        close: CALL_END,
-        ..FORM
+        close_marks: CALL_END,
+        ..BASE_FORM
     },
     // Llama writes JSON into this element.
-    Form {
+    CallForm {
         format: Llama,
-        open: "<function=",
+        open_mark: "<function=",
         head: &[Name, Text(">"), Space, OBJECT],
-        body: Args,
-        close: &["</function>"],
-        ..FORM
+        body: ArgsObject,
+        close_marks: &["</function>"],
+        ..BASE_FORM
     },
     // The template also has calls without the outer mark.
-    Form {
+    CallForm {
         format: Qwen3Coder,
-        open: "<function=",
+        open_mark: "<function=",
         head: &[Name, Text(">")],
         body: Parameters,
-        close: &["</function>"],
-        ..FORM
+        close_marks: &["</function>"],
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Glm,
-        open: CALL,
-        head: &[Space, Name, Space, Next(&["<arg_key>", "</tool_call>"])],
+        open_mark: CALL,
+        head: &[Space, Name, Space, NextIs(&["<arg_key>", "</tool_call>"])],
         body: Pairs,
-        close: CALL_END,
-        ..FORM
+        close_marks: CALL_END,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Llama,
-        open: "<|python_tag|>",
+        open_mark: "<|python_tag|>",
         head: &[Space, OBJECT],
-        body: Calls,
-        open_ended: true,
-        joined: true,
-        ..FORM
+        body: CallObjects,
+        is_open_ended: true,
+        is_joinable: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Llama,
-        open: "<|python_tag|>",
-        head: &[Space, Here, Name, Next(&["("])],
+        open_mark: "<|python_tag|>",
+        head: &[Space, ArgumentsStart, Name, NextIs(&["("])],
         body: Python,
-        open_ended: true,
-        ..FORM
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Llama,
-        open: "<|python_start|>",
-        head: &[Space, Here, Text("["), Space, Name, Space, Next(&["("])],
+        open_mark: "<|python_start|>",
+        head: &[Space, ArgumentsStart, Text("["), Space, Name, Space, NextIs(&["("])],
         body: Python,
-        close: &["<|python_end|>"],
-        open_ended: true,
-        ..FORM
+        close_marks: &["<|python_end|>"],
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Llama,
-        head: &[Here, Text("{"), Space, Text("\""), Next(KEYS)],
-        body: Calls,
-        open_ended: true,
-        joined: true,
-        ..FORM
+        head: &[ArgumentsStart, Text("{"), Space, Text("\""), NextIs(CALL_KEYS)],
+        body: CallObjects,
+        is_open_ended: true,
+        is_joinable: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Llama,
-        head: &[Here, Text("["), Space, Name, Space, Next(&["("])],
+        head: &[ArgumentsStart, Text("["), Space, Name, Space, NextIs(&["("])],
         body: Python,
-        open_ended: true,
-        ..FORM
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Mistral,
-        open: "[TOOL_CALLS]",
-        head: &[Space, Next(&["[", "{"])],
-        body: Calls,
-        open_ended: true,
-        ..FORM
+        open_mark: "[TOOL_CALLS]",
+        head: &[Space, NextIs(&["[", "{"])],
+        body: CallObjects,
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Mistral,
-        open: "[TOOL_CALLS]",
-        head: &[Space, Name, Maybe("[ARGS]"), Space, OBJECT],
-        body: Args,
-        open_ended: true,
-        ..FORM
+        open_mark: "[TOOL_CALLS]",
+        head: &[Space, Name, Optional("[ARGS]"), Space, OBJECT],
+        body: ArgsObject,
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Mistral,
-        open: "[TOOL_CALLS]",
-        head: &[Space, Name, Text("[CALL_ID]"), Id, Maybe("[ARGS]"), Space, OBJECT],
-        body: Args,
-        open_ended: true,
-        ..FORM
+        open_mark: "[TOOL_CALLS]",
+        head: &[Space, Name, Text("[CALL_ID]"), Id, Optional("[ARGS]"), Space, OBJECT],
+        body: ArgsObject,
+        is_open_ended: true,
+        ..BASE_FORM
     },
     // V3 and R1 write the kind first and put the arguments into a fence; V3.1 does neither.
-    Form {
+    CallForm {
         format: DeepSeek,
-        open: DEEPSEEK,
-        head: &[Text("function"), Text(SEP), Name, Space, Maybe("```json"), Space, OBJECT],
-        body: Args,
-        close: DEEPSEEK_END,
-        ..FORM
+        open_mark: DEEPSEEK,
+        head: &[Text("function"), Text(SEP), Name, Space, Optional("```json"), Space, OBJECT],
+        body: ArgsObject,
+        close_marks: DEEPSEEK_END,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: DeepSeek,
-        open: DEEPSEEK,
+        open_mark: DEEPSEEK,
         head: &[Name, Text(SEP), Space, OBJECT],
-        body: Args,
-        close: DEEPSEEK_END,
-        ..FORM
+        body: ArgsObject,
+        close_marks: DEEPSEEK_END,
+        ..BASE_FORM
     },
     // V3.2 writes calls as elements.
-    Form {
+    CallForm {
         format: DeepSeek,
-        open: "<｜DSML｜function_calls>",
-        head: &[Space, Here, Text("<｜DSML｜invoke name=\""), Name, Text("\">")],
+        open_mark: "<｜DSML｜function_calls>",
+        head: &[Space, ArgumentsStart, Text("<｜DSML｜invoke name=\""), Name, Text("\">")],
         body: Elements(&DSML),
-        close: &["</｜DSML｜function_calls>"],
-        ..FORM
+        close_marks: &["</｜DSML｜function_calls>"],
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: MiniMax,
-        open: "<minimax:tool_call>",
-        head: &[Space, Here, Text("<invoke name=\""), Name, Text("\">")],
+        open_mark: "<minimax:tool_call>",
+        head: &[Space, ArgumentsStart, Text("<invoke name=\""), Name, Text("\">")],
         body: Elements(&INVOKE),
-        close: &["</minimax:tool_call>"],
-        ..FORM
+        close_marks: &["</minimax:tool_call>"],
+        ..BASE_FORM
     },
-    structure(DeepSeek, "<｜tool▁calls▁begin｜>", false),
-    structure(DeepSeek, "<｜tool▁calls▁end｜>", false),
-    Form {
+    structure_mark(DeepSeek, "<｜tool▁calls▁begin｜>", false),
+    structure_mark(DeepSeek, "<｜tool▁calls▁end｜>", false),
+    CallForm {
         format: Kimi,
-        open: "<|tool_call_begin|>",
+        open_mark: "<|tool_call_begin|>",
         head: &[Space, Name, Space, Text("<|tool_call_argument_begin|>"), Space, OBJECT],
-        body: Args,
-        close: &["<|tool_call_end|>"],
-        ..FORM
+        body: ArgsObject,
+        close_marks: &["<|tool_call_end|>"],
+        ..BASE_FORM
     },
-    structure(Kimi, "<|tool_calls_section_begin|>", false),
-    structure(Kimi, "<|tool_calls_section_end|>", false),
-    structure(Kimi, "<|tool_call_section_begin|>", false),
-    structure(Kimi, "<|tool_call_section_end|>", false),
-    Form {
+    structure_mark(Kimi, "<|tool_calls_section_begin|>", false),
+    structure_mark(Kimi, "<|tool_calls_section_end|>", false),
+    structure_mark(Kimi, "<|tool_call_section_begin|>", false),
+    structure_mark(Kimi, "<|tool_call_section_end|>", false),
+    CallForm {
         format: Harmony,
-        open: CHANNEL,
+        open_mark: CHANNEL,
         head: CHANNEL_TO,
-        body: Args,
-        close: HARMONY_END,
-        open_ended: true,
-        ..FORM
+        body: ArgsObject,
+        close_marks: HARMONY_END,
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Harmony,
-        open: STARTED,
+        open_mark: STARTED,
         head: &[
             Text(CHANNEL),
-            Any(CHANNELS),
+            OneOf(CHANNELS),
             Space,
             Text("to="),
             Name,
@@ -352,21 +358,21 @@ pub(super) static FORMS: &[Form] = &[
             Space,
             OBJECT,
         ],
-        body: Args,
-        close: HARMONY_END,
-        open_ended: true,
-        ..FORM
+        body: ArgsObject,
+        close_marks: HARMONY_END,
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Harmony,
-        open: STARTED,
+        open_mark: STARTED,
         head: &[
             Space,
             Text("to="),
             Name,
             Space,
             Text(CHANNEL),
-            Any(CHANNELS),
+            OneOf(CHANNELS),
             Space,
             CONSTRAIN,
             JSON,
@@ -375,37 +381,42 @@ pub(super) static FORMS: &[Form] = &[
             Space,
             OBJECT,
         ],
-        body: Args,
-        close: HARMONY_END,
-        open_ended: true,
-        ..FORM
+        body: ArgsObject,
+        close_marks: HARMONY_END,
+        is_open_ended: true,
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Harmony,
-        open: CHANNEL,
-        head: &[Any(&["analysis"]), Space, MESSAGE],
+        open_mark: CHANNEL,
+        head: &[OneOf(&["analysis"]), Space, MESSAGE],
         body: Reasoning,
-        ..FORM
+        ..BASE_FORM
     },
-    Form {
+    CallForm {
         format: Harmony,
-        open: STARTED,
-        head: &[Text(CHANNEL), Any(&["analysis"]), Space, MESSAGE],
+        open_mark: STARTED,
+        head: &[Text(CHANNEL), OneOf(&["analysis"]), Space, MESSAGE],
         body: Reasoning,
-        ..FORM
+        ..BASE_FORM
     },
-    Form { format: Harmony, open: CHANNEL, head: &[Any(CHANNELS), Space, MESSAGE], ..FORM },
-    Form { format: Harmony, open: STARTED, head: &[Text(CHANNEL), Any(CHANNELS), Space, MESSAGE], ..FORM },
-    structure(Harmony, "<|end|>", true),
-    structure(Harmony, "<|return|>", true),
-    structure(Harmony, "<|call|>", true),
-    inner(Qwen3Coder, "<parameter="),
-    inner(Glm, "<arg_key>"),
-    inner(Glm, "<arg_value>"),
+    CallForm { format: Harmony, open_mark: CHANNEL, head: &[OneOf(CHANNELS), Space, MESSAGE], ..BASE_FORM },
+    CallForm {
+        format: Harmony,
+        open_mark: STARTED,
+        head: &[Text(CHANNEL), OneOf(CHANNELS), Space, MESSAGE],
+        ..BASE_FORM
+    },
+    structure_mark(Harmony, "<|end|>", true),
+    structure_mark(Harmony, "<|return|>", true),
+    structure_mark(Harmony, "<|call|>", true),
+    inner_mark(Qwen3Coder, "<parameter="),
+    inner_mark(Glm, "<arg_key>"),
+    inner_mark(Glm, "<arg_value>"),
 ];
 
 /// Returns the tool's name without the additions of a family: a namespace before it or a number after it.
-pub(super) fn name(written: &str, format: Format, body: Body) -> &str {
+pub(super) fn tool_name(written: &str, format: CallFormat, body: CallBody) -> &str {
     match format {
         Harmony | Kimi => {
             let name = written.strip_prefix("functions.").unwrap_or(written);

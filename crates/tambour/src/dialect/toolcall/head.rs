@@ -2,67 +2,68 @@
 
 use std::ops::Range;
 
-use super::formats::{Body, FORMS, Form, Format, Step};
+use super::formats::{CallBody, CallForm, CallFormat, FORMS, FormStep};
 use crate::lex::space::is_space;
 
 /// Longest name, in bytes.
-const NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
 /// Most bytes from the mark to the arguments. A longer head is not a call.
-pub(super) const HEAD: usize = 512;
+pub(super) const MAX_HEAD: usize = 512;
 
 /// Result of reading the beginning of a text.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(super) enum CallStart {
     /// Not a mark.
-    No,
+    NoMark,
     /// Possibly a mark; more text is needed.
-    Mark,
+    PartialMark,
     /// A mark; more text is needed to decide whether it begins a call.
-    Part,
+    PartialHead,
     /// A mark of this many bytes that begins nothing.
-    Stray(usize),
+    StrayMark(usize),
     /// A form of call.
-    Form(Head),
+    Form(CallHead),
 }
 
 /// A form and the positions of its parts.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
-    pub(super) form: &'static Form,
+pub(super) struct CallHead {
+    pub(super) form: &'static CallForm,
     /// Range of the tool's name, if it is before the arguments.
     pub(super) name: Option<Range<usize>>,
     /// Offset of the arguments.
-    pub(super) body: usize,
+    pub(super) body_start: usize,
 }
 
 /// Selection of the forms that are recognized.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Which {
+pub(super) struct FormFilter {
     /// The format, if it is known.
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<CallFormat>,
     /// Set at the beginning of the reply.
-    pub(super) start: bool,
+    pub(super) is_reply_start: bool,
     /// Set once marks of Harmony have been seen.
-    pub(super) harmony: bool,
+    pub(super) has_harmony: bool,
 }
 
-impl Which {
-    fn takes(self, form: &Form) -> bool {
-        let known = self.format == Some(form.format) || self.harmony && form.format == Format::Harmony;
+impl FormFilter {
+    fn accepts(self, form: &CallForm) -> bool {
+        let known =
+            self.format == Some(form.format) || self.has_harmony && form.format == CallFormat::Harmony;
         self.format.is_none_or(|format| format == form.format)
-            && (self.start || !form.open.is_empty())
-            && (known || !form.known)
+            && (self.is_reply_start || !form.open_mark.is_empty())
+            && (known || !form.needs_format)
     }
 }
 
 /// Reads the beginning of `text` in the known format or, with `any`, in another one. `end` means that no more
 /// text follows.
-pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun {
-    match begun(text, which, end) {
-        known @ (Begun::No | Begun::Stray(_)) if any && which.format.is_some() => {
-            match begun(text, Which { format: None, ..which }, end) {
-                Begun::No => known,
+pub(super) fn read_call_start(text: &str, which: FormFilter, any: bool, end: bool) -> CallStart {
+    match read_start(text, which, end) {
+        known @ (CallStart::NoMark | CallStart::StrayMark(_)) if any && which.format.is_some() => {
+            match read_start(text, FormFilter { format: None, ..which }, end) {
+                CallStart::NoMark => known,
                 other => other,
             }
         }
@@ -71,37 +72,37 @@ pub(super) fn begun_at(text: &str, which: Which, any: bool, end: bool) -> Begun 
 }
 
 /// Reads the beginning of `text`. `end` means that no more text follows.
-fn begun(text: &str, which: Which, end: bool) -> Begun {
+fn read_start(text: &str, which: FormFilter, end: bool) -> CallStart {
     let (mut mark, mut part, mut half) = (0, false, false);
-    for form in FORMS.iter().filter(|form| which.takes(form)) {
-        if text.len() < form.open.len() && form.open.starts_with(text) {
+    for form in FORMS.iter().filter(|form| which.accepts(form)) {
+        if text.len() < form.open_mark.len() && form.open_mark.starts_with(text) {
             half = true;
-        } else if text.starts_with(form.open) {
-            match fits(text, form, end) {
+        } else if text.starts_with(form.open_mark) {
+            match match_head(text, form, end) {
                 // An earlier form may still turn out to match.
-                Fits::Yes(head) if !part => return Begun::Form(head),
-                Fits::No => mark = mark.max(form.open.len()),
-                _ => (part, mark) = (true, mark.max(form.open.len())),
+                HeadMatch::Match(head) if !part => return CallStart::Form(head),
+                HeadMatch::Mismatch => mark = mark.max(form.open_mark.len()),
+                _ => (part, mark) = (true, mark.max(form.open_mark.len())),
             }
         }
     }
     match (part, half && !end) {
-        (true, _) if text.len() < HEAD && !end => Begun::Part,
-        (_, true) => Begun::Mark,
-        _ if mark > 0 => Begun::Stray(mark),
-        _ => Begun::No,
+        (true, _) if text.len() < MAX_HEAD && !end => CallStart::PartialHead,
+        (_, true) => CallStart::PartialMark,
+        _ if mark > 0 => CallStart::StrayMark(mark),
+        _ => CallStart::NoMark,
     }
 }
 
-enum Fits {
-    No,
-    Part,
-    Yes(Head),
+enum HeadMatch {
+    Mismatch,
+    Partial,
+    Match(CallHead),
 }
 
 /// Matches `form` against `text`, which begins with the form's mark.
-fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
-    let (mut at, mut name, mut body) = (form.open.len(), None, None);
+fn match_head(text: &str, form: &'static CallForm, end: bool) -> HeadMatch {
+    let (mut at, mut name, mut body) = (form.open_mark.len(), None, None);
     let skip = |from: usize, is: &dyn Fn(char) -> bool| {
         from + text[from..].find(|c| !is(c)).unwrap_or(text.len() - from)
     };
@@ -109,30 +110,30 @@ fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
         let rest = &text[at..];
         let half = |wanted: &str| !end && rest.len() < wanted.len() && wanted.starts_with(rest);
         match step {
-            Step::Space => at = skip(at, &is_space),
-            Step::Here => body = Some(at),
-            Step::Text(wanted) if rest.starts_with(wanted) => at += wanted.len(),
-            Step::Text(wanted) if half(wanted) => return Fits::Part,
-            Step::Text(_) => return Fits::No,
-            Step::Maybe(wanted) if rest.starts_with(wanted) => at += wanted.len(),
-            Step::Maybe(wanted) if half(wanted) => return Fits::Part,
-            Step::Maybe(_) => {}
-            Step::Any(words) | Step::Next(words) => {
+            FormStep::Space => at = skip(at, &is_space),
+            FormStep::ArgumentsStart => body = Some(at),
+            FormStep::Text(wanted) if rest.starts_with(wanted) => at += wanted.len(),
+            FormStep::Text(wanted) if half(wanted) => return HeadMatch::Partial,
+            FormStep::Text(_) => return HeadMatch::Mismatch,
+            FormStep::Optional(wanted) if rest.starts_with(wanted) => at += wanted.len(),
+            FormStep::Optional(wanted) if half(wanted) => return HeadMatch::Partial,
+            FormStep::Optional(_) => {}
+            FormStep::OneOf(words) | FormStep::NextIs(words) => {
                 match words.iter().find(|word| rest.starts_with(**word)) {
-                    Some(_) if matches!(step, Step::Next(_)) => {}
+                    Some(_) if matches!(step, FormStep::NextIs(_)) => {}
                     Some(word) => at += word.len(),
-                    None if words.iter().any(|word| half(word)) => return Fits::Part,
-                    None => return Fits::No,
+                    None if words.iter().any(|word| half(word)) => return HeadMatch::Partial,
+                    None => return HeadMatch::Mismatch,
                 }
             }
-            Step::Name | Step::Id => {
-                let stop = skip(at, &is_name);
-                let named = matches!(step, Step::Name);
-                if stop - at > NAME || named && stop == at && stop < text.len() {
-                    return Fits::No;
+            FormStep::Name | FormStep::Id => {
+                let stop = skip(at, &is_name_char);
+                let named = matches!(step, FormStep::Name);
+                if stop - at > MAX_NAME || named && stop == at && stop < text.len() {
+                    return HeadMatch::Mismatch;
                 }
                 if stop == text.len() {
-                    return if end { Fits::No } else { Fits::Part };
+                    return if end { HeadMatch::Mismatch } else { HeadMatch::Partial };
                 }
                 if named {
                     name = Some(at..stop);
@@ -141,17 +142,17 @@ fn fits(text: &str, form: &'static Form, end: bool) -> Fits {
             }
         }
     }
-    if form.body == Body::Python {
+    if form.body == CallBody::Python {
         // The name must be a Python name, so that a list of links does not match.
         let first = name.as_ref().and_then(|name| text[name.clone()].chars().next());
         if !first.is_some_and(|first| first.is_alphabetic() || first == '_') {
-            return Fits::No;
+            return HeadMatch::Mismatch;
         }
     }
-    Fits::Yes(Head { form, name, body: body.unwrap_or(at) })
+    HeadMatch::Match(CallHead { form, name, body_start: body.unwrap_or(at) })
 }
 
 /// Returns true if `c` is allowed in the name of a tool.
-fn is_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }

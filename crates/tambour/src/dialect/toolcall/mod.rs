@@ -6,61 +6,61 @@
 //! `parse` splits the reply. All other text is plain text, read as by `plain`.
 
 mod arguments;
+mod bare_values;
+mod elements;
 mod formats;
 mod head;
-mod invokes;
 mod options;
 mod parse;
 mod python;
 mod read;
 mod rules;
 mod scan;
-mod typed;
 
 use super::opening::Opening;
-use super::{Dialect, Ending, Entry, Examples, Output};
+use super::{Dialect, DialectEntry, ExampleStyle, IntentSink, ReplyEnding};
 use crate::options::Options;
 use crate::span::Place;
-use parse::Reader;
+use parse::ToolcallReader;
 use std::sync::Arc;
 
 /// Entry in the table of dialects. `auto` never chooses it, because marks of calls are text in all other
 /// dialects.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: DialectEntry = DialectEntry {
     name: "toolcall",
     summary: "text with tool calls in the forms of model families, such as <tool_call>",
-    reader: |options: &Arc<Options>| Box::new(ToolCall(Reader::new(options))),
+    reader: |options: &Arc<Options>| Box::new(ToolcallDialect(ToolcallReader::new(options))),
     opening: Opening::NONE,
     settings: options::SETTINGS,
     rules: rules::ALL,
     write: None,
     prompt: None,
     schema: None,
-    examples: Examples { languages: &[], fenced: false },
+    examples: ExampleStyle { languages: &[], is_fenced: false },
 };
 
-struct ToolCall(Reader);
+struct ToolcallDialect(ToolcallReader);
 
-impl Dialect for ToolCall {
+impl Dialect for ToolcallDialect {
     #[inline]
-    fn text(&mut self, text: &str, out: &mut dyn Output) {
-        self.0.text(text, out);
+    fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.0.push_text(text, out);
     }
 
-    fn reasoning(&mut self, text: &str, out: &mut dyn Output) {
-        self.0.plain.reasoning(text, out);
+    fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.0.plain.push_reasoning(text, out);
     }
 
-    fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         self.0.finish(ending, out);
     }
 
     fn place(&self) -> Place {
-        self.0.plain.place().after(self.0.raw())
+        self.0.plain.place().end_of(self.0.held_text())
     }
 
-    fn held(&self) -> usize {
-        self.0.plain.held() + self.0.held()
+    fn held_bytes(&self) -> usize {
+        self.0.plain.held_bytes() + self.0.held_bytes()
     }
 
     fn name(&self) -> &'static str {

@@ -1,20 +1,20 @@
 //! Options of calls that are written as text.
 
-use super::formats::Format;
-use crate::options::{Set, Setting};
+use super::formats::CallFormat;
+use crate::options::{Setting, SettingValues};
 
 /// Options for reading calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CallOptions {
     /// Format of the calls; if `None`, the first call decides.
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<CallFormat>,
 }
 
 pub(super) const SETTINGS: &[Setting] = &[Setting {
     name: "toolcall.format",
-    about: "the form that calls are written in; `auto`: the first call tells it",
+    description: "the form that calls are written in; `auto`: the first call tells it",
     default: "auto",
-    set: Set::Word(
+    accepts: SettingValues::Choice(
         &[
             "auto",
             "hermes",
@@ -28,8 +28,8 @@ pub(super) const SETTINGS: &[Setting] = &[Setting {
             "minimax",
         ],
         |options, at| {
-            let format = at.checked_sub(1).map(|at| Format::ALL[at]);
-            options.change(|own: &mut CallOptions| own.format = format);
+            let format = at.checked_sub(1).map(|at| CallFormat::ALL[at]);
+            options.update_section(|own: &mut CallOptions| own.format = format);
         },
     ),
 }];

@@ -3,208 +3,213 @@
 
 use std::sync::Arc;
 
-use super::formats::{self, Body, Format};
-use super::head::{Begun, HEAD, Head, Which, begun_at};
+use super::formats::{self, CallBody, CallFormat};
+use super::head::{CallHead, CallStart, FormFilter, MAX_HEAD, read_call_start};
 use super::options::CallOptions;
-use super::read::{Whole, WrittenCall, Wrong};
+use super::read::{CallRejection, CompleteForm, WrittenCall};
 use super::rules;
-use super::scan::{Ended, Found, Scan};
-use crate::dialect::called;
-use crate::dialect::plain::Plain;
-use crate::dialect::{Action, Call, Dialect as _, Ending, Output};
-use crate::finding::{Doubt, Report, clip};
+use super::scan::{CallEnding, CallScanner, ScanResult};
+use crate::dialect::call_check;
+use crate::dialect::plain::PlainReader;
+use crate::dialect::{CallIntent, Dialect as _, IntentSink, ReplyAction, ReplyEnding};
+use crate::finding::{Doubt, FindingReport, clip};
 use crate::lex::marks;
-use crate::lex::prose::Line;
+use crate::lex::prose::ProseLine;
 use crate::lex::scan;
 use crate::options::Options;
 use crate::span::Place;
-use crate::texts::counted;
-use crate::tool::CHECKS;
+use crate::texts::format_count;
+use crate::tool::MAX_CHECK_STEPS;
 
 /// Bytes that are examined at once.
-const PIECE: usize = 256;
+const MAX_PIECE: usize = 256;
 
 /// Code fence around the arguments in some forms.
 const FENCE: &str = "```";
 
 /// Bytes after a call that decide whether its sentence continues.
-const TRAIL: usize = 128;
+const MAX_TEXT_AFTER: usize = 128;
 
 /// Splits one reply into text, reasoning and calls.
-pub(super) struct Reader {
-    pub(super) plain: Plain,
+pub(super) struct ToolcallReader {
+    pub(super) plain: PlainReader,
     options: Arc<Options>,
     /// Recognized forms.
-    which: Which,
+    forms: FormFilter,
     /// Set to recognize also forms of other formats than the first call's, which are refused.
-    any_format: bool,
+    accepts_any_format: bool,
     /// Text held back: a mark, or a call.
-    raw: String,
-    open: Option<Open>,
-    calls: Vec<Waiting>,
+    held_text: String,
+    open_call: Option<OpenCall>,
+    held_calls: Vec<PendingCall>,
     /// Steps left for checks of arguments.
-    checks: u64,
+    steps_left: u64,
     /// Index of the first of the adjacent calls, which have nothing between them on their line.
-    chain: usize,
+    chain_start: usize,
     /// Line of the adjacent calls and the text after them, until it is known whether a sentence continues
     /// there.
-    trailing: Option<(Line, String)>,
+    text_after: Option<(ProseLine, String)>,
     /// Set if the current message is in Harmony's final channel.
-    in_final: bool,
+    is_in_final: bool,
     /// Set if marks inside strings end calls.
-    hasty: bool,
+    is_hasty: bool,
     /// Marks around the current calls.
-    section: Section,
+    section: CallSection,
 }
 
 /// Marks of the structure around calls, and the outcome of the calls.
 #[derive(Default)]
-struct Section {
+struct CallSection {
     /// Extents of the marks.
     marks: Vec<(Place, usize)>,
     /// Set if one of the calls may run.
-    runs: bool,
+    has_runnable: bool,
     /// Set if one of the calls is shown as text.
-    shown: bool,
+    has_shown: bool,
 }
 
 /// A call that has begun.
-struct Open {
-    head: Head,
-    scan: Scan,
+struct OpenCall {
+    head: CallHead,
+    scanner: CallScanner,
     /// The line of the call.
-    line: Line,
+    line: ProseLine,
     /// Set if that line is in a message of the final channel.
-    in_final: bool,
+    is_in_final: bool,
     /// End of the call, once it is known.
-    ended: Option<(usize, Ended)>,
+    end: Option<(usize, CallEnding)>,
 }
 
 /// A call that may run if the reply is complete (R-68), with its extent.
-struct Waiting {
-    call: Call,
+struct PendingCall {
+    call: CallIntent,
     place: Place,
     end: usize,
     /// Handle for asking about the surrounding text.
-    watched: usize,
+    watch_id: usize,
     /// Set once the call is known to be in a sentence.
-    aside: bool,
+    is_in_sentence: bool,
 }
 
-impl Reader {
-    pub(super) fn new(options: &Arc<Options>) -> Reader {
-        let own: CallOptions = options.of();
-        let harmony = own.format == Some(Format::Harmony);
-        Reader {
-            plain: Plain::new(options, false).follow(),
+impl ToolcallReader {
+    pub(super) fn new(options: &Arc<Options>) -> ToolcallReader {
+        let own: CallOptions = options.section();
+        let has_harmony = own.format == Some(CallFormat::Harmony);
+        ToolcallReader {
+            plain: PlainReader::new(options, false).with_prose(),
             options: Arc::clone(options),
-            which: Which { format: own.format, start: true, harmony },
-            any_format: own.format.is_none(),
-            raw: String::new(),
-            open: None,
-            calls: Vec::new(),
-            checks: CHECKS,
-            chain: 0,
-            trailing: None,
-            in_final: false,
-            hasty: false,
-            section: Section::default(),
+            forms: FormFilter { format: own.format, is_reply_start: true, has_harmony },
+            accepts_any_format: own.format.is_none(),
+            held_text: String::new(),
+            open_call: None,
+            held_calls: Vec::new(),
+            steps_left: MAX_CHECK_STEPS,
+            chain_start: 0,
+            text_after: None,
+            is_in_final: false,
+            is_hasty: false,
+            section: CallSection::default(),
         }
     }
 
     /// Returns the bytes held back; a call is delivered complete and not counted.
-    pub(super) fn held(&self) -> usize {
-        if self.open.is_some() { 0 } else { self.raw.len() }
+    pub(super) fn held_bytes(&self) -> usize {
+        if self.open_call.is_some() { 0 } else { self.held_text.len() }
     }
 
     /// Returns the text held back.
-    pub(super) fn raw(&self) -> &str {
-        &self.raw
+    pub(super) fn held_text(&self) -> &str {
+        &self.held_text
     }
 
     /// Reads the next text of the reply.
     #[inline]
-    pub(super) fn text(&mut self, text: &str, out: &mut dyn Output) {
-        if self.raw.is_empty() && !self.which.start && scan::find2(b'<', b'[', text.as_bytes()).is_none() {
-            return self.pass(text, out);
+    pub(super) fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        if self.held_text.is_empty()
+            && !self.forms.is_reply_start
+            && scan::find2(b'<', b'[', text.as_bytes()).is_none()
+        {
+            return self.pass_text(text, out);
         }
-        self.read(text, out);
+        self.read_text(text, out);
     }
 
-    fn read(&mut self, text: &str, out: &mut dyn Output) {
+    fn read_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let mut rest = text;
         while !rest.is_empty() {
-            if self.raw.is_empty() {
-                let Some(at) = self.mark(rest) else { return self.pass(rest, out) };
-                self.pass(&rest[..at], out);
+            if self.held_text.is_empty() {
+                let Some(at) = self.find_mark(rest) else { return self.pass_text(rest, out) };
+                self.pass_text(&rest[..at], out);
                 rest = &rest[at..];
             }
-            let had = self.raw.len();
-            let room = self.room().saturating_sub(had).min(PIECE);
+            let had = self.held_text.len();
+            let room = self.hold_limit().saturating_sub(had).min(MAX_PIECE);
             let take = rest.floor_char_boundary(room);
             if take == 0 {
-                self.too_long(out);
+                self.handle_limit(out);
                 continue;
             }
-            self.raw.push_str(&rest[..take]);
-            let used = self.step(false, out);
+            self.held_text.push_str(&rest[..take]);
+            let used = self.read_held(false, out);
             let Some(used) = used else {
                 rest = &rest[take..];
                 // The text that arrived with the mark may exceed the limit of a call.
-                let most = self.raw.floor_char_boundary(self.room());
-                if self.raw.len() > most {
-                    let behind = self.raw.split_off(most);
-                    self.too_long(out);
-                    self.read(&behind, out);
+                let most = self.held_text.floor_char_boundary(self.hold_limit());
+                if self.held_text.len() > most {
+                    let behind = self.held_text.split_off(most);
+                    self.handle_limit(out);
+                    self.read_text(&behind, out);
                 }
                 continue;
             };
             // Unused text is read again: new text from where it is, earlier text from the copy.
             if used >= had {
-                self.raw.clear();
+                self.held_text.clear();
                 rest = &rest[used - had..];
             } else {
                 rest = &rest[take..];
-                let held = std::mem::take(&mut self.raw);
-                self.read(&held[used..], out);
+                let held = std::mem::take(&mut self.held_text);
+                self.read_text(&held[used..], out);
             }
         }
     }
 
     /// Returns the limit of the held-back text.
-    fn room(&self) -> usize {
-        self.open.as_ref().map_or(HEAD + 1, |open| open.head.body + self.options.limits.value)
+    fn hold_limit(&self) -> usize {
+        self.open_call.as_ref().map_or(MAX_HEAD + 1, |open| open.head.body_start + self.options.limits.value)
     }
 
     /// Returns the offset at which a mark may begin.
     #[inline]
-    fn mark(&mut self, text: &str) -> Option<usize> {
-        if self.which.start && self.plain.answers() {
-            self.which.start = false;
+    fn find_mark(&mut self, text: &str) -> Option<usize> {
+        if self.forms.is_reply_start && self.plain.has_answer() {
+            self.forms.is_reply_start = false;
         }
-        match self.which.start {
+        match self.forms.is_reply_start {
             true => scan::find3(b'<', b'[', b'{', text.as_bytes()),
             false => scan::find2(b'<', b'[', text.as_bytes()),
         }
     }
 
-    fn pass(&mut self, text: &str, out: &mut dyn Output) {
+    fn pass_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         if !text.is_empty() {
-            self.trails(text);
-            if self.chain < self.calls.len() && text.contains(|c| !matches!(c, ' ' | '\t')) {
-                self.chain = self.calls.len();
+            self.push_text_after(text);
+            if self.chain_start < self.held_calls.len() && text.contains(|c| !matches!(c, ' ' | '\t')) {
+                self.chain_start = self.held_calls.len();
             }
-            self.plain.text(text, out);
+            self.plain.push_text(text, out);
         }
     }
 
     /// Skips marks of the surrounding structure after a call. Returns `None` if more of a mark is needed.
-    fn behind_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
+    fn skip_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
-            let which = Which { start: false, ..self.which };
-            match begun_at(text, which, self.any_format, end) {
-                Begun::Form(head) if head.form.body == Body::Nothing => text = &text[head.body..],
-                Begun::Mark | Begun::Part if !end => return None,
+            let which = FormFilter { is_reply_start: false, ..self.forms };
+            match read_call_start(text, which, self.accepts_any_format, end) {
+                CallStart::Form(head) if head.form.body == CallBody::NoArguments => {
+                    text = &text[head.body_start..]
+                }
+                CallStart::PartialMark | CallStart::PartialHead if !end => return None,
                 _ => break,
             }
         }
@@ -212,195 +217,221 @@ impl Reader {
     }
 
     /// Adds text after calls, including stray marks, and decides whether their sentence continues.
-    fn trails(&mut self, text: &str) {
-        let Some((line, behind)) = &mut self.trailing else { return };
-        behind.push_str(&text[..text.floor_char_boundary(TRAIL)]);
-        let Some(within) = line.goes_on(behind, false) else { return };
-        self.trailing = None;
+    fn push_text_after(&mut self, text: &str) {
+        let Some((line, behind)) = &mut self.text_after else { return };
+        behind.push_str(&text[..text.floor_char_boundary(MAX_TEXT_AFTER)]);
+        let Some(within) = line.continues_with(behind, false) else { return };
+        self.text_after = None;
         if within {
-            self.chain_aside();
+            self.mark_chain_in_sentence();
         }
     }
 
-    fn chain_aside(&mut self) {
-        let chain = self.chain.min(self.calls.len());
-        self.calls[chain..].iter_mut().for_each(|call| call.aside = true);
+    fn mark_chain_in_sentence(&mut self) {
+        let chain = self.chain_start.min(self.held_calls.len());
+        self.held_calls[chain..].iter_mut().for_each(|call| call.is_in_sentence = true);
     }
 
     /// Examines the held-back text. Returns the bytes used, or `None` if more text is needed.
-    fn step(&mut self, end: bool, out: &mut dyn Output) -> Option<usize> {
-        if self.open.is_none() {
-            let which = Which { start: self.which.start && self.plain.is_blank(), ..self.which };
-            let text = |reader: &mut Reader, len: usize, out: &mut dyn Output| {
-                let held = std::mem::take(&mut reader.raw);
-                reader.pass(&held[..len], out);
-                reader.raw = held;
+    fn read_held(&mut self, end: bool, out: &mut dyn IntentSink) -> Option<usize> {
+        if self.open_call.is_none() {
+            let which = FormFilter {
+                is_reply_start: self.forms.is_reply_start && self.plain.is_blank(),
+                ..self.forms
+            };
+            let text = |reader: &mut ToolcallReader, len: usize, out: &mut dyn IntentSink| {
+                let held = std::mem::take(&mut reader.held_text);
+                reader.pass_text(&held[..len], out);
+                reader.held_text = held;
                 Some(len)
             };
-            let first = self.raw.chars().next().map_or(0, char::len_utf8);
-            match begun_at(&self.raw, which, self.any_format, end) {
-                Begun::Mark | Begun::Part if !end => {
+            let first = self.held_text.chars().next().map_or(0, char::len_utf8);
+            match read_call_start(&self.held_text, which, self.accepts_any_format, end) {
+                CallStart::PartialMark | CallStart::PartialHead if !end => {
                     // A mark is not held back where it would have no meaning.
-                    return if self.plain.admits() { None } else { text(self, first, out) };
+                    return if self.plain.admits_mark() { None } else { text(self, first, out) };
                 }
-                Begun::No | Begun::Mark | Begun::Part => return text(self, first, out),
-                _ if !self.plain.admits() || self.plain.line().is_quoted() => return text(self, first, out),
-                Begun::Stray(mark) => {
+                CallStart::NoMark | CallStart::PartialMark | CallStart::PartialHead => {
+                    return text(self, first, out);
+                }
+                _ if !self.plain.admits_mark() || self.plain.current_line().is_quoted() => {
+                    return text(self, first, out);
+                }
+                CallStart::StrayMark(mark) => {
                     let at = self.plain.place();
-                    let message = format!("`{}` begins no call", &self.raw[..mark]);
-                    let report = Report::new(rules::CALL_STRAY, at, at.offset + mark, message);
-                    out.report(report.repaired("read as text"));
-                    self.section.shown = true;
+                    let message = format!("`{}` begins no call", &self.held_text[..mark]);
+                    let report = FindingReport::new(rules::CALL_STRAY, at, at.offset + mark, message);
+                    out.report(report.with_repair("read as text"));
+                    self.section.has_shown = true;
                     return text(self, mark, out);
                 }
-                Begun::Form(head) => {
-                    self.which.harmony |= head.form.format == Format::Harmony;
+                CallStart::Form(head) => {
+                    self.forms.has_harmony |= head.form.format == CallFormat::Harmony;
                     match head.form.body {
-                        Body::Nothing => {
-                            self.channel(head.body);
-                            self.around(&head, out);
-                            let mark = &self.raw[..head.body];
+                        CallBody::NoArguments => {
+                            self.track_channel(head.body_start);
+                            self.push_structure_mark(&head, out);
+                            let mark = &self.held_text[..head.body_start];
                             match mark.ends_with("<|message|>") {
-                                true => self.plain.next_message(mark, out),
-                                false => self.plain.pass_over(mark, out),
+                                true => self.plain.begin_message(mark, out),
+                                false => self.plain.skip(mark, out),
                             }
-                            return Some(head.body);
+                            return Some(head.body_start);
                         }
-                        Body::Reasoning => {
-                            self.plain.mark(&self.raw[..head.body], marks::HARMONY, out);
-                            return Some(head.body);
+                        CallBody::Reasoning => {
+                            self.plain.push_mark(
+                                &self.held_text[..head.body_start],
+                                marks::HARMONY_MARK,
+                                out,
+                            );
+                            return Some(head.body_start);
                         }
                         _ => {}
                     }
-                    let scan = Scan::new(head.form, head.body, self.hasty);
-                    let in_final = self.in_final || is_final(head.form.format, &self.raw[..head.body]);
-                    self.open = Some(Open { head, scan, line: self.plain.line(), in_final, ended: None });
+                    let scanner = CallScanner::new(head.form, head.body_start, self.is_hasty);
+                    let is_in_final = self.is_in_final
+                        || is_final_channel(head.form.format, &self.held_text[..head.body_start]);
+                    self.open_call = Some(OpenCall {
+                        head,
+                        scanner,
+                        line: self.plain.current_line(),
+                        is_in_final,
+                        end: None,
+                    });
                 }
             }
         }
-        let open = self.open.as_mut()?;
-        let most = open.head.body + self.options.limits.value;
-        let (found, ended) = match open.ended {
+        let open = self.open_call.as_mut()?;
+        let most = open.head.body_start + self.options.limits.value;
+        let (found, ended) = match open.end {
             Some(ended) => ended,
-            None => match open.scan.go_on(&self.raw[..self.raw.floor_char_boundary(most)]) {
-                Found::More => return None,
-                Found::End(found, ended) => *open.ended.insert((found, ended)),
+            None => match open.scanner.scan(&self.held_text[..self.held_text.floor_char_boundary(most)]) {
+                ScanResult::NeedMore => return None,
+                ScanResult::End(found, ended) => *open.end.insert((found, ended)),
             },
         };
         // The text after the call on its line decides whether the call is in a sentence.
-        let (line, behind) = (open.line, open.scan.behind_mark(found));
-        line.goes_on(self.behind_marks(&self.raw[behind..], end)?, end)?;
-        Some(self.ends(found, ended, out))
+        let (line, behind) = (open.line, open.scanner.mark_end(found));
+        line.continues_with(self.skip_marks(&self.held_text[behind..], end)?, end)?;
+        Some(self.end_call(found, ended, out))
     }
 
     /// Tracks from marks between messages whether the current message is in the final channel.
-    fn channel(&mut self, mark: usize) {
-        let mark = &self.raw[..mark];
-        self.in_final |= is_final(Format::Harmony, mark);
-        self.in_final &= !matches!(mark, "<|end|>" | "<|return|>");
+    fn track_channel(&mut self, mark: usize) {
+        let mark = &self.held_text[..mark];
+        self.is_in_final |= is_final_channel(CallFormat::Harmony, mark);
+        self.is_in_final &= !matches!(mark, "<|end|>" | "<|return|>");
     }
 
     /// Handles a mark around calls, which is not text. If the calls are shown as text, the mark is reported.
-    fn around(&mut self, head: &Head, out: &mut dyn Output) {
-        if head.form.format == Format::Harmony {
+    fn push_structure_mark(&mut self, head: &CallHead, out: &mut dyn IntentSink) {
+        if head.form.format == CallFormat::Harmony {
             return;
         }
         let at = self.plain.place();
-        let begins = head.form.open.contains("begin");
+        let begins = head.form.open_mark.contains("begin");
         if begins {
-            self.section_ends(out);
+            self.end_section(out);
         }
-        self.section.marks.push((at, at.offset + head.body));
+        self.section.marks.push((at, at.offset + head.body_start));
         if !begins {
-            self.section_ends(out);
+            self.end_section(out);
         }
     }
 
-    fn section_ends(&mut self, out: &mut dyn Output) {
-        let Section { marks, runs, shown } = std::mem::take(&mut self.section);
-        if runs || !shown {
+    fn end_section(&mut self, out: &mut dyn IntentSink) {
+        let CallSection { marks, has_runnable, has_shown } = std::mem::take(&mut self.section);
+        if has_runnable || !has_shown {
             return;
         }
         for (at, end) in marks {
-            let report = Report::new(rules::CALL_STRAY, at, end, "the mark stands around no call that runs");
-            out.report(report.repaired("left out"));
+            let report =
+                FindingReport::new(rules::CALL_STRAY, at, end, "the mark stands around no call that runs");
+            out.report(report.with_repair("left out"));
         }
     }
 
     /// Ends a call at `end`. Returns the bytes that belong to it.
-    fn ends(&mut self, end: usize, ended: Ended, out: &mut dyn Output) -> usize {
-        let Some(Open { head, mut scan, line, in_final, .. }) = self.open.take() else { return end };
-        let raw = std::mem::take(&mut self.raw);
-        let used = scan.behind_mark(end);
-        let behind = self.behind_marks(&raw[used..], true).unwrap_or_default();
-        let within = line.goes_on(behind, true).unwrap_or_default();
-        self.trailing = if within { None } else { Some((line, String::new())) };
+    fn end_call(&mut self, end: usize, ended: CallEnding, out: &mut dyn IntentSink) -> usize {
+        let Some(OpenCall { head, mut scanner, line, is_in_final, .. }) = self.open_call.take() else {
+            return end;
+        };
+        let raw = std::mem::take(&mut self.held_text);
+        let used = scanner.mark_end(end);
+        let behind = self.skip_marks(&raw[used..], true).unwrap_or_default();
+        let within = line.continues_with(behind, true).unwrap_or_default();
+        self.text_after = if within { None } else { Some((line, String::new())) };
         if within {
-            self.chain_aside();
+            self.mark_chain_in_sentence();
         }
-        if scan.values.is_empty() {
-            scan.values.push(head.body..end);
+        if scanner.values.is_empty() {
+            scanner.values.push(head.body_start..end);
         }
-        let at = self.plain.place();
-        let whole = Whole { head: &head, raw: &raw[..used], at, values: &scan.values };
+        let place = self.plain.place();
+        let whole = CompleteForm { head: &head, raw: &raw[..used], place, value_ranges: &scanner.values };
         let mut told = Vec::new();
         let read = match ended {
             // Unclosed values are accepted as arguments if the call itself is closed (R-94).
-            Ended::Early if head.form.body == Body::Python || head.form.body.has_values() && used == end => {
+            CallEnding::Incomplete
+                if head.form.body == CallBody::Python || head.form.body.has_values() && used == end =>
+            {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
-            _ => whole.calls(&self.options, &mut told),
+            _ => whole.read_calls(&self.options, &mut told),
         };
-        let foreign = self.which.format.is_some_and(|format| format != head.form.format);
+        let foreign = self.forms.format.is_some_and(|format| format != head.form.format);
         let read = match read {
             Ok(_) if foreign => {
                 Err((rules::CALL_ASIDE, "the call has another format than the first".to_owned()))
             }
-            Ok(_) if in_final => Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned())),
+            Ok(_) if is_in_final => {
+                Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned()))
+            }
             Ok(_) if within => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
             read => read,
         };
-        let bare = head.form.open.is_empty();
+        let bare = head.form.open_mark.is_empty();
         match read {
             // Without a mark of its own it is ordinary JSON or an ordinary list.
-            Err(_) if bare => self.plain.verbatim(&raw[..used], out),
+            Err(_) if bare => self.plain.push_verbatim(&raw[..used], out),
             Err(wrong) => {
-                let name = named(&head, &raw);
-                self.refuse(&head, &raw[..used], wrong, name.as_deref(), out);
+                let name = head_name(&head, &raw);
+                self.refuse_call(&head, &raw[..used], wrong, name.as_deref(), out);
             }
             Ok(calls) => {
-                self.which.format = Some(head.form.format);
-                if ended == Ended::Unmarked {
-                    let message = format!("`{}` is missing", head.form.close.last().unwrap_or(&""));
-                    let report = Report::new(rules::CALL_UNCLOSED, at, at.offset + used, message);
-                    told.push(report.repaired("closed where its arguments end"));
+                self.forms.format = Some(head.form.format);
+                if ended == CallEnding::Unclosed {
+                    let message = format!("`{}` is missing", head.form.close_marks.last().unwrap_or(&""));
+                    let report =
+                        FindingReport::new(rules::CALL_UNCLOSED, place, place.offset + used, message);
+                    told.push(report.with_repair("closed where its arguments end"));
                 }
-                self.judge(&head, &raw[..used], at, calls, told, out);
+                self.check_calls(&head, &raw[..used], place, calls, told, out);
             }
         }
-        self.raw = raw;
+        self.held_text = raw;
         used
     }
 
     /// Checks calls against the registered tools. If none may run, they are shown as written and their
     /// repairs are not reported.
-    fn judge(
+    fn check_calls(
         &mut self,
-        head: &Head,
+        head: &CallHead,
         raw: &str,
         at: Place,
         calls: Vec<WrittenCall>,
-        told: Vec<Report>,
-        out: &mut dyn Output,
+        told: Vec<FindingReport>,
+        out: &mut dyn IntentSink,
     ) {
         let end = at.offset + raw.len();
-        let left = &mut self.checks;
-        let mut check = |WrittenCall { call, doubt, bare }: &WrittenCall| {
-            called::registered(&call.name, &self.options)?;
-            called::certain(&call.name, doubt.as_ref())?;
-            match bare {
-                true => called::no_arguments(&call.name, &self.options, left).map(drop),
-                false => called::check(&call.name, &call.args, &self.options, left),
+        let left = &mut self.steps_left;
+        let mut check = |WrittenCall { call, doubt, is_without_args }: &WrittenCall| {
+            call_check::require_tools(&call.name, &self.options)?;
+            call_check::check_doubt(&call.name, doubt.as_ref())?;
+            match is_without_args {
+                true => call_check::default_arguments(&call.name, &self.options, left).map(drop),
+                false => call_check::check_call(&call.name, &call.args, &self.options, left),
             }
         };
         let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();
@@ -408,178 +439,192 @@ impl Reader {
         for report in told {
             // The intended value is unknown (R-82).
             match report.doubt {
-                Some(Doubt::DuplicateKey) => out.report(Report { repair: None, ..report }),
+                Some(Doubt::DuplicateKey) => out.report(FindingReport { repair: None, ..report }),
                 _ if some => out.report(report),
                 _ => {}
             }
         }
-        let before = self.calls.len();
+        let before = self.held_calls.len();
         for (checked, call) in judged {
             let Err((fault, message)) = checked else {
-                self.calls.push(Waiting { call, place: at, end, watched: 0, aside: false });
+                self.held_calls.push(PendingCall {
+                    call,
+                    place: at,
+                    end,
+                    watch_id: 0,
+                    is_in_sentence: false,
+                });
                 continue;
             };
             out.report(rules::CALLS.report(fault, at, end, message));
-            notice(called::REFUSED, Some(&call.name), out);
+            emit_notice(call_check::REFUSED_CODE, Some(&call.name), out);
         }
-        self.section.runs |= some;
-        self.section.shown |= !some;
+        self.section.has_runnable |= some;
+        self.section.has_shown |= !some;
         if some {
-            self.plain.pass_over(raw, out);
-            let watched = self.plain.watch();
-            self.calls[before..].iter_mut().for_each(|call| call.watched = watched);
+            self.plain.skip(raw, out);
+            let watched = self.plain.watch_skipped();
+            self.held_calls[before..].iter_mut().for_each(|call| call.watch_id = watched);
         } else {
-            self.show(head, raw, out);
+            self.show_call(head, raw, out);
         }
     }
 
     /// Shows a complete call as text.
-    fn show(&mut self, head: &Head, raw: &str, out: &mut dyn Output) {
+    fn show_call(&mut self, head: &CallHead, raw: &str, out: &mut dyn IntentSink) {
         // A fence around arguments is not Markdown: its end need not be on a line of its own.
-        match raw[..head.body].contains(FENCE) && raw.matches(FENCE).count() == 2 {
-            true => self.plain.form(raw, out),
-            false => self.plain.verbatim(raw, out),
+        match raw[..head.body_start].contains(FENCE) && raw.matches(FENCE).count() == 2 {
+            true => self.plain.push_call_form(raw, out),
+            false => self.plain.push_verbatim(raw, out),
         }
     }
 
     /// Shows a rejected call as text and notifies the user.
-    fn refuse(
+    fn refuse_call(
         &mut self,
-        head: &Head,
+        head: &CallHead,
         raw: &str,
-        (rule, message): Wrong,
+        (rule, message): CallRejection,
         name: Option<&str>,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        self.section.shown = true;
+        self.section.has_shown = true;
         let at = self.plain.place();
-        out.report(Report::new(rule, at, at.offset + raw.len(), message));
-        notice(called::REFUSED, name, out);
-        self.show(head, raw, out);
+        out.report(FindingReport::new(rule, at, at.offset + raw.len(), message));
+        emit_notice(call_check::REFUSED_CODE, name, out);
+        self.show_call(head, raw, out);
     }
 
     /// Handles held-back text that has reached its limit.
-    fn too_long(&mut self, out: &mut dyn Output) {
-        if let Some((end, ended)) = self.open.as_ref().and_then(|open| open.ended) {
-            let used = self.ends(end, ended, out);
-            let held = std::mem::take(&mut self.raw);
-            return self.read(&held[used..], out);
+    fn handle_limit(&mut self, out: &mut dyn IntentSink) {
+        if let Some((end, ended)) = self.open_call.as_ref().and_then(|open| open.end) {
+            let used = self.end_call(end, ended, out);
+            let held = std::mem::take(&mut self.held_text);
+            return self.read_text(&held[used..], out);
         }
-        let early = self.open.as_ref().and_then(|open| open.scan.give_up());
+        let early = self.open_call.as_ref().and_then(|open| open.scanner.fallback_end());
         if let Some((end, ended)) = early {
-            return self.ends_early(end, ended, out);
+            return self.end_call_early(end, ended, out);
         }
-        let raw = std::mem::take(&mut self.raw);
-        let Some(open) = self.open.take() else { return self.pass(&raw, out) };
-        if open.head.form.open.is_empty() {
-            return self.plain.verbatim(&raw, out);
+        let raw = std::mem::take(&mut self.held_text);
+        let Some(open) = self.open_call.take() else { return self.pass_text(&raw, out) };
+        if open.head.form.open_mark.is_empty() {
+            return self.plain.push_verbatim(&raw, out);
         }
-        let most = counted(self.options.limits.value, "byte");
+        let most = format_count(self.options.limits.value, "byte");
         let message = format!("the call is longer than `limits.value`, {most}");
         let at = self.plain.place();
-        let report = Report::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
-        self.section.shown = true;
-        out.report(report.repaired("read as text"));
-        let name = named(&open.head, &raw);
-        notice(called::REFUSED, name.as_deref(), out);
-        self.plain.verbatim(&raw, out);
+        let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
+        self.section.has_shown = true;
+        out.report(report.with_repair("read as text"));
+        let name = head_name(&open.head, &raw);
+        emit_notice(call_check::REFUSED_CODE, name.as_deref(), out);
+        self.plain.push_verbatim(&raw, out);
     }
 
     /// Ends the call at a mark inside a string; the text after it is read again.
-    fn ends_early(&mut self, end: usize, ended: Ended, out: &mut dyn Output) {
-        self.hasty = true;
-        let used = self.ends(end, ended, out);
-        let held = std::mem::take(&mut self.raw);
-        self.read(&held[used..], out);
+    fn end_call_early(&mut self, end: usize, ended: CallEnding, out: &mut dyn IntentSink) {
+        self.is_hasty = true;
+        let used = self.end_call(end, ended, out);
+        let held = std::mem::take(&mut self.held_text);
+        self.read_text(&held[used..], out);
     }
 
-    pub(super) fn finish(&mut self, ending: Ending, out: &mut dyn Output) {
+    pub(super) fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
         // Each iteration uses some of the held-back text.
-        while !self.raw.is_empty() {
-            if self.open.as_ref().is_some_and(|open| open.ended.is_some()) {
-                self.too_long(out);
-            } else if let Some(open) = &self.open {
-                match open.scan.finish(&self.raw) {
-                    Some((end, ended)) => self.ends_early(end, ended, out),
-                    None => self.unclosed(ending.cut, out),
+        while !self.held_text.is_empty() {
+            if self.open_call.as_ref().is_some_and(|open| open.end.is_some()) {
+                self.handle_limit(out);
+            } else if let Some(open) = &self.open_call {
+                match open.scanner.finish(&self.held_text) {
+                    Some((end, ended)) => self.end_call_early(end, ended, out),
+                    None => self.end_unclosed(ending.is_truncated, out),
                 }
-            } else if ending.cut && self.begins() {
-                let raw = std::mem::take(&mut self.raw);
-                self.cut_within(&raw, None, out);
-            } else if let Some(used) = self.step(true, out) {
-                let held = std::mem::take(&mut self.raw);
-                self.read(&held[used..], out);
+            } else if ending.is_truncated && self.may_begin_call() {
+                let raw = std::mem::take(&mut self.held_text);
+                self.end_truncated(&raw, None, out);
+            } else if let Some(used) = self.read_held(true, out) {
+                let held = std::mem::take(&mut self.held_text);
+                self.read_text(&held[used..], out);
             }
         }
-        self.section_ends(out);
-        let calls = std::mem::take(&mut self.calls);
-        let acting = calls.iter().filter(|call| !call.aside).map(|call| (call.place.offset, call.watched));
-        self.plain.end(ending, &acting.collect::<Vec<_>>(), out);
-        for Waiting { call, place, end, watched, aside } in calls {
-            if aside || self.plain.is_text(place.offset, watched) {
+        self.end_section(out);
+        let calls = std::mem::take(&mut self.held_calls);
+        let acting =
+            calls.iter().filter(|call| !call.is_in_sentence).map(|call| (call.place.offset, call.watch_id));
+        self.plain.finish_with(ending, &acting.collect::<Vec<_>>(), out);
+        for PendingCall { call, place, end, watch_id, is_in_sentence } in calls {
+            if is_in_sentence || self.plain.is_text(place.offset, watch_id) {
                 let message =
                     format!("`{}` stands in reasoning, code or a sentence; it is not called", call.name);
-                out.report(Report::new(rules::CALL_ASIDE, place, end, message));
-                notice(called::REFUSED, Some(&call.name), out);
-            } else if ending.cut {
+                out.report(FindingReport::new(rules::CALL_ASIDE, place, end, message));
+                emit_notice(call_check::REFUSED_CODE, Some(&call.name), out);
+            } else if ending.is_truncated {
                 let message = format!("the reply was cut; `{}` is not called", call.name);
-                out.report(Report::new(rules::CALL_CUT, place, end, message));
-                notice(called::CUT, Some(&call.name), out);
+                out.report(FindingReport::new(rules::CALL_CUT, place, end, message));
+                emit_notice(call_check::TRUNCATED_CODE, Some(&call.name), out);
             } else {
-                out.act(Action::Call(call));
+                out.emit_action(ReplyAction::Call(call));
             }
         }
     }
 
     /// Handles a reply that ends inside a call: nothing of it runs.
-    fn unclosed(&mut self, cut: bool, out: &mut dyn Output) {
-        let raw = std::mem::take(&mut self.raw);
-        let Some(open) = self.open.take() else { return };
-        if open.head.form.open.is_empty() {
-            return self.plain.verbatim(&raw, out);
+    fn end_unclosed(&mut self, cut: bool, out: &mut dyn IntentSink) {
+        let raw = std::mem::take(&mut self.held_text);
+        let Some(open) = self.open_call.take() else { return };
+        if open.head.form.open_mark.is_empty() {
+            return self.plain.push_verbatim(&raw, out);
         }
-        let name = named(&open.head, &raw);
+        let name = head_name(&open.head, &raw);
         if cut {
-            return self.cut_within(&raw, name.as_deref(), out);
+            return self.end_truncated(&raw, name.as_deref(), out);
         }
         let at = self.plain.place();
-        let report =
-            Report::new(rules::CALL_INCOMPLETE, at, at.offset + raw.len(), "the reply ends within a call");
-        self.section.shown = true;
-        out.report(report.repaired("nothing of it runs; shown as text"));
-        notice(called::REFUSED, name.as_deref(), out);
-        self.plain.verbatim(&raw, out);
+        let report = FindingReport::new(
+            rules::CALL_INCOMPLETE,
+            at,
+            at.offset + raw.len(),
+            "the reply ends within a call",
+        );
+        self.section.has_shown = true;
+        out.report(report.with_repair("nothing of it runs; shown as text"));
+        emit_notice(call_check::REFUSED_CODE, name.as_deref(), out);
+        self.plain.push_verbatim(&raw, out);
     }
 
-    fn cut_within(&mut self, raw: &str, name: Option<&str>, out: &mut dyn Output) {
+    fn end_truncated(&mut self, raw: &str, name: Option<&str>, out: &mut dyn IntentSink) {
         let at = self.plain.place();
         let report =
-            Report::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
-        self.section.shown = true;
-        out.report(report.repaired("nothing of it runs; shown as text"));
-        notice(called::CUT, name, out);
-        self.plain.verbatim(raw, out);
+            FindingReport::new(rules::CALL_CUT, at, at.offset + raw.len(), "the reply was cut within a call");
+        self.section.has_shown = true;
+        out.report(report.with_repair("nothing of it runs; shown as text"));
+        emit_notice(call_check::TRUNCATED_CODE, name, out);
+        self.plain.push_verbatim(raw, out);
     }
 
     /// Returns true if the held-back text is a mark that may begin a call.
-    fn begins(&self) -> bool {
-        let which = Which { start: false, ..self.which };
-        matches!(begun_at(&self.raw, which, self.any_format, false), Begun::Part) && self.plain.admits()
+    fn may_begin_call(&self) -> bool {
+        let which = FormFilter { is_reply_start: false, ..self.forms };
+        matches!(
+            read_call_start(&self.held_text, which, self.accepts_any_format, false),
+            CallStart::PartialHead
+        ) && self.plain.admits_mark()
     }
 }
 
 /// Returns true if a Harmony header selects the final channel.
-fn is_final(format: Format, header: &str) -> bool {
-    format == Format::Harmony && header.contains("<|channel|>final")
+fn is_final_channel(format: CallFormat, header: &str) -> bool {
+    format == CallFormat::Harmony && header.contains("<|channel|>final")
 }
 
 /// Returns the name before the arguments of a call.
-fn named(head: &Head, raw: &str) -> Option<String> {
+fn head_name(head: &CallHead, raw: &str) -> Option<String> {
     let written = &raw[head.name.clone()?];
-    Some(formats::name(written, head.form.format, head.form.body).to_owned())
+    Some(formats::tool_name(written, head.form.format, head.form.body).to_owned())
 }
 
-fn notice(code: &'static str, name: Option<&str>, out: &mut dyn Output) {
+fn emit_notice(code: &'static str, name: Option<&str>, out: &mut dyn IntentSink) {
     let name = name.filter(|name| !name.is_empty()).map(|name| clip(name, 60).into_owned());
-    out.act(Action::Notice(code, name));
+    out.emit_action(ReplyAction::Notice(code, name));
 }

@@ -9,45 +9,45 @@ use crate::repair::json::{self, ValueDoubt};
 use crate::span::Place;
 
 /// A call in Python syntax: its name and named arguments, and a doubt about them.
-pub(super) struct Written {
+pub(super) struct PythonCall {
     pub(super) name: String,
     pub(super) args: Map<String, Value>,
     pub(super) doubt: Option<ValueDoubt>,
 }
 
 /// Reads one call, or a list of them. `Err` says what was expected.
-pub(super) fn calls(text: &str, limits: &Limits) -> Result<Vec<Written>, String> {
-    let mut reader = Reader::new(text, limits);
+pub(super) fn parse_calls(text: &str, limits: &Limits) -> Result<Vec<PythonCall>, String> {
+    let mut reader = PythonReader::new(text, limits);
     let mut calls = Vec::new();
-    reader.space();
-    if !reader.takes("[") {
-        calls.push(reader.call()?);
+    reader.skip_space();
+    if !reader.take_word("[") {
+        calls.push(reader.read_call()?);
     } else {
-        while !reader.takes("]") {
-            calls.push(reader.call()?);
-            if !reader.takes(",") && reader.peek() != Some(']') {
-                return Err(reader.wrong("a comma or the end of the list"));
+        while !reader.take_word("]") {
+            calls.push(reader.read_call()?);
+            if !reader.take_word(",") && reader.peek() != Some(']') {
+                return Err(reader.expected_error("a comma or the end of the list"));
             }
         }
     }
-    reader.space();
-    if reader.at < text.len() { Err(reader.wrong("the end")) } else { Ok(calls) }
+    reader.skip_space();
+    if reader.offset < text.len() { Err(reader.expected_error("the end")) } else { Ok(calls) }
 }
 
 /// Reads one literal, and a doubt about it.
-pub(super) fn literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
-    let mut reader = Reader { may_be_json: true, ..Reader::new(text, limits) };
-    let value = reader.value().ok()?;
-    reader.space();
-    (reader.at == text.len()).then_some((value, reader.doubt))
+pub(super) fn parse_literal(text: &str, limits: &Limits) -> Option<(Value, Option<ValueDoubt>)> {
+    let mut reader = PythonReader { may_be_json: true, ..PythonReader::new(text, limits) };
+    let value = reader.read_value().ok()?;
+    reader.skip_space();
+    (reader.offset == text.len()).then_some((value, reader.doubt))
 }
 
-struct Reader<'a> {
+struct PythonReader<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
     /// Nesting levels and values that are still allowed.
-    depth: usize,
-    items: usize,
+    levels_left: usize,
+    values_left: usize,
     limits: &'a Limits,
     /// True if it may be JSON that is broken as well.
     may_be_json: bool,
@@ -56,105 +56,106 @@ struct Reader<'a> {
 }
 
 /// Most nesting levels, because reading recurses.
-const DEPTH: usize = 48;
+const MAX_DEPTH: usize = 48;
 
-impl<'a> Reader<'a> {
-    fn new(text: &'a str, limits: &'a Limits) -> Reader<'a> {
-        let (depth, items) = (limits.depth.min(DEPTH), limits.items);
-        Reader { text, at: 0, depth, items, limits, may_be_json: false, doubt: None }
+impl<'a> PythonReader<'a> {
+    fn new(text: &'a str, limits: &'a Limits) -> PythonReader<'a> {
+        let (levels_left, values_left) = (limits.depth.min(MAX_DEPTH), limits.items);
+        PythonReader { text, offset: 0, levels_left, values_left, limits, may_be_json: false, doubt: None }
     }
 
     fn rest(&self) -> &str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         let rest = self.rest();
-        self.at += rest.len() - rest.trim_start().len();
+        self.offset += rest.len() - rest.trim_start().len();
     }
 
     /// Returns the next character that is not white space.
     fn peek(&mut self) -> Option<char> {
-        self.space();
+        self.skip_space();
         self.rest().chars().next()
     }
 
-    fn takes(&mut self, word: &str) -> bool {
-        self.space();
+    fn take_word(&mut self, word: &str) -> bool {
+        self.skip_space();
         let takes = self.rest().starts_with(word);
-        self.at += if takes { word.len() } else { 0 };
+        self.offset += if takes { word.len() } else { 0 };
         takes
     }
 
-    fn wrong(&self, wanted: &str) -> String {
-        format!("{wanted} was expected at byte {} of the call", self.at)
+    fn expected_error(&self, wanted: &str) -> String {
+        format!("{wanted} was expected at byte {} of the call", self.offset)
     }
 
-    fn name(&mut self) -> Result<String, String> {
-        self.space();
+    fn read_name(&mut self) -> Result<String, String> {
+        self.skip_space();
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.')).unwrap_or(rest.len());
         let name = rest[..end].to_owned();
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(self.wrong("a name"));
+            return Err(self.expected_error("a name"));
         }
-        self.at += end;
+        self.offset += end;
         Ok(name)
     }
 
-    fn call(&mut self) -> Result<Written, String> {
-        let name = self.name()?;
-        if !self.takes("(") {
-            return Err(self.wrong("`(`"));
+    fn read_call(&mut self) -> Result<PythonCall, String> {
+        let name = self.read_name()?;
+        if !self.take_word("(") {
+            return Err(self.expected_error("`(`"));
         }
         let mut args = Map::new();
-        while !self.takes(")") {
-            let key = self.name()?;
-            if !self.takes("=") {
-                return Err(self.wrong("an argument with its name"));
+        while !self.take_word(")") {
+            let key = self.read_name()?;
+            if !self.take_word("=") {
+                return Err(self.expected_error("an argument with its name"));
             }
-            if args.insert(key, self.value()?).is_some() {
-                return Err(self.wrong("an argument only once"));
+            if args.insert(key, self.read_value()?).is_some() {
+                return Err(self.expected_error("an argument only once"));
             }
-            if !self.takes(",") && self.peek() != Some(')') {
-                return Err(self.wrong("a comma or `)`"));
+            if !self.take_word(",") && self.peek() != Some(')') {
+                return Err(self.expected_error("a comma or `)`"));
             }
         }
-        Ok(Written { name, args, doubt: self.doubt.take() })
+        Ok(PythonCall { name, args, doubt: self.doubt.take() })
     }
 
-    fn value(&mut self) -> Result<Value, String> {
-        self.items = self.items.checked_sub(1).ok_or("the call has more values than `limits.items`")?;
+    fn read_value(&mut self) -> Result<Value, String> {
+        self.values_left =
+            self.values_left.checked_sub(1).ok_or("the call has more values than `limits.items`")?;
         match self.peek() {
-            Some('[') => self.list('[', ']'),
-            Some('(') => self.list('(', ')'),
-            Some('{') => self.nested(Self::dict),
-            Some('"' | '\'') => self.strings(),
-            Some(c) if c.is_ascii_digit() || matches!(c, '-' | '+' | '.') => self.number(),
-            _ => self.word(),
+            Some('[') => self.read_list('[', ']'),
+            Some('(') => self.read_list('(', ')'),
+            Some('{') => self.read_nested(Self::read_dict),
+            Some('"' | '\'') => self.read_strings(),
+            Some(c) if c.is_ascii_digit() || matches!(c, '-' | '+' | '.') => self.read_number(),
+            _ => self.read_keyword(),
         }
     }
 
-    fn nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
-        self.depth = self.depth.checked_sub(1).ok_or("the call is deeper than `limits.depth`")?;
+    fn read_nested<T>(&mut self, read: fn(&mut Self) -> Result<T, String>) -> Result<T, String> {
+        self.levels_left = self.levels_left.checked_sub(1).ok_or("the call is deeper than `limits.depth`")?;
         let value = read(self);
-        self.depth += 1;
+        self.levels_left += 1;
         value
     }
 
     /// Reads a list or tuple; parentheses around one value without a comma are just grouping.
-    fn list(&mut self, open: char, close: char) -> Result<Value, String> {
-        self.at += open.len_utf8();
+    fn read_list(&mut self, open: char, close: char) -> Result<Value, String> {
+        self.offset += open.len_utf8();
         let (mut items, mut commas) = (Vec::new(), 0);
         while self.peek() != Some(close) {
-            items.push(self.nested(Self::value)?);
-            if self.takes(",") {
+            items.push(self.read_nested(Self::read_value)?);
+            if self.take_word(",") {
                 commas += 1;
             } else if self.peek() != Some(close) {
-                return Err(self.wrong("a comma or a closing bracket"));
+                return Err(self.expected_error("a comma or a closing bracket"));
             }
         }
-        self.at += close.len_utf8();
+        self.offset += close.len_utf8();
         match items.pop() {
             Some(item) if close == ')' && commas == 0 => Ok(item),
             Some(item) => {
@@ -165,43 +166,43 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn dict(&mut self) -> Result<Value, String> {
-        self.at += 1;
+    fn read_dict(&mut self) -> Result<Value, String> {
+        self.offset += 1;
         let mut fields = Map::new();
-        while !self.takes("}") {
-            let key = match self.value()? {
+        while !self.take_word("}") {
+            let key = match self.read_value()? {
                 Value::String(key) => key,
                 Value::Number(key) => key.to_string(),
-                _ => return Err(self.wrong("a key that is a text")),
+                _ => return Err(self.expected_error("a key that is a text")),
             };
-            if !self.takes(":") {
-                return Err(self.wrong("`:`"));
+            if !self.take_word(":") {
+                return Err(self.expected_error("`:`"));
             }
-            if fields.insert(key, self.value()?).is_some() {
-                return Err(self.wrong("a key only once"));
+            if fields.insert(key, self.read_value()?).is_some() {
+                return Err(self.expected_error("a key only once"));
             }
-            if !self.takes(",") && self.peek() != Some('}') {
-                return Err(self.wrong("a comma or `}`"));
+            if !self.take_word(",") && self.peek() != Some('}') {
+                return Err(self.expected_error("a comma or `}`"));
             }
         }
         Ok(Value::Object(fields))
     }
 
-    fn word(&mut self) -> Result<Value, String> {
-        let start = self.at;
-        let value = match self.name()?.as_str() {
+    fn read_keyword(&mut self) -> Result<Value, String> {
+        let start = self.offset;
+        let value = match self.read_name()?.as_str() {
             "True" | "true" => Value::Bool(true),
             "False" | "false" => Value::Bool(false),
             "None" | "null" => Value::Null,
             _ => {
-                self.at = start;
-                return Err(self.wrong("a literal"));
+                self.offset = start;
+                return Err(self.expected_error("a literal"));
             }
         };
         Ok(value)
     }
 
-    fn number(&mut self) -> Result<Value, String> {
+    fn read_number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let is = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
         // A sign inside the number must follow an exponent.
@@ -237,59 +238,59 @@ impl<'a> Reader<'a> {
         if number.is_none() {
             // The JSON reader decides whether a double holds it exactly.
             let found = json::find(&digits, self.limits);
-            let range = found.doubts.iter().find(|doubt| doubt.doubt == Doubt::Range).cloned();
+            let range = found.doubts.iter().find(|doubt| doubt.doubt == Doubt::InexactNumber).cloned();
             if range.is_some() {
-                self.at += end;
+                self.offset += end;
                 self.doubt = self.doubt.take().or(range);
                 return Ok(found.value.unwrap_or_default());
             }
         }
-        let number = number.or_else(float).ok_or_else(|| self.wrong("a number"))?;
-        self.at += end;
+        let number = number.or_else(float).ok_or_else(|| self.expected_error("a number"))?;
+        self.offset += end;
         Ok(Value::Number(number))
     }
 
     /// Reads one string, or adjacent ones, which are concatenated. Adjacent strings are doubtful: a quote may
     /// be superfluous (R-81).
-    fn strings(&mut self) -> Result<Value, String> {
-        let (start, mut text, mut count) = (self.at, String::new(), 0);
+    fn read_strings(&mut self) -> Result<Value, String> {
+        let (start, mut text, mut count) = (self.offset, String::new(), 0);
         while let Some(quote @ ('"' | '\'')) = self.peek() {
-            self.string(quote, &mut text)?;
+            self.read_string(quote, &mut text)?;
             count += 1;
         }
         if count > 1 {
-            let place = Place::START.after(&self.text[..start]);
-            let doubt = || ValueDoubt::guess(place, self.at, "texts stand side by side");
+            let place = Place::START.end_of(&self.text[..start]);
+            let doubt = || ValueDoubt::guess(place, self.offset, "texts stand side by side");
             self.doubt.get_or_insert_with(doubt);
         }
         Ok(Value::String(text))
     }
 
-    fn string(&mut self, quote: char, out: &mut String) -> Result<(), String> {
+    fn read_string(&mut self, quote: char, out: &mut String) -> Result<(), String> {
         let three = [quote; 3].iter().collect::<String>();
         let end = if self.rest().starts_with(&three) { three } else { quote.to_string() };
-        self.at += end.len();
+        self.offset += end.len();
         loop {
-            let rest = &self.text[self.at..];
-            let next = rest.find([quote, '\\']).ok_or_else(|| self.wrong("the end of a text"))?;
+            let rest = &self.text[self.offset..];
+            let next = rest.find([quote, '\\']).ok_or_else(|| self.expected_error("the end of a text"))?;
             out.push_str(&rest[..next]);
-            self.at += next;
+            self.offset += next;
             if self.rest().starts_with(&end) {
-                self.at += end.len();
+                self.offset += end.len();
                 return Ok(());
             }
-            self.at += 1;
+            self.offset += 1;
             if rest[next..].starts_with('\\') {
-                self.escape(out)?;
+                self.read_escape(out)?;
             } else {
                 out.push(quote);
             }
         }
     }
 
-    fn escape(&mut self, out: &mut String) -> Result<(), String> {
-        let c = self.rest().chars().next().ok_or_else(|| self.wrong("what is escaped"))?;
-        self.at += c.len_utf8();
+    fn read_escape(&mut self, out: &mut String) -> Result<(), String> {
+        let c = self.rest().chars().next().ok_or_else(|| self.expected_error("what is escaped"))?;
+        self.offset += c.len_utf8();
         match c {
             '\n' => {}
             'n' => out.push('\n'),
@@ -300,23 +301,23 @@ impl<'a> Reader<'a> {
             'f' => out.push('\x0C'),
             'v' => out.push('\x0B'),
             '\\' | '\'' | '"' => out.push(c),
-            'x' => out.push(self.code(2)?),
-            'u' => out.push(self.unit()?),
-            'U' => out.push(self.code(8)?),
+            'x' => out.push(self.read_hex_char(2)?),
+            'u' => out.push(self.read_utf16_char()?),
+            'U' => out.push(self.read_hex_char(8)?),
             '0'..='7' => {
                 let more = self.rest().bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
-                let digits = &self.text[self.at - 1..self.at + more];
+                let digits = &self.text[self.offset - 1..self.offset + more];
                 let code = u32::from_str_radix(digits, 8).unwrap_or_default();
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-                self.at += more;
+                self.offset += more;
             }
             // As Python has it, the backslash stays.
             other => {
                 out.extend(['\\', other]);
                 if self.may_be_json {
-                    let (text, at) = (self.text, self.at);
+                    let (text, at) = (self.text, self.offset);
                     self.doubt.get_or_insert_with(|| {
-                        let place = Place::START.after(&text[..at]);
+                        let place = Place::START.end_of(&text[..at]);
                         ValueDoubt::guess(place, at, "JSON has another reading of an escape")
                     });
                 }
@@ -326,31 +327,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a character of this many hexadecimal digits.
-    fn code(&mut self, digits: usize) -> Result<char, String> {
-        let code = self.hex(digits)?;
+    fn read_hex_char(&mut self, digits: usize) -> Result<char, String> {
+        let code = self.read_hex(digits)?;
         Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn hex(&mut self, digits: usize) -> Result<u32, String> {
+    fn read_hex(&mut self, digits: usize) -> Result<u32, String> {
         let code = self.rest().get(..digits).filter(|code| code.bytes().all(|b| b.is_ascii_hexdigit()));
         let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
-        let code = code.ok_or_else(|| self.wrong("a code of hexadecimal digits"))?;
-        self.at += digits;
+        let code = code.ok_or_else(|| self.expected_error("a code of hexadecimal digits"))?;
+        self.offset += digits;
         Ok(code)
     }
 
     /// Reads a character of four digits; models write surrogate pairs, as in JSON.
-    fn unit(&mut self) -> Result<char, String> {
-        let first = self.hex(4)?;
+    fn read_utf16_char(&mut self) -> Result<char, String> {
+        let first = self.read_hex(4)?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
-            let back = self.at;
-            self.at += 2;
-            let second = self.hex(4)?;
+            let back = self.offset;
+            self.offset += 2;
+            let second = self.read_hex(4)?;
             if (0xDC00..0xE000).contains(&second) {
                 let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
                 return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            self.at = back;
+            self.offset = back;
         }
         Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }

@@ -4,158 +4,176 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::arguments::{self, Argument, Arguments};
-use super::formats::{self, Body};
-use super::head::Head;
-use super::typed::Written;
-use super::{python, rules, typed};
-use crate::dialect::Call;
-use crate::dialect::called::contradiction;
-use crate::finding::{Doubt, Report, Rule, clip};
+use super::arguments::{self, ArgumentExtent, MarkIndex};
+use super::bare_values::Written;
+use super::formats::{self, CallBody};
+use super::head::CallHead;
+use super::{bare_values, python, rules};
+use crate::dialect::CallIntent;
+use crate::dialect::call_check::find_contradiction;
+use crate::finding::{Doubt, FindingReport, Rule, clip};
 use crate::lex::space::trim;
 use crate::options::Options;
-use crate::repair::json::{self, Doubts, PathStep, ValueDoubt};
+use crate::repair::json::{self, PathStep, ValueDoubt, ValueDoubts};
 use crate::repair::rules as json_rules;
 use crate::span::Place;
 
 /// Reason why a form is not a call: the violated rule, and a message.
-pub(super) type Wrong = (&'static Rule, String);
+pub(super) type CallRejection = (&'static Rule, String);
 
 /// Keys of an object that is a call, by the values they hold.
-const NAMES: &[&str] = &["name", "function"];
-const ARGUMENTS: &[&str] = &["arguments", "parameters", "args"];
-const OTHERS: &[&str] = &["id", "type", "index"];
+const NAME_KEYS: &[&str] = &["name", "function"];
+const ARGUMENT_KEYS: &[&str] = &["arguments", "parameters", "args"];
+const OTHER_KEYS: &[&str] = &["id", "type", "index"];
 
 /// A call as it was written.
 pub(super) struct WrittenCall {
-    pub(super) call: Call,
+    pub(super) call: CallIntent,
     /// Doubt about a value in it.
     pub(super) doubt: Option<ValueDoubt>,
     /// Set if no arguments were written at all.
-    pub(super) bare: bool,
+    pub(super) is_without_args: bool,
 }
 
 /// A form that has ended.
-pub(super) struct Whole<'a> {
-    pub(super) head: &'a Head,
+pub(super) struct CompleteForm<'a> {
+    pub(super) head: &'a CallHead,
     pub(super) raw: &'a str,
     /// Place of the form.
-    pub(super) at: Place,
+    pub(super) place: Place,
     /// Ranges of its values in `raw`.
-    pub(super) values: &'a [Range<usize>],
+    pub(super) value_ranges: &'a [Range<usize>],
 }
 
-impl Whole<'_> {
+impl CompleteForm<'_> {
     /// Returns the name before the arguments.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(super) fn head_name(&self) -> Option<&str> {
         let written = &self.raw[self.head.name.clone()?];
-        Some(formats::name(written, self.head.form.format, self.head.form.body))
+        Some(formats::tool_name(written, self.head.form.format, self.head.form.body))
     }
 
     /// Decodes the calls; findings on repairs are added to `told`.
-    pub(super) fn calls(&self, options: &Options, told: &mut Vec<Report>) -> Result<Vec<WrittenCall>, Wrong> {
+    pub(super) fn read_calls(
+        &self,
+        options: &Options,
+        told: &mut Vec<FindingReport>,
+    ) -> Result<Vec<WrittenCall>, CallRejection> {
         let mut calls: Vec<WrittenCall> = Vec::new();
-        for value in self.values {
-            let (text, at) = (&self.raw[value.clone()], self.at.after(&self.raw[..value.start]));
+        for value in self.value_ranges {
+            let (text, at) = (&self.raw[value.clone()], self.place.end_of(&self.raw[..value.start]));
             match self.head.form.body {
-                Body::Calls => {
-                    let (value, doubts) = json(text, at, options, told)?;
+                CallBody::CallObjects => {
+                    let (value, doubts) = read_json(text, at, options, told)?;
                     let (items, list) = match value {
                         Value::Array(items) => (items, true),
                         value => (vec![value], false),
                     };
                     if items.is_empty() {
-                        return Err(invalid("the list has no call"));
+                        return Err(invalid_call("the list has no call"));
                     }
                     for (index, item) in items.into_iter().enumerate() {
                         let path = [PathStep::Index(index)];
-                        let doubt = doubts.within(if list { &path } else { &[] }).cloned();
-                        let written = self.call(item, at, text.len(), options, told)?;
+                        let doubt = doubts.find_within(if list { &path } else { &[] }).cloned();
+                        let written = self.read_call(item, at, text.len(), options, told)?;
                         calls.push(WrittenCall { doubt: doubt.or(written.doubt), ..written });
                     }
                 }
-                Body::Args => {
-                    let (args, doubts) = json(text, at, options, told)?;
+                CallBody::ArgsObject => {
+                    let (args, doubts) = read_json(text, at, options, told)?;
                     if !args.is_object() {
-                        return Err(invalid("the arguments are no JSON object"));
+                        return Err(invalid_call("the arguments are no JSON object"));
                     }
-                    let call = Call { name: self.name().unwrap_or_default().to_owned(), args };
-                    calls.push(WrittenCall { call, doubt: doubts.within(&[]).cloned(), bare: false });
+                    let call = CallIntent { name: self.head_name().unwrap_or_default().to_owned(), args };
+                    calls.push(WrittenCall {
+                        call,
+                        doubt: doubts.find_within(&[]).cloned(),
+                        is_without_args: false,
+                    });
                 }
-                Body::Python => {
-                    let written = python::calls(text, &options.limits)
+                CallBody::Python => {
+                    let written = python::parse_calls(text, &options.limits)
                         .map_err(|message| (rules::CALL_INVALID, message))?;
                     if written.is_empty() {
-                        return Err(invalid("the list has no call"));
+                        return Err(invalid_call("the list has no call"));
                     }
-                    calls.extend(written.into_iter().map(|python::Written { name, args, doubt }| {
-                        let name = formats::name(&name, self.head.form.format, Body::Python).to_owned();
-                        let call = Call { name, args: Value::Object(args) };
-                        WrittenCall { bare: call.args.as_object().is_some_and(Map::is_empty), call, doubt }
+                    calls.extend(written.into_iter().map(|python::PythonCall { name, args, doubt }| {
+                        let name =
+                            formats::tool_name(&name, self.head.form.format, CallBody::Python).to_owned();
+                        let call = CallIntent { name, args: Value::Object(args) };
+                        WrittenCall {
+                            is_without_args: call.args.as_object().is_some_and(Map::is_empty),
+                            call,
+                            doubt,
+                        }
                     }));
                 }
-                Body::Parameters => calls.push(self.parameters(text, at, options, told)?),
-                Body::Pairs => calls.push(self.pairs(text, at, options, told)?),
-                Body::Elements(marks) => calls.append(&mut self.invokes(marks, text, at, options, told)?),
-                Body::Nothing | Body::Reasoning => {}
+                CallBody::Parameters => calls.push(self.read_parameters(text, at, options, told)?),
+                CallBody::Pairs => calls.push(self.read_pairs(text, at, options, told)?),
+                CallBody::Elements(marks) => {
+                    calls.append(&mut self.read_elements(marks, text, at, options, told)?)
+                }
+                CallBody::NoArguments | CallBody::Reasoning => {}
             }
         }
         Ok(calls)
     }
 
     /// Reads the call of an object such as `{"name": "...", "arguments": {...}}`.
-    fn call(
+    fn read_call(
         &self,
         value: Value,
         at: Place,
         len: usize,
         options: &Options,
-        told: &mut Vec<Report>,
-    ) -> Result<WrittenCall, Wrong> {
-        let Value::Object(mut fields) = value else { return Err(invalid("a call is a JSON object")) };
-        if let Some(why) = contradiction(&fields) {
-            return Err(invalid(&format!("the call {why}")));
+        told: &mut Vec<FindingReport>,
+    ) -> Result<WrittenCall, CallRejection> {
+        let Value::Object(mut fields) = value else { return Err(invalid_call("a call is a JSON object")) };
+        if let Some(why) = find_contradiction(&fields) {
+            return Err(invalid_call(&format!("the call {why}")));
         }
         // Shape used by services: `{"type": "function", "function": {"name": ..., "arguments": ...}}`.
         if let Some(Value::Object(inner)) = fields.get("function") {
             fields = inner.clone();
         }
-        let name = NAMES.iter().find_map(|key| fields.get(*key)?.as_str().map(trim));
+        let name = NAME_KEYS.iter().find_map(|key| fields.get(*key)?.as_str().map(trim));
         let Some(name) = name.filter(|name| !name.is_empty()).map(str::to_owned) else {
-            return Err(invalid("the call names no tool"));
+            return Err(invalid_call("the call names no tool"));
         };
-        if ARGUMENTS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
-            return Err(invalid("the call has arguments under two names"));
+        if ARGUMENT_KEYS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
+            return Err(invalid_call("the call has arguments under two names"));
         }
-        let written = ARGUMENTS.iter().find(|key| fields.contains_key(**key));
-        let known = |key: &str| NAMES.contains(&key) || OTHERS.contains(&key) || Some(&key) == written;
+        let written = ARGUMENT_KEYS.iter().find(|key| fields.contains_key(**key));
+        let known =
+            |key: &str| NAME_KEYS.contains(&key) || OTHER_KEYS.contains(&key) || Some(&key) == written;
         let others: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !known(key)).collect();
         if !others.is_empty() {
             let names = clip(&others.join("`, `"), 60).into_owned();
             if written.is_none() {
-                return Err(invalid(&format!("the call has no `arguments`, but `{names}`")));
+                return Err(invalid_call(&format!("the call has no `arguments`, but `{names}`")));
             }
             let message = format!("the call has `{names}` beside its name and arguments");
-            told.push(Report::new(rules::CALL_FIELDS, at, at.offset + len, message).repaired("not used"));
+            told.push(
+                FindingReport::new(rules::CALL_FIELDS, at, at.offset + len, message).with_repair("not used"),
+            );
         }
         // Doubt about arguments written as a string.
-        let (mut doubt, mut bare) = (None, false);
+        let (mut doubt, mut is_without_args) = (None, false);
         let mut none = || {
-            bare = true;
+            is_without_args = true;
             Value::Object(Map::new())
         };
         let args = match written.and_then(|key| fields.remove(*key)) {
             None | Some(Value::Null) => none(),
             Some(Value::String(text)) if trim(&text).is_empty() => none(),
-            Some(Value::String(text)) => match json::strict_found(trim(&text), &options.limits) {
+            Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
-                    doubt = found.doubts.within(&[]).cloned();
+                    doubt = found.doubts.find_within(&[]).cloned();
                     // Places inside the string are not places in the reply.
-                    let twice = |report: &Report| report.doubt == Some(Doubt::DuplicateKey);
+                    let twice = |report: &FindingReport| report.doubt == Some(Doubt::DuplicateKey);
                     let twice = found.reports.into_iter().find(twice);
-                    told.extend(
-                        twice.map(|report| Report { place: at, end: at.offset + len, ..report }.row("R-82")),
-                    );
+                    told.extend(twice.map(|report| {
+                        FindingReport { place: at, end: at.offset + len, ..report }.with_row("R-82")
+                    }));
                     found.value.unwrap_or_default()
                 }
                 Err(_) => Value::Null,
@@ -163,95 +181,97 @@ impl Whole<'_> {
             Some(args) => args,
         };
         if !args.is_object() {
-            return Err(invalid(&format!("the arguments of `{}` are no JSON object", clip(&name, 60))));
+            return Err(invalid_call(&format!("the arguments of `{}` are no JSON object", clip(&name, 60))));
         }
-        Ok(WrittenCall { call: Call { name, args }, doubt, bare })
+        Ok(WrittenCall { call: CallIntent { name, args }, doubt, is_without_args })
     }
 
     /// Reads a sequence of `<parameter=KEY>value</parameter>` up to `</function>`.
-    fn parameters(
+    fn read_parameters(
         &self,
         text: &str,
         at: Place,
         options: &Options,
-        told: &mut Vec<Report>,
-    ) -> Result<WrittenCall, Wrong> {
-        let mut call = Typed::new(self.name(), options);
-        let arguments = Arguments::new(text, &arguments::PARAMETER);
+        told: &mut Vec<FindingReport>,
+    ) -> Result<WrittenCall, CallRejection> {
+        let mut call = TypedCall::new(self.head_name(), options);
+        let arguments = MarkIndex::new(text, &arguments::PARAMETER_MARKS);
         let (mut from, mut here) = (0, (0, at));
-        while let Some((key, start)) = named_tag(text, from, "<parameter=", ">")? {
-            let Argument { end, next, closed } = arguments.from(start);
-            if !closed {
-                here = (from, here.1.after(&text[here.0..from]));
-                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
+        while let Some((key, start)) = read_key_tag(text, from, "<parameter=", ">")? {
+            let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
+            if !is_closed {
+                here = (from, here.1.end_of(&text[here.0..from]));
+                add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
             }
             let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
-            call.add(trim(key), value.strip_suffix('\n').unwrap_or(value), Written::Bare)?;
-            from = next;
+            call.add_text(trim(key), value.strip_suffix('\n').unwrap_or(value), Written::Bare)?;
+            from = next_offset;
         }
         let rest = text[from..].trim_start();
         let behind = rest.strip_prefix("</function>");
-        if behind.is_none() && rest.is_empty() && self.head.form.close.last() != Some(&"</function>") {
-            let end = at.after(text);
-            let report = Report::new(rules::CALL_UNCLOSED, end, end.offset, "`</function>` is missing");
-            tell(report.repaired("closed where its arguments end"), options.limits.findings, told);
+        if behind.is_none() && rest.is_empty() && self.head.form.close_marks.last() != Some(&"</function>") {
+            let end = at.end_of(text);
+            let report =
+                FindingReport::new(rules::CALL_UNCLOSED, end, end.offset, "`</function>` is missing");
+            add_report(report.with_repair("closed where its arguments end"), options.limits.findings, told);
         }
-        call.end(behind.unwrap_or(rest))
+        call.finish(behind.unwrap_or(rest))
     }
 
     /// Reads a sequence of `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
-    fn pairs(
+    fn read_pairs(
         &self,
         text: &str,
         at: Place,
         options: &Options,
-        told: &mut Vec<Report>,
-    ) -> Result<WrittenCall, Wrong> {
-        let mut call = Typed::new(self.name(), options);
-        let arguments = Arguments::new(text, &arguments::VALUE);
+        told: &mut Vec<FindingReport>,
+    ) -> Result<WrittenCall, CallRejection> {
+        let mut call = TypedCall::new(self.head_name(), options);
+        let arguments = MarkIndex::new(text, &arguments::VALUE_MARKS);
         let (mut from, mut here) = (0, (0, at));
-        while let Some((key, behind)) = named_tag(text, from, "<arg_key>", "</arg_key>")? {
+        while let Some((key, behind)) = read_key_tag(text, from, "<arg_key>", "</arg_key>")? {
             let space = text[behind..].len() - text[behind..].trim_start().len();
             let start = behind + space + "<arg_value>".len();
             if !text[behind + space..].starts_with("<arg_value>") {
-                return Err(invalid(&format!("`{}` has no value", clip(key, 60))));
+                return Err(invalid_call(&format!("`{}` has no value", clip(key, 60))));
             }
-            let Argument { end, next, closed } = arguments.from(start);
-            if !closed {
-                here = (from, here.1.after(&text[here.0..from]));
-                tell(unclosed(key, here.1, at.offset + end), options.limits.findings, told);
+            let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
+            if !is_closed {
+                here = (from, here.1.end_of(&text[here.0..from]));
+                add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
             }
-            call.add(trim(key), trim(&text[start..end]), Written::Bare)?;
-            from = next;
+            call.add_text(trim(key), trim(&text[start..end]), Written::Bare)?;
+            from = next_offset;
         }
-        call.end(&text[from..])
+        call.finish(&text[from..])
     }
 }
 
 /// Reads the key between `open` and `close` at `from`, after white space. Returns it with the offset after
 /// the tag, or `None` if there is no such tag.
-fn named_tag<'t>(
+fn read_key_tag<'t>(
     text: &'t str,
     from: usize,
     open: &str,
     close: &str,
-) -> Result<Option<(&'t str, usize)>, Wrong> {
+) -> Result<Option<(&'t str, usize)>, CallRejection> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(open) else { return Ok(None) };
     // A key contains no mark.
     let end = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with(close));
-    let end = end.ok_or_else(|| invalid("the name of an argument has no end"))?;
+    let end = end.ok_or_else(|| invalid_call("the name of an argument has no end"))?;
     Ok(Some((&inner[..end], text.len() - inner.len() + end + close.len())))
 }
 
 /// Builds the finding on an argument without its closing mark.
-pub(super) fn unclosed(key: &str, place: Place, end: usize) -> Report {
+pub(super) fn unclosed_report(key: &str, place: Place, end: usize) -> FindingReport {
     let message = format!("the argument `{}` is not closed", clip(trim(key), 60));
-    Report::new(rules::ARGUMENT_UNCLOSED, place, end, message).repaired("closed before the next mark")
+    FindingReport::new(rules::ARGUMENT_UNCLOSED, place, end, message)
+        .with_repair("closed before the next mark")
 }
 
 /// Adds a finding on an argument. Beyond the limit, the last finding covers all further ones.
-pub(super) fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
+pub(super) fn add_report(report: FindingReport, limit: usize, told: &mut Vec<FindingReport>) {
     if told.len() <= limit {
         return told.push(report);
     }
@@ -261,35 +281,35 @@ pub(super) fn tell(report: Report, limit: usize, told: &mut Vec<Report>) {
     }
 }
 
-pub(super) fn invalid(message: &str) -> Wrong {
+pub(super) fn invalid_call(message: &str) -> CallRejection {
     (rules::CALL_INVALID, message.to_owned())
 }
 
 /// A call whose arguments are bare text.
-pub(super) struct Typed<'a> {
+pub(super) struct TypedCall<'a> {
     name: &'a str,
     options: &'a Options,
     args: Map<String, Value>,
     doubt: Option<ValueDoubt>,
 }
 
-impl<'a> Typed<'a> {
-    pub(super) fn new(name: Option<&'a str>, options: &'a Options) -> Typed<'a> {
-        Typed { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
+impl<'a> TypedCall<'a> {
+    pub(super) fn new(name: Option<&'a str>, options: &'a Options) -> TypedCall<'a> {
+        TypedCall { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
-    pub(super) fn add(&mut self, key: &str, text: &str, written: Written) -> Result<(), Wrong> {
+    pub(super) fn add_text(&mut self, key: &str, text: &str, written: Written) -> Result<(), CallRejection> {
         let Options { tools, limits, .. } = self.options;
-        let (value, doubt) = typed::value(text, written, tools.as_ref(), self.name, key, limits);
+        let (value, doubt) = bare_values::parse_value(text, written, tools.as_ref(), self.name, key, limits);
         self.doubt = self.doubt.take().or(doubt);
-        self.put(key, value)
+        self.add_value(key, value)
     }
 
     /// Adds an argument with a known value.
-    pub(super) fn put(&mut self, key: &str, value: Value) -> Result<(), Wrong> {
+    pub(super) fn add_value(&mut self, key: &str, value: Value) -> Result<(), CallRejection> {
         let limits = &self.options.limits;
         if key.is_empty() {
-            return Err(invalid("an argument has no name"));
+            return Err(invalid_call("an argument has no name"));
         }
         if self.args.len() >= limits.items {
             return Err((
@@ -299,23 +319,28 @@ impl<'a> Typed<'a> {
         }
         match self.args.insert(key.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(invalid(&format!("the argument `{}` is there twice", clip(key, 60)))),
+            Some(_) => Err(invalid_call(&format!("the argument `{}` is there twice", clip(key, 60)))),
         }
     }
 
-    pub(super) fn end(self, rest: &str) -> Result<WrittenCall, Wrong> {
+    pub(super) fn finish(self, rest: &str) -> Result<WrittenCall, CallRejection> {
         if !trim(rest).is_empty() {
-            return Err(invalid("other text stands between the arguments"));
+            return Err(invalid_call("other text stands between the arguments"));
         }
-        let bare = self.args.is_empty();
-        let call = Call { name: self.name.to_owned(), args: Value::Object(self.args) };
-        Ok(WrittenCall { call, doubt: self.doubt, bare })
+        let is_without_args = self.args.is_empty();
+        let call = CallIntent { name: self.name.to_owned(), args: Value::Object(self.args) };
+        Ok(WrittenCall { call, doubt: self.doubt, is_without_args })
     }
 }
 
 /// Reads the JSON of a text at `at`, repaired if needed, with the doubts about it.
-fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Result<(Value, Doubts), Wrong> {
-    let (found, fault) = match json::strict_found(text, &options.limits) {
+fn read_json(
+    text: &str,
+    at: Place,
+    options: &Options,
+    told: &mut Vec<FindingReport>,
+) -> Result<(Value, ValueDoubts), CallRejection> {
+    let (found, fault) = match json::parse_strict_with_doubts(text, &options.limits) {
         Ok(found) => (found, None),
         Err(fault) => (json::find(text, &options.limits), Some(fault)),
     };
@@ -329,23 +354,29 @@ fn json(text: &str, at: Place, options: &Options, told: &mut Vec<Report>) -> Res
     let value = found.value.filter(|value| alone && (value.is_object() || value.is_array()));
     let Some(value) = value else {
         let why = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
-        return Err(invalid(&format!("no JSON: {why}")));
+        return Err(invalid_call(&format!("no JSON: {why}")));
     };
-    if found.closed_by_us {
+    if found.is_auto_closed {
         return Err((rules::CALL_INCOMPLETE, "its JSON is not complete".to_owned()));
     }
     if let Some(fault) = fault {
-        let report = Report { message: format!("no strict JSON: {}", fault.message), ..relocated(fault, at) };
-        told.push(Report { rule: rules::CALL_NOT_STRICT, row: "R-68", ..report }.repaired("JSON repaired"));
+        let report = FindingReport {
+            message: format!("no strict JSON: {}", fault.message),
+            ..relocate_report(fault, at)
+        };
+        told.push(
+            FindingReport { rule: rules::CALL_NOT_STRICT, row: "R-68", ..report }
+                .with_repair("JSON repaired"),
+        );
     }
-    told.extend(found.reports.into_iter().map(|report| relocated(report, at)));
+    told.extend(found.reports.into_iter().map(|report| relocate_report(report, at)));
     Ok((value, found.doubts))
 }
 
 /// Translates a finding on a text to the text's place in the reply.
-fn relocated(mut report: Report, at: Place) -> Report {
+fn relocate_report(mut report: FindingReport, at: Place) -> FindingReport {
     let len = report.end.saturating_sub(report.place.offset);
-    report.place = report.place.within(at);
+    report.place = report.place.rebase(at);
     report.end = report.place.offset + len;
-    if report.rule.code == json_rules::DUPLICATE_KEY.code { report.row("R-82") } else { report }
+    if report.rule.code == json_rules::DUPLICATE_KEY.code { report.with_row("R-82") } else { report }
 }

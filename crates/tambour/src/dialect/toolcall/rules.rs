@@ -1,6 +1,6 @@
 //! Rules of calls that are written as text (R-68, R-69, F-235).
 
-use crate::dialect::called;
+use crate::dialect::call_check;
 use crate::dialect::plain::rules as plain;
 use crate::finding::{Rule, rules};
 
@@ -71,7 +71,7 @@ rules! {
 }
 
 /// Rules for calls.
-pub(super) const CALLS: called::Rules = called::Rules {
+pub(super) const CALLS: call_check::CallRules = call_check::CallRules {
     unknown: TOOL_UNKNOWN,
     forbidden: TOOL_FORBIDDEN,
     arguments: ARGS_INVALID,

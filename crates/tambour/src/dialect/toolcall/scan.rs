@@ -6,178 +6,185 @@
 
 use std::ops::Range;
 
-use super::formats::{Body, Form};
+use super::formats::{CallBody, CallForm};
 use crate::lex::scan;
 use crate::lex::space::is_space;
 
 /// Most bytes of white space and superfluous brackets before the end mark of a call.
-const BETWEEN: usize = 64;
+const MAX_GAP: usize = 64;
 
 /// Result of following a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ScanResult {
     /// More text is needed.
-    More,
+    NeedMore,
     /// The call ends before this byte, in this way.
-    End(usize, Ended),
+    End(usize, CallEnding),
 }
 
 /// Way in which a call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CallEnding {
     /// Properly.
-    Well,
+    Complete,
     /// Without its end mark, with complete arguments.
-    Unmarked,
+    Unclosed,
     /// With incomplete arguments.
-    Early,
+    Incomplete,
 }
 
 /// Follows one call.
 #[derive(Clone, Debug)]
-pub(super) struct Scan {
-    form: &'static Form,
+pub(super) struct CallScanner {
+    form: &'static CallForm,
     /// Offset up to which the text has been read.
-    at: usize,
+    offset: usize,
     depth: usize,
     /// Quote character of the open string, and the number of them that ends it.
     quote: Option<(u8, usize)>,
     /// Set while a value between tags is open.
-    value: bool,
+    is_in_value: bool,
     /// Number of functions that have begun in the open value.
-    nested: usize,
+    nested_functions: usize,
     /// Start of the current value, and the complete values.
-    from: usize,
+    value_start: usize,
     pub(super) values: Vec<Range<usize>>,
     /// Set once the arguments are complete and the end mark is next.
-    behind: bool,
+    has_arguments: bool,
     /// Offset at which a mark inside a string would end the call, and the offset after the mark.
-    early: Option<(usize, usize)>,
+    early_end: Option<(usize, usize)>,
     /// Set if such a mark ends the call at once.
-    pub(super) hasty: bool,
+    pub(super) is_hasty: bool,
 }
 
 /// Meaning of a mark inside a value.
-enum Within {
-    No,
+enum ValueMark {
+    NotMark,
     /// More text is needed.
-    More,
+    NeedMore,
     /// This many bytes of the value.
-    Pass(usize),
+    Content(usize),
     /// The call ended here.
     End(usize),
 }
 
 /// Result of comparing a text with a word.
-enum Sees {
-    No,
-    Half,
+enum WordMatch {
+    Mismatch,
+    Partial,
     /// A match of this many bytes.
-    All(usize),
+    Full(usize),
 }
 
-fn sees(text: &str, at: usize, word: &str) -> Sees {
+fn match_word(text: &str, at: usize, word: &str) -> WordMatch {
     let rest = &text.as_bytes()[at..];
     if rest.starts_with(word.as_bytes()) {
-        Sees::All(word.len())
+        WordMatch::Full(word.len())
     } else if word.as_bytes().starts_with(rest) {
-        Sees::Half
+        WordMatch::Partial
     } else {
-        Sees::No
+        WordMatch::Mismatch
     }
 }
 
-impl Scan {
-    pub(super) fn new(form: &'static Form, body: usize, hasty: bool) -> Scan {
-        Scan {
+impl CallScanner {
+    pub(super) fn new(form: &'static CallForm, body: usize, is_hasty: bool) -> CallScanner {
+        CallScanner {
             form,
-            at: body,
+            offset: body,
             depth: 0,
             quote: None,
-            value: false,
-            nested: 0,
-            from: body,
+            is_in_value: false,
+            nested_functions: 0,
+            value_start: body,
             values: Vec::new(),
-            behind: false,
-            early: None,
-            hasty,
+            has_arguments: false,
+            early_end: None,
+            is_hasty,
         }
     }
 
     /// Continues in `raw`, to which more text has been added.
     #[inline]
-    pub(super) fn go_on(&mut self, raw: &str) -> Found {
+    pub(super) fn scan(&mut self, raw: &str) -> ScanResult {
         loop {
-            if self.behind {
-                return self.behind(raw);
+            if self.has_arguments {
+                return self.scan_end(raw);
             }
             let found = match self.form.body {
-                Body::Calls | Body::Args => self.json(raw),
-                Body::Python => self.python(raw),
-                Body::Parameters => self.values(raw, "<parameter=", "</parameter>"),
-                Body::Pairs => self.values(raw, "<arg_value>", "</arg_value>"),
-                Body::Elements(marks) => self.values(raw, marks.values.open, marks.values.close),
-                Body::Nothing | Body::Reasoning => Some(Found::End(self.at, Ended::Well)),
+                CallBody::CallObjects | CallBody::ArgsObject => self.scan_json(raw),
+                CallBody::Python => self.scan_python(raw),
+                CallBody::Parameters => self.scan_values(raw, "<parameter=", "</parameter>"),
+                CallBody::Pairs => self.scan_values(raw, "<arg_value>", "</arg_value>"),
+                CallBody::Elements(marks) => {
+                    self.scan_values(raw, marks.parameter_marks.open, marks.parameter_marks.close)
+                }
+                CallBody::NoArguments | CallBody::Reasoning => {
+                    Some(ScanResult::End(self.offset, CallEnding::Complete))
+                }
             };
             match found {
                 Some(found) => return found,
-                None => self.behind = true,
+                None => self.has_arguments = true,
             }
         }
     }
 
     /// Ends the reply and returns the end of the call, if it has one.
-    pub(super) fn finish(&self, raw: &str) -> Option<(usize, Ended)> {
-        if self.behind {
+    pub(super) fn finish(&self, raw: &str) -> Option<(usize, CallEnding)> {
+        if self.has_arguments {
             let end = self.values.last().map_or(raw.len(), |value| value.end);
-            return Some((end, if self.form.open_ended { Ended::Well } else { Ended::Unmarked }));
+            return Some((
+                end,
+                if self.form.is_open_ended { CallEnding::Complete } else { CallEnding::Unclosed },
+            ));
         }
-        self.give_up()
+        self.fallback_end()
     }
 
     /// Returns the end to assume if nothing else ends the call.
-    pub(super) fn give_up(&self) -> Option<(usize, Ended)> {
-        self.early.map(|(end, _)| (end, Ended::Early))
+    pub(super) fn fallback_end(&self) -> Option<(usize, CallEnding)> {
+        self.early_end.map(|(end, _)| (end, CallEnding::Incomplete))
     }
 
     /// Returns the offset after the mark that ended the call early.
-    pub(super) fn behind_mark(&self, end: usize) -> usize {
-        self.early.filter(|(at, _)| *at == end).map_or(end, |(_, behind)| behind)
+    pub(super) fn mark_end(&self, end: usize) -> usize {
+        self.early_end.filter(|(at, _)| *at == end).map_or(end, |(_, behind)| behind)
     }
 
     /// Handles a mark at `at`: it ends the call, is incomplete, or has no meaning. `inside` is set inside a
     /// string.
-    fn mark(&mut self, raw: &str, at: usize, inside: bool) -> Option<Found> {
+    fn scan_mark(&mut self, raw: &str, at: usize, inside: bool) -> Option<ScanResult> {
         let form = self.form;
-        let close = form.close.last().copied().unwrap_or_default();
-        for (word, begins) in [(close, false), (form.open, true)] {
+        let close = form.close_marks.last().copied().unwrap_or_default();
+        for (word, begins) in [(close, false), (form.open_mark, true)] {
             if word.is_empty() || raw.as_bytes()[at] != word.as_bytes()[0] {
                 continue;
             }
-            match sees(raw, at, word) {
-                Sees::No => {}
-                Sees::Half => {
-                    self.at = at;
-                    return Some(Found::More);
+            match match_word(raw, at, word) {
+                WordMatch::Mismatch => {}
+                WordMatch::Partial => {
+                    self.offset = at;
+                    return Some(ScanResult::NeedMore);
                 }
-                Sees::All(len) => {
+                WordMatch::Full(len) => {
                     // An opening mark belongs to the next call.
                     let behind = if begins { at } else { at + len };
                     let values = form.body.has_values();
-                    if let Some((early, closed)) = self.early
+                    if let Some((early, closed)) = self.early_end
                         && values
                         && begins
                         && closed > early
                     {
                         // The value was closed, and now the next call begins.
-                        return Some(Found::End(early, Ended::Early));
+                        return Some(ScanResult::End(early, CallEnding::Incomplete));
                     }
-                    if inside && !self.hasty {
-                        self.early.get_or_insert((at, behind));
+                    if inside && !self.is_hasty {
+                        self.early_end.get_or_insert((at, behind));
                         return None;
                     }
-                    self.early = Some((at, behind));
-                    return Some(Found::End(at, Ended::Early));
+                    self.early_end = Some((at, behind));
+                    return Some(ScanResult::End(at, CallEnding::Incomplete));
                 }
             }
         }
@@ -185,222 +192,225 @@ impl Scan {
     }
 
     /// Follows JSON; `None` means that the arguments are complete.
-    fn json(&mut self, raw: &str) -> Option<Found> {
+    fn scan_json(&mut self, raw: &str) -> Option<ScanResult> {
         let bytes = raw.as_bytes();
-        while self.at < bytes.len() {
+        while self.offset < bytes.len() {
             if self.quote.is_some() {
-                let Some(next) = scan::find3(b'"', b'\\', b'<', &bytes[self.at..]) else {
-                    self.at = bytes.len();
+                let Some(next) = scan::find3(b'"', b'\\', b'<', &bytes[self.offset..]) else {
+                    self.offset = bytes.len();
                     break;
                 };
-                self.at += next;
-                match bytes[self.at] {
+                self.offset += next;
+                match bytes[self.offset] {
                     b'"' => self.quote = None,
-                    b'\\' if self.at + 1 == bytes.len() => return Some(Found::More),
+                    b'\\' if self.offset + 1 == bytes.len() => return Some(ScanResult::NeedMore),
                     b'\\' => {
                         // The escaped character may be longer than a byte.
-                        self.at = raw.ceil_char_boundary(self.at + 2);
+                        self.offset = raw.ceil_char_boundary(self.offset + 2);
                         continue;
                     }
                     _ => {
-                        if let Some(found) = self.mark(raw, self.at, true) {
+                        if let Some(found) = self.scan_mark(raw, self.offset, true) {
                             return Some(found);
                         }
                     }
                 }
-                self.at += 1;
+                self.offset += 1;
                 continue;
             }
-            match bytes[self.at] {
+            match bytes[self.offset] {
                 b'"' => self.quote = Some((b'"', 1)),
                 b'{' | b'[' => self.depth += 1,
                 b'}' | b']' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        return self.complete(self.at + 1);
+                        return self.end_value(self.offset + 1);
                     }
                 }
                 _ => {}
             }
-            if matches!(bytes[self.at], b'<' | b'[')
-                && let Some(found) = self.mark(raw, self.at, false)
+            if matches!(bytes[self.offset], b'<' | b'[')
+                && let Some(found) = self.scan_mark(raw, self.offset, false)
             {
                 // A partial mark is read again.
-                self.depth -= usize::from(bytes[self.at] == b'[' && found == Found::More);
+                self.depth -= usize::from(bytes[self.offset] == b'[' && found == ScanResult::NeedMore);
                 return Some(found);
             }
-            self.at += 1;
+            self.offset += 1;
         }
-        Some(Found::More)
+        Some(ScanResult::NeedMore)
     }
 
     /// Ends a value before `end`.
-    fn complete(&mut self, end: usize) -> Option<Found> {
-        self.values.push(self.from..end);
-        self.at = end;
+    fn end_value(&mut self, end: usize) -> Option<ScanResult> {
+        self.values.push(self.value_start..end);
+        self.offset = end;
         None
     }
 
     /// Follows Python syntax; `None` means that the call or list is complete.
-    fn python(&mut self, raw: &str) -> Option<Found> {
+    fn scan_python(&mut self, raw: &str) -> Option<ScanResult> {
         let bytes = raw.as_bytes();
-        while self.at < bytes.len() {
-            let byte = bytes[self.at];
+        while self.offset < bytes.len() {
+            let byte = bytes[self.offset];
             if let Some((quote, count)) = self.quote {
                 match byte {
-                    b'\\' if self.at + 1 == bytes.len() => return Some(Found::More),
+                    b'\\' if self.offset + 1 == bytes.len() => return Some(ScanResult::NeedMore),
                     b'\\' => {
-                        self.at = raw.ceil_char_boundary(self.at + 2);
+                        self.offset = raw.ceil_char_boundary(self.offset + 2);
                         continue;
                     }
                     _ if byte != quote => {}
                     _ if count == 1 => self.quote = None,
-                    _ if bytes[self.at..].starts_with(&[quote; 3]) => {
+                    _ if bytes[self.offset..].starts_with(&[quote; 3]) => {
                         self.quote = None;
-                        self.at += 2;
+                        self.offset += 2;
                     }
-                    _ if bytes.len() - self.at < 3 => return Some(Found::More),
+                    _ if bytes.len() - self.offset < 3 => return Some(ScanResult::NeedMore),
                     _ => {}
                 }
-                self.at += 1;
+                self.offset += 1;
                 continue;
             }
             match byte {
                 b'"' | b'\'' => {
-                    let run = bytes[self.at..].iter().take(3).take_while(|next| **next == byte).count();
-                    if self.at + run == bytes.len() && run < 3 {
+                    let run = bytes[self.offset..].iter().take(3).take_while(|next| **next == byte).count();
+                    if self.offset + run == bytes.len() && run < 3 {
                         // Two quotes may become three.
-                        return Some(Found::More);
+                        return Some(ScanResult::NeedMore);
                     }
                     // Two quotes are an empty string.
                     if run != 2 {
                         self.quote = Some((byte, run));
                     }
-                    self.at += run;
+                    self.offset += run;
                     continue;
                 }
                 b'(' | b'[' | b'{' => self.depth += 1,
                 b')' | b']' | b'}' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        return self.complete(self.at + 1);
+                        return self.end_value(self.offset + 1);
                     }
                 }
                 b'<' => {
-                    if let Some(found) = self.mark(raw, self.at, false) {
+                    if let Some(found) = self.scan_mark(raw, self.offset, false) {
                         return Some(found);
                     }
                 }
                 _ => {}
             }
-            self.at += 1;
+            self.offset += 1;
         }
-        Some(Found::More)
+        Some(ScanResult::NeedMore)
     }
 
     /// Follows values between tags, which end with the call. Never returns `None`.
-    fn values(&mut self, raw: &str, open: &str, close: &str) -> Option<Found> {
-        let end = self.form.close.last().copied().unwrap_or_default();
-        while let Some(next) = scan::find(b'<', &raw.as_bytes()[self.at..]) {
-            self.at += next;
+    fn scan_values(&mut self, raw: &str, open: &str, close: &str) -> Option<ScanResult> {
+        let end = self.form.close_marks.last().copied().unwrap_or_default();
+        while let Some(next) = scan::find(b'<', &raw.as_bytes()[self.offset..]) {
+            self.offset += next;
             // A value may contain the end mark of the call.
-            if !self.value || self.hasty {
-                match sees(raw, self.at, end) {
-                    Sees::All(len) => {
-                        self.values.push(self.from..self.at);
-                        return Some(Found::End(self.at + len, Ended::Well));
+            if !self.is_in_value || self.is_hasty {
+                match match_word(raw, self.offset, end) {
+                    WordMatch::Full(len) => {
+                        self.values.push(self.value_start..self.offset);
+                        return Some(ScanResult::End(self.offset + len, CallEnding::Complete));
                     }
-                    Sees::Half => return Some(Found::More),
-                    Sees::No => {}
+                    WordMatch::Partial => return Some(ScanResult::NeedMore),
+                    WordMatch::Mismatch => {}
                 }
             }
-            match sees(raw, self.at, if self.value { close } else { open }) {
-                Sees::Half => return Some(Found::More),
-                Sees::All(len) => {
-                    self.value = !self.value;
-                    self.at += len;
+            match match_word(raw, self.offset, if self.is_in_value { close } else { open }) {
+                WordMatch::Partial => return Some(ScanResult::NeedMore),
+                WordMatch::Full(len) => {
+                    self.is_in_value = !self.is_in_value;
+                    self.offset += len;
                     continue;
                 }
-                Sees::No => {}
+                WordMatch::Mismatch => {}
             }
-            if self.value && self.form.body == Body::Parameters {
-                match self.function(raw, end) {
-                    Within::More => return Some(Found::More),
-                    Within::End(at) => return Some(Found::End(at, Ended::Early)),
-                    Within::Pass(len) => {
-                        self.at += len;
+            if self.is_in_value && self.form.body == CallBody::Parameters {
+                match self.scan_function(raw, end) {
+                    ValueMark::NeedMore => return Some(ScanResult::NeedMore),
+                    ValueMark::End(at) => return Some(ScanResult::End(at, CallEnding::Incomplete)),
+                    ValueMark::Content(len) => {
+                        self.offset += len;
                         continue;
                     }
-                    Within::No => {}
+                    ValueMark::NotMark => {}
                 }
             }
-            if let Some(found) = self.mark(raw, self.at, self.value) {
+            if let Some(found) = self.scan_mark(raw, self.offset, self.is_in_value) {
                 return Some(found);
             }
-            self.at += 1;
+            self.offset += 1;
         }
-        self.at = raw.len();
-        Some(Found::More)
+        self.offset = raw.len();
+        Some(ScanResult::NeedMore)
     }
 
     /// Handles a function mark inside an open value; `end` is the end mark of the call.
-    fn function(&mut self, raw: &str, end: &str) -> Within {
-        let at = self.at;
-        match sees(raw, at, "</function>") {
-            Sees::Half => return Within::More,
-            Sees::All(len) if self.nested > 0 => {
-                self.nested -= 1;
-                return Within::Pass(len);
+    fn scan_function(&mut self, raw: &str, end: &str) -> ValueMark {
+        let at = self.offset;
+        match match_word(raw, at, "</function>") {
+            WordMatch::Partial => return ValueMark::NeedMore,
+            WordMatch::Full(len) if self.nested_functions > 0 => {
+                self.nested_functions -= 1;
+                return ValueMark::Content(len);
             }
-            Sees::All(len) if end == "</function>" => {
-                self.early.get_or_insert((at, at + len));
-                return Within::Pass(len);
+            WordMatch::Full(len) if end == "</function>" => {
+                self.early_end.get_or_insert((at, at + len));
+                return ValueMark::Content(len);
             }
-            Sees::All(len) => {
+            WordMatch::Full(len) => {
                 let space = raw[at + len..].len() - raw[at + len..].trim_start().len();
-                match sees(raw, at + len + space, end) {
-                    Sees::Half if space <= BETWEEN => return Within::More,
+                match match_word(raw, at + len + space, end) {
+                    WordMatch::Partial if space <= MAX_GAP => return ValueMark::NeedMore,
                     // The last argument is not closed.
-                    Sees::All(_) if space <= BETWEEN => self.value = false,
+                    WordMatch::Full(_) if space <= MAX_GAP => self.is_in_value = false,
                     _ => {}
                 }
-                return Within::Pass(len);
+                return ValueMark::Content(len);
             }
-            Sees::No => {}
+            WordMatch::Mismatch => {}
         }
-        match sees(raw, at, "<function=") {
-            Sees::Half => Within::More,
-            Sees::All(len) => match self.early {
-                Some((early, _)) => Within::End(early),
+        match match_word(raw, at, "<function=") {
+            WordMatch::Partial => ValueMark::NeedMore,
+            WordMatch::Full(len) => match self.early_end {
+                Some((early, _)) => ValueMark::End(early),
                 None => {
-                    self.nested += 1;
-                    Within::Pass(len)
+                    self.nested_functions += 1;
+                    ValueMark::Content(len)
                 }
             },
-            Sees::No => Within::No,
+            WordMatch::Mismatch => ValueMark::NotMark,
         }
     }
 
     /// Reads the text after complete arguments: the end mark, or a separator before another call.
-    fn behind(&mut self, raw: &str) -> Found {
+    fn scan_end(&mut self, raw: &str) -> ScanResult {
         let form = self.form;
-        let end = self.at;
-        let unmarked = Found::End(end, if form.open_ended { Ended::Well } else { Ended::Unmarked });
+        let end = self.offset;
+        let unmarked = ScanResult::End(
+            end,
+            if form.is_open_ended { CallEnding::Complete } else { CallEnding::Unclosed },
+        );
         let space = |from: usize| from + raw[from..].find(|c| !is_space(c)).unwrap_or(raw.len() - from);
         let mut at = space(end);
-        if at - end > BETWEEN {
+        if at - end > MAX_GAP {
             return unmarked;
         }
-        if form.joined {
+        if form.is_joinable {
             return match raw.as_bytes().get(at) {
-                None => Found::More,
+                None => ScanResult::NeedMore,
                 Some(b';') => {
                     let next = space(at + 1);
                     match raw.as_bytes().get(next) {
-                        None if next - end <= BETWEEN => Found::More,
-                        Some(b'{') if next - end <= BETWEEN => {
-                            (self.at, self.from, self.behind) = (next, next, false);
-                            self.go_on(raw)
+                        None if next - end <= MAX_GAP => ScanResult::NeedMore,
+                        Some(b'{') if next - end <= MAX_GAP => {
+                            (self.offset, self.value_start, self.has_arguments) = (next, next, false);
+                            self.scan(raw)
                         }
                         _ => unmarked,
                     }
@@ -408,27 +418,27 @@ impl Scan {
                 Some(_) => unmarked,
             };
         }
-        if form.close.is_empty() {
+        if form.close_marks.is_empty() {
             return unmarked;
         }
-        if !form.open_ended {
+        if !form.is_open_ended {
             // Superfluous brackets do not hide the end mark.
             at = end
                 + raw[end..]
                     .find(|c| !is_space(c) && !matches!(c, '}' | ']' | ')'))
                     .unwrap_or(raw.len() - end);
-            if at - end > BETWEEN {
+            if at - end > MAX_GAP {
                 return unmarked;
             }
         }
-        for (i, word) in form.close.iter().enumerate() {
-            let last = i + 1 == form.close.len();
-            match sees(raw, at, word) {
-                Sees::Half => return Found::More,
-                Sees::All(len) if last => return Found::End(at + len, Ended::Well),
-                Sees::All(len) => at = space(at + len),
-                Sees::No if last => return unmarked,
-                Sees::No => {}
+        for (i, word) in form.close_marks.iter().enumerate() {
+            let last = i + 1 == form.close_marks.len();
+            match match_word(raw, at, word) {
+                WordMatch::Partial => return ScanResult::NeedMore,
+                WordMatch::Full(len) if last => return ScanResult::End(at + len, CallEnding::Complete),
+                WordMatch::Full(len) => at = space(at + len),
+                WordMatch::Mismatch if last => return unmarked,
+                WordMatch::Mismatch => {}
             }
         }
         unmarked

@@ -3,98 +3,105 @@
 
 mod line;
 
-pub(super) use self::line::Line;
-use self::line::{Before, Marker, Rule, is_letter, is_text};
+pub(super) use self::line::LineState;
+use self::line::{ItemMarker, LinePrefix, ThematicBreak, begins_text, is_letter};
 use crate::lex::fence::Fence;
 
 /// Tracks the blocks of a Markdown text, byte by byte up to the content of each line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Block {
-    pub(super) line: Line,
+pub(super) struct BlockTracker {
+    pub(super) line: LineState,
     /// State of the line before its content.
-    before: Before,
+    prefix: LinePrefix,
     pub(super) fence: Option<Fence>,
     /// Open quotations (`QUOTE`) and list items (columns before their content), outermost first.
-    open: [u8; DEPTH],
+    containers: [u8; MAX_DEPTH],
     depth: u8,
     /// True if the last line is text that the next one may continue.
-    paragraph: bool,
+    has_paragraph: bool,
     /// True if the innermost item has only its marker so far.
-    empty: bool,
+    is_item_empty: bool,
 }
 
 /// Most containers tracked; deeper ones are text.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The same limit in the type of the depth.
-const DEEPEST: u8 = DEPTH as u8;
+const MAX_DEPTH_U8: u8 = MAX_DEPTH as u8;
 
 /// Value that marks a quotation among the open containers.
 const QUOTE: u8 = 0;
 
 /// Columns of indentation that make a line indented code or a paragraph continuation.
-const INDENTED: u32 = 4;
+const INDENTED_COLUMNS: u32 = 4;
 
-impl Block {
+impl BlockTracker {
     /// Reads a byte before the content of a line. Returns whether it begins the content; the bytes of the
     /// line before it then contain no backtick and no backslash.
-    pub(super) fn byte(&mut self, byte: u8) -> bool {
+    pub(super) fn push_byte(&mut self, byte: u8) -> bool {
         let blank = matches!(byte, b' ' | b'\t' | b'\r');
         match self.line {
-            Line::Start => return self.start(byte),
-            Line::Number { digits, value } => match byte {
+            LineState::Start => return self.start_line(byte),
+            LineState::Number { digits, value } => match byte {
                 b'0'..=b'9' if digits < 9 => {
-                    self.step();
-                    self.before.marker.width += 1;
-                    self.line = Line::Number {
+                    self.advance_column();
+                    self.prefix.marker.width += 1;
+                    self.line = LineState::Number {
                         digits: digits + 1,
                         value: value.saturating_mul(10).saturating_add(byte - b'0'),
                     };
                 }
                 b'.' | b')' => {
-                    self.step();
-                    self.before.marker =
-                        Marker { width: self.before.marker.width + 1, interrupts: value == 1 };
-                    self.line = Line::Marker;
+                    self.advance_column();
+                    self.prefix.marker =
+                        ItemMarker { width: self.prefix.marker.width + 1, can_interrupt: value == 1 };
+                    self.line = LineState::Marker;
                 }
-                _ => return self.text(),
+                _ => return self.begin_text(),
             },
-            Line::Marker if blank && self.before.matched < DEEPEST => {
-                if self.in_paragraph() && !self.before.marker.interrupts {
-                    return self.text();
+            LineState::Marker if blank && self.prefix.matched_containers < MAX_DEPTH_U8 => {
+                if self.is_in_paragraph() && !self.prefix.marker.can_interrupt {
+                    return self.begin_text();
                 }
-                self.line = Line::Space;
-                self.before.indent = 0;
-                self.blank(byte);
+                self.line = LineState::Space;
+                self.prefix.indent = 0;
+                self.push_blank(byte);
             }
-            Line::Marker if self.before.rule.mark == byte => {
-                self.before.rule.count = self.before.rule.count.saturating_add(1);
-                self.line = Line::Rule { indented: false };
+            LineState::Marker if self.prefix.rule.mark == byte => {
+                self.prefix.rule.count = self.prefix.rule.count.saturating_add(1);
+                self.line = LineState::ThematicBreak { indented: false };
             }
-            Line::Space if blank => self.blank(byte),
-            Line::Space => {
+            LineState::Space if blank => self.push_blank(byte),
+            LineState::Space => {
                 // More blanks belong to indented code, all but the first.
-                let own = if self.before.indent > INDENTED { 1 } else { self.before.indent.max(1) };
-                self.begin(self.before.marker.width + own as u8);
-                self.before.indent = self.before.indent.saturating_sub(own);
-                return self.start(byte);
+                let own = if self.prefix.indent > INDENTED_COLUMNS { 1 } else { self.prefix.indent.max(1) };
+                self.open_container(self.prefix.marker.width + own as u8);
+                self.prefix.indent = self.prefix.indent.saturating_sub(own);
+                return self.start_line(byte);
             }
-            Line::Rule { .. } if byte == self.before.rule.mark => {
-                self.before.rule.count = self.before.rule.count.saturating_add(1)
+            LineState::ThematicBreak { .. } if byte == self.prefix.rule.mark => {
+                self.prefix.rule.count = self.prefix.rule.count.saturating_add(1)
             }
-            Line::Rule { .. } if blank => {}
-            Line::Rule { indented: true } => return self.no_paragraph(),
-            Line::Heading(count) if byte == b'#' && count < 6 => self.line = Line::Heading(count + 1),
-            Line::Heading(_) if blank => return self.no_paragraph(),
-            Line::Underline { ended: false } if byte == b'=' => {}
-            Line::Underline { .. } if blank => self.line = Line::Underline { ended: true },
-            Line::Marker | Line::Rule { .. } | Line::Heading(_) | Line::Underline { .. } => {
-                return self.text();
+            LineState::ThematicBreak { .. } if blank => {}
+            LineState::ThematicBreak { indented: true } => return self.leave_paragraph(),
+            LineState::Heading(count) if byte == b'#' && count < 6 => {
+                self.line = LineState::Heading(count + 1)
             }
-            Line::Mark { mark, len } => self.line = Line::Mark { mark, len: len.saturating_add(1) },
-            Line::Closing if blank => {}
-            Line::Closing => self.line = Line::Inline,
-            Line::Info { .. } | Line::Inline => {}
+            LineState::Heading(_) if blank => return self.leave_paragraph(),
+            LineState::Underline { ended: false } if byte == b'=' => {}
+            LineState::Underline { .. } if blank => self.line = LineState::Underline { ended: true },
+            LineState::Marker
+            | LineState::ThematicBreak { .. }
+            | LineState::Heading(_)
+            | LineState::Underline { .. } => {
+                return self.begin_text();
+            }
+            LineState::FenceRun { mark, len } => {
+                self.line = LineState::FenceRun { mark, len: len.saturating_add(1) }
+            }
+            LineState::ClosingFence if blank => {}
+            LineState::ClosingFence => self.line = LineState::Inline,
+            LineState::Info { .. } | LineState::Inline => {}
         }
         false
     }
@@ -102,24 +109,24 @@ impl Block {
     /// Reads the bytes before the content of a line. Stops before a line end, the content, or a possible
     /// fence.
     #[inline]
-    pub(super) fn beginning(&mut self, bytes: &[u8]) -> usize {
+    pub(super) fn read_prefix(&mut self, bytes: &[u8]) -> usize {
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == b'\n' {
                 return at;
             }
             // Fast path: most items are text, and many begin with strong emphasis.
-            if matches!(self.line, Line::Space)
-                && (1..=INDENTED).contains(&self.before.indent)
-                && is_text(&bytes[at..])
+            if matches!(self.line, LineState::Space)
+                && (1..=INDENTED_COLUMNS).contains(&self.prefix.indent)
+                && begins_text(&bytes[at..])
             {
-                self.begin(self.before.marker.width + self.before.indent as u8);
-                self.text();
+                self.open_container(self.prefix.marker.width + self.prefix.indent as u8);
+                self.begin_text();
                 return at;
             }
-            if self.byte(byte) {
+            if self.push_byte(byte) {
                 return at;
             }
-            if !self.line.is_beginning() {
+            if !self.line.is_prefix() {
                 return at + 1;
             }
         }
@@ -129,60 +136,60 @@ impl Block {
     /// Returns whether the content has begun, with `byte` or before. Fast path: most lines begin with a
     /// letter, which begins no block.
     #[inline]
-    pub(super) fn begins_plain(&mut self, byte: u8) -> bool {
-        if matches!(self.line, Line::Start) && self.before.column == 0 && is_letter(byte) {
-            self.letter();
+    pub(super) fn begins_content(&mut self, byte: u8) -> bool {
+        if matches!(self.line, LineState::Start) && self.prefix.column == 0 && is_letter(byte) {
+            self.begin_with_letter();
         }
-        matches!(self.line, Line::Inline)
+        matches!(self.line, LineState::Inline)
     }
 
     /// Handles a line that begins with a letter: it is in no container.
-    fn letter(&mut self) {
+    fn begin_with_letter(&mut self) {
         if self.fence.is_some() && self.depth == 0 {
-            self.line = Line::Inline;
+            self.line = LineState::Inline;
         } else {
             self.fence = None;
-            self.text();
+            self.begin_text();
         }
     }
 
     /// Returns whether the line has begun with a quotation marker so far. A lazy continuation of a quoted
     /// paragraph has not.
     pub(super) fn is_quoted(&self) -> bool {
-        self.open[..usize::from(self.before.matched)].contains(&QUOTE)
+        self.containers[..usize::from(self.prefix.matched_containers)].contains(&QUOTE)
     }
 
     /// Reads a whole line without backticks at its start. Returns false, without reading, for kinds of lines
     /// that are rare outside of fences.
     #[inline]
-    pub(super) fn line(&mut self, line: &[u8]) -> bool {
+    pub(super) fn read_simple_line(&mut self, line: &[u8]) -> bool {
         if self.fence.is_some() {
             return false;
         }
         match line {
-            [] if self.depth == 0 => self.paragraph = false,
+            [] if self.depth == 0 => self.has_paragraph = false,
             [] => {
                 self.end_blank();
-                self.before.matched = 0;
+                self.prefix.matched_containers = 0;
             }
             [first, ..] if is_letter(*first) => {
-                if !self.paragraph {
+                if !self.has_paragraph {
                     self.depth = 0;
                 }
-                self.paragraph = true;
+                self.has_paragraph = true;
             }
-            [b'-' | b'+' | b'*', b' ', content @ ..] if is_text(content) => {
-                (self.open[0], self.depth, self.paragraph) = (2, 1, true);
+            [b'-' | b'+' | b'*', b' ', content @ ..] if begins_text(content) => {
+                (self.containers[0], self.depth, self.has_paragraph) = (2, 1, true);
             }
-            [number @ b'0'..=b'9', b'.', b' ', content @ ..] if is_text(content) => {
+            [number @ b'0'..=b'9', b'.', b' ', content @ ..] if begins_text(content) => {
                 // Directly behind a paragraph only number 1 begins a list.
-                if *number == b'1' || self.depth > 0 || !self.paragraph {
-                    (self.open[0], self.depth, self.paragraph) = (3, 1, true);
+                if *number == b'1' || self.depth > 0 || !self.has_paragraph {
+                    (self.containers[0], self.depth, self.has_paragraph) = (3, 1, true);
                 }
             }
             _ => return false,
         }
-        self.empty = false;
+        self.is_item_empty = false;
         true
     }
 
@@ -190,101 +197,111 @@ impl Block {
     pub(super) fn end_mark(&mut self, mark: u8, len: u32) -> bool {
         if let Some(fence) = self.fence {
             let closes = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
-            self.line = if closes { Line::Closing } else { Line::Inline };
+            self.line = if closes { LineState::ClosingFence } else { LineState::Inline };
             return false;
         }
         if Fence::new(mark, len as usize).is_some() {
-            self.line = Line::Info { mark, len };
+            self.line = LineState::Info { mark, len };
             return false;
         }
-        self.text()
+        self.begin_text()
     }
 
     /// The line is text of a paragraph.
-    pub(super) fn text(&mut self) -> bool {
-        self.line = Line::Inline;
-        if !self.paragraph {
+    pub(super) fn begin_text(&mut self) -> bool {
+        self.line = LineState::Inline;
+        if !self.has_paragraph {
             // A paragraph may continue without the markers of its containers.
-            self.depth = self.before.matched;
+            self.depth = self.prefix.matched_containers;
         }
-        self.paragraph = true;
+        self.has_paragraph = true;
         true
     }
 
     /// Ends the line, which is not in a run of fence characters.
     #[inline]
     pub(super) fn end_line(&mut self) {
-        self.empty = match self.line {
-            Line::Inline => false,
+        self.is_item_empty = match self.line {
+            LineState::Inline => false,
             // Fast path: outside of containers a blank line only ends a paragraph.
-            Line::Start if self.depth == 0 => {
-                self.paragraph = false;
+            LineState::Start if self.depth == 0 => {
+                self.has_paragraph = false;
                 false
             }
             _ => self.end_start(),
         };
-        self.line = Line::Start;
-        self.before = Before::default();
+        self.line = LineState::Start;
+        self.prefix = LinePrefix::default();
     }
 
     /// Ends a line without content. Returns whether it was only the marker of an item.
     fn end_start(&mut self) -> bool {
-        let setext = self.in_paragraph() && self.before.rule.mark == b'-';
+        let setext = self.is_in_paragraph() && self.prefix.rule.mark == b'-';
         match self.line {
-            Line::Marker | Line::Space | Line::Rule { .. } if self.before.rule.count >= 3 => {
-                self.depth = self.before.rule.depth;
-                self.paragraph = false;
+            LineState::Marker | LineState::Space | LineState::ThematicBreak { .. }
+                if self.prefix.rule.count >= 3 =>
+            {
+                self.depth = self.prefix.rule.depth;
+                self.has_paragraph = false;
             }
-            Line::Marker | Line::Space | Line::Rule { .. } if setext => self.paragraph = false,
-            Line::Marker | Line::Space if !self.in_paragraph() && self.before.matched < DEEPEST => {
-                self.begin(self.before.marker.width + 1);
+            LineState::Marker | LineState::Space | LineState::ThematicBreak { .. } if setext => {
+                self.has_paragraph = false
+            }
+            LineState::Marker | LineState::Space
+                if !self.is_in_paragraph() && self.prefix.matched_containers < MAX_DEPTH_U8 =>
+            {
+                self.open_container(self.prefix.marker.width + 1);
                 return true;
             }
-            Line::Heading(_) | Line::Rule { indented: true } => {
-                self.no_paragraph();
+            LineState::Heading(_) | LineState::ThematicBreak { indented: true } => {
+                self.leave_paragraph();
             }
-            Line::Marker | Line::Space | Line::Rule { .. } | Line::Number { .. } => {
-                self.text();
+            LineState::Marker
+            | LineState::Space
+            | LineState::ThematicBreak { .. }
+            | LineState::Number { .. } => {
+                self.begin_text();
             }
-            Line::Underline { .. } => self.paragraph = false,
-            Line::Start => self.end_blank(),
-            Line::Info { mark, len } => {
-                self.no_paragraph();
+            LineState::Underline { .. } => self.has_paragraph = false,
+            LineState::Start => self.end_blank(),
+            LineState::Info { mark, len } => {
+                self.leave_paragraph();
                 self.fence = Fence::new(mark, len as usize);
             }
-            Line::Closing => self.fence = None,
-            Line::Mark { .. } | Line::Inline => {}
+            LineState::ClosingFence => self.fence = None,
+            LineState::FenceRun { .. } | LineState::Inline => {}
         }
         false
     }
 
     /// Reads the first bytes of a line or of a new container.
-    fn start(&mut self, byte: u8) -> bool {
+    fn start_line(&mut self, byte: u8) -> bool {
         if matches!(byte, b' ' | b'\t' | b'\r') {
-            self.blank(byte);
+            self.push_blank(byte);
             return false;
         }
-        self.before.quoted = false;
-        while self.before.matched < self.depth {
-            let width = self.next_open();
+        self.prefix.is_after_quote = false;
+        while self.prefix.matched_containers < self.depth {
+            let width = self.next_container();
             if width == QUOTE {
-                if byte != b'>' || self.before.indent >= INDENTED {
+                if byte != b'>' || self.prefix.indent >= INDENTED_COLUMNS {
                     break;
                 }
-                self.before.matched += 1;
-                self.quote();
+                self.prefix.matched_containers += 1;
+                self.open_quote();
                 return false;
             }
-            if self.before.indent < u32::from(width) {
+            if self.prefix.indent < u32::from(width) {
                 break;
             }
-            self.before.indent -= u32::from(width);
-            self.before.matched += 1;
+            self.prefix.indent -= u32::from(width);
+            self.prefix.matched_containers += 1;
         }
         if let Some(fence) = self.fence {
-            if self.before.matched == self.depth {
-                let closes = byte == fence.mark && self.before.indent < INDENTED;
-                self.line = if closes { Line::Mark { mark: byte, len: 1 } } else { Line::Inline };
+            if self.prefix.matched_containers == self.depth {
+                let closes = byte == fence.mark && self.prefix.indent < INDENTED_COLUMNS;
+                self.line =
+                    if closes { LineState::FenceRun { mark: byte, len: 1 } } else { LineState::Inline };
                 return !closes;
             }
             // A fence ends with its container.
@@ -295,107 +312,109 @@ impl Block {
 
     /// Reads a byte that may begin a block, after the containers that continue.
     fn begin_block(&mut self, byte: u8) -> bool {
-        let ruled = self.before.rule.mark == byte;
+        let ruled = self.prefix.rule.mark == byte;
         if ruled {
-            self.before.rule.count = self.before.rule.count.saturating_add(1);
+            self.prefix.rule.count = self.prefix.rule.count.saturating_add(1);
         } else {
             let mark = if matches!(byte, b'*' | b'-' | b'_') { byte } else { 0 };
-            self.before.rule = Rule { mark, count: u8::from(mark != 0), depth: self.before.matched };
+            self.prefix.rule =
+                ThematicBreak { mark, count: u8::from(mark != 0), depth: self.prefix.matched_containers };
         }
-        if self.before.indent >= INDENTED {
+        if self.prefix.indent >= INDENTED_COLUMNS {
             if ruled {
-                self.line = Line::Rule { indented: true };
+                self.line = LineState::ThematicBreak { indented: true };
                 return false;
             }
-            self.before.rule = Rule::default();
-            return if self.paragraph { self.text() } else { self.no_paragraph() };
+            self.prefix.rule = ThematicBreak::default();
+            return if self.has_paragraph { self.begin_text() } else { self.leave_paragraph() };
         }
         match byte {
-            b'>' if self.before.matched < DEEPEST => {
-                self.begin(QUOTE);
-                self.quote();
+            b'>' if self.prefix.matched_containers < MAX_DEPTH_U8 => {
+                self.open_container(QUOTE);
+                self.open_quote();
             }
-            b'`' | b'~' => self.line = Line::Mark { mark: byte, len: 1 },
+            b'`' | b'~' => self.line = LineState::FenceRun { mark: byte, len: 1 },
             b'-' | b'+' | b'*' => {
-                self.step();
-                self.before.marker = Marker { width: self.before.indent as u8 + 1, interrupts: true };
-                self.line = Line::Marker;
+                self.advance_column();
+                self.prefix.marker = ItemMarker { width: self.prefix.indent as u8 + 1, can_interrupt: true };
+                self.line = LineState::Marker;
             }
             b'0'..=b'9' => {
-                self.step();
-                self.before.marker = Marker { width: self.before.indent as u8 + 1, interrupts: false };
-                self.line = Line::Number { digits: 1, value: byte - b'0' };
+                self.advance_column();
+                self.prefix.marker = ItemMarker { width: self.prefix.indent as u8 + 1, can_interrupt: false };
+                self.line = LineState::Number { digits: 1, value: byte - b'0' };
             }
-            b'_' => self.line = Line::Rule { indented: false },
-            b'#' => self.line = Line::Heading(1),
-            b'=' if self.in_paragraph() => self.line = Line::Underline { ended: false },
-            _ => return self.text(),
+            b'_' => self.line = LineState::ThematicBreak { indented: false },
+            b'#' => self.line = LineState::Heading(1),
+            b'=' if self.is_in_paragraph() => self.line = LineState::Underline { ended: false },
+            _ => return self.begin_text(),
         }
         false
     }
 
     /// The line is not text of a paragraph and does not continue one.
-    fn no_paragraph(&mut self) -> bool {
-        self.line = Line::Inline;
-        self.depth = self.before.matched;
-        self.paragraph = false;
+    fn leave_paragraph(&mut self) -> bool {
+        self.line = LineState::Inline;
+        self.depth = self.prefix.matched_containers;
+        self.has_paragraph = false;
         true
     }
 
     /// Ends a blank line: it continues list items, but not quotations without `>`.
     fn end_blank(&mut self) {
-        while self.before.matched < self.depth && self.next_open() != QUOTE {
+        while self.prefix.matched_containers < self.depth && self.next_container() != QUOTE {
             // An item does not begin with two blank lines.
-            if self.empty && self.before.matched + 1 == self.depth {
+            if self.is_item_empty && self.prefix.matched_containers + 1 == self.depth {
                 break;
             }
-            self.before.matched += 1;
+            self.prefix.matched_containers += 1;
         }
-        if self.before.matched < self.depth {
+        if self.prefix.matched_containers < self.depth {
             self.fence = None;
         }
-        self.depth = self.before.matched;
-        self.paragraph = false;
+        self.depth = self.prefix.matched_containers;
+        self.has_paragraph = false;
     }
 
     /// Opens a container; there must be room for one.
-    fn begin(&mut self, container: u8) {
-        self.open[usize::from(self.before.matched)] = container;
-        self.before.matched += 1;
-        self.depth = self.before.matched;
-        self.paragraph = false;
-        self.line = Line::Start;
+    fn open_container(&mut self, container: u8) {
+        self.containers[usize::from(self.prefix.matched_containers)] = container;
+        self.prefix.matched_containers += 1;
+        self.depth = self.prefix.matched_containers;
+        self.has_paragraph = false;
+        self.line = LineState::Start;
     }
 
     /// Handles `>`.
-    fn quote(&mut self) {
-        self.step();
-        self.before.indent = 0;
-        self.before.quoted = true;
+    fn open_quote(&mut self) {
+        self.advance_column();
+        self.prefix.indent = 0;
+        self.prefix.is_after_quote = true;
     }
 
     /// Outermost open container that the line has not matched yet.
-    fn next_open(&self) -> u8 {
-        self.open[usize::from(self.before.matched)]
+    fn next_container(&self) -> u8 {
+        self.containers[usize::from(self.prefix.matched_containers)]
     }
 
-    fn step(&mut self) {
-        self.before.column = self.before.column.saturating_add(1);
+    fn advance_column(&mut self) {
+        self.prefix.column = self.prefix.column.saturating_add(1);
     }
 
-    fn blank(&mut self, byte: u8) {
+    fn push_blank(&mut self, byte: u8) {
         let width = match byte {
             b' ' => 1,
-            b'\t' => 4 - self.before.column % 4,
+            b'\t' => 4 - self.prefix.column % 4,
             _ => return,
         };
-        let before = &mut self.before;
+        let before = &mut self.prefix;
         before.column = before.column.saturating_add(width);
-        before.indent = before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.quoted)));
+        before.indent =
+            before.indent.saturating_add(width - u32::from(std::mem::take(&mut before.is_after_quote)));
     }
 
     /// Returns whether the line would continue the paragraph of its own container.
-    fn in_paragraph(&self) -> bool {
-        self.paragraph && self.before.matched == self.depth
+    fn is_in_paragraph(&self) -> bool {
+        self.has_paragraph && self.prefix.matched_containers == self.depth
     }
 }

@@ -11,15 +11,15 @@
 mod block;
 mod filter;
 
-pub use filter::{CodeEntities, CodeFilter, Piece};
+pub use filter::{CodeEntityPolicy, CodeFilter, FilteredPiece};
 
 use super::scan;
-use super::signs::Signs;
-use block::{Block, Line};
+use super::signs::SignMasks;
+use block::{BlockTracker, LineState};
 
 /// Code context of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inside {
+pub enum CodeContext {
     /// Plain Markdown.
     Text,
     /// Inside a fenced block.
@@ -30,7 +30,7 @@ pub enum Inside {
 
 /// Reason why reading stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum CodeStop {
     /// The open run with this index closed: the text between is code.
     Closed(usize),
     /// The line ended: open runs are text.
@@ -41,20 +41,20 @@ pub enum Stop {
 
 /// Tracks the code structure of a Markdown text in linear time and constant memory.
 #[derive(Clone, Debug, Default)]
-pub struct Code {
-    block: Block,
+pub struct CodeTracker {
+    block: BlockTracker,
     /// Length of the current backtick run, and whether its first one is escaped outside of code.
-    run: usize,
-    run_escaped: bool,
+    run_len: usize,
+    is_run_escaped: bool,
     /// True if the next byte is escaped by an unescaped backslash.
-    escaped: bool,
+    is_escaped: bool,
     /// Lengths of the open runs of this line.
-    runs: Vec<usize>,
+    open_runs: Vec<usize>,
 }
 
 /// Kind of text being scanned, which determines the bytes that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Among {
+enum ScanContext {
     Text,
     Fence,
     /// Backtick runs that may still close.
@@ -62,163 +62,164 @@ enum Among {
 }
 
 /// Most open backtick runs tracked per line; further ones are text.
-const RUNS: usize = 32;
+const MAX_OPEN_RUNS: usize = 32;
 
-impl Code {
+impl CodeTracker {
     /// Reads text up to the first stop; returns the bytes read. With `ampersand` it also stops at `&` in code
     /// or possible code.
     #[inline]
-    pub fn text(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
+    pub fn read_to_stop(&mut self, text: &str, ampersand: bool) -> (usize, Option<CodeStop>) {
         self.read::<true>(text.as_bytes(), ampersand)
     }
 
     /// Reads text while nothing is undecided: it stops only at `&`, and only with `ampersand`. Returns the
     /// bytes read.
     #[inline]
-    pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<Stop>) {
+    pub fn skim(&mut self, text: &str, ampersand: bool) -> (usize, Option<CodeStop>) {
         let bytes = text.as_bytes();
         // Fast path: most text is in the middle of a line and outside of code.
-        let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
+        let inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
         if inline
-            && (!ampersand || self.block.fence.is_none() && self.runs.is_empty())
+            && (!ampersand || self.block.fence.is_none() && self.open_runs.is_empty())
             && scan::find2(b'`', b'\n', bytes).is_none()
         {
-            self.pass(bytes);
+            self.skip_bytes(bytes);
             return (bytes.len(), None);
         }
         self.read::<false>(text.as_bytes(), ampersand)
     }
 
-    /// Like [`Code::skim`], for text with known signs. It does not stop.
+    /// Like [`CodeTracker::skim`], for text with known signs. It does not stop.
     #[inline]
-    pub fn skim_with(&mut self, text: &str, signs: Signs) {
+    pub fn skim_signs(&mut self, text: &str, signs: SignMasks) {
         let bytes = text.as_bytes();
-        let inline = self.run == 0 && matches!(self.block.line, Line::Inline);
-        if inline && signs.lines | signs.marks == 0 {
-            return self.pass(bytes);
+        let inline = self.run_len == 0 && matches!(self.block.line, LineState::Inline);
+        if inline && signs.line_feeds | signs.marks == 0 {
+            return self.skip_bytes(bytes);
         }
-        self.read_with(bytes, signs);
+        self.read_signs(bytes, signs);
     }
 
     #[inline(never)]
-    fn read_with(&mut self, bytes: &[u8], signs: Signs) {
-        let ticks = signs.ticks(bytes);
-        if ticks == 0 && self.run == 0 {
-            return self.lines(bytes, signs.lines);
+    fn read_signs(&mut self, bytes: &[u8], signs: SignMasks) {
+        let ticks = signs.backtick_mask(bytes);
+        if ticks == 0 && self.run_len == 0 {
+            return self.read_lines(bytes, signs.line_feeds);
         }
-        self.follow::<false>(bytes, false, |from, among| {
-            let behind = if among == Among::Fence { signs.lines } else { signs.lines | ticks } >> from;
+        self.scan_bytes::<false>(bytes, false, |from, among| {
+            let behind =
+                if among == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | ticks } >> from;
             (behind != 0).then(|| behind.trailing_zeros() as usize)
         });
     }
 
     /// Reads bytes without backticks, outside of a backtick run; `ends` is the mask of line feeds.
-    fn lines(&mut self, bytes: &[u8], mut ends: u64) {
+    fn read_lines(&mut self, bytes: &[u8], mut ends: u64) {
         let mut at = 0;
         while ends != 0 {
             let end = ends.trailing_zeros() as usize;
             ends &= ends - 1;
             let line = &bytes[at..end];
-            if at > 0 && self.block.line(line) {
+            if at > 0 && self.block.read_simple_line(line) {
                 at = end + 1;
                 continue;
             }
             // Within content only the line end matters.
-            if !matches!(self.block.line, Line::Inline) {
-                self.piece(line);
-                if matches!(self.block.line, Line::Mark { .. }) {
+            if !matches!(self.block.line, LineState::Inline) {
+                self.read_piece(line);
+                if matches!(self.block.line, LineState::FenceRun { .. }) {
                     self.end_marks();
                 }
             }
             self.end_line();
             at = end + 1;
         }
-        self.piece(&bytes[at..]);
+        self.read_piece(&bytes[at..]);
     }
 
     /// Reads part of a line without backticks.
     #[inline]
-    fn piece(&mut self, piece: &[u8]) {
+    fn read_piece(&mut self, piece: &[u8]) {
         match piece.first() {
             None => {}
-            Some(&first) if self.block.begins_plain(first) => self.pass(piece),
-            Some(_) => _ = self.follow::<false>(piece, false, |_, _| None),
+            Some(&first) if self.block.begins_content(first) => self.skip_bytes(piece),
+            Some(_) => _ = self.scan_bytes::<false>(piece, false, |_, _| None),
         }
     }
 
-    fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<Stop>) {
-        self.follow::<STOPS>(bytes, ampersand, |rest, among| match (among, ampersand) {
-            (Among::Fence, true) => scan::find2(b'\n', b'&', &bytes[rest..]),
-            (Among::Fence, false) => scan::find(b'\n', &bytes[rest..]),
-            (Among::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[rest..]),
+    fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<CodeStop>) {
+        self.scan_bytes::<STOPS>(bytes, ampersand, |rest, among| match (among, ampersand) {
+            (ScanContext::Fence, true) => scan::find2(b'\n', b'&', &bytes[rest..]),
+            (ScanContext::Fence, false) => scan::find(b'\n', &bytes[rest..]),
+            (ScanContext::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[rest..]),
             _ => scan::find2(b'`', b'\n', &bytes[rest..]),
         })
     }
 
     /// Main loop; `find` returns the distance from an offset to the next byte that matters.
     #[inline(always)]
-    fn follow<const STOPS: bool>(
+    fn scan_bytes<const STOPS: bool>(
         &mut self,
         bytes: &[u8],
         ampersand: bool,
-        find: impl Fn(usize, Among) -> Option<usize>,
-    ) -> (usize, Option<Stop>) {
+        find: impl Fn(usize, ScanContext) -> Option<usize>,
+    ) -> (usize, Option<CodeStop>) {
         let mut at = 0;
         while at < bytes.len() {
-            if self.run == 0 && self.block.begins_plain(bytes[at]) {
+            if self.run_len == 0 && self.block.begins_content(bytes[at]) {
                 let rest = &bytes[at..];
                 let among = match self.block.fence {
-                    Some(_) => Among::Fence,
-                    None if self.runs.is_empty() => Among::Text,
-                    None => Among::Runs,
+                    Some(_) => ScanContext::Fence,
+                    None if self.open_runs.is_empty() => ScanContext::Text,
+                    None => ScanContext::Runs,
                 };
                 let found = find(at, among);
-                self.pass(&rest[..found.unwrap_or(rest.len())]);
+                self.skip_bytes(&rest[..found.unwrap_or(rest.len())]);
                 let Some(found) = found else { break };
                 at += found;
                 if bytes[at] == b'\n' {
                     self.end_line();
                     at += 1;
                     if STOPS {
-                        return (at, Some(Stop::LineEnd));
+                        return (at, Some(CodeStop::LineEnd));
                     }
                     continue;
                 }
             }
-            if self.run == 0 && self.block.line.is_beginning() {
+            if self.run_len == 0 && self.block.line.is_prefix() {
                 // Markers before the content only decide where it begins.
-                at += self.block.beginning(&bytes[at..]);
+                at += self.block.read_prefix(&bytes[at..]);
                 match bytes.get(at) {
                     None => break,
                     // A run of fence characters may have begun before the line end; it ends here.
-                    Some(b'\n') if self.block.line.is_beginning() => {
+                    Some(b'\n') if self.block.line.is_prefix() => {
                         self.end_line();
                         at += 1;
                         if STOPS {
-                            return (at, Some(Stop::LineEnd));
+                            return (at, Some(CodeStop::LineEnd));
                         }
                         continue;
                     }
                     // This byte begins the content.
-                    Some(_) if matches!(self.block.line, Line::Inline) => {
-                        self.escaped = false;
+                    Some(_) if matches!(self.block.line, LineState::Inline) => {
+                        self.is_escaped = false;
                         continue;
                     }
                     Some(_) => {}
                 }
             }
             if ampersand && bytes[at] == b'&' {
-                let stop = self.boundary();
+                let stop = self.end_line_start();
                 if STOPS && stop.is_some() {
                     return (at, stop);
                 }
-                if self.block.fence.is_some() || !self.runs.is_empty() {
-                    return (at, Some(Stop::Ampersand));
+                if self.block.fence.is_some() || !self.open_runs.is_empty() {
+                    return (at, Some(CodeStop::Ampersand));
                 }
             }
-            let stop = self.byte(bytes[at]);
+            let stop = self.push_byte(bytes[at]);
             // A closing run is noticed at the byte after it, which does not belong to it.
-            at += usize::from(!matches!(stop, Some(Stop::Closed(_))));
+            at += usize::from(!matches!(stop, Some(CodeStop::Closed(_))));
             if STOPS && stop.is_some() {
                 return (at, stop);
             }
@@ -226,32 +227,32 @@ impl Code {
         (bytes.len(), None)
     }
 
-    /// Context of the place after all text so far. At the start of a line call [`Code::boundary`] first.
+    /// Context of the place after all text so far. At the start of a line call [`CodeTracker::end_line_start`] first.
     #[must_use]
-    pub fn inside(&self) -> Inside {
+    pub fn context(&self) -> CodeContext {
         if self.block.fence.is_some() {
-            Inside::Fence
-        } else if self.runs.is_empty() && !matches!(self.block.line, Line::Info { .. }) {
-            Inside::Text
+            CodeContext::Fence
+        } else if self.open_runs.is_empty() && !matches!(self.block.line, LineState::Info { .. }) {
+            CodeContext::Text
         } else {
-            Inside::Undecided(self.runs.len())
+            CodeContext::Undecided(self.open_runs.len())
         }
     }
 
     /// Returns whether the current line is marked as a quotation (`>`). At the start of a line call
-    /// [`Code::boundary`] first.
+    /// [`CodeTracker::end_line_start`] first.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
         self.block.is_quoted()
     }
 
     /// Ends a backtick run and the start of a line, because neither continues in what follows.
-    pub fn boundary(&mut self) -> Option<Stop> {
+    pub fn end_line_start(&mut self) -> Option<CodeStop> {
         let stop = self.end_marks();
-        self.escaped = false;
-        if !matches!(self.block.line, Line::Inline | Line::Info { .. }) {
+        self.is_escaped = false;
+        if !matches!(self.block.line, LineState::Inline | LineState::Info { .. }) {
             // Any character that begins no block.
-            self.block.byte(b'<');
+            self.block.push_byte(b'<');
         }
         stop
     }
@@ -259,19 +260,19 @@ impl Code {
     /// Skips bytes that decide nothing. Only backslashes at their end matter, since they may escape a
     /// backtick.
     #[inline]
-    fn pass(&mut self, bytes: &[u8]) {
+    fn skip_bytes(&mut self, bytes: &[u8]) {
         if bytes.last() != Some(&b'\\') {
-            self.escaped &= bytes.is_empty();
+            self.is_escaped &= bytes.is_empty();
             return;
         }
         let count = bytes.iter().rev().take_while(|&&byte| byte == b'\\').count();
-        self.escaped = (count % 2 == 1) != (count == bytes.len() && self.escaped);
+        self.is_escaped = (count % 2 == 1) != (count == bytes.len() && self.is_escaped);
     }
 
-    fn byte(&mut self, byte: u8) -> Option<Stop> {
+    fn push_byte(&mut self, byte: u8) -> Option<CodeStop> {
         let ends = match self.block.line {
-            Line::Mark { mark, .. } => byte != mark,
-            _ => self.run > 0 && byte != b'`',
+            LineState::FenceRun { mark, .. } => byte != mark,
+            _ => self.run_len > 0 && byte != b'`',
         };
         if ends {
             let stop = self.end_marks();
@@ -281,19 +282,19 @@ impl Code {
         }
         if byte == b'\n' {
             self.end_line();
-            return Some(Stop::LineEnd);
+            return Some(CodeStop::LineEnd);
         }
         match self.block.line {
-            Line::Inline => self.inline(byte),
-            Line::Info { mark: b'`', .. } if byte == b'`' => {
+            LineState::Inline => self.push_inline(byte),
+            LineState::Info { mark: b'`', .. } if byte == b'`' => {
                 // An info string contains no backtick: the run began a code span instead.
-                self.block.text();
-                self.inline(byte);
+                self.block.begin_text();
+                self.push_inline(byte);
             }
-            Line::Info { .. } => self.pass(&[byte]),
+            LineState::Info { .. } => self.skip_bytes(&[byte]),
             _ => {
-                if self.block.byte(byte) {
-                    self.inline(byte);
+                if self.block.push_byte(byte) {
+                    self.push_inline(byte);
                 }
             }
         }
@@ -301,44 +302,44 @@ impl Code {
     }
 
     /// Reads a byte of the content of a line.
-    fn inline(&mut self, byte: u8) {
+    fn push_inline(&mut self, byte: u8) {
         if byte != b'`' {
-            self.pass(&[byte]);
+            self.skip_bytes(&[byte]);
         } else if self.block.fence.is_none() {
-            if self.run == 0 {
-                self.run_escaped = std::mem::take(&mut self.escaped);
+            if self.run_len == 0 {
+                self.is_run_escaped = std::mem::take(&mut self.is_escaped);
             }
-            self.run += 1;
+            self.run_len += 1;
         }
     }
 
     /// Ends the current run of fence characters or backticks.
-    fn end_marks(&mut self) -> Option<Stop> {
-        if let Line::Mark { mark, len } = self.block.line {
+    fn end_marks(&mut self) -> Option<CodeStop> {
+        if let LineState::FenceRun { mark, len } = self.block.line {
             let text = self.block.end_mark(mark, len);
-            if mark == b'`' && (text || matches!(self.block.line, Line::Info { .. })) {
-                self.run = len as usize;
+            if mark == b'`' && (text || matches!(self.block.line, LineState::Info { .. })) {
+                self.run_len = len as usize;
             }
         }
         self.end_run()
     }
 
-    fn end_run(&mut self) -> Option<Stop> {
-        let len = std::mem::take(&mut self.run);
-        let escaped = std::mem::take(&mut self.run_escaped);
+    fn end_run(&mut self) -> Option<CodeStop> {
+        let len = std::mem::take(&mut self.run_len);
+        let escaped = std::mem::take(&mut self.is_run_escaped);
         if len == 0 {
             return None;
         }
         // The leftmost open run of the same length closes. Runs inside were its content, where a backslash
         // does not escape.
-        if let Some(first) = self.runs.iter().position(|&open| open == len) {
-            self.runs.truncate(first);
-            return Some(Stop::Closed(first));
+        if let Some(first) = self.open_runs.iter().position(|&open| open == len) {
+            self.open_runs.truncate(first);
+            return Some(CodeStop::Closed(first));
         }
         let opening = len - usize::from(escaped);
         // A second run of the same length could never be the closed one.
-        if opening > 0 && self.runs.len() < RUNS && !self.runs.contains(&opening) {
-            self.runs.push(opening);
+        if opening > 0 && self.open_runs.len() < MAX_OPEN_RUNS && !self.open_runs.contains(&opening) {
+            self.open_runs.push(opening);
         }
         None
     }
@@ -346,7 +347,7 @@ impl Code {
     #[inline]
     fn end_line(&mut self) {
         self.block.end_line();
-        self.runs.clear();
-        self.escaped = false;
+        self.open_runs.clear();
+        self.is_escaped = false;
     }
 }

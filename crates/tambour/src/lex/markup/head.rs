@@ -8,26 +8,26 @@
 //! or the slash, with or without blanks between: always in a closing tag, in an opening one only if nothing
 //! but blanks and tags precedes it on its line. So prose that names a tag contains none.
 
-use super::names::{Fit, Names, is_name_char, starts_name};
-use super::slip::{Slip, Slips};
+use super::names::{NamePrefix, TagNames, is_name_char, starts_name};
+use super::tag_fault::{TagFault, TagFaults};
 
 /// State of the tag read so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
-    part: Part,
+pub(super) struct TagHead {
+    part: HeadPart,
     /// True if it is a closing tag.
-    pub(super) close: bool,
-    pub(super) slips: Slips,
+    pub(super) is_closing: bool,
+    pub(super) faults: TagFaults,
     /// True if nothing but blanks and tags precedes it on its line.
-    leads: bool,
+    is_first_on_line: bool,
     /// True if an attribute has a value.
-    valued: bool,
-    fit: Fit,
+    has_value: bool,
+    name: NamePrefix,
 }
 
 /// Position of the last character in the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum HeadPart {
     Bracket,
     Slash,
     Name,
@@ -43,140 +43,147 @@ enum Part {
 
 /// Effect of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Go,
+pub(super) enum HeadStep {
+    Continue,
     /// Ends the tag and belongs to it.
     End,
     /// Ends the tag, whose closing bracket is missing.
-    Missing,
+    MissingBracket,
     /// Does not fit: the characters before it are text.
-    Text,
+    Mismatch,
 }
 
-impl Names {
+impl TagNames {
     /// Returns whether a token that is unfinished at the end of a reply is the beginning of a tag of one of
     /// those names: a bracket followed by at least a slash or a letter of the name. Words without a value
     /// behind the name are prose.
     #[must_use]
-    pub fn begin(&self, carry: &str) -> bool {
+    pub fn starts_tag(&self, carry: &str) -> bool {
         let mut chars = carry.chars();
         let Some(bracket) = chars.next().filter(|c| matches!(c, '<' | '＜')) else { return false };
-        let mut head = Head::new(bracket, false, self);
-        chars.all(|c| head.step(c, self) == Next::Go) && head.is_half()
+        let mut head = TagHead::new(bracket, false, self);
+        chars.all(|c| head.step(c, self) == HeadStep::Continue) && head.is_unfinished_tag()
     }
 }
 
-impl Head {
+impl TagHead {
     /// Starts behind the first bracket.
-    pub(super) fn new(bracket: char, leads: bool, names: &Names) -> Head {
-        let head = Head {
-            part: Part::Bracket,
-            close: false,
-            slips: Slips::NONE,
-            leads,
-            valued: false,
-            fit: names.fit(),
+    pub(super) fn new(bracket: char, is_first_on_line: bool, names: &TagNames) -> TagHead {
+        let head = TagHead {
+            part: HeadPart::Bracket,
+            is_closing: false,
+            faults: TagFaults::NONE,
+            is_first_on_line,
+            has_value: false,
+            name: names.empty_prefix(),
         };
-        head.wide(bracket)
+        head.note_full_width(bracket)
     }
 
     /// Reads the next character.
-    pub(super) fn step(&mut self, c: char, names: &Names) -> Next {
+    pub(super) fn step(&mut self, c: char, names: &TagNames) -> HeadStep {
         let space = matches!(c, ' ' | '\t');
         match self.part {
-            Part::Bracket | Part::Slash if space => {
-                self.slips = self.slips.with(Slip::Blanks);
-                Next::Go
+            HeadPart::Bracket | HeadPart::Slash if space => {
+                self.faults = self.faults.with_fault(TagFault::Blanks);
+                HeadStep::Continue
             }
-            Part::Bracket if is_slash(c) => {
-                self.close = true;
-                self.go(Part::Slash, c)
+            HeadPart::Bracket if is_slash(c) => {
+                self.is_closing = true;
+                self.enter(HeadPart::Slash, c)
             }
-            Part::Bracket | Part::Slash => self.name(c, names),
-            Part::Name if is_name_char(c) => self.name(c, names),
-            Part::Name if !names.is_whole(self.fit) => Next::Text,
-            Part::Name | Part::Space => match c {
-                '/' | '／' if !self.close => self.go(Part::SelfSlash, c),
-                c if starts_name(c) && !self.close => self.go(Part::Attribute, c),
-                _ if space => self.go(Part::Space, c),
-                _ => self.end(c),
+            HeadPart::Bracket | HeadPart::Slash => self.read_name(c, names),
+            HeadPart::Name if is_name_char(c) => self.read_name(c, names),
+            HeadPart::Name if !names.is_complete(self.name) => HeadStep::Mismatch,
+            HeadPart::Name | HeadPart::Space => match c {
+                '/' | '／' if !self.is_closing => self.enter(HeadPart::SelfSlash, c),
+                c if starts_name(c) && !self.is_closing => self.enter(HeadPart::Attribute, c),
+                _ if space => self.enter(HeadPart::Space, c),
+                _ => self.end_tag(c),
             },
-            Part::Attribute if is_name_char(c) => Next::Go,
-            Part::Attribute | Part::AfterAttribute => match c {
-                '=' => self.go(Part::Equals, c),
-                _ if space => self.go(Part::AfterAttribute, c),
-                _ => Next::Text,
+            HeadPart::Attribute if is_name_char(c) => HeadStep::Continue,
+            HeadPart::Attribute | HeadPart::AfterAttribute => match c {
+                '=' => self.enter(HeadPart::Equals, c),
+                _ if space => self.enter(HeadPart::AfterAttribute, c),
+                _ => HeadStep::Mismatch,
             },
-            Part::Equals => match c {
-                '"' | '\'' => self.go(Part::Quoted(c), c),
-                '>' | '＞' | '<' | '＜' | '=' | '`' | '\n' | '\r' => Next::Text,
-                _ if space => Next::Go,
-                _ => self.go(Part::Unquoted, ' '),
+            HeadPart::Equals => match c {
+                '"' | '\'' => self.enter(HeadPart::Quoted(c), c),
+                '>' | '＞' | '<' | '＜' | '=' | '`' | '\n' | '\r' => HeadStep::Mismatch,
+                _ if space => HeadStep::Continue,
+                _ => self.enter(HeadPart::Unquoted, ' '),
             },
-            Part::Quoted(quote) => match c {
-                c if c == quote => self.go(Part::Space, c),
-                '<' | '＜' | '\n' | '\r' => Next::Text,
-                _ => Next::Go,
+            HeadPart::Quoted(quote) => match c {
+                c if c == quote => self.enter(HeadPart::Space, c),
+                '<' | '＜' | '\n' | '\r' => HeadStep::Mismatch,
+                _ => HeadStep::Continue,
             },
-            Part::Unquoted => match c {
-                '"' | '\'' | '=' | '`' => Next::Text,
-                '>' | '＞' | '<' | '＜' | '\n' | '\r' => self.end(c),
-                _ if space => self.go(Part::Space, c),
-                _ => Next::Go,
+            HeadPart::Unquoted => match c {
+                '"' | '\'' | '=' | '`' => HeadStep::Mismatch,
+                '>' | '＞' | '<' | '＜' | '\n' | '\r' => self.end_tag(c),
+                _ if space => self.enter(HeadPart::Space, c),
+                _ => HeadStep::Continue,
             },
-            Part::SelfSlash if space => {
-                self.slips = self.slips.with(Slip::Blanks);
-                Next::Go
+            HeadPart::SelfSlash if space => {
+                self.faults = self.faults.with_fault(TagFault::Blanks);
+                HeadStep::Continue
             }
-            Part::SelfSlash => self.end(c),
+            HeadPart::SelfSlash => self.end_tag(c),
         }
     }
 
     /// Length of the name in bytes.
     pub(super) fn name_len(&self) -> usize {
-        self.fit.len()
+        self.name.len()
     }
 
-    fn is_half(&self) -> bool {
+    fn is_unfinished_tag(&self) -> bool {
         match self.part {
-            Part::Bracket => false,
-            Part::Attribute | Part::AfterAttribute => self.valued,
+            HeadPart::Bracket => false,
+            HeadPart::Attribute | HeadPart::AfterAttribute => self.has_value,
             _ => true,
         }
     }
 
-    fn go(&mut self, part: Part, c: char) -> Next {
-        *self = Head { part, valued: self.valued || part == Part::Equals, ..self.wide(c) };
-        Next::Go
+    fn enter(&mut self, part: HeadPart, c: char) -> HeadStep {
+        *self = TagHead {
+            part,
+            has_value: self.has_value || part == HeadPart::Equals,
+            ..self.note_full_width(c)
+        };
+        HeadStep::Continue
     }
 
-    fn name(&mut self, c: char, names: &Names) -> Next {
-        match names.go_on(self.fit, c) {
+    fn read_name(&mut self, c: char, names: &TagNames) -> HeadStep {
+        match names.extend_prefix(self.name, c) {
             Some(fit) => {
-                (self.part, self.fit) = (Part::Name, fit);
-                Next::Go
+                (self.part, self.name) = (HeadPart::Name, fit);
+                HeadStep::Continue
             }
-            None => Next::Text,
+            None => HeadStep::Mismatch,
         }
     }
 
-    fn end(&mut self, c: char) -> Next {
+    fn end_tag(&mut self, c: char) -> HeadStep {
         match c {
             '>' | '＞' => {
-                *self = self.wide(c);
-                Next::End
+                *self = self.note_full_width(c);
+                HeadStep::End
             }
-            '\n' | '\r' | '<' | '＜' if self.close || self.leads => {
-                self.slips = self.slips.with(Slip::MissingBracket);
-                Next::Missing
+            '\n' | '\r' | '<' | '＜' if self.is_closing || self.is_first_on_line => {
+                self.faults = self.faults.with_fault(TagFault::MissingBracket);
+                HeadStep::MissingBracket
             }
-            _ => Next::Text,
+            _ => HeadStep::Mismatch,
         }
     }
 
-    fn wide(self, c: char) -> Head {
+    fn note_full_width(self, c: char) -> TagHead {
         let wide = matches!(c, '＜' | '＞' | '／');
-        Head { slips: if wide { self.slips.with(Slip::FullWidth) } else { self.slips }, ..self }
+        TagHead {
+            faults: if wide { self.faults.with_fault(TagFault::FullWidth) } else { self.faults },
+            ..self
+        }
     }
 }
 

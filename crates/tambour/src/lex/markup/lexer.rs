@@ -1,94 +1,100 @@
 //! Strict markup lexer: finds where tokens begin, reads them byte by byte, and buffers the unfinished one.
 
-use super::step::{State, Step, Syntax};
-use super::token::{COMMENT_BANG, COMMENT_CLOSE, Tag, Token};
-use crate::lex::marks::{self, Word};
+use super::lexer_state::{LexerState, LexerStep, MarkupSyntax};
+use super::token::{COMMENT_BANG, COMMENT_CLOSE, MarkupTag, MarkupToken};
+use crate::lex::marks::{self, LiteralMatcher};
 use crate::lex::scan;
-use crate::lex::signs::Signs;
-use crate::span::{At, Counter, Place};
+use crate::lex::signs::SignMasks;
+use crate::span::{LazyPlace, Place, PlaceCounter};
 
 /// The strict lexer.
 #[derive(Clone, Debug)]
-pub struct Markup {
-    state: State,
-    syntax: Syntax,
+pub struct MarkupLexer {
+    state: LexerState,
+    syntax: MarkupSyntax,
     carry: String,
     /// Start of the unfinished token, or the place after the last one.
-    place: Counter,
+    place: PlaceCounter,
     /// True if `<!--` begins a comment.
-    comments: bool,
+    reads_comments: bool,
 }
 
-impl Markup {
+impl MarkupLexer {
     /// Creates a lexer at the start of a reply. `mark` is a literal that begins with `<<`, or empty; a tag
     /// longer than `limit` bytes is text.
     #[must_use]
-    pub fn new(mark: &'static str, limit: usize) -> Markup {
-        Markup::at(Place::START, mark, limit)
+    pub fn new(mark: &'static str, limit: usize) -> MarkupLexer {
+        MarkupLexer::from_place(Place::START, mark, limit)
     }
 
     /// Creates a lexer that starts at `place`.
     #[must_use]
-    pub fn at(place: Place, mark: &'static str, limit: usize) -> Markup {
-        Markup {
-            state: State::Text,
-            syntax: Syntax { mark, limit, reasoning: false, in_comment: false, html: false },
+    pub fn from_place(place: Place, mark: &'static str, limit: usize) -> MarkupLexer {
+        MarkupLexer {
+            state: LexerState::Text,
+            syntax: MarkupSyntax {
+                mark,
+                limit,
+                reads_reasoning: false,
+                is_in_comment: false,
+                has_html_comments: false,
+            },
             carry: String::new(),
-            place: Counter::new(place),
-            comments: true,
+            place: PlaceCounter::new(place),
+            reads_comments: true,
         }
     }
 
-    /// Emits reasoning marks that are not tags, such as `[THINK]`, as [`Token::Reasoning`].
+    /// Emits reasoning marks that are not tags, such as `[THINK]`, as [`MarkupToken::Reasoning`].
     #[must_use]
-    pub fn with_reasoning(mut self) -> Markup {
-        self.syntax.reasoning = true;
+    pub fn with_reasoning(mut self) -> MarkupLexer {
+        self.syntax.reads_reasoning = true;
         self
     }
 
     /// Treats such marks as text from now on.
     pub fn leave_reasoning(&mut self) {
-        self.syntax.reasoning = false;
+        self.syntax.reads_reasoning = false;
     }
 
     /// Ends comments as HTML does: also at `--!>`, and `<!-->` and `<!--->` are empty ones.
     #[must_use]
-    pub fn with_html_comments(mut self) -> Markup {
-        self.syntax.html = true;
+    pub fn with_html_comments(mut self) -> MarkupLexer {
+        self.syntax.has_html_comments = true;
         self
     }
 
     /// Reads the text behind `<!--` like any other.
     #[must_use]
-    pub fn without_comments(self) -> Markup {
-        Markup { comments: false, ..self }
+    pub fn without_comments(self) -> MarkupLexer {
+        MarkupLexer { reads_comments: false, ..self }
     }
 
     /// Most bytes of a tag, and whether `<!--` begins a comment.
-    pub(super) fn reads(&self) -> (usize, bool) {
-        (self.syntax.limit, self.comments)
+    pub(super) fn tag_limits(&self) -> (usize, bool) {
+        (self.syntax.limit, self.reads_comments)
     }
 
     /// Reads `text` and passes each token to `out` with the place it starts at.
     #[inline]
-    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         let bytes = text.as_bytes();
         // Start of the current token in this chunk; a carried token starts before the chunk.
         let mut from = 0;
         let mut at = 0;
         loop {
-            if matches!(self.state, State::Text) {
+            if matches!(self.state, LexerState::Text) {
                 let Some(found) = self.find(&bytes[at..]) else {
-                    self.text(&text[from..], out);
+                    self.emit_text(&text[from..], out);
                     return;
                 };
                 at += found;
-                self.text(&text[from..at], out);
+                self.emit_text(&text[from..at], out);
                 from = at;
                 self.state = match bytes[at] {
-                    b'<' => State::Lt,
-                    b'-' => State::Dashes(1),
-                    byte => State::Word(Word::default().after(byte)),
+                    b'<' => LexerState::Lt,
+                    b'-' => LexerState::Dashes(1),
+                    byte => LexerState::LiteralMark(LiteralMatcher::default().with_byte(byte)),
                 };
                 at += 1;
             }
@@ -97,50 +103,50 @@ impl Markup {
                 return;
             };
             match self.state.step(byte, self.carry.len() + at - from, &self.syntax) {
-                Step::Go(state) => {
+                LexerStep::Continue(state) => {
                     self.state = state;
                     at += 1;
                 }
-                Step::Text => {
+                LexerStep::Mismatch => {
                     let first = self.carry.bytes().next().unwrap_or(bytes[from]);
-                    let literal = matches!(self.state, State::Mark(_) | State::Word(_));
-                    self.state = State::Text;
+                    let literal = matches!(self.state, LexerState::Mark(_) | LexerState::LiteralMark(_));
+                    self.state = LexerState::Text;
                     // A literal mark may fail inside a character.
                     at = text.floor_char_boundary(at);
                     if literal && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
                     } else {
-                        self.token(&text[from..at], out, text_token);
+                        self.emit_token(&text[from..at], out, text_token);
                         from = at;
                     }
                 }
                 done => {
                     at += 1;
-                    self.state = State::Text;
-                    self.emit(&done, &text[from..at], out);
+                    self.state = LexerState::Text;
+                    self.emit_step(&done, &text[from..at], out);
                     from = at;
                 }
             }
         }
     }
 
-    /// Fast path of most text, before [`Markup::push`]: whether `text` continues text and contains the start
+    /// Fast path of most text, before [`MarkupLexer::push_text`]: whether `text` continues text and contains the start
     /// of no other token.
     #[inline]
-    pub fn passes(&self, text: &str) -> bool {
-        matches!(self.state, State::Text) && self.find(text.as_bytes()).is_none()
+    pub fn is_plain_text(&self, text: &str) -> bool {
+        matches!(self.state, LexerState::Text) && self.find(text.as_bytes()).is_none()
     }
 
-    /// Like [`Markup::passes`], for text with known signs.
+    /// Like [`MarkupLexer::is_plain_text`], for text with known signs.
     #[inline]
-    pub fn passes_with(&self, text: &str, signs: Signs) -> bool {
-        if !matches!(self.state, State::Text) || self.syntax.in_comment {
+    pub fn is_plain_with_signs(&self, text: &str, signs: SignMasks) -> bool {
+        if !matches!(self.state, LexerState::Text) || self.syntax.is_in_comment {
             return false;
         }
         let mut marks = signs.marks;
         while marks != 0 {
             let at = marks.trailing_zeros() as usize;
-            if begins(text.as_bytes(), at, self.syntax.reasoning) {
+            if may_begin_token(text.as_bytes(), at, self.syntax.reads_reasoning) {
                 return false;
             }
             marks &= marks - 1;
@@ -148,22 +154,22 @@ impl Markup {
         true
     }
 
-    /// Skips text for which [`Markup::passes`] holds.
+    /// Skips text for which [`MarkupLexer::is_plain_text`] holds.
     #[inline]
-    pub fn pass(&mut self, text: &str) {
+    pub fn skip_text(&mut self, text: &str) {
         self.place.add(text);
     }
 
-    /// Like [`Markup::pass`], for text with known signs.
+    /// Like [`MarkupLexer::skip_text`], for text with known signs.
     #[inline]
-    pub fn pass_with(&mut self, text: &str, signs: Signs) {
-        self.place.add_with(text, signs.lines, signs.ascii);
+    pub fn skip_with_signs(&mut self, text: &str, signs: SignMasks) {
+        self.place.add_with_lines(text, signs.line_feeds, signs.is_ascii);
     }
 
     /// Offset where the next token other than text may begin.
     #[inline]
     fn find(&self, bytes: &[u8]) -> Option<usize> {
-        match (self.syntax.in_comment, self.syntax.reasoning) {
+        match (self.syntax.is_in_comment, self.syntax.reads_reasoning) {
             (false, false) => find_tag(bytes),
             (false, true) => find_mark(bytes),
             (true, _) => scan::find2(b'<', b'-', bytes),
@@ -176,32 +182,32 @@ impl Markup {
         text: &str,
         from: usize,
         at: usize,
-        out: &mut impl FnMut(Token<'_>, At<'_>),
+        out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
     ) -> (usize, usize) {
         if self.carry.is_empty() {
-            self.text(&text[from..=from], out);
+            self.emit_text(&text[from..=from], out);
             return (from + 1, from + 1);
         }
         // Rereads at most the length of the mark, and only its own characters.
         let mut held = std::mem::take(&mut self.carry);
         held.push_str(&text[from..at]);
-        self.text(&held[..1], out);
+        self.emit_text(&held[..1], out);
         self.push(&held[1..], out);
         (at, at)
     }
 
     /// Ends the input. An unfinished token is emitted as text.
-    pub fn finish(&mut self, out: &mut impl FnMut(Token<'_>, At<'_>)) {
-        if matches!(self.state, State::Mark(_)) {
+    pub fn finish(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        if matches!(self.state, LexerState::Mark(_)) {
             // Half a mark may contain a whole tag: `<<ParsingError>`.
             let held = std::mem::take(&mut self.carry);
-            self.state = State::Text;
-            self.text(&held[..1], out);
+            self.state = LexerState::Text;
+            self.emit_text(&held[..1], out);
             self.push(&held[1..], out);
         }
-        self.state = State::Text;
-        self.syntax.in_comment = false;
-        self.token("", out, text_token);
+        self.state = LexerState::Text;
+        self.syntax.is_in_comment = false;
+        self.emit_token("", out, text_token);
     }
 
     /// Text of the unfinished token.
@@ -212,108 +218,117 @@ impl Markup {
 
     /// Discards the unfinished token and returns its start.
     pub fn drop_carry(&mut self) -> Place {
-        let start = self.place.settle();
+        let start = self.place.count_pending();
         self.place.add(&std::mem::take(&mut self.carry));
-        self.state = State::Text;
+        self.state = LexerState::Text;
         start
     }
 
     /// Place after the last token.
     #[must_use]
     pub fn place(&self) -> Place {
-        self.place.get()
+        self.place.place()
     }
 
     #[inline]
-    fn text(&mut self, text: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+    fn emit_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         if !text.is_empty() {
-            out(Token::Text(text), At::counted(&mut self.place));
+            out(MarkupToken::Text(text), LazyPlace::from_counter(&mut self.place));
             self.place.add(text);
         }
     }
 
     /// Emits the carried bytes and `tail` as one token.
-    fn token(
+    fn emit_token(
         &mut self,
         tail: &str,
-        out: &mut impl FnMut(Token<'_>, At<'_>),
-        make: impl for<'t> Fn(&'t str) -> Token<'t>,
+        out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
+        make: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
     ) {
         if self.carry.is_empty() {
             if !tail.is_empty() {
-                out(make(tail), At::counted(&mut self.place));
+                out(make(tail), LazyPlace::from_counter(&mut self.place));
                 self.place.add(tail);
             }
         } else {
             let mut whole = std::mem::take(&mut self.carry);
             whole.push_str(tail);
-            out(make(&whole), At::counted(&mut self.place));
+            out(make(&whole), LazyPlace::from_counter(&mut self.place));
             self.place.add(&whole);
             whole.clear();
             self.carry = whole;
         }
     }
 
-    fn emit(&mut self, done: &Step, tail: &str, out: &mut impl FnMut(Token<'_>, At<'_>)) {
+    fn emit_step(
+        &mut self,
+        done: &LexerStep,
+        tail: &str,
+        out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
+    ) {
         match done {
-            Step::Tag => self.token(tail, out, |raw| Token::Tag(Tag::of(raw))),
-            Step::CommentOpen => {
-                self.syntax.in_comment = self.comments;
-                if self.comments && self.syntax.html {
-                    self.state = State::Opened(false);
+            LexerStep::Tag => self.emit_token(tail, out, |raw| MarkupToken::Tag(MarkupTag::parse(raw))),
+            LexerStep::CommentOpen => {
+                self.syntax.is_in_comment = self.reads_comments;
+                if self.reads_comments && self.syntax.has_html_comments {
+                    self.state = LexerState::CommentStart(false);
                 }
-                self.token(tail, out, |_| Token::CommentOpen);
+                self.emit_token(tail, out, |_| MarkupToken::CommentOpen);
             }
-            Step::CommentClose => self.comment_end(COMMENT_CLOSE.len(), tail, out, |_| Token::CommentClose),
-            Step::CommentEnd => self.comment_end(COMMENT_BANG.len(), tail, out, end_token),
-            Step::Mark => self.token(tail, out, mark_token),
-            Step::Reasoning(mark) => {
+            LexerStep::CommentClose => {
+                self.emit_comment_end(COMMENT_CLOSE.len(), tail, out, |_| MarkupToken::CommentClose)
+            }
+            LexerStep::HtmlCommentClose => {
+                self.emit_comment_end(COMMENT_BANG.len(), tail, out, comment_end_token)
+            }
+            LexerStep::Mark => self.emit_token(tail, out, mark_token),
+            LexerStep::Reasoning(mark) => {
                 let mark = *mark;
-                self.token(tail, out, |raw| Token::Reasoning(raw, mark));
+                self.emit_token(tail, out, |raw| MarkupToken::Reasoning(raw, mark));
             }
-            Step::Go(_) | Step::Text => {}
+            LexerStep::Continue(_) | LexerStep::Mismatch => {}
         }
     }
 
     /// Emits the end of a comment, a token of at most `len` bytes. More dashes before it are text of the
     /// comment.
-    fn comment_end(
+    fn emit_comment_end(
         &mut self,
         len: usize,
         tail: &str,
-        out: &mut impl FnMut(Token<'_>, At<'_>),
-        make: impl for<'t> Fn(&'t str) -> Token<'t>,
+        out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
+        make: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
     ) {
-        self.syntax.in_comment = false;
+        self.syntax.is_in_comment = false;
         let surplus = (self.carry.len() + tail.len()).saturating_sub(len);
         if surplus > 0 {
             let mut whole = std::mem::take(&mut self.carry);
             whole.push_str(tail);
-            self.text(&whole[..surplus], out);
-            self.token(&whole[surplus..], out, make);
+            self.emit_text(&whole[..surplus], out);
+            self.emit_token(&whole[surplus..], out, make);
         } else {
-            self.token(tail, out, make);
+            self.emit_token(tail, out, make);
         }
     }
 }
 
-fn end_token(raw: &str) -> Token<'_> {
-    Token::CommentEnd(raw)
+fn comment_end_token(raw: &str) -> MarkupToken<'_> {
+    MarkupToken::HtmlCommentClose(raw)
 }
 
-fn text_token(raw: &str) -> Token<'_> {
-    Token::Text(raw)
+fn text_token(raw: &str) -> MarkupToken<'_> {
+    MarkupToken::Text(raw)
 }
 
-fn mark_token(raw: &str) -> Token<'_> {
-    Token::Mark(raw)
+fn mark_token(raw: &str) -> MarkupToken<'_> {
+    MarkupToken::Mark(raw)
 }
 
 /// Offset where a tag or a comment may begin.
 #[inline]
 fn find_tag(bytes: &[u8]) -> Option<usize> {
     let mut at = scan::find(b'<', bytes)?;
-    while is_less(bytes, at) {
+    while is_less_than(bytes, at) {
         at += 1 + scan::find(b'<', &bytes[at + 1..])?;
     }
     Some(at)
@@ -321,7 +336,7 @@ fn find_tag(bytes: &[u8]) -> Option<usize> {
 
 /// Returns whether the `<` at `at` is text whatever precedes it or is removed around it, so that it need not
 /// split the text. A token of text that begins with `<` is an unfinished tag, hence `at > 0`.
-fn is_less(bytes: &[u8], at: usize) -> bool {
+fn is_less_than(bytes: &[u8], at: usize) -> bool {
     at > 0 && matches!(bytes.get(at + 1), Some(b' ' | b'=' | b'-' | b'\n' | b'0'..=b'9'))
 }
 
@@ -329,12 +344,12 @@ fn is_less(bytes: &[u8], at: usize) -> bool {
 #[inline]
 fn find_mark(bytes: &[u8]) -> Option<usize> {
     let found = marks::find(bytes)?;
-    begins_mark(bytes, found)
+    find_mark_from(bytes, found)
 }
 
 /// Offset of the next such byte from `at` on.
-fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
-    while !begins(bytes, at, true) {
+fn find_mark_from(bytes: &[u8], mut at: usize) -> Option<usize> {
+    while !may_begin_token(bytes, at, true) {
         at += 1;
         at += marks::find(&bytes[at..])?;
     }
@@ -343,9 +358,9 @@ fn begins_mark(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 /// Returns whether the byte at `at` may begin a tag or comment or, if these are read, a reasoning mark.
 #[inline]
-fn begins(bytes: &[u8], at: usize, reasoning: bool) -> bool {
+fn may_begin_token(bytes: &[u8], at: usize, reasoning: bool) -> bool {
     match bytes[at] {
-        b'<' => !is_less(bytes, at),
+        b'<' => !is_less_than(bytes, at),
         _ if !reasoning => false,
         // Most brackets can be told from marks at once, so that they do not split the text. A bracket before
         // another mark is a token of its own.

@@ -4,18 +4,18 @@
 //! `<` starts a tag only if `/` or an ASCII letter follows directly and `>` closes valid tag syntax (T-028);
 //! anything else is text. A tag contains no second `<`, so no byte is ever read twice.
 //!
-//! This is the strict syntax. [`Tolerant`] also accepts misspelled tags of known names (F-205).
+//! This is the strict syntax. [`TolerantLexer`] also accepts misspelled tags of known names (F-205).
 
 mod head;
 mod lexer;
+mod lexer_state;
 mod names;
-mod slip;
-mod step;
+mod tag_fault;
 mod token;
-mod tolerant;
+mod tolerant_lexer;
 
-pub use lexer::Markup;
-pub use names::{Names, is_name};
-pub use slip::{Slip, Slips};
-pub use token::{Attribute, Tag, TagKind, Token};
-pub use tolerant::Tolerant;
+pub use lexer::MarkupLexer;
+pub use names::{TagNames, is_name};
+pub use tag_fault::{TagFault, TagFaults};
+pub use token::{MarkupTag, MarkupToken, TagAttribute, TagKind};
+pub use tolerant_lexer::TolerantLexer;

@@ -2,76 +2,77 @@
 
 use std::sync::Arc;
 
-use super::slip::{Slip, Slips};
+use super::tag_fault::{TagFault, TagFaults};
 use crate::lex::marks;
 
 /// Set of tag names, such as those of an expected structure.
 #[derive(Clone, Debug)]
-pub struct Names(Arc<[Name]>);
+pub struct TagNames(Arc<[TagName]>);
 
 /// A name in lower case, the sort key, and as spelled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
-    small: Box<str>,
-    own: Box<str>,
+struct TagName {
+    lowercase: Box<str>,
+    spelling: Box<str>,
 }
 
 /// Range of the names that begin with a given prefix.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fit {
+pub(super) struct NamePrefix {
     first: usize,
     end: usize,
     /// Bytes of the prefix.
     len: usize,
 }
 
-impl Fit {
+impl NamePrefix {
     /// Bytes of the prefix.
     pub(super) fn len(self) -> usize {
         self.len
     }
 }
 
-impl Names {
+impl TagNames {
     /// Creates a set of these names; names that no tag can have are left out.
-    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
-        let name = |name: &str| Name { small: name.to_ascii_lowercase().into(), own: name.into() };
-        let mut names: Vec<Name> = names.into_iter().filter(|name| is_name(name)).map(name).collect();
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> TagNames {
+        let name =
+            |name: &str| TagName { lowercase: name.to_ascii_lowercase().into(), spelling: name.into() };
+        let mut names: Vec<TagName> = names.into_iter().filter(|name| is_name(name)).map(name).collect();
         names.sort();
-        Names(names.into())
+        TagNames(names.into())
     }
 
     /// Reports a name that matches one of the set only in another letter case.
-    pub(super) fn case(&self, name: &str) -> Slips {
-        let small = |known: &&Name| known.small.eq_ignore_ascii_case(name);
+    pub(super) fn case_slips(&self, name: &str) -> TagFaults {
+        let small = |known: &&TagName| known.lowercase.eq_ignore_ascii_case(name);
         let other =
-            self.0.iter().any(|known| small(&known)) && !self.0.iter().any(|known| *known.own == *name);
-        if other { Slips::NONE.with(Slip::Case) } else { Slips::NONE }
+            self.0.iter().any(|known| small(&known)) && !self.0.iter().any(|known| *known.spelling == *name);
+        if other { TagFaults::NONE.with_fault(TagFault::Case) } else { TagFaults::NONE }
     }
 
     /// All names: the range of the empty prefix.
-    pub(super) fn fit(&self) -> Fit {
-        Fit { first: 0, end: self.0.len(), len: 0 }
+    pub(super) fn empty_prefix(&self) -> NamePrefix {
+        NamePrefix { first: 0, end: self.0.len(), len: 0 }
     }
 
     /// Narrows `fit` to the names that continue with `c`, in any letter case.
-    pub(super) fn go_on(&self, fit: Fit, c: char) -> Option<Fit> {
+    pub(super) fn extend_prefix(&self, fit: NamePrefix, c: char) -> Option<NamePrefix> {
         let small = c.to_ascii_lowercase();
-        let Fit { mut first, mut end, len } = fit;
+        let NamePrefix { mut first, mut end, len } = fit;
         // Names are sorted, so the matching ones are adjacent; each is skipped once.
-        let at = |name: usize| self.0[name].small.get(len..).and_then(|rest| rest.chars().next());
+        let at = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
         while first < end && at(first) < Some(small) {
             first += 1;
         }
         while first < end && at(end - 1) > Some(small) {
             end -= 1;
         }
-        (first < end).then_some(Fit { first, end, len: len + c.len_utf8() })
+        (first < end).then_some(NamePrefix { first, end, len: len + c.len_utf8() })
     }
 
     /// Returns whether the prefix is a complete name. The shortest name sorts first.
-    pub(super) fn is_whole(&self, fit: Fit) -> bool {
-        fit.len > 0 && self.0[fit.first].small.len() == fit.len
+    pub(super) fn is_complete(&self, fit: NamePrefix) -> bool {
+        fit.len > 0 && self.0[fit.first].lowercase.len() == fit.len
     }
 }
 
@@ -93,7 +94,7 @@ pub(super) fn starts_name(c: char) -> bool {
 /// Returns whether a character may occur in a name.
 pub(super) fn is_name_char(c: char) -> bool {
     match u8::try_from(c).ok().filter(u8::is_ascii) {
-        Some(byte) => marks::is_name(byte),
+        Some(byte) => marks::is_name_byte(byte),
         None => is_letter(c) || matches!(c, '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}'),
     }
 }

@@ -1,8 +1,8 @@
 //! Tokens of the markup lexers.
 
 use super::names::is_name_char;
-use super::slip::Slips;
-use crate::lex::marks::{Mark, is_name};
+use super::tag_fault::TagFaults;
+use crate::lex::marks::{ReasoningMark, is_name_byte};
 use crate::lex::space::is_space;
 
 pub(super) const COMMENT_OPEN: &str = "<!--";
@@ -11,41 +11,42 @@ pub(super) const COMMENT_BANG: &str = "--!>";
 
 /// One token, borrowed from the chunk or from the lexer's small buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token<'a> {
+pub enum MarkupToken<'a> {
     /// A run of text; adjacent runs belong together.
     Text(&'a str),
     /// A complete tag.
-    Tag(Tag<'a>),
+    Tag(MarkupTag<'a>),
     /// `<!--`
     CommentOpen,
     /// `-->` inside a comment.
     CommentClose,
     /// Another end of an HTML comment: `--!>`, or `>` or `->` directly behind its beginning (R-85).
-    CommentEnd(&'a str),
+    HtmlCommentClose(&'a str),
     /// The literal mark that the lexer was created with.
     Mark(&'a str),
     /// A reasoning mark that is not a tag, outside of comments.
-    Reasoning(&'a str, Mark),
+    Reasoning(&'a str, ReasoningMark),
 }
 
-impl<'a> Token<'a> {
+impl<'a> MarkupToken<'a> {
     /// Source text of the token.
     #[must_use]
     pub fn raw(&self) -> &'a str {
         match self {
-            Token::Text(text) | Token::Mark(text) | Token::Reasoning(text, _) | Token::CommentEnd(text) => {
-                text
-            }
-            Token::Tag(tag) => tag.raw,
-            Token::CommentOpen => COMMENT_OPEN,
-            Token::CommentClose => COMMENT_CLOSE,
+            MarkupToken::Text(text)
+            | MarkupToken::Mark(text)
+            | MarkupToken::Reasoning(text, _)
+            | MarkupToken::HtmlCommentClose(text) => text,
+            MarkupToken::Tag(tag) => tag.raw,
+            MarkupToken::CommentOpen => COMMENT_OPEN,
+            MarkupToken::CommentClose => COMMENT_CLOSE,
         }
     }
 }
 
 /// A complete tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag<'a> {
+pub struct MarkupTag<'a> {
     /// Source text, from bracket to bracket; a missing last bracket is not added.
     pub raw: &'a str,
     /// Name as written.
@@ -53,7 +54,7 @@ pub struct Tag<'a> {
     /// Kind of tag.
     pub kind: TagKind,
     /// Faults in its spelling; set by a tolerant lexer only.
-    pub slips: Slips,
+    pub faults: TagFaults,
 }
 
 /// Kind of tag.
@@ -69,7 +70,7 @@ pub enum TagKind {
 
 /// One attribute of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attribute<'a> {
+pub struct TagAttribute<'a> {
     /// Name of the attribute.
     pub name: &'a str,
     /// Value without quotes; `None` for a bare name.
@@ -78,12 +79,12 @@ pub struct Attribute<'a> {
     pub quote: Option<char>,
 }
 
-impl<'a> Tag<'a> {
+impl<'a> MarkupTag<'a> {
     /// Parses text that is known to be exactly one tag.
-    pub(super) fn of(raw: &'a str) -> Tag<'a> {
+    pub(super) fn parse(raw: &'a str) -> MarkupTag<'a> {
         let close = raw.as_bytes()[1] == b'/';
         let start = 1 + usize::from(close);
-        let len = raw[start..].bytes().take_while(|&b| is_name(b)).count();
+        let len = raw[start..].bytes().take_while(|&b| is_name_byte(b)).count();
         let kind = if close {
             TagKind::Close
         } else if raw.ends_with("/>") {
@@ -91,11 +92,11 @@ impl<'a> Tag<'a> {
         } else {
             TagKind::Open
         };
-        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
+        MarkupTag { raw, name: &raw[start..start + len], kind, faults: TagFaults::NONE }
     }
 
     /// Parses a tag with faults whose name has `len` bytes.
-    pub(super) fn loose(raw: &'a str, close: bool, len: usize) -> Tag<'a> {
+    pub(super) fn parse_tolerant(raw: &'a str, close: bool, len: usize) -> MarkupTag<'a> {
         let before = |c: char| matches!(c, '<' | '＜' | '/' | '／' | ' ' | '\t');
         let start = raw.find(|c: char| !before(c)).unwrap_or_default();
         let inner = raw.strip_suffix(['>', '＞']).unwrap_or(raw).trim_end_matches(is_space);
@@ -104,12 +105,12 @@ impl<'a> Tag<'a> {
             false if inner.ends_with(['/', '／']) => TagKind::SelfClosing,
             false => TagKind::Open,
         };
-        Tag { raw, name: &raw[start..start + len], kind, slips: Slips::NONE }
+        MarkupTag { raw, name: &raw[start..start + len], kind, faults: TagFaults::NONE }
     }
 
     /// Source text between the name and the end of the tag.
     #[must_use]
-    pub fn rest(&self) -> &'a str {
+    pub fn attribute_text(&self) -> &'a str {
         let start = self.raw.find(self.name).map_or(0, |at| at + self.name.len());
         let rest = &self.raw[start..];
         let rest = rest.strip_suffix(['>', '＞']).unwrap_or(rest);
@@ -121,8 +122,8 @@ impl<'a> Tag<'a> {
     }
 
     /// Attributes in order.
-    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> {
-        let mut rest = self.rest();
+    pub fn attributes(&self) -> impl Iterator<Item = TagAttribute<'a>> {
+        let mut rest = self.attribute_text();
         std::iter::from_fn(move || {
             rest = rest.trim_start_matches(is_space);
             let len = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
@@ -132,7 +133,7 @@ impl<'a> Tag<'a> {
             let name = &rest[..len];
             rest = rest[len..].trim_start_matches(is_space);
             let Some(value) = rest.strip_prefix('=') else {
-                return Some(Attribute { name, value: None, quote: None });
+                return Some(TagAttribute { name, value: None, quote: None });
             };
             let value = value.trim_start_matches(is_space);
             let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
@@ -144,7 +145,7 @@ impl<'a> Tag<'a> {
                 }
                 None => value.split_at(value.find(is_space).unwrap_or(value.len())),
             };
-            Some(Attribute { name, value: Some(end), quote })
+            Some(TagAttribute { name, value: Some(end), quote })
         })
     }
 }
@@ -154,5 +155,5 @@ pub(super) fn is_attribute_start(b: u8) -> bool {
 }
 
 pub(super) fn is_attribute_name(b: u8) -> bool {
-    is_name(b)
+    is_name_byte(b)
 }

@@ -5,23 +5,23 @@
 
 use std::ops::Range;
 
-use super::super::text::{Text, digit};
-use super::han;
+use super::super::folded_text::{FoldedText, is_digit};
+use super::is_han;
 
 /// A word in Latin script.
-struct Word {
+struct LatinWord {
     start: usize,
     end: usize,
     /// Text in lower case.
     text: String,
-    capital: bool,
+    is_capitalized: bool,
     /// True if only blanks (and the dot of an abbreviation) separate it from the word before it.
-    joined: bool,
+    is_joined: bool,
 }
 
-fn words(text: &Text<'_>) -> Vec<Word> {
+fn split_words(text: &FoldedText<'_>) -> Vec<LatinWord> {
     let chars = text.chars();
-    let mut words: Vec<Word> = Vec::new();
+    let mut words: Vec<LatinWord> = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         if !chars[at].is_ascii_alphanumeric() {
@@ -32,14 +32,20 @@ fn words(text: &Text<'_>) -> Vec<Word> {
         while at < chars.len() && (chars[at].is_ascii_alphanumeric() || chars[at] == '\'') {
             at += 1;
         }
-        let joined = words.last().is_some_and(|last| {
+        let is_joined = words.last().is_some_and(|last| {
             let between = &chars[last.end..start];
             let blank =
                 between.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(between);
             !blank.is_empty() && blank.len() <= 3 && blank.iter().all(|&c| c == ' ')
         });
         let text = chars[start..at].iter().collect::<String>().to_ascii_lowercase();
-        words.push(Word { start, end: at, text, capital: chars[start].is_ascii_uppercase(), joined });
+        words.push(LatinWord {
+            start,
+            end: at,
+            text,
+            is_capitalized: chars[start].is_ascii_uppercase(),
+            is_joined,
+        });
     }
     words
 }
@@ -50,11 +56,11 @@ const NAMED_STREETS: &str = "drive dr court ct place pl square sq terrace way cl
     gardens highway hwy walk alley trail";
 
 /// Words before a number that make it something other than a house number.
-const NUMBERED: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
+const NUMBERED_THINGS: &str = "route highway hwy interstate top chapter episode season level part vol volume version page \
     lesson stage game best";
 
 /// Words that are no street name: the number before them counts something.
-const COUNTED: &str = "best top good great easy simple hard new old big small long short famous popular cheap free \
+const COUNTED_THINGS: &str = "best top good great easy simple hard new old big small long short famous popular cheap free \
     minute minutes min mins hour hours day days week weeks month months year years mile miles km m \
     meter meters metre metres foot feet ft kg lb lbs gb tb set sets rep reps ways way lane lanes \
     wheel wheels door tips ideas types kinds of the a an on and or in for to from with per percent \
@@ -63,7 +69,7 @@ const COUNTED: &str = "best top good great easy simple hard new old big small lo
     inches bedroom room workout workouts exercises major must unique";
 
 /// Words behind a street that make it an adjective: `road bikes`.
-const THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts food foods race races racing runner \
+const STREET_THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts food foods race races racing runner \
     runners running run runs cycling cyclist cyclists fighter art style styles wear photography \
     photographer photographers test tests map maps sign signs rage safety legal market markets \
     parade dance dancing dancer dancers party fashion car cars performance hockey movie movies film \
@@ -73,45 +79,45 @@ const THINGS: &str = "bike bikes bicycle bicycles trip trips workout workouts fo
     skateboarding magic games game ideas departure";
 
 /// Finds street addresses and post boxes.
-pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
     const NAME: usize = 4;
-    let words = words(text);
+    let words = split_words(text);
     let mut at = 0;
     while at < words.len() {
         let first = &words[at];
-        if let Some(end) = post_box(&words[at..]) {
-            found(text.bytes(first.start..words[at + end].end));
+        if let Some(end) = match_post_box(&words[at..]) {
+            found(text.byte_range(first.start..words[at + end].end));
             at += end + 1;
             continue;
         }
         at += 1;
-        if !house_number(&first.text) || part_of_number(text, first.start) {
+        if !is_house_number(&first.text) || is_part_of_number(text, first.start) {
             continue;
         }
-        if first.joined && at >= 2 && among(NUMBERED, words[at - 2].text.as_str()) {
+        if first.is_joined && at >= 2 && contains_word(NUMBERED_THINGS, words[at - 2].text.as_str()) {
             continue;
         }
         // `at` is the first word of the name; the kind of street is the second or a later word.
         for index in at..words.len().min(at + NAME + 1) {
             let word = &words[index];
-            if !word.joined {
+            if !word.is_joined {
                 break;
             }
             let name = &words[at..index];
             let kind = word.text.as_str();
-            let capitals =
-                word.capital && name.iter().all(|word| word.capital || digit(word.text.chars().next()));
-            let street = among(STREETS, kind) || (capitals && among(NAMED_STREETS, kind));
+            let capitals = word.is_capitalized
+                && name.iter().all(|word| word.is_capitalized || is_digit(word.text.chars().next()));
+            let street = contains_word(STREETS, kind) || (capitals && contains_word(NAMED_STREETS, kind));
             // `Dr` begins a longer word if another letter follows that is not Chinese.
-            let cut = text.at(word.end).is_some_and(|c| c.is_alphabetic() && !han(Some(c)));
+            let cut = text.char_at(word.end).is_some_and(|c| c.is_alphabetic() && !is_han(Some(c)));
             if street && !cut && !name.is_empty() {
-                let thing = words.get(index + 1).filter(|next| next.joined);
-                if !thing.is_some_and(|next| among(THINGS, next.text.as_str())) {
-                    found(text.bytes(first.start..word.end));
+                let thing = words.get(index + 1).filter(|next| next.is_joined);
+                if !thing.is_some_and(|next| contains_word(STREET_THINGS, next.text.as_str())) {
+                    found(text.byte_range(first.start..word.end));
                 }
                 break;
             }
-            if among(COUNTED, kind) || !name_word(&word.text) {
+            if contains_word(COUNTED_THINGS, kind) || !is_name_word(&word.text) {
                 break;
             }
         }
@@ -119,21 +125,21 @@ pub(super) fn find(text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
 }
 
 /// Returns whether `word` is in `list`.
-fn among(list: &str, word: &str) -> bool {
+fn contains_word(list: &str, word: &str) -> bool {
     list.split(' ').any(|other| other == word)
 }
 
 /// Returns whether the number at `start` is a price or part of a time, a date or a decimal number.
-fn part_of_number(text: &Text<'_>, start: usize) -> bool {
-    match text.before(start) {
+fn is_part_of_number(text: &FoldedText<'_>, start: usize) -> bool {
+    match text.char_before(start) {
         Some('$' | '£' | '€' | '#' | '_') => true,
-        Some('.' | ':' | '/') => digit(text.before(start - 1)),
+        Some('.' | ':' | '/') => is_digit(text.char_before(start - 1)),
         _ => false,
     }
 }
 
 /// Returns whether a word is a house number: `221`, `221b`.
-fn house_number(word: &str) -> bool {
+fn is_house_number(word: &str) -> bool {
     let digits = word.strip_suffix(|c: char| c.is_ascii_alphabetic()).unwrap_or(word);
     (1..=5).contains(&digits.len())
         && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -141,13 +147,13 @@ fn house_number(word: &str) -> bool {
 }
 
 /// Returns whether a word consists of letters, or is an ordinal such as `5th`.
-fn name_word(word: &str) -> bool {
+fn is_name_word(word: &str) -> bool {
     let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
     letters.len() == word.len() || matches!(letters, "st" | "nd" | "rd" | "th")
 }
 
 /// Number of words behind the first in `PO Box 12`, `P.O. Box 12`.
-fn post_box(words: &[Word]) -> Option<usize> {
+fn match_post_box(words: &[LatinWord]) -> Option<usize> {
     let texts: Vec<&str> = words.iter().take(4).map(|word| word.text.as_str()).collect();
     let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
     match texts[..] {

@@ -6,23 +6,23 @@ mod english;
 use std::ops::Range;
 
 use super::Detector;
-use super::text::Text;
+use super::folded_text::FoldedText;
 
 /// Detects a road or a housing estate with a number.
-pub(super) struct Address;
+pub(super) struct AddressDetector;
 
-impl Detector for Address {
+impl Detector for AddressDetector {
     fn kind(&self) -> &'static str {
         "address"
     }
 
-    fn find(&self, text: &Text<'_>, found: &mut dyn FnMut(Range<usize>)) {
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
         chinese::find(text, found);
         english::find(text, found);
     }
 }
 
 /// Returns whether `c` is a Chinese character.
-fn han(c: Option<char>) -> bool {
+fn is_han(c: Option<char>) -> bool {
     c.is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c) || ('\u{3400}'..='\u{4DBF}').contains(&c))
 }

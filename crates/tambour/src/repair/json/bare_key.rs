@@ -1,116 +1,118 @@
 //! Unquoted keys, and stray words in an object.
 
-use crate::lex::json::{self, Quote};
+use crate::lex::json::{self, QuoteKind};
 use crate::lex::utf8;
 use crate::repair::rules;
 
 use super::event::{JsonEvent, JsonSink};
-use super::peek::{Key, More, Peek, WINDOW};
-use super::reader::Reader;
-use super::state::{Cursor, Expect, Spot};
-use super::structure::Slot;
-use super::word::ellipsis;
+use super::lookahead::{KeyCheck, Lookahead, MissingInput, WINDOW};
+use super::reader::JsonReader;
+use super::state::{ExpectedToken, TextCursor, TextSpot};
+use super::structure::ItemRole;
+use super::word::ellipsis_len;
 
-impl Reader {
+impl JsonReader {
     /// Reads an unquoted key, or skips stray words.
-    pub(super) fn bare_key<S: JsonSink + ?Sized>(
+    pub(super) fn read_bare_key<S: JsonSink + ?Sized>(
         &mut self,
-        c: &mut Cursor<'_>,
+        c: &mut TextCursor<'_>,
         sink: &mut S,
-    ) -> Result<(), More> {
-        let (bytes, at) = (c.bytes(), c.at);
-        if let Some(length) = ellipsis(&bytes[at..]) {
+    ) -> Result<(), MissingInput> {
+        let (bytes, at) = (c.bytes(), c.offset);
+        if let Some(length) = ellipsis_len(&bytes[at..]) {
             // An ellipsis may still grow.
-            let p = Peek::new(bytes, at + length, c.last);
+            let p = Lookahead::new(bytes, at + length, c.is_last);
             if p.byte(at + length)? != Some(b'.') {
                 self.skip_ellipsis(c, length, sink);
                 return Ok(());
             }
-        } else if bytes[at] == b'.' && bytes.len() < at + 3 && !c.last {
-            return Err(More);
+        } else if bytes[at] == b'.' && bytes.len() < at + 3 && !c.is_last {
+            return Err(MissingInput);
         }
-        let word = bytes[at..].iter().take(WINDOW / 2).take_while(|&&byte| json::is_word(byte)).count();
+        let word = bytes[at..].iter().take(WINDOW / 2).take_while(|&&byte| json::is_word_byte(byte)).count();
         if word > 0 && bytes.get(at + word) == Some(&b':') {
-            self.key_without_quotes(c, (at, at + word), sink);
-            c.at = at + word;
+            self.emit_bare_key(c, (at, at + word), sink);
+            c.offset = at + word;
             return Ok(());
         }
         self.work += WINDOW as u64;
-        let p = Peek::new(bytes, at, c.last);
+        let p = Lookahead::new(bytes, at, c.is_last);
         // Scans the words up to the end of a key.
         let mut end = at;
         let (stop, colon) = loop {
             let Some(byte) = p.byte(end)? else { break (end, false) };
-            match json::mark(bytes, end) {
+            match json::mark_at(bytes, end) {
                 Some((b'(' | b')', length)) => end += length,
                 Some((mark, _)) => break (end, mark == b':'),
                 None if byte == b'\n' || byte < 0x20 && byte != b'\t' => break (end, false),
-                None if json::quote(bytes, end)
-                    .is_some_and(|(quote, _)| quote != Quote::Single || !tight(bytes, at, end)) =>
+                None if json::quote_at(bytes, end)
+                    .is_some_and(|(quote, _)| quote != QuoteKind::Single || !is_adjacent(bytes, at, end)) =>
                 {
                     break (end, false);
                 }
-                None if byte == b'/' && p.comment(end)? => break (end, false),
-                None => end += utf8::width(byte),
+                None if byte == b'/' && p.is_comment(end)? => break (end, false),
+                None => end += utf8::char_width(byte),
             }
         };
         let stop = stop.min(bytes.len());
         let stop = (at..=stop).rev().find(|&stop| c.text.is_char_boundary(stop)).unwrap_or(at);
         let trimmed = at + c.text[at..stop].trim_end().len();
-        let quote = p.quote(stop)?;
+        let quote = p.quote_at(stop)?;
         if let Some((_, length)) = quote.filter(|_| trimmed == stop && stop > at) {
             // `a":1`: the opening quote of the key is missing.
-            let (next, _) = p.space(stop + length)?;
-            if p.mark(next)? == Some(b':') {
-                self.key_without_quotes(c, (at, stop), sink);
-                c.at = stop + length;
+            let (next, _) = p.skip_space(stop + length)?;
+            if p.mark_at(next)? == Some(b':') {
+                self.emit_bare_key(c, (at, stop), sink);
+                c.offset = stop + length;
                 return Ok(());
             }
         }
-        let valued = match (quote, p.mark(stop)?) {
+        let valued = match (quote, p.mark_at(stop)?) {
             _ if colon => true,
-            (Some(_), _) => p.key(stop, 1)? != Key::Yes && self.expect != Expect::Next,
-            (None, Some(b'{' | b'[')) => self.expect != Expect::Next,
+            (Some(_), _) => {
+                p.check_key(stop, 1)? != KeyCheck::Yes && self.expected != ExpectedToken::CommaOrEnd
+            }
+            (None, Some(b'{' | b'[')) => self.expected != ExpectedToken::CommaOrEnd,
             (None, _) => false,
         };
-        let lone = self.expect != Expect::Next
+        let lone = self.expected != ExpectedToken::CommaOrEnd
             && stop - at < WINDOW
-            && p.words(at, 2)?.1 == 1
-            && (matches!(p.mark(stop)?, Some(b',' | b'}')) || p.byte(stop)?.is_none());
+            && p.skip_words(at, 2)?.1 == 1
+            && (matches!(p.mark_at(stop)?, Some(b',' | b'}')) || p.byte(stop)?.is_none());
         if (valued || lone) && trimmed > at {
-            self.key_without_quotes(c, (at, trimmed), sink);
-            c.at = trimmed;
+            self.emit_bare_key(c, (at, trimmed), sink);
+            c.offset = trimmed;
             return Ok(());
         }
         // Skips stray text such as `1 2` in `{"a" 1 2}`; at least one character, to guarantee progress.
-        let stop = stop.max(at + utf8::width(bytes[at])).min(bytes.len());
-        let end = self.base.offset + stop;
-        self.settle(c.text);
+        let stop = stop.max(at + utf8::char_width(bytes[at])).min(bytes.len());
+        let end = self.base_place.offset + stop;
+        self.save_places(c.text);
         let place = self.place_at(c.text, at);
-        self.stray.get_or_insert((place, end)).1 = end;
-        c.at = stop;
+        self.stray_text.get_or_insert((place, end)).1 = end;
+        c.offset = stop;
         Ok(())
     }
 
-    fn key_without_quotes<S: JsonSink + ?Sized>(
+    fn emit_bare_key<S: JsonSink + ?Sized>(
         &mut self,
-        c: &Cursor<'_>,
+        c: &TextCursor<'_>,
         (at, end): (usize, usize),
         sink: &mut S,
     ) {
-        let in_key = self.slot(c, at, sink) == Slot::Key;
+        let in_key = self.begin_item(c, at, sink) == ItemRole::Key;
         debug_assert!(in_key, "keys are read where keys belong");
         let what = ("a key without quotes", "added quotes");
-        self.mend(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
-        self.key_at = Spot::At(at);
+        self.report_repair(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
+        self.key_spot = TextSpot::Current(at);
         let place = self.key_place(c.text, end);
-        self.newline = false;
-        self.expect = Expect::Colon;
+        self.is_after_newline = false;
+        self.expected = ExpectedToken::Colon;
         sink.event(JsonEvent::Key { text: &c.text[at..end], place, depth: self.stack.len() });
     }
 }
 
 /// Returns whether no white space precedes `at`, as in `it's`.
-fn tight(bytes: &[u8], start: usize, at: usize) -> bool {
-    at > start && !json::is_space(bytes[at - 1])
+fn is_adjacent(bytes: &[u8], start: usize, at: usize) -> bool {
+    at > start && !json::is_json_space(bytes[at - 1])
 }

@@ -2,22 +2,22 @@
 //!
 //! Only the best value read so far is kept, and the list of all as long as they may form one array.
 
-use super::build::Built;
-use super::doubt::Doubts;
-use super::event::{Closing, End, JsonEvent, JsonSink, Origin, Start};
-use super::find::{Found, is_margin, rounded};
-use super::keys::Duplicate;
-use super::make::Make;
-use crate::finding::Report;
+use super::builder::BuiltValue;
+use super::doubt::ValueDoubts;
+use super::event::{JsonEvent, JsonSink, ThoughtClosing, ValueEnd, ValueOrigin, ValueStart};
+use super::finder::{FoundValue, is_margin, rounding_report};
+use super::keys::DuplicateKey;
+use super::value_maker::ValueMaker;
+use crate::finding::FindingReport;
 use crate::lex::fence::Fence;
 use crate::limits::Limits;
 use crate::repair::rules;
 use crate::span::{Place, Span};
-use crate::texts::counted;
+use crate::texts::format_count;
 
 /// Text between two values, in ascending order of separation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
+enum CandidateGap {
     #[default]
     Blank,
     /// Commas.
@@ -31,246 +31,307 @@ enum Gap {
 
 /// Ranking criteria: strong and in a JSON fence, strong, not auto-closed. A strong value contains a quoted
 /// string or key, or is a list with non-empty items.
-type Rank = (bool, bool, bool);
+type CandidateRank = (bool, bool, bool);
 
 /// Collects the values of a text and chooses among them.
-pub(super) struct Candidates<M: Make> {
+pub(super) struct CandidateSelector<M: ValueMaker> {
     maker: M,
     limits: Limits,
     /// Shape of the current value.
-    shape: Shape,
+    shape: CandidateShape,
     /// Reports since the last value, and number of reports so far.
-    reports: Vec<Report>,
-    reported: usize,
+    reports: Vec<FindingReport>,
+    report_count: usize,
     /// Number of values so far, those in thinking included.
     pub(super) count: usize,
     /// Text since the last value, and the gap before the current one.
     text: String,
-    before: Gap,
+    gap_before: CandidateGap,
     /// True if thinking is open.
-    pub(super) thinking: bool,
+    pub(super) is_thinking: bool,
     /// Values since the last thinking ended, and values before.
-    now: Block<M>,
-    thought: Block<M>,
+    current_group: CandidateGroup<M>,
+    thought_group: CandidateGroup<M>,
 }
 
 /// Shape of the current value.
-struct Shape {
-    start: Start,
+struct CandidateShape {
+    start: ValueStart,
     depth: usize,
-    array: bool,
-    brackets: bool,
+    is_array: bool,
+    has_brackets: bool,
     /// Flags: it has content; an item of it has content.
-    filled: bool,
-    nested: bool,
+    has_content: bool,
+    has_nested_content: bool,
 }
 
-impl Default for Shape {
-    fn default() -> Shape {
-        let start = Start { index: 0, place: Place::START, origin: Origin::Bare, commented: false };
-        Shape { start, depth: 0, array: false, brackets: false, filled: false, nested: false }
+impl Default for CandidateShape {
+    fn default() -> CandidateShape {
+        let start = ValueStart {
+            index: 0,
+            place: Place::START,
+            origin: ValueOrigin::Bare,
+            is_in_open_comment: false,
+        };
+        CandidateShape {
+            start,
+            depth: 0,
+            is_array: false,
+            has_brackets: false,
+            has_content: false,
+            has_nested_content: false,
+        }
     }
 }
 
 /// Group of values: the best one, and the list of all.
-struct Block<M: Make> {
-    best: Option<Best<M>>,
+struct CandidateGroup<M: ValueMaker> {
+    best: Option<RankedCandidate<M>>,
     /// Number of values.
     count: usize,
     /// Gap before the first value, widest gap between two, and whether all gaps are commas.
-    first: Gap,
-    between: Gap,
-    commas: bool,
-    list: List<M>,
+    first_gap: CandidateGap,
+    widest_gap: CandidateGap,
+    has_only_commas: bool,
+    list: CandidateList<M>,
 }
 
-impl<M: Make> Default for Block<M> {
+impl<M: ValueMaker> Default for CandidateGroup<M> {
     fn default() -> Self {
-        let (first, between) = (Gap::Blank, Gap::Blank);
-        Block { best: None, count: 0, first, between, commas: true, list: List::default() }
+        let (first_gap, widest_gap) = (CandidateGap::Blank, CandidateGap::Blank);
+        CandidateGroup {
+            best: None,
+            count: 0,
+            first_gap,
+            widest_gap,
+            has_only_commas: true,
+            list: CandidateList::default(),
+        }
     }
 }
 
 /// A candidate with its rank.
-struct Best<M: Make> {
+struct RankedCandidate<M: ValueMaker> {
     /// The value; `None` if it exceeds the limits.
-    made: Option<M::Made>,
-    rank: Rank,
-    reports: Vec<Report>,
-    doubts: Doubts,
-    closed_by_us: bool,
-    repaired: bool,
+    value: Option<M::Representation>,
+    rank: CandidateRank,
+    reports: Vec<FindingReport>,
+    doubts: ValueDoubts,
+    is_auto_closed: bool,
+    is_repaired: bool,
     place: Place,
     end: usize,
     /// Index in the text, and the gap before it.
     index: usize,
-    gap: Gap,
+    gap: CandidateGap,
 }
 
 /// All values of a group, filled from the second one on.
-struct List<M: Make> {
-    made: M::List,
-    reports: Vec<Report>,
-    doubts: Doubts,
+struct CandidateList<M: ValueMaker> {
+    values: M::List,
+    reports: Vec<FindingReport>,
+    doubts: ValueDoubts,
     /// Number of values.
     count: usize,
     span: Span,
     start: Place,
-    closed_by_us: bool,
+    is_auto_closed: bool,
     /// Bytes and items.
     size: (usize, usize),
-    over: bool,
+    is_over_limit: bool,
 }
 
-impl<M: Make> Default for List<M> {
+impl<M: ValueMaker> Default for CandidateList<M> {
     fn default() -> Self {
-        List {
-            made: M::List::default(),
+        CandidateList {
+            values: M::List::default(),
             reports: Vec::new(),
-            doubts: Doubts::default(),
+            doubts: ValueDoubts::default(),
             count: 0,
             span: Span::default(),
             start: Place::START,
-            closed_by_us: false,
+            is_auto_closed: false,
             size: (0, 0),
-            over: false,
+            is_over_limit: false,
         }
     }
 }
 
-impl<M: Make> Candidates<M> {
+impl<M: ValueMaker> CandidateSelector<M> {
     pub(super) fn new(limits: &Limits) -> Self {
-        Candidates {
+        CandidateSelector {
             maker: M::new(limits),
             limits: limits.clone(),
-            shape: Shape::default(),
+            shape: CandidateShape::default(),
             reports: Vec::new(),
-            reported: 0,
+            report_count: 0,
             count: 0,
             text: String::new(),
-            before: Gap::Blank,
-            thinking: false,
-            now: Block::default(),
-            thought: Block::default(),
+            gap_before: CandidateGap::Blank,
+            is_thinking: false,
+            current_group: CandidateGroup::default(),
+            thought_group: CandidateGroup::default(),
         }
     }
 
     /// Ranks a value that has ended and adds it.
-    fn value(&mut self, built: Option<Built<M::Made>>, end: End) {
+    fn end_value(&mut self, built: Option<BuiltValue<M::Representation>>, end: ValueEnd) {
         let mut reports = std::mem::take(&mut self.reports);
         let (made, duplicates, doubts) = match built {
-            Some(Built { value, duplicates, doubts, .. }) => (Some(value), duplicates, doubts),
-            None => (None, Vec::new(), Doubts::default()),
+            Some(BuiltValue { value, duplicates, doubts, .. }) => (Some(value), duplicates, doubts),
+            None => (None, Vec::new(), ValueDoubts::default()),
         };
-        let room = self.limits.findings.saturating_sub(self.reported);
-        self.reported += duplicates.len();
-        reports.extend(duplicates.iter().take(room).map(Duplicate::last_kept));
+        let room = self.limits.findings.saturating_sub(self.report_count);
+        self.report_count += duplicates.len();
+        reports.extend(duplicates.iter().take(room).map(DuplicateKey::report_last_kept));
         let place = self.shape.start.place;
         if made.is_none() {
-            reports.push(self.too_large(place, end.offset));
+            reports.push(self.size_report(place, end.offset));
         }
-        let candidate = Best {
-            made,
+        let candidate = RankedCandidate {
+            value: made,
             rank: self.shape.rank(&end),
             reports,
             doubts,
-            closed_by_us: end.closed_by_us,
-            repaired: end.repaired,
+            is_auto_closed: end.is_auto_closed,
+            is_repaired: end.is_repaired,
             place,
             end: end.offset,
             index: self.count,
-            gap: self.before,
+            gap: self.gap_before,
         };
         self.count += 1;
         let most = (self.limits.value, self.limits.items);
-        self.now.add(candidate, self.maker.size(), most);
+        self.current_group.add(candidate, self.maker.size(), most);
     }
 
-    fn too_large(&self, place: Place, end: usize) -> Report {
+    fn size_report(&self, place: Place, end: usize) -> FindingReport {
         let Limits { value, items, .. } = self.limits;
-        let (bytes, values) = (counted(value, "byte"), counted(items, "value"));
+        let (bytes, values) = (format_count(value, "byte"), format_count(items, "value"));
         let message = format!("the value has more than {bytes} of text or {values}");
-        Report::new(&rules::LIMIT_EXCEEDED, place, end, message)
+        FindingReport::new(&rules::LIMIT_EXCEEDED, place, end, message)
     }
 
     /// Chooses the result.
-    pub(super) fn choose(mut self, text: &str) -> Found<M::Made> {
-        let after = gap(&self.text);
-        let used = if self.now.count > 0 { &mut self.now } else { &mut self.thought };
-        let Block { best, count, first, between, commas, list } = std::mem::take(used);
-        let Some(best) = best else { return Found::default() };
-        if count > 1 && (commas || between.max(first).max(after) <= Gap::Comma) {
-            return self.several(text, list, first, after);
+    pub(super) fn choose(mut self, text: &str) -> FoundValue<M::Representation> {
+        let after = classify_gap(&self.text);
+        let used =
+            if self.current_group.count > 0 { &mut self.current_group } else { &mut self.thought_group };
+        let CandidateGroup { best, count, first_gap, widest_gap, has_only_commas, list } =
+            std::mem::take(used);
+        let Some(best) = best else { return FoundValue::default() };
+        if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(after) <= CandidateGap::Comma) {
+            return self.choose_all(text, list, first_gap, after);
         }
-        let Best { made, mut reports, doubts, closed_by_us, repaired, place, end, index, gap, .. } = best;
+        let RankedCandidate {
+            value: made,
+            mut reports,
+            doubts,
+            is_auto_closed,
+            is_repaired,
+            place,
+            end,
+            index,
+            gap,
+            ..
+        } = best;
         let span = Span { start: place.offset, end };
-        text_before(if index == 0 { gap } else { Gap::Prose }, span.start, &mut reports);
-        text_after(text, if index + 1 == self.count { after } else { Gap::Prose }, span.end, &mut reports);
-        Found { value: made, candidates: self.count, reports, closed_by_us, repaired, span, doubts }
+        report_text_before(if index == 0 { gap } else { CandidateGap::Prose }, span.start, &mut reports);
+        report_text_after(
+            text,
+            if index + 1 == self.count { after } else { CandidateGap::Prose },
+            span.end,
+            &mut reports,
+        );
+        FoundValue {
+            value: made,
+            candidate_count: self.count,
+            reports,
+            is_auto_closed,
+            is_repaired,
+            span,
+            doubts,
+        }
     }
 
     /// Turns consecutive values into an array.
-    fn several(&self, text: &str, list: List<M>, first: Gap, after: Gap) -> Found<M::Made> {
-        let List { made, mut reports, doubts, span, start, closed_by_us, over, .. } = list;
-        text_before(first, span.start, &mut reports);
-        text_after(text, after, span.end, &mut reports);
-        if over {
-            reports.push(self.too_large(start, span.end));
+    fn choose_all(
+        &self,
+        text: &str,
+        list: CandidateList<M>,
+        first: CandidateGap,
+        after: CandidateGap,
+    ) -> FoundValue<M::Representation> {
+        let CandidateList { values, mut reports, doubts, span, start, is_auto_closed, is_over_limit, .. } =
+            list;
+        report_text_before(first, span.start, &mut reports);
+        report_text_after(text, after, span.end, &mut reports);
+        if is_over_limit {
+            reports.push(self.size_report(start, span.end));
         }
-        let value = (!over).then(|| M::array(made));
-        Found { value, candidates: self.count, reports, closed_by_us, repaired: true, span, doubts }
+        let value = (!is_over_limit).then(|| M::finish_array(values));
+        FoundValue {
+            value,
+            candidate_count: self.count,
+            reports,
+            is_auto_closed,
+            is_repaired: true,
+            span,
+            doubts,
+        }
     }
 }
 
-impl Shape {
+impl CandidateShape {
     /// Tracks the value.
-    fn see(&mut self, event: &JsonEvent<'_>) {
+    fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => self.depth -= 1,
             JsonEvent::ObjectStart | JsonEvent::ArrayStart => {
-                self.array |= self.depth == 0 && *event == JsonEvent::ArrayStart;
-                self.brackets = true;
-                self.holds();
+                self.is_array |= self.depth == 0 && *event == JsonEvent::ArrayStart;
+                self.has_brackets = true;
+                self.note_content();
                 self.depth += 1;
             }
             JsonEvent::StringDelta(_) | JsonEvent::StringEnd | JsonEvent::ValueEnd(_) => {}
-            _ => self.holds(),
+            _ => self.note_content(),
         }
     }
 
-    fn holds(&mut self) {
-        self.filled |= self.depth > 0;
-        self.nested |= self.depth > 1;
+    fn note_content(&mut self) {
+        self.has_content |= self.depth > 0;
+        self.has_nested_content |= self.depth > 1;
     }
 
-    fn rank(&self, end: &End) -> Rank {
-        let strong = (self.filled || !self.brackets) && (end.quoted || self.array && self.nested);
-        (self.start.origin == Origin::JsonFence && strong, strong, !end.closed_by_us)
+    fn rank(&self, end: &ValueEnd) -> CandidateRank {
+        let strong = (self.has_content || !self.has_brackets)
+            && (end.has_quotes || self.is_array && self.has_nested_content);
+        (self.start.origin == ValueOrigin::JsonFence && strong, strong, !end.is_auto_closed)
     }
 }
 
-impl<M: Make> Block<M> {
+impl<M: ValueMaker> CandidateGroup<M> {
     /// Adds the next value, of this size; `most` limits all values together.
-    fn add(&mut self, value: Best<M>, (bytes, items): (usize, usize), most: (usize, usize)) {
+    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), most: (usize, usize)) {
         self.count += 1;
         if self.count == 1 {
-            self.first = value.gap;
+            self.first_gap = value.gap;
             self.list.size = (bytes, items);
             self.best = Some(value);
             return;
         }
-        self.between = self.between.max(value.gap);
-        self.commas &= value.gap == Gap::Comma;
-        if self.commas || self.between <= Gap::Comma {
+        self.widest_gap = self.widest_gap.max(value.gap);
+        self.has_only_commas &= value.gap == CandidateGap::Comma;
+        if self.has_only_commas || self.widest_gap <= CandidateGap::Comma {
             let list = &mut self.list;
             if let Some(first) = self.best.as_ref().filter(|_| self.count == 2) {
-                list.start(first, &value);
+                list.begin(first, &value);
             }
             list.size = (list.size.0 + bytes, list.size.1 + items);
-            list.over |= list.size.0 > most.0 || list.size.1 > most.1;
+            list.is_over_limit |= list.size.0 > most.0 || list.size.1 > most.1;
             list.add(&value);
         } else {
-            self.list = List::default();
+            self.list = CandidateList::default();
         }
         if self.best.as_ref().is_none_or(|best| value.rank > best.rank) {
             self.best = Some(value);
@@ -278,14 +339,14 @@ impl<M: Make> Block<M> {
     }
 
     /// Adds the values of a later part of thinking. Values of both parts form no list.
-    fn join(&mut self, later: Block<M>) {
+    fn append_group(&mut self, later: CandidateGroup<M>) {
         if self.count == 0 {
             *self = later;
             return;
         }
         if let Some(best) = later.best {
-            self.list = List::default();
-            (self.commas, self.between) = (false, Gap::Prose);
+            self.list = CandidateList::default();
+            (self.has_only_commas, self.widest_gap) = (false, CandidateGap::Prose);
             self.count += later.count;
             if self.best.as_ref().is_none_or(|own| best.rank > own.rank) {
                 self.best = Some(best);
@@ -294,107 +355,109 @@ impl<M: Make> Block<M> {
     }
 }
 
-impl<M: Make> List<M> {
+impl<M: ValueMaker> CandidateList<M> {
     /// Starts the list when a second value arrives.
-    fn start(&mut self, first: &Best<M>, second: &Best<M>) {
+    fn begin(&mut self, first: &RankedCandidate<M>, second: &RankedCandidate<M>) {
         self.start = first.place;
         self.span.start = first.place.offset;
         self.add(first);
         let message = "several values where one belongs";
-        let report = Report::new(&rules::SEVERAL_VALUES, second.place, second.end, message);
-        self.reports.push(report.repaired("made an array of them"));
+        let report = FindingReport::new(&rules::SEVERAL_VALUES, second.place, second.end, message);
+        self.reports.push(report.with_repair("made an array of them"));
     }
 
-    fn add(&mut self, value: &Best<M>) {
+    fn add(&mut self, value: &RankedCandidate<M>) {
         self.span.end = value.end;
-        self.closed_by_us |= value.closed_by_us;
+        self.is_auto_closed |= value.is_auto_closed;
         self.reports.extend(value.reports.iter().cloned());
-        self.doubts.extend(value.doubts.clone().item(self.count));
+        self.doubts.extend(value.doubts.clone().into_item(self.count));
         self.count += 1;
-        match &value.made {
-            Some(made) if !self.over => M::add(&mut self.made, made.clone()),
+        match &value.value {
+            Some(made) if !self.is_over_limit => M::push_item(&mut self.values, made.clone()),
             _ => {
-                self.over = true;
-                self.made = M::List::default();
+                self.is_over_limit = true;
+                self.values = M::List::default();
             }
         }
     }
 }
 
-impl<M: Make> JsonSink for Candidates<M> {
+impl<M: ValueMaker> JsonSink for CandidateSelector<M> {
     fn event(&mut self, event: JsonEvent<'_>) {
         match event {
             JsonEvent::Text(text) | JsonEvent::Comment(text) => self.text.push_str(text),
-            JsonEvent::ThoughtStart(_) => self.thinking = true,
+            JsonEvent::ThoughtStart(_) => self.is_thinking = true,
             JsonEvent::Thought(_) => {}
-            JsonEvent::ThoughtEnd(_, Closing::Own | Closing::Foreign) => self.thinking = false,
+            JsonEvent::ThoughtEnd(_, ThoughtClosing::SameName | ThoughtClosing::OtherName) => {
+                self.is_thinking = false
+            }
             // All text so far was thinking.
-            JsonEvent::ThoughtEnd(_, Closing::Unopened) => {
+            JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) => {
                 self.text.clear();
-                let thought = std::mem::take(&mut self.now);
-                self.thought.join(thought);
+                let thought = std::mem::take(&mut self.current_group);
+                self.thought_group.append_group(thought);
             }
             JsonEvent::ValueStart(start) => {
-                self.before = gap(&self.text);
+                self.gap_before = classify_gap(&self.text);
                 self.text.clear();
-                self.shape = Shape { start, ..Shape::default() };
+                self.shape = CandidateShape { start, ..CandidateShape::default() };
             }
-            _ => self.shape.see(&event),
+            _ => self.shape.push_event(&event),
         }
-        let built = self.maker.see(&event);
+        let built = self.maker.push_event(&event);
         if let JsonEvent::ValueEnd(end) = event {
-            self.value(built, end);
+            self.end_value(built, end);
         }
     }
 
-    fn report(&mut self, report: Report) {
-        self.maker.note(&report);
+    fn report(&mut self, report: FindingReport) {
+        self.maker.note_report(&report);
         self.reports.push(report);
-        self.reported += 1;
+        self.report_count += 1;
     }
 
-    fn rounded(&mut self, place: Place, end: usize) {
-        let report = rounded(place, end);
-        if self.reported < self.limits.findings {
+    fn report_rounding(&mut self, place: Place, end: usize) {
+        let report = rounding_report(place, end);
+        if self.report_count < self.limits.findings {
             self.report(report);
         } else {
-            self.maker.note(&report);
+            self.maker.note_report(&report);
         }
     }
 }
 
-fn text_before(gap: Gap, start: usize, reports: &mut Vec<Report>) {
-    if gap == Gap::Prose {
-        let report = Report::new(&rules::TEXT_AROUND, Place::START, start, "text before the value");
-        reports.insert(0, report.repaired("read only the value"));
+fn report_text_before(gap: CandidateGap, start: usize, reports: &mut Vec<FindingReport>) {
+    if gap == CandidateGap::Prose {
+        let report = FindingReport::new(&rules::TEXT_AROUND, Place::START, start, "text before the value");
+        reports.insert(0, report.with_repair("read only the value"));
     }
 }
 
-fn text_after(text: &str, gap: Gap, end: usize, reports: &mut Vec<Report>) {
+fn report_text_after(text: &str, gap: CandidateGap, end: usize, reports: &mut Vec<FindingReport>) {
     let (rule, message) = match gap {
-        Gap::Prose => (&rules::TEXT_AROUND, "text after the value"),
-        Gap::Brackets => (&rules::EXTRA_BRACKET, "closing brackets after the value"),
-        Gap::Comma => (&rules::EXTRA_COMMA, "a comma after the value"),
-        Gap::Blank | Gap::Fence => return,
+        CandidateGap::Prose => (&rules::TEXT_AROUND, "text after the value"),
+        CandidateGap::Brackets => (&rules::EXTRA_BRACKET, "closing brackets after the value"),
+        CandidateGap::Comma => (&rules::EXTRA_COMMA, "a comma after the value"),
+        CandidateGap::Blank | CandidateGap::Fence => return,
     };
-    let place = Place::START.after(&text[..end]);
-    reports.push(Report::new(rule, place, text.len(), message).repaired("read only the value"));
+    let place = Place::START.end_of(&text[..end]);
+    reports.push(FindingReport::new(rule, place, text.len(), message).with_repair("read only the value"));
 }
 
 /// Classifies the text between two values.
-fn gap(text: &str) -> Gap {
-    let mut gap = Gap::Blank;
+fn classify_gap(text: &str) -> CandidateGap {
+    let mut gap = CandidateGap::Blank;
     let mut rest = text.trim_start_matches(is_margin);
     while let Some(&byte) = rest.as_bytes().first() {
         let (found, length) = match byte {
-            b',' | b';' => (Gap::Comma, 1),
-            b'}' | b']' | b')' => (Gap::Brackets, 1),
+            b',' | b';' => (CandidateGap::Comma, 1),
+            b'}' | b']' | b')' => (CandidateGap::Brackets, 1),
             b'`' | b'~' => {
-                let Some((fence, info)) = Fence::of(rest) else { return Gap::Prose };
+                let Some((fence, info)) = Fence::parse(rest) else { return CandidateGap::Prose };
                 let tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(byte);
-                (Gap::Fence, fence.len + info.bytes().take_while(tag).count())
+                (CandidateGap::Fence, fence.len + info.bytes().take_while(tag).count())
             }
-            _ => return Gap::Prose,
+            _ => return CandidateGap::Prose,
         };
         gap = gap.max(found);
         rest = rest[length..].trim_start();

@@ -1,6 +1,6 @@
 //! Doubts about values: paths of values that may not be the ones that were meant.
 
-use crate::finding::{Doubt, Report};
+use crate::finding::{Doubt, FindingReport};
 use crate::repair::rules;
 use crate::span::Place;
 
@@ -28,32 +28,32 @@ pub struct ValueDoubt {
     /// Description of the fault.
     pub message: String,
     /// True if it concerns every value of the text.
-    everywhere: bool,
+    is_global: bool,
 }
 
 impl ValueDoubt {
     /// Guess about a value from `place` to the offset `end`.
     pub(crate) fn guess(place: Place, end: usize, message: impl Into<String>) -> ValueDoubt {
         let message = message.into();
-        ValueDoubt { doubt: Doubt::Guess, path: Vec::new(), place, end, message, everywhere: false }
+        ValueDoubt { doubt: Doubt::Guess, path: Vec::new(), place, end, message, is_global: false }
     }
 }
 
 /// Doubts about a value and its nested values.
 ///
-/// An operation or call is refused if its value or a nested one is in doubt: [`Doubts::within`] its path.
+/// An operation or call is refused if its value or a nested one is in doubt: [`ValueDoubts::find_within`] its path.
 /// A fault between two items belongs to the array or object that holds them, not to the items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Doubts(Vec<ValueDoubt>);
+pub struct ValueDoubts(Vec<ValueDoubt>);
 
 /// Most doubts recorded; with more, every value is in doubt.
-const MOST: usize = 64;
+const MAX_DOUBTS: usize = 64;
 
 /// Most steps of a path, and most bytes of a key in it.
-pub(super) const STEPS: usize = 16;
-const KEY: usize = 256;
+pub(super) const MAX_PATH_STEPS: usize = 16;
+const MAX_KEY_LEN: usize = 256;
 
-impl Doubts {
+impl ValueDoubts {
     /// Returns whether there are no doubts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -67,12 +67,12 @@ impl Doubts {
 
     /// First doubt about the value at `path` or a value nested in it.
     #[must_use]
-    pub fn within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
-        self.0.iter().find(|one| one.everywhere || one.path.starts_with(path))
+    pub fn find_within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
+        self.0.iter().find(|one| one.is_global || one.path.starts_with(path))
     }
 
     /// Doubts with paths for an array that holds the value at `index`.
-    pub(super) fn item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
+    pub(super) fn into_item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
         self.0.into_iter().map(move |mut one| {
             one.path.insert(0, PathStep::Index(index));
             one
@@ -85,35 +85,35 @@ impl Doubts {
     }
 
     /// Adds the doubt of a report, if it has one, about the value at `path`.
-    pub(super) fn add(&mut self, report: &Report, path: impl FnOnce() -> Vec<PathStep>) {
+    pub(super) fn add(&mut self, report: &FindingReport, path: impl FnOnce() -> Vec<PathStep>) {
         let Some(doubt) = report.doubt else { return };
         if self.is_full() {
             return;
         }
         let path = path();
-        let long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > KEY));
+        let long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > MAX_KEY_LEN));
         // Repairs beyond the report limit may be anywhere.
-        let everywhere = long || report.rule.code == rules::LIMIT_EXCEEDED.code;
-        let path = if everywhere { Vec::new() } else { path };
+        let is_global = long || report.rule.code == rules::LIMIT_EXCEEDED.code;
+        let path = if is_global { Vec::new() } else { path };
         let message = report.message.clone();
-        self.push(ValueDoubt { doubt, path, place: report.place, end: report.end, message, everywhere });
+        self.push(ValueDoubt { doubt, path, place: report.place, end: report.end, message, is_global });
     }
 
     fn push(&mut self, mut one: ValueDoubt) {
         if self.is_full() {
             return;
         }
-        one.everywhere |= self.0.len() + 1 == MOST;
+        one.is_global |= self.0.len() + 1 == MAX_DOUBTS;
         self.0.push(one);
     }
 
     fn is_full(&self) -> bool {
-        self.0.len() >= MOST
+        self.0.len() >= MAX_DOUBTS
     }
 }
 
 /// Returns whether a fault of this rule is between the items of a value, not in one of them.
-pub(super) fn is_between(report: &Report) -> bool {
+pub(super) fn is_between_items(report: &FindingReport) -> bool {
     let between = [
         &rules::EXTRA_COMMA,
         &rules::MISSING_COMMA,

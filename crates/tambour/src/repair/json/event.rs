@@ -2,7 +2,7 @@
 
 use serde_json::Number;
 
-use crate::finding::Report;
+use crate::finding::FindingReport;
 use crate::span::Place;
 
 /// One event of the reader. Its text borrows from the caller's chunk unless it had to be decoded.
@@ -19,9 +19,9 @@ pub enum JsonEvent<'a> {
     /// Text of the open thinking, in pieces.
     Thought(&'a str),
     /// Thinking ends, with this mark. If none was open, all text so far was thinking.
-    ThoughtEnd(ThoughtMark<'a>, Closing),
+    ThoughtEnd(ThoughtMark<'a>, ThoughtClosing),
     /// A value begins: a *candidate* in chatty text.
-    ValueStart(Start),
+    ValueStart(ValueStart),
     /// `{`
     ObjectStart,
     /// A complete, decoded key of the innermost object. Keys beyond `limits.hold` are truncated and reported.
@@ -29,7 +29,7 @@ pub enum JsonEvent<'a> {
         /// Decoded key.
         text: &'a str,
         /// Place of the key.
-        place: KeyPlace<'a>,
+        place: TokenPlace<'a>,
         /// Number of open brackets around it: 1 for keys of the outermost object.
         depth: usize,
     },
@@ -54,7 +54,7 @@ pub enum JsonEvent<'a> {
     /// `null`, also in place of a missing value.
     Null,
     /// The value is complete.
-    ValueEnd(End),
+    ValueEnd(ValueEnd),
 }
 
 /// A mark that begins or ends thinking.
@@ -70,47 +70,47 @@ impl ThoughtMark<'_> {
     /// Place after the mark.
     #[must_use]
     pub fn end(&self) -> Place {
-        self.place.after(self.text)
+        self.place.end_of(self.text)
     }
 }
 
 /// Relation of a closing mark to the thinking that it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Closing {
+pub enum ThoughtClosing {
     /// Thinking begun with a mark of the same name.
-    Own,
+    SameName,
     /// Thinking begun with a mark of another name.
-    Foreign,
+    OtherName,
     /// No thinking was open.
     Unopened,
 }
 
 /// Place of a key or bracket, computed on request.
 #[derive(Clone, Copy, Debug)]
-pub struct KeyPlace<'a> {
-    pub(super) from: Place,
-    pub(super) over: &'a str,
+pub struct TokenPlace<'a> {
+    pub(super) base: Place,
+    pub(super) skipped: &'a str,
     /// Offset after the key; 0 for a bracket.
     pub(super) end: usize,
 }
 
-impl KeyPlace<'_> {
+impl TokenPlace<'_> {
     /// Computes the place.
     #[must_use]
     #[inline]
-    pub fn get(self) -> Place {
-        if self.over.is_empty() { self.from } else { self.from.after(self.over) }
+    pub fn place(self) -> Place {
+        if self.skipped.is_empty() { self.base } else { self.base.end_of(self.skipped) }
     }
 
     /// Offset of the place, without counting lines.
     pub(crate) fn offset(self) -> usize {
-        self.from.offset + self.over.len()
+        self.base.offset + self.skipped.len()
     }
 
     /// Computes the place now, for repeated use.
-    pub(crate) fn counted(self) -> Self {
-        KeyPlace { from: self.get(), over: "", end: self.end }
+    pub(crate) fn resolve(self) -> Self {
+        TokenPlace { base: self.place(), skipped: "", end: self.end }
     }
 
     /// Offset after the key.
@@ -119,30 +119,30 @@ impl KeyPlace<'_> {
     }
 }
 
-impl PartialEq for KeyPlace<'_> {
+impl PartialEq for TokenPlace<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+        self.place() == other.place()
     }
 }
 
 /// Start of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Start {
+pub struct ValueStart {
     /// Index of the value in the text, from 0.
     pub index: usize,
     /// Place of its first character.
     pub place: Place,
     /// Context of the value.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// True if an unclosed HTML comment precedes it, so that it may be commented out.
-    pub commented: bool,
+    pub is_in_open_comment: bool,
 }
 
 /// Context of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum ValueOrigin {
     /// Plain text.
     #[default]
     Bare,
@@ -155,18 +155,18 @@ pub enum Origin {
 /// End of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct End {
+pub struct ValueEnd {
     /// Byte offset of the end.
     pub offset: usize,
     /// Place of the end.
     pub place: Place,
     /// True if anything in it was repaired.
-    pub repaired: bool,
+    pub is_repaired: bool,
     /// True if the reader closed it: a quote or bracket was added where the text, its fence or its line ended
     /// (P-027).
-    pub closed_by_us: bool,
+    pub is_auto_closed: bool,
     /// True if it contains a quoted string or key. Without one it may be prose in brackets.
-    pub quoted: bool,
+    pub has_quotes: bool,
 }
 
 /// Receives events and reports of the reader, in order.
@@ -175,27 +175,27 @@ pub trait JsonSink {
     fn event(&mut self, event: JsonEvent<'_>);
 
     /// Receives the next report.
-    fn report(&mut self, report: Report);
+    fn report(&mut self, report: FindingReport);
 
     /// Receives the place of an opening bracket, or the place after a closing one, before its event.
-    fn bracket(&mut self, _place: KeyPlace<'_>) {}
+    fn bracket(&mut self, _place: TokenPlace<'_>) {}
 
     /// Receives the span of the next number if it has more digits than are kept, from `place` to the offset
     /// `end`. By RFC 8259 this is no fault.
-    fn rounded(&mut self, _place: Place, _end: usize) {}
+    fn report_rounding(&mut self, _place: Place, _end: usize) {}
 }
 
 /// Tracks the key of the outermost object that is being read.
 #[derive(Clone, Debug, Default)]
-pub struct TopKey {
+pub struct TopKeyTracker {
     depth: usize,
     key: String,
 }
 
-impl TopKey {
-    /// Tracks the reader: must receive every event, before [`TopKey::get`].
+impl TopKeyTracker {
+    /// Tracks the reader: must receive every event, before [`TopKeyTracker::current_key`].
     #[inline]
-    pub fn see(&mut self, event: &JsonEvent<'_>) {
+    pub fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ValueStart(_) => {
                 self.depth = 0;
@@ -214,13 +214,13 @@ impl TopKey {
     /// Key whose direct value is being read; `None` between values and inside nested ones.
     #[inline]
     #[must_use]
-    pub fn get(&self) -> Option<&str> {
+    pub fn current_key(&self) -> Option<&str> {
         (self.depth == 1).then_some(self.key.as_str())
     }
 
     /// Key of the outermost object under which anything is being read, at any depth.
     #[must_use]
-    pub fn under(&self) -> Option<&str> {
+    pub fn enclosing_key(&self) -> Option<&str> {
         (self.depth >= 1).then_some(self.key.as_str())
     }
 

@@ -3,28 +3,28 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::finding::clip;
-use crate::finding::{Doubt, Report};
+use crate::finding::{Doubt, FindingReport};
 use crate::repair::rules;
 use crate::span::Place;
 
 /// Pool of key buffers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Buffers(Vec<String>);
+pub(super) struct KeyBuffers(Vec<String>);
 
 /// Most buffers kept, and most bytes of one.
-const BUFFERS: usize = 16;
-const BUFFER: usize = 1 << 10;
+const MAX_BUFFERS: usize = 16;
+const MAX_BUFFER_LEN: usize = 1 << 10;
 
-impl Buffers {
+impl KeyBuffers {
     pub(super) fn fill(&mut self, key: &str) -> String {
         let mut buffer = self.0.pop().unwrap_or_default();
         buffer.push_str(key);
         buffer
     }
 
-    pub(super) fn keep(&mut self, gone: impl Iterator<Item = String>) {
-        let small = gone.filter(|key| key.capacity() <= BUFFER);
-        for mut key in small.take(BUFFERS.saturating_sub(self.0.len())) {
+    pub(super) fn recycle(&mut self, gone: impl Iterator<Item = String>) {
+        let small = gone.filter(|key| key.capacity() <= MAX_BUFFER_LEN);
+        for mut key in small.take(MAX_BUFFERS.saturating_sub(self.0.len())) {
             key.clear();
             self.0.push(key);
         }
@@ -34,94 +34,94 @@ impl Buffers {
 /// A key that occurs again in its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Duplicate {
+pub struct DuplicateKey {
     /// The key, truncated to 40 characters.
     pub key: String,
     /// First occurrence: its place, and the offset after its value.
     pub first: (Place, usize),
     /// Second occurrence: its place, and the offset after its value.
-    pub again: (Place, usize),
+    pub second: (Place, usize),
     /// Number of further duplicate keys without an entry; both ranges cover them too.
-    pub more: usize,
+    pub other_count: usize,
     /// Number of open brackets around it.
     depth: usize,
 }
 
 /// Most entries of one value.
-const MOST: usize = 16;
+const MAX_DUPLICATES: usize = 16;
 
-impl Duplicate {
-    fn new(key: &str, first: (Place, usize), again: Place, depth: usize) -> Duplicate {
+impl DuplicateKey {
+    fn new(key: &str, first: (Place, usize), again: Place, depth: usize) -> DuplicateKey {
         let key = clip(key, 40).into_owned();
-        Duplicate { key, first, again: (again, 0), more: 0, depth }
+        DuplicateKey { key, first, second: (again, 0), other_count: 0, depth }
     }
 
     /// Adds a duplicate to the list of a value.
     pub(super) fn add(
-        list: &mut Vec<Duplicate>,
+        list: &mut Vec<DuplicateKey>,
         key: &str,
         first: (Place, usize),
         again: Place,
         depth: usize,
     ) {
-        if list.len() < MOST {
-            return list.push(Duplicate::new(key, first, again, depth));
+        if list.len() < MAX_DUPLICATES {
+            return list.push(DuplicateKey::new(key, first, again, depth));
         }
-        let last = &mut list[MOST - 1];
-        last.more += 1;
+        let last = &mut list[MAX_DUPLICATES - 1];
+        last.other_count += 1;
         last.first = (last.first.0.min(first.0), last.first.1.max(first.1));
         // Its end is not known yet.
-        last.again.1 = 0;
+        last.second.1 = 0;
         last.depth = last.depth.min(depth);
     }
 
     /// Report when the last value is kept; it covers the dropped one.
     #[must_use]
-    pub fn last_kept(&self) -> Report {
-        self.report(self.first).repaired("kept the last value")
+    pub fn report_last_kept(&self) -> FindingReport {
+        self.report(self.first).with_repair("kept the last value")
     }
 
     /// Report when the first value is kept because it was sent already.
     #[must_use]
-    pub fn first_kept(&self) -> Report {
-        self.report(self.again).repaired("kept the first value, which was sent")
+    pub fn report_first_kept(&self) -> FindingReport {
+        self.report(self.second).with_repair("kept the first value, which was sent")
     }
 
     /// Report on one of the two occurrences, without a repair.
     #[must_use]
-    pub fn report(&self, (place, end): (Place, usize)) -> Report {
-        let more = match self.more {
+    pub fn report(&self, (place, end): (Place, usize)) -> FindingReport {
+        let more = match self.other_count {
             0 => String::new(),
             more => format!(", and {more} more keys"),
         };
         let message = format!("the key `{}` stands twice{more}", self.key);
-        Report::new(&rules::DUPLICATE_KEY, place, end, message).doubtful(Doubt::DuplicateKey)
+        FindingReport::new(&rules::DUPLICATE_KEY, place, end, message).with_doubt(Doubt::DuplicateKey)
     }
 }
 
 /// Ends the values of duplicate keys at this depth or deeper.
 #[inline]
-pub(super) fn ended(duplicates: &mut [Duplicate], depth: usize, end: usize) {
-    for duplicate in duplicates.iter_mut().filter(|one| one.again.1 == 0 && one.depth >= depth) {
-        duplicate.again.1 = end;
+pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end: usize) {
+    for duplicate in duplicates.iter_mut().filter(|one| one.second.1 == 0 && one.depth >= depth) {
+        duplicate.second.1 = end;
     }
 }
 
 /// Keys of an object up to which each new one is compared with all others.
-const FEW: usize = 16;
+const LINEAR_KEYS: usize = 16;
 
 /// Index of the keys of a large object: the last position of each name, in an open hash table.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keys {
+pub(super) struct KeyIndex {
     hasher: RandomState,
     /// Position of a key plus one, or zero. The length is a power of two.
     slots: Vec<u32>,
     used: usize,
 }
 
-impl Keys {
+impl KeyIndex {
     /// Inserts the key at `at`; returns the earlier one of that name, which it replaces if it `moves`.
-    fn add<'k>(
+    fn insert<'k>(
         &mut self,
         at: usize,
         name: &str,
@@ -131,13 +131,13 @@ impl Keys {
         if 2 * self.used >= self.slots.len() {
             let places = std::mem::take(&mut self.slots).into_iter().filter(|&slot| slot > 0);
             let places: Vec<u32> = places.collect();
-            self.slots = vec![0; (4 * places.len()).next_power_of_two().max(4 * FEW)];
+            self.slots = vec![0; (4 * places.len()).next_power_of_two().max(4 * LINEAR_KEYS)];
             for place in places {
-                let slot = self.slot(key(place as usize - 1), key);
+                let slot = self.find_slot(key(place as usize - 1), key);
                 self.slots[slot] = place;
             }
         }
-        let slot = self.slot(name, key);
+        let slot = self.find_slot(name, key);
         let last = self.slots[slot];
         if last == 0 || moves {
             self.slots[slot] = u32::try_from(at + 1).unwrap_or(u32::MAX);
@@ -147,7 +147,7 @@ impl Keys {
     }
 
     /// Slot of the key called `name`, or the free slot for it.
-    fn slot<'k>(&self, name: &str, key: &impl Fn(usize) -> &'k str) -> usize {
+    fn find_slot<'k>(&self, name: &str, key: &impl Fn(usize) -> &'k str) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = self.hasher.hash_one(name) as usize & mask;
         while self.slots[slot] > 0 && key(self.slots[slot] as usize - 1) != name {
@@ -159,22 +159,22 @@ impl Keys {
 
 /// Position of the last key called `name` among the `count` keys so far, which `key` returns by position. A
 /// repeated key becomes the next position (`moves`) or keeps its old one.
-pub(super) fn find<'k>(
+pub(super) fn find_key<'k>(
     count: usize,
     key: impl Fn(usize) -> &'k str,
     name: &str,
-    index: &mut Option<Box<Keys>>,
+    index: &mut Option<Box<KeyIndex>>,
     moves: bool,
 ) -> Option<usize> {
-    if count < FEW {
+    if count < LINEAR_KEYS {
         return (0..count).rev().find(|&at| key(at) == name);
     }
     let index = index.get_or_insert_with(|| {
-        let mut index = Box::<Keys>::default();
+        let mut index = Box::<KeyIndex>::default();
         for at in 0..count {
-            index.add(at, key(at), &key, true);
+            index.insert(at, key(at), &key, true);
         }
         index
     });
-    index.add(count, name, &key, moves)
+    index.insert(count, name, &key, moves)
 }

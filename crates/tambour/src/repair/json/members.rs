@@ -1,7 +1,7 @@
 //! Places of the members of a value: each extends from its key to the next key beside or above it.
 
-use super::event::{JsonEvent, KeyPlace};
-use super::keys::Buffers;
+use super::event::{JsonEvent, TokenPlace};
+use super::keys::KeyBuffers;
 use crate::span::Place;
 
 /// Place of the start, and offset of the end.
@@ -9,29 +9,29 @@ pub type Stand = (Place, usize);
 
 /// Places of the members of an object, and of nested objects down to a depth.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Members {
-    list: Vec<Member>,
-    /// Extent of the members beyond [`MOST`] or with keys longer than [`LONG`].
-    more: Option<Stand>,
+pub struct MemberPlaces {
+    list: Vec<MemberPlace>,
+    /// Extent of the members beyond [`MAX_MEMBERS`] or with keys longer than [`MAX_KEY_LEN`].
+    rest_extent: Option<Stand>,
     /// Open brackets.
-    path: Vec<Step>,
+    levels: Vec<OpenLevel>,
     /// Members without an end yet, the outermost first.
-    open: Vec<usize>,
+    open_members: Vec<usize>,
     /// Number of objects so far.
-    objects: usize,
+    object_count: usize,
     depth: usize,
-    buffers: Buffers,
+    buffers: KeyBuffers,
 }
 
 /// Most members recorded.
-const MOST: usize = 256;
+const MAX_MEMBERS: usize = 256;
 
 /// Most bytes of their keys.
-const LONG: usize = 1 << 10;
+const MAX_KEY_LEN: usize = 1 << 10;
 
 /// A member and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub struct MemberPlace {
     pub(crate) key: String,
     /// Offset after its key.
     pub(crate) key_end: usize,
@@ -39,172 +39,176 @@ pub struct Member {
     object: usize,
     /// Member that contains it, and first object in its own value.
     parent: Option<usize>,
-    child: Option<usize>,
+    child_object: Option<usize>,
     /// Number of open brackets around it.
     pub(crate) level: usize,
-    pub(crate) stand: Stand,
+    pub(crate) extent: Stand,
 }
 
-impl Member {
+impl MemberPlace {
     /// Returns whether it contains this offset.
-    pub(crate) fn holds(&self, offset: usize) -> bool {
-        self.stand.0.offset <= offset && offset < self.stand.1
+    pub(crate) fn contains(&self, offset: usize) -> bool {
+        self.extent.0.offset <= offset && offset < self.extent.1
     }
 
     /// Returns whether its value contains an object.
     pub(crate) fn has_object(&self) -> bool {
-        self.child.is_some()
+        self.child_object.is_some()
     }
 }
 
 /// An open object or list.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
+struct OpenLevel {
     object: Option<usize>,
     /// Current member, if it is recorded.
     member: Option<usize>,
 }
 
-impl Members {
+impl MemberPlaces {
     /// Records members with at most `depth` keys in their path.
-    pub(super) fn to(depth: usize) -> Members {
-        Members { depth, ..Members::default() }
+    pub(super) fn with_depth(depth: usize) -> MemberPlaces {
+        MemberPlaces { depth, ..MemberPlaces::default() }
     }
 
     /// Takes the members of the finished value and prepares for the next one.
-    pub(super) fn take(&mut self) -> Members {
+    pub(super) fn take(&mut self) -> MemberPlaces {
         let depth = self.depth;
-        std::mem::replace(self, Members::to(depth))
+        std::mem::replace(self, MemberPlaces::with_depth(depth))
     }
 
     /// Reuses the buffers of another value's members.
-    pub(super) fn reuse(&mut self, mut other: Members) {
-        if self.list.is_empty() && self.path.is_empty() {
+    pub(super) fn recycle(&mut self, mut other: MemberPlaces) {
+        if self.list.is_empty() && self.levels.is_empty() {
             other.clear();
-            *self = Members { depth: self.depth, ..other };
+            *self = MemberPlaces { depth: self.depth, ..other };
         }
     }
 
     /// Removes all members but keeps the buffers.
     fn clear(&mut self) {
-        self.buffers.keep(self.list.drain(..).map(|member| member.key));
-        self.path.clear();
-        self.open.clear();
-        (self.more, self.objects) = (None, 0);
+        self.buffers.recycle(self.list.drain(..).map(|member| member.key));
+        self.levels.clear();
+        self.open_members.clear();
+        (self.rest_extent, self.object_count) = (None, 0);
     }
 
     #[inline]
-    pub(super) fn see(&mut self, event: &JsonEvent<'_>) {
+    pub(super) fn push_event(&mut self, event: &JsonEvent<'_>) {
         match event {
             JsonEvent::ValueStart(_) => self.clear(),
-            JsonEvent::ObjectStart => self.open(true),
-            JsonEvent::ArrayStart => self.open(false),
-            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.path.pop()),
-            JsonEvent::Key { text, place, .. } => self.key(text, *place),
+            JsonEvent::ObjectStart => self.open_level(true),
+            JsonEvent::ArrayStart => self.open_level(false),
+            JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => drop(self.levels.pop()),
+            JsonEvent::Key { text, place, .. } => self.push_key(text, *place),
             // A caller without an end offset of its own sets it later.
-            JsonEvent::ValueEnd(end) if end.offset > 0 => self.ended(end.offset),
+            JsonEvent::ValueEnd(end) if end.offset > 0 => self.end_members(end.offset),
             _ => {}
         }
     }
 
-    fn open(&mut self, object: bool) {
-        let object = object.then_some(self.objects);
-        self.objects += usize::from(object.is_some());
-        let above = self.path.iter().rev().find(|step| step.object.is_some());
+    fn open_level(&mut self, object: bool) {
+        let object = object.then_some(self.object_count);
+        self.object_count += usize::from(object.is_some());
+        let above = self.levels.iter().rev().find(|step| step.object.is_some());
         if let (Some(child), Some(member)) = (object, above.and_then(|step| step.member)) {
-            self.list[member].child.get_or_insert(child);
+            self.list[member].child_object.get_or_insert(child);
         }
-        self.path.push(Step { object, member: None });
+        self.levels.push(OpenLevel { object, member: None });
     }
 
-    fn key(&mut self, key: &str, place: KeyPlace<'_>) {
-        let keys = self.path.iter().filter(|step| step.object.is_some()).count();
+    fn push_key(&mut self, key: &str, place: TokenPlace<'_>) {
+        let keys = self.levels.iter().filter(|step| step.object.is_some()).count();
         if keys > self.depth {
             return;
         }
-        let (level, at, place) = (self.path.len(), place, place.get());
+        let (level, at, place) = (self.levels.len(), place, place.place());
         // Members on the same level and below end here.
-        while let Some(&last) = self.open.last().filter(|last| self.list[**last].level >= level) {
-            self.list[last].stand.1 = place.offset;
-            self.open.pop();
+        while let Some(&last) = self.open_members.last().filter(|last| self.list[**last].level >= level) {
+            self.list[last].extent.1 = place.offset;
+            self.open_members.pop();
         }
-        let above = self.path[..level - 1].iter().rev();
+        let above = self.levels[..level - 1].iter().rev();
         let parent = above.filter(|step| step.object.is_some()).find_map(|step| step.member);
-        let Some(Step { object: Some(object), member }) = self.path.last_mut() else { return };
-        if self.list.len() < MOST && key.len() <= LONG {
+        let Some(OpenLevel { object: Some(object), member }) = self.levels.last_mut() else { return };
+        if self.list.len() < MAX_MEMBERS && key.len() <= MAX_KEY_LEN {
             *member = Some(self.list.len());
-            self.open.push(self.list.len());
-            self.list.push(Member {
+            self.open_members.push(self.list.len());
+            self.list.push(MemberPlace {
                 key: self.buffers.fill(key),
                 key_end: at.end(),
                 object: *object,
                 parent,
-                child: None,
+                child_object: None,
                 level,
-                stand: (place, 0),
+                extent: (place, 0),
             });
         } else {
             *member = None;
-            self.more.get_or_insert((place, 0));
+            self.rest_extent.get_or_insert((place, 0));
         }
     }
 
     /// Ends all open members at this offset.
-    pub(crate) fn ended(&mut self, end: usize) {
-        for last in self.open.drain(..) {
-            self.list[last].stand.1 = end;
+    pub(crate) fn end_members(&mut self, end: usize) {
+        for last in self.open_members.drain(..) {
+            self.list[last].extent.1 = end;
         }
-        if let Some((_, last)) = &mut self.more {
+        if let Some((_, last)) = &mut self.rest_extent {
             *last = end;
         }
     }
 
     /// Extent of the member with this path of keys; of several with the same key, the last. Lists are
     /// skipped: the members of an item are those of the first object in it.
-    pub(crate) fn get(&self, path: &[&str]) -> Option<Stand> {
-        let above = path.split_last().and_then(|(_, above)| self.object(above));
-        self.find(path).map(|member| member.stand).or(self.more.filter(|_| above.is_some()))
+    pub(crate) fn extent(&self, path: &[&str]) -> Option<Stand> {
+        let above = path.split_last().and_then(|(_, above)| self.find_object(above));
+        self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| above.is_some()))
     }
 
     /// Member with this path of keys, if it is recorded.
-    pub(crate) fn find(&self, path: &[&str]) -> Option<&Member> {
+    pub(crate) fn find(&self, path: &[&str]) -> Option<&MemberPlace> {
         let (key, above) = path.split_last()?;
-        self.inner(self.object(above)?, key)
+        self.find_in_object(self.find_object(above)?, key)
     }
 
     /// Recorded members of the object with this path.
-    pub(crate) fn of(&self, path: &[&str]) -> impl Iterator<Item = &Member> {
-        let object = self.object(path);
+    pub(crate) fn object_members(&self, path: &[&str]) -> impl Iterator<Item = &MemberPlace> {
+        let object = self.find_object(path);
         self.list.iter().filter(move |member| Some(member.object) == object)
     }
 
     /// Recorded members, in the order of their keys.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Member> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &MemberPlace> {
         self.list.iter()
     }
 
     /// Member that contains a member.
-    pub(crate) fn parent(&self, member: &Member) -> Option<&Member> {
+    pub(crate) fn parent(&self, member: &MemberPlace) -> Option<&MemberPlace> {
         Some(&self.list[member.parent?])
     }
 
     /// Objects with members that are the value of a member or are in lists there; only the first one if
     /// places are missing.
-    pub(crate) fn objects<'a>(&'a self, member: &'a Member) -> impl Iterator<Item = usize> + use<'a> {
-        let inner = move |one: &&Member| self.parent(one).is_some_and(|parent| std::ptr::eq(parent, member));
+    pub(crate) fn child_objects<'a>(
+        &'a self,
+        member: &'a MemberPlace,
+    ) -> impl Iterator<Item = usize> + use<'a> {
+        let inner =
+            move |one: &&MemberPlace| self.parent(one).is_some_and(|parent| std::ptr::eq(parent, member));
         let mut last = None;
         let all = self.list.iter().filter(inner).map(|one| one.object);
-        let most = if self.more.is_some() { 1 } else { usize::MAX };
+        let most = if self.rest_extent.is_some() { 1 } else { usize::MAX };
         all.filter(move |object| last.replace(*object) != Some(*object)).take(most)
     }
 
     /// Member of an object under this key; of several, the last.
-    pub(crate) fn inner(&self, object: usize, key: &str) -> Option<&Member> {
+    pub(crate) fn find_in_object(&self, object: usize, key: &str) -> Option<&MemberPlace> {
         self.list.iter().rfind(|member| member.object == object && member.key == key)
     }
 
     /// Index of the object with this path.
-    fn object(&self, path: &[&str]) -> Option<usize> {
-        if path.is_empty() { Some(0) } else { self.find(path)?.child }
+    fn find_object(&self, path: &[&str]) -> Option<usize> {
+        if path.is_empty() { Some(0) } else { self.find(path)?.child_object }
     }
 }

@@ -1,9 +1,9 @@
 //! Reader of JSON written by models: incremental, repairs faults in the same pass, and accepts any text
 //! around values.
 //!
-//! [`Reader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
-//! [`Builder`] builds values from them. [`find`] returns the one value of a chatty text. [`strict`] repairs
-//! nothing. [`find_text`] and [`strict_text`] return the value as text, of any size and with all digits.
+//! [`JsonReader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
+//! [`ValueBuilder`] builds values from them. [`finder`] returns the one value of a chatty text. [`parse_strict`] repairs
+//! nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any size and with all digits.
 //!
 //! The meaning of a value does not belong here, nor the choice among candidates, which dialects make.
 //!
@@ -15,42 +15,48 @@
 //! - A closing bracket that matches no open one is dropped; one that matches an outer bracket closes the
 //!   inner ones too.
 //! - A text that ends early is closed: half a string is kept, half a literal completed (`tru`), a key without
-//!   value gets `null`, half an escape is dropped. [`End::closed_by_us`] records it (P-027).
+//!   value gets `null`, half an escape is dropped. [`ValueEnd::is_auto_closed`] records it (P-027).
 //! - An unquoted string in an object ends before a comma or line break that a key follows, in an array at
 //!   either.
 //! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
-//!   range of a double, unless the reader keeps digits ([`Reader::exact`]).
+//!   range of a double, unless the reader keeps digits ([`JsonReader::exact`]).
 
-mod bare;
 mod bare_key;
+mod bare_string;
 mod bracket;
-mod build;
+mod builder;
 mod candidates;
-mod direct;
+mod direct_parser;
 mod doubt;
 mod escape;
 mod event;
-mod find;
+mod finder;
 mod keys;
-mod make;
+mod lookahead;
 mod members;
-mod mend;
 mod number;
-mod outside;
-mod peek;
-mod print;
+mod printer;
 mod quote;
 mod reader;
-mod starts;
+mod repair_report;
 mod state;
 mod string;
 mod structure;
+mod surrounding_text;
+mod value_maker;
+mod value_start;
 mod word;
 
-pub use build::{Builder, Built, Values};
-pub use doubt::{Doubts, PathStep, ValueDoubt};
-pub use event::{Closing, End, JsonEvent, JsonSink, KeyPlace, Origin, Start, ThoughtMark, TopKey};
-pub use find::{Found, find, find_in_string, find_shown, find_text, strict, strict_found, strict_text};
-pub use keys::Duplicate;
-pub use members::{Member, Members, Stand};
-pub use reader::{HELD, Reader};
+pub use builder::{BuiltValue, ValueBuilder, ValueCollector};
+pub use doubt::{PathStep, ValueDoubt, ValueDoubts};
+pub use event::{
+    JsonEvent, JsonSink, ThoughtClosing, ThoughtMark, TokenPlace, TopKeyTracker, ValueEnd, ValueOrigin,
+    ValueStart,
+};
+pub use finder::{
+    FoundValue, find, find_displayed, find_in_string, find_text, parse_strict, parse_strict_text,
+    parse_strict_with_doubts,
+};
+pub use keys::DuplicateKey;
+pub use members::{MemberPlace, MemberPlaces, Stand};
+pub use reader::{JsonReader, MAX_HELD_BYTES};

@@ -4,16 +4,16 @@ use serde_json::Number;
 
 /// A literal, and whether its spelling is that of JSON.
 #[derive(Clone, Copy)]
-pub(super) struct Literal {
+pub(super) struct JsonLiteral {
     /// Truth value; `None` is `null`.
     pub(super) value: Option<bool>,
-    pub(super) exact: bool,
+    pub(super) is_standard: bool,
 }
 
 /// Literal that `word` stands for.
-pub(super) fn literal(word: &str) -> Option<Literal> {
-    let exact = |value| Some(Literal { value, exact: true });
-    let meant = |value| Some(Literal { value, exact: false });
+pub(super) fn parse_literal(word: &str) -> Option<JsonLiteral> {
+    let exact = |value| Some(JsonLiteral { value, is_standard: true });
+    let meant = |value| Some(JsonLiteral { value, is_standard: false });
     match word {
         "true" => exact(Some(true)),
         "false" => exact(Some(false)),
@@ -27,7 +27,7 @@ pub(super) fn literal(word: &str) -> Option<Literal> {
 }
 
 /// Literal of which `word` is a prefix, at the end of a truncated text.
-pub(super) fn cut_literal(word: &str) -> Option<Literal> {
+pub(super) fn complete_literal(word: &str) -> Option<JsonLiteral> {
     let starts = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word);
     let value = if starts("true", 2) || starts("True", 2) {
         Some(true)
@@ -38,32 +38,32 @@ pub(super) fn cut_literal(word: &str) -> Option<Literal> {
     } else {
         return None;
     };
-    Some(Literal { value, exact: false })
+    Some(JsonLiteral { value, is_standard: false })
 }
 
 /// A parsed number.
-pub(super) struct Read {
+pub(super) struct ParsedNumber {
     pub(super) number: Number,
     /// JSON notation, if it differs from the source.
     pub(super) text: Option<String>,
     /// True if its notation is not that of JSON.
-    pub(super) odd: bool,
+    pub(super) is_nonstandard: bool,
     /// True if digits are lost.
-    pub(super) rounded: bool,
+    pub(super) is_rounded: bool,
 }
 
 /// Parses a number. With `exact` the source is kept and the value is irrelevant.
-pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
+pub(super) fn parse_number(word: &str, exact: bool) -> Option<ParsedNumber> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
         return None;
     }
-    if !is_json(bytes) {
-        let text = odd(word)?;
-        let read = read(&text, exact)?;
-        return Some(Read { text: Some(text), odd: true, ..read });
+    if !is_json_number(bytes) {
+        let text = normalize_number(word)?;
+        let read = parse_number(&text, exact)?;
+        return Some(ParsedNumber { text: Some(text), is_nonstandard: true, ..read });
     }
-    let plain = |number| Some(Read { number, text: None, odd: false, rounded: false });
+    let plain = |number| Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: false });
     if exact {
         return plain(Number::from(0));
     }
@@ -74,19 +74,19 @@ pub(super) fn read(word: &str, exact: bool) -> Option<Read> {
     }
     let number: Number = serde_json::from_str(word).ok()?;
     let rounded = number.is_f64() && is_rounded(word);
-    Some(Read { number, text: None, odd: false, rounded })
+    Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: rounded })
 }
 
 /// Number of digits, and range of exponents, within which a double keeps all digits.
-const KEPT: (usize, i64) = (15, 290);
+const EXACT_RANGE: (usize, i64) = (15, 290);
 
 /// Most digits that a double is printed with.
-const PRINTED: usize = 17;
+const MAX_PRINTED_DIGITS: usize = 17;
 
 /// Returns whether a double does not keep all digits of a JSON number.
 fn is_rounded(word: &str) -> bool {
-    let (digits, exponent) = digits(word);
-    if digits.is_empty() || digits.len() <= KEPT.0 && exponent.abs() <= KEPT.1 {
+    let (digits, exponent) = significant_digits(word);
+    if digits.is_empty() || digits.len() <= EXACT_RANGE.0 && exponent.abs() <= EXACT_RANGE.1 {
         return false;
     }
     let Ok(double) = word.parse::<f64>() else { return true };
@@ -94,12 +94,12 @@ fn is_rounded(word: &str) -> bool {
     // digits: of two equally near shortest numbers printers choose either.
     let (shortest, nearest) = (format!("{double:e}"), format!("{double:.*e}", digits.len().min(40) - 1));
     let given = (digits, exponent);
-    let printed = given.0.len() <= PRINTED && self::digits(&nearest) == given;
-    self::digits(&shortest) != given && !printed
+    let printed = given.0.len() <= MAX_PRINTED_DIGITS && self::significant_digits(&nearest) == given;
+    self::significant_digits(&shortest) != given && !printed
 }
 
 /// Digits without zeros at either end, and the exponent of the first one. Zero has no digits.
-fn digits(word: &str) -> (Vec<u8>, i64) {
+fn significant_digits(word: &str) -> (Vec<u8>, i64) {
     let (mantissa, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
     let mantissa = mantissa.trim_start_matches(['-', '+']);
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -112,7 +112,7 @@ fn digits(word: &str) -> (Vec<u8>, i64) {
 }
 
 /// Returns whether `bytes` is a number by RFC 8259.
-pub(super) fn is_json(bytes: &[u8]) -> bool {
+pub(super) fn is_json_number(bytes: &[u8]) -> bool {
     let mut rest = bytes.strip_prefix(b"-").unwrap_or(bytes);
     let digits = |rest: &mut &[u8]| {
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -144,7 +144,7 @@ pub(super) fn is_json(bytes: &[u8]) -> bool {
 
 /// JSON notation of `+1`, `.5`, `5.`, `1e`, `1_000`, `0x1F`, `-`. Not with leading zeros, which carry
 /// meaning.
-fn odd(word: &str) -> Option<String> {
+fn normalize_number(word: &str) -> Option<String> {
     let (negative, digits) = match word.strip_prefix(['+', '-']) {
         Some(rest) => (word.starts_with('-'), rest),
         None => (false, word),
@@ -183,10 +183,10 @@ fn odd(word: &str) -> Option<String> {
     if plain.ends_with(['.', 'e', 'E', '+', '-']) {
         plain.push('0');
     }
-    is_json(plain.as_bytes()).then_some(plain)
+    is_json_number(plain.as_bytes()).then_some(plain)
 }
 
 /// Returns whether `word` can be the name of a function.
-pub(super) fn is_name(word: &str) -> bool {
+pub(super) fn is_function_name(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'))
 }

@@ -1,22 +1,25 @@
 //! Incremental JSON reader: its state, and the dispatch of each chunk.
 //!
 //! The reader passes over the text once. If a decision needs bytes that have not arrived, it holds the text
-//! back from that place on, at most [`HELD`] bytes, and decides again when more arrives. Brackets and
+//! back from that place on, at most [`MAX_HELD_BYTES`] bytes, and decides again when more arrives. Brackets and
 //! punctuation, strings, unquoted text, and the text around values have modules of their own.
 
-use crate::lex::json::Quote;
+use crate::lex::json::QuoteKind;
 use crate::limits::Limits;
 use crate::span::Place;
 
-use super::event::{End, JsonEvent, JsonSink, Start};
-use super::peek::WINDOW;
-use super::state::{Cursor, Expect, Flow, Frame, Lexeme, Mode, Spot, StringState, Suspicion};
+use super::event::{JsonEvent, JsonSink, ValueEnd, ValueStart};
+use super::lookahead::WINDOW;
+use super::state::{
+    ExpectedToken, JsonFrame, OpenLexeme, ReadFlow, ReaderMode, StringState, TextCursor, TextSpot,
+    ValueSuspicion,
+};
 
 /// Most bytes of a number; a longer one is read as a string.
-pub(super) const NUMBER: usize = 1 << 10;
+pub(super) const MAX_NUMBER_LEN: usize = 1 << 10;
 
 /// Most bytes held back at any time, except for comments: the longest number and one look-ahead.
-pub const HELD: usize = NUMBER + 2 * WINDOW;
+pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 
 /// Reads JSON values from text that arrives in chunks of any size, and repairs faults in the same pass.
 ///
@@ -32,147 +35,147 @@ pub const HELD: usize = NUMBER + 2 * WINDOW;
 /// assert_eq!(values.values[0].value.to_string(), r#"{"a":[1,2]}"#);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Reader {
-    pub(super) mode: Mode,
-    pub(super) depth: usize,
-    pub(super) hold: usize,
-    pub(super) findings: usize,
+pub struct JsonReader {
+    pub(super) mode: ReaderMode,
+    pub(super) max_depth: usize,
+    pub(super) max_key_len: usize,
+    pub(super) max_reports: usize,
     /// Text that was pushed but not read.
-    held: String,
-    pub(super) base: Place,
+    held_text: String,
+    pub(super) base_place: Place,
     /// Offset in the current text and its place, as computed last.
-    pub(super) known: (usize, Place),
-    pub(super) stack: Vec<Frame>,
-    pub(super) expect: Expect,
-    pub(super) lexeme: Lexeme,
+    pub(super) known_place: (usize, Place),
+    pub(super) stack: Vec<JsonFrame>,
+    pub(super) expected: ExpectedToken,
+    pub(super) lexeme: OpenLexeme,
     pub(super) string: StringState,
     pub(super) key: String,
-    pub(super) key_at: Spot,
-    pub(super) key_cut: bool,
+    pub(super) key_spot: TextSpot,
+    pub(super) is_key_truncated: bool,
     /// Offset after the last reported full-width mark.
-    pub(super) odd_end: usize,
-    pub(super) comma: Spot,
+    pub(super) odd_mark_end: usize,
+    pub(super) comma_spot: TextSpot,
     /// Length of that comma in bytes; a full-width one has more than one.
     pub(super) comma_length: usize,
     /// Number of open call brackets, as in `ObjectId(`.
-    pub(super) calls: usize,
+    pub(super) open_calls: usize,
     /// True if a line break came since the last token.
-    pub(super) newline: bool,
+    pub(super) is_after_newline: bool,
     /// True if the last item ended with a bracket.
-    pub(super) bracketed: bool,
+    pub(super) is_after_bracket: bool,
     /// Stray words just skipped: their place, and the offset after them.
-    pub(super) stray: Option<(Place, usize)>,
+    pub(super) stray_text: Option<(Place, usize)>,
     /// Start of the open comment; `None` while a line is skipped.
-    pub(super) comment_at: Option<Place>,
+    pub(super) comment_place: Option<Place>,
     /// Most bytes of a number, and whether numbers are emitted as written.
-    pub(super) number: usize,
-    pub(super) exact: bool,
+    pub(super) max_number_len: usize,
+    pub(super) keeps_digits: bool,
     /// Bytes of a held word that have been scanned already.
-    pub(super) seen: usize,
-    pub(super) outside: super::outside::Outside,
+    pub(super) word_len: usize,
+    pub(super) surrounding_text: super::surrounding_text::SurroundingText,
     /// Sought keys of objects.
-    pub(super) keys: &'static [&'static str],
-    pub(super) suspicion: Suspicion,
-    index: usize,
-    pub(super) end: End,
-    pub(super) reports: usize,
+    pub(super) sought_keys: &'static [&'static str],
+    pub(super) suspicion: ValueSuspicion,
+    value_index: usize,
+    pub(super) value_end: ValueEnd,
+    pub(super) repair_count: usize,
     pub(super) work: u64,
 }
 
 /// Least number of repairs that are reported, even if the limit of findings is lower.
-const FEW: usize = 64;
+const MIN_REPORTS: usize = 64;
 
-impl Reader {
+impl JsonReader {
     /// Creates a reader for chatty text: objects and arrays with prose, fences and a leading `<think>` around
     /// them.
     #[must_use]
-    pub fn chat(limits: &Limits) -> Reader {
-        Reader::new(limits, Mode::Chat)
+    pub fn new_chat(limits: &Limits) -> JsonReader {
+        JsonReader::new(limits, ReaderMode::Chat)
     }
 
-    /// Creates a reader for JSON Lines: like [`Reader::chat`], but a line that begins like an object
+    /// Creates a reader for JSON Lines: like [`JsonReader::new_chat`], but a line that begins like an object
     /// (`{"key":`) ends a value left open on the lines before.
     #[must_use]
-    pub fn lines(limits: &Limits) -> Reader {
-        Reader::new(limits, Mode::Lines)
+    pub fn new_lines(limits: &Limits) -> JsonReader {
+        JsonReader::new(limits, ReaderMode::Lines)
     }
 
     /// Creates a reader for a text that contains nothing but values, scalars and unquoted words included.
     #[must_use]
-    pub fn document(limits: &Limits) -> Reader {
-        Reader::new(limits, Mode::Document)
+    pub fn new_document(limits: &Limits) -> JsonReader {
+        JsonReader::new(limits, ReaderMode::Document)
     }
 
-    fn new(limits: &Limits, mode: Mode) -> Reader {
-        Reader {
+    fn new(limits: &Limits, mode: ReaderMode) -> JsonReader {
+        JsonReader {
             mode,
-            depth: limits.depth,
-            hold: limits.hold,
-            findings: limits.findings.max(FEW),
-            held: String::new(),
-            base: Place::START,
-            known: (0, Place::START),
+            max_depth: limits.depth,
+            max_key_len: limits.hold,
+            max_reports: limits.findings.max(MIN_REPORTS),
+            held_text: String::new(),
+            base_place: Place::START,
+            known_place: (0, Place::START),
             stack: Vec::new(),
-            expect: Expect::First,
-            lexeme: Lexeme::None,
-            string: StringState::new(Quote::Double, false),
+            expected: ExpectedToken::FirstItemOrEnd,
+            lexeme: OpenLexeme::None,
+            string: StringState::new(QuoteKind::Double, false),
             key: String::new(),
-            key_at: Spot::Was(Place::START),
-            key_cut: false,
-            odd_end: 0,
-            comma: Spot::Was(Place::START),
+            key_spot: TextSpot::Known(Place::START),
+            is_key_truncated: false,
+            odd_mark_end: 0,
+            comma_spot: TextSpot::Known(Place::START),
             comma_length: 1,
-            calls: 0,
-            newline: false,
-            bracketed: false,
-            stray: None,
-            comment_at: None,
-            number: NUMBER,
-            exact: false,
-            seen: 0,
-            outside: super::outside::Outside::default(),
-            keys: &[],
-            suspicion: Suspicion::default(),
-            index: 0,
-            end: End::default(),
-            reports: 0,
+            open_calls: 0,
+            is_after_newline: false,
+            is_after_bracket: false,
+            stray_text: None,
+            comment_place: None,
+            max_number_len: MAX_NUMBER_LEN,
+            keeps_digits: false,
+            word_len: 0,
+            surrounding_text: super::surrounding_text::SurroundingText::default(),
+            sought_keys: &[],
+            suspicion: ValueSuspicion::default(),
+            value_index: 0,
+            value_end: ValueEnd::default(),
+            repair_count: 0,
             work: 0,
         }
     }
 
     /// Starts counting places at `place`. Must be called before the first push.
     #[must_use]
-    pub fn starting_at(mut self, place: Place) -> Reader {
-        self.start_at(place);
+    pub fn with_start(mut self, place: Place) -> JsonReader {
+        self.set_start(place);
         self
     }
 
-    /// Like [`Reader::starting_at`].
-    pub fn start_at(&mut self, place: Place) {
-        self.base = place;
-        self.known = (0, place);
+    /// Like [`JsonReader::with_start`].
+    pub fn set_start(&mut self, place: Place) {
+        self.base_place = place;
+        self.known_place = (0, place);
     }
 
     /// Treats marks of thinking as text, and searches for values everywhere.
     #[must_use]
-    pub fn without_thoughts(mut self) -> Reader {
-        self.outside.unmarked = true;
+    pub fn without_thoughts(mut self) -> JsonReader {
+        self.surrounding_text.ignores_marks = true;
         self
     }
 
     /// Seeks objects with these keys: one that begins a line or a fence ends an earlier value which a bracket
     /// in a sentence began, or which was left open before the fence.
     #[must_use]
-    pub fn seeking(mut self, keys: &'static [&'static str]) -> Reader {
-        self.keys = keys;
+    pub fn with_sought_keys(mut self, keys: &'static [&'static str]) -> JsonReader {
+        self.sought_keys = keys;
         self
     }
 
     /// Emits numbers of any length as written, as [`JsonEvent::Digits`]. A number is held back until its end.
     #[must_use]
-    pub fn exact(mut self) -> Reader {
-        self.number = usize::MAX;
-        self.exact = true;
+    pub fn with_exact_digits(mut self) -> JsonReader {
+        self.max_number_len = usize::MAX;
+        self.keeps_digits = true;
         self
     }
 
@@ -181,14 +184,14 @@ impl Reader {
         if text.is_empty() {
             return;
         }
-        if self.held.is_empty() {
-            let read = self.read(text, false, sink);
-            self.held.push_str(&text[read..]);
+        if self.held_text.is_empty() {
+            let read = self.read_chunk(text, false, sink);
+            self.held_text.push_str(&text[read..]);
             return;
         }
         // Reads the held text, with as much of the new text as its decision needs, from one buffer; the rest
         // of a long chunk is read in place.
-        let (mut held, mut rest) = (std::mem::take(&mut self.held), text);
+        let (mut held, mut rest) = (std::mem::take(&mut self.held_text), text);
         while !rest.is_empty() {
             let old = held.len();
             let mut cut = rest.len().min(2 * WINDOW);
@@ -196,49 +199,49 @@ impl Reader {
                 cut += 1;
             }
             held.push_str(&rest[..cut]);
-            let read = self.read(&held, false, sink);
+            let read = self.read_chunk(&held, false, sink);
             if read >= old {
                 held.clear();
                 rest = &rest[read - old..];
-                let read = self.read(rest, false, sink);
+                let read = self.read_chunk(rest, false, sink);
                 held.push_str(&rest[read..]);
                 break;
             }
             held.drain(..read);
             rest = &rest[cut..];
         }
-        self.held = held;
+        self.held_text = held;
     }
 
     /// Reads the held text and closes open values. The reader must not be used afterwards.
     pub fn finish<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
-        let held = std::mem::take(&mut self.held);
-        self.read(&held, true, sink);
+        let held = std::mem::take(&mut self.held_text);
+        self.read_chunk(&held, true, sink);
     }
 
-    /// Bytes held back for a decision: at most [`HELD`], or `limits.hold` for an HTML comment outside of
+    /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment outside of
     /// values. A key of up to `limits.hold` bytes is buffered separately.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.held.len()
+    pub fn held_bytes(&self) -> usize {
+        self.held_text.len()
     }
 
     /// Place of the next unread byte.
     #[must_use]
     pub fn place(&self) -> Place {
-        self.base
+        self.base_place
     }
 
     /// Number of open brackets.
     #[must_use]
-    pub fn open(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.stack.len()
     }
 
     /// Returns whether a value is being read.
     #[must_use]
-    pub fn in_value(&self) -> bool {
-        !self.stack.is_empty() || matches!(self.lexeme, Lexeme::String | Lexeme::Bare)
+    pub fn is_in_value(&self) -> bool {
+        !self.stack.is_empty() || matches!(self.lexeme, OpenLexeme::String | OpenLexeme::BareString)
     }
 
     /// Bytes examined so far, for tests of linearity.
@@ -249,74 +252,85 @@ impl Reader {
     }
 
     /// Reads `text` as far as it can be decided; returns the bytes read.
-    fn read<S: JsonSink + ?Sized>(&mut self, text: &str, last: bool, sink: &mut S) -> usize {
-        let mut cursor = Cursor { text, at: 0, last };
+    fn read_chunk<S: JsonSink + ?Sized>(&mut self, text: &str, is_last: bool, sink: &mut S) -> usize {
+        let mut cursor = TextCursor { text, offset: 0, is_last };
         let c = &mut cursor;
         loop {
             let flow = match self.lexeme {
-                Lexeme::String => self.string(c, sink),
-                Lexeme::Bare => self.bare_text(c, sink),
-                Lexeme::LineComment | Lexeme::BlockComment => self.comment(c, sink),
-                Lexeme::None if self.stack.is_empty() && self.mode != Mode::Document => self.text(c, sink),
-                Lexeme::None => self.structure(c, sink),
+                OpenLexeme::String => self.read_string(c, sink),
+                OpenLexeme::BareString => self.read_bare_string(c, sink),
+                OpenLexeme::LineComment | OpenLexeme::BlockComment => self.skip_comment(c, sink),
+                OpenLexeme::None if self.stack.is_empty() && self.mode != ReaderMode::Document => {
+                    self.read_text(c, sink)
+                }
+                OpenLexeme::None => self.read_structure(c, sink),
             };
-            if flow == Flow::Wait {
+            if flow == ReadFlow::NeedsInput {
                 break;
             }
         }
-        let read = cursor.at;
-        self.settle(text);
-        self.base = self.place_at(text, read);
-        self.known = (0, self.base);
+        let read = cursor.offset;
+        self.save_places(text);
+        self.base_place = self.place_at(text, read);
+        self.known_place = (0, self.base_place);
         self.work += read as u64 + 1;
         read
     }
 
     /// Begins a value at `at`.
-    pub(super) fn begin<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
+    pub(super) fn begin_value<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
         let place = self.place_at(c.text, at);
-        let (origin, commented) = (self.outside.origin(), self.outside.is_commented());
-        self.end = End::default();
-        self.suspicion = Suspicion { loose: self.outside.in_sentence(), ..Suspicion::default() };
-        sink.event(JsonEvent::ValueStart(Start { index: self.index, place, origin, commented }));
-        self.index += 1;
+        let (origin, is_in_open_comment) =
+            (self.surrounding_text.origin(), self.surrounding_text.has_open_comment());
+        self.value_end = ValueEnd::default();
+        self.suspicion = ValueSuspicion {
+            is_in_sentence: self.surrounding_text.is_in_sentence(),
+            ..ValueSuspicion::default()
+        };
+        sink.event(JsonEvent::ValueStart(ValueStart {
+            index: self.value_index,
+            place,
+            origin,
+            is_in_open_comment,
+        }));
+        self.value_index += 1;
     }
 
     /// Ends the value at `at`.
-    pub(super) fn complete<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
-        self.end.place = self.place_at(c.text, at);
-        self.end.offset = self.base.offset + at;
-        self.expect = Expect::Next;
-        self.newline = false;
-        self.calls = 0;
-        sink.event(JsonEvent::ValueEnd(self.end));
-        self.end = End::default();
+    pub(super) fn end_value<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
+        self.value_end.place = self.place_at(c.text, at);
+        self.value_end.offset = self.base_place.offset + at;
+        self.expected = ExpectedToken::CommaOrEnd;
+        self.is_after_newline = false;
+        self.open_calls = 0;
+        sink.event(JsonEvent::ValueEnd(self.value_end));
+        self.value_end = ValueEnd::default();
     }
 
     /// Continues behind an item that ends before `at`.
-    pub(super) fn after_value<S: JsonSink + ?Sized>(&mut self, c: &Cursor<'_>, at: usize, sink: &mut S) {
-        self.stray_over(sink);
-        self.expect = Expect::Next;
-        self.newline = false;
-        self.bracketed = false;
+    pub(super) fn finish_item<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
+        self.report_stray_text(sink);
+        self.expected = ExpectedToken::CommaOrEnd;
+        self.is_after_newline = false;
+        self.is_after_bracket = false;
         if self.stack.is_empty() {
-            self.complete(c, at, sink);
+            self.end_value(c, at, sink);
         }
     }
 
     /// Most bytes of a key.
-    pub(super) fn hold(&self) -> usize {
-        self.hold
+    pub(super) fn max_key_len(&self) -> usize {
+        self.max_key_len
     }
 
     /// Appends to the current key up to the limit; once text was cut off, nothing more is appended.
     pub(super) fn add_to_key(&mut self, part: &str) {
-        if self.key_cut {
+        if self.is_key_truncated {
             return;
         }
-        let room = self.hold.saturating_sub(self.key.len());
+        let room = self.max_key_len.saturating_sub(self.key.len());
         let kept = part.floor_char_boundary(room);
         self.key.push_str(&part[..kept]);
-        self.key_cut = kept < part.len();
+        self.is_key_truncated = kept < part.len();
     }
 }

@@ -1,14 +1,14 @@
 //! State of the JSON reader: open brackets, expected token, current lexeme.
 
-use crate::lex::json::Quote;
+use crate::lex::json::QuoteKind;
 use crate::span::Place;
 
 /// Kind of source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ReaderMode {
     /// Values with any text around them.
     Chat,
-    /// Like `Chat`, one value a line: a line that begins like an object ends an open value.
+    /// Like `ChatEncoder`, one value a line: a line that begins like an object ends an open value.
     Lines,
     /// Nothing but values.
     Document,
@@ -16,7 +16,7 @@ pub(super) enum Mode {
 
 /// An open bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum JsonFrame {
     Object,
     Array,
     /// An array in round brackets.
@@ -25,9 +25,9 @@ pub(super) enum Frame {
 
 /// Expected token between brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
+pub(super) enum ExpectedToken {
     /// First item, or the closing bracket.
-    First,
+    FirstItemOrEnd,
     /// Item after a comma.
     Item,
     /// Colon after a key.
@@ -35,15 +35,15 @@ pub(super) enum Expect {
     /// Value after a colon.
     Value,
     /// Comma or closing bracket.
-    Next,
+    CommaOrEnd,
 }
 
 /// Lexeme the reader is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lexeme {
+pub(super) enum OpenLexeme {
     None,
     String,
-    Bare,
+    BareString,
     LineComment,
     BlockComment,
 }
@@ -51,74 +51,74 @@ pub(super) enum Lexeme {
 /// State of the current string, quoted or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StringState {
-    pub(super) quote: Quote,
-    pub(super) in_key: bool,
+    pub(super) quote: QuoteKind,
+    pub(super) is_key: bool,
     /// True if nothing of it has been read.
-    pub(super) empty: bool,
+    pub(super) is_empty: bool,
     /// True if it began with two quotes.
-    pub(super) doubled: bool,
+    pub(super) has_double_opening: bool,
     /// True if the number of inner quotes so far is odd.
-    pub(super) inner: bool,
+    pub(super) is_in_inner_quotes: bool,
     /// True if a raw control character was reported.
-    pub(super) control: bool,
+    pub(super) has_reported_control: bool,
     /// True if it contains opening brackets.
-    pub(super) brackets: bool,
+    pub(super) has_brackets: bool,
     /// Open `{` and `[` in an unquoted string.
-    pub(super) open: (u32, u32),
+    pub(super) open_brackets: (u32, u32),
 }
 
 impl StringState {
     /// State at the start of a string.
-    pub(super) fn new(quote: Quote, in_key: bool) -> StringState {
+    pub(super) fn new(quote: QuoteKind, is_key: bool) -> StringState {
         StringState {
             quote,
-            in_key,
-            empty: true,
-            doubled: false,
-            inner: false,
-            control: false,
-            brackets: false,
-            open: (0, 0),
+            is_key,
+            is_empty: true,
+            has_double_opening: false,
+            is_in_inner_quotes: false,
+            has_reported_control: false,
+            has_brackets: false,
+            open_brackets: (0, 0),
         }
     }
 }
 
 /// A place that may be requested later, so that lines are counted only then.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Spot {
+pub(super) enum TextSpot {
     /// Offset in the current text.
-    At(usize),
+    Current(usize),
     /// Place before the current text.
-    Was(Place),
+    Known(Place),
 }
 
 /// Evidence against the current value.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Suspicion {
+pub(super) struct ValueSuspicion {
     /// True if it began in the middle of a sentence.
-    pub(super) loose: bool,
+    pub(super) is_in_sentence: bool,
     /// True if repairs went beyond the spelling of its tokens.
-    pub(super) broken: bool,
+    pub(super) is_damaged: bool,
     /// True if an object in it is complete.
-    pub(super) holds: bool,
+    pub(super) has_object: bool,
 }
 
 /// Result of a reading step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
-    Go,
-    Wait,
+pub(super) enum ReadFlow {
+    Continue,
+    NeedsInput,
 }
 
 /// The current text, and the offset read so far.
-pub(super) struct Cursor<'b> {
+pub(super) struct TextCursor<'b> {
     pub(super) text: &'b str,
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// True if `text` is the last of the input.
-    pub(super) last: bool,
+    pub(super) is_last: bool,
 }
 
-impl<'b> Cursor<'b> {
+impl<'b> TextCursor<'b> {
     pub(super) fn bytes(&self) -> &'b [u8] {
         self.text.as_bytes()
     }

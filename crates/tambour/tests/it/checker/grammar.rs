@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use tambour::contract::{CheckOptions, Checker, Form, check_transcript, check_values};
+use tambour::contract::{StreamCheckOptions, StreamChecker, TranscriptForm, check_transcript, check_values};
 use tambour::finding::{Finding, Severity};
 
 use super::{coded, stream};
@@ -26,7 +26,7 @@ proptest! {
             event
         }).collect();
         let options = |form| {
-            let mut options = CheckOptions::default();
+            let mut options = StreamCheckOptions::default();
             (options.form, options.envelope, options.terminal) = (form, Some(false), Some(false));
             options
         };
@@ -38,7 +38,7 @@ proptest! {
             .collect();
         prop_assert_eq!(&said(check_transcript(wire.as_bytes(), options(None))), &list); // J-065
         let array = Value::Array(enveloped).to_string();
-        prop_assert_eq!(&said(check_transcript(array.as_bytes(), options(Some(Form::Array)))), &list); // J-065
+        prop_assert_eq!(&said(check_transcript(array.as_bytes(), options(Some(TranscriptForm::Array)))), &list); // J-065
     }
 }
 
@@ -157,7 +157,7 @@ proptest! {
         mutate(&mut events, &change);
         let letters: Vec<u8> = events.iter().map(|&(letter, _)| letter).collect();
         let good = matches_grammar(&letters) && ids_are_right(&events);
-        let found = check_values(&lettered(&events), CheckOptions::default());
+        let found = check_values(&lettered(&events), StreamCheckOptions::default());
         let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
         prop_assert_eq!(flagged, !good, "{:?}: {:?}", change, coded(&found)); // J-015, J-060
     }
@@ -167,7 +167,7 @@ proptest! {
 fn all_short_words_are_judged_as_the_grammar_judges_them() {
     let mut stack = vec![String::new()];
     while let Some(letters) = stack.pop() {
-        let found = check_values(&stream(&letters), CheckOptions::default());
+        let found = check_values(&stream(&letters), StreamCheckOptions::default());
         let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
         assert_eq!(flagged, !matches_grammar(letters.as_bytes()), "{letters}: {:?}", coded(&found)); // J-015, J-060
         if letters.len() < 5 {
@@ -206,11 +206,11 @@ proptest! {
     fn any_bytes_in_any_pieces_give_the_same_findings(
         bytes in hostile(),
         cuts in prop::collection::vec(any::<Index>(), 0..6),
-        form in prop::sample::select(vec![None, Some(Form::Sse), Some(Form::JsonLines), Some(Form::Array)]),
+        form in prop::sample::select(vec![None, Some(TranscriptForm::Sse), Some(TranscriptForm::JsonLines), Some(TranscriptForm::Array)]),
         limit in prop::sample::select(vec![1usize, 20, 1 << 20]),
     ) {
         let options = || {
-            let mut options = CheckOptions::default();
+            let mut options = StreamCheckOptions::default();
             options.form = form;
             options.options.limits.input = limit;
             options
@@ -219,10 +219,10 @@ proptest! {
         let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         places.extend([0, bytes.len()]);
         places.sort_unstable();
-        let mut pieces = Checker::new(options());
+        let mut pieces = StreamChecker::new(options());
         places.windows(2).for_each(|cut| pieces.push(&bytes[cut[0]..cut[1]]));
         prop_assert_eq!(&pieces.finish(), &whole); // J-065
-        let mut single = Checker::new(options());
+        let mut single = StreamChecker::new(options());
         bytes.iter().for_each(|byte| single.push(&[*byte]));
         prop_assert_eq!(&single.finish(), &whole); // J-065
         for finding in &whole {

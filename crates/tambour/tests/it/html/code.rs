@@ -1,6 +1,6 @@
 //! Code stays as it is, and is not taken for code where a reader of Markdown might see something else.
 
-use tambour::html::{Mode, sanitized};
+use tambour::html::{HtmlMode, sanitize};
 
 use super::{both, escaped, told};
 
@@ -60,8 +60,8 @@ fn what_others_may_not_take_for_code_is_escaped() {
         "<b>\n```\n\n<img src=x onerror=y>\n",
         "<b>\n```\n<img src=x onerror=y>\n```\n",
     ] {
-        for mode in [Mode::Escape, Mode::Strip] {
-            let (result, _) = sanitized(text, mode);
+        for mode in [HtmlMode::Escape, HtmlMode::Strip] {
+            let (result, _) = sanitize(text, mode);
             assert!(!result.contains("<img"), "{text:?} gives {result:?}");
         }
     }

@@ -5,21 +5,22 @@ mod oracle;
 mod styles;
 
 use tambour::Profile;
-use tambour::html::{Mode, Piece, Sanitizer, sanitized};
+use tambour::html::{HtmlMode, HtmlSanitizer, SanitizedPiece, sanitize};
 use tambour::limits::Limits;
 
 /// The result with both modes.
 fn both(text: &str) -> [String; 2] {
-    [Mode::Escape, Mode::Strip].map(|mode| sanitized(text, mode).0)
+    [HtmlMode::Escape, HtmlMode::Strip].map(|mode| sanitize(text, mode).0)
 }
 
 fn escaped(text: &str) -> String {
-    sanitized(text, Mode::Escape).0
+    sanitize(text, HtmlMode::Escape).0
 }
 
 /// Findings as `LINE:COLUMN CODE: message`.
 fn told(text: &str) -> Vec<String> {
-    let findings = sanitized(text, Mode::Escape).1.into_iter().map(|report| report.judge(Profile::Lenient));
+    let findings =
+        sanitize(text, HtmlMode::Escape).1.into_iter().map(|report| report.judge(Profile::Lenient));
     findings.map(|f| format!("{}:{} {}: {}", f.line, f.column, f.code, f.message)).collect()
 }
 
@@ -155,7 +156,7 @@ fn what_is_taken_out_joins_nothing() {
         ("<b <x>onclick=y>", "&lt;b onclick=y>"),
         ("``<!-- -->`<img src=x>`", "`` `<img src=x>`"),
     ] {
-        assert_eq!(sanitized(text, Mode::Strip).0, expected, "{text:?}");
+        assert_eq!(sanitize(text, HtmlMode::Strip).0, expected, "{text:?}");
     }
     assert_eq!(escaped("<scr<script>ipt>"), "&lt;scr");
 }
@@ -177,7 +178,7 @@ fn forbidden_markup_is_told_with_name_and_place() {
             "3:63 html_escaped: `<1` begins no tag",
         ]
     );
-    let reports = sanitized("ab<i><div x>", Mode::Strip).1;
+    let reports = sanitize("ab<i><div x>", HtmlMode::Strip).1;
     let places: Vec<_> =
         reports.iter().map(|report| (report.rule.code, report.place.offset, report.end)).collect();
     assert_eq!(places, [("html_forbidden", 5, 12), ("html_unbalanced", 2, 5)]);
@@ -193,11 +194,12 @@ fn no_more_is_held_than_a_tag_or_a_line() {
         "`<b>".to_owned() + &"<x".repeat(5000),
         "<".repeat(5000),
     ] {
-        let mut sanitizer = Sanitizer::new(Mode::Escape, &limits);
+        let mut sanitizer = HtmlSanitizer::new(HtmlMode::Escape, &limits);
         let (mut sent, mut most) = (0, 0);
         for (at, _) in text.char_indices() {
-            sanitizer.push(&text[at..=at], &mut |piece| sent += matches!(piece, Piece::Text(_)) as usize);
-            most = most.max(sanitizer.held());
+            sanitizer
+                .push(&text[at..=at], &mut |piece| sent += matches!(piece, SanitizedPiece::Text(_)) as usize);
+            most = most.max(sanitizer.held_bytes());
         }
         assert!(most <= limits.tag.max(limits.line), "{most}");
         assert!(sent > 0);
@@ -212,8 +214,8 @@ fn a_megabyte_of_anything_is_read() {
         "<a ` ", "[a](`<b>",
     ] {
         let text = piece.repeat((1 << 20) / piece.len());
-        for mode in [Mode::Escape, Mode::Strip] {
-            let (result, reports) = sanitized(&text, mode);
+        for mode in [HtmlMode::Escape, HtmlMode::Strip] {
+            let (result, reports) = sanitize(&text, mode);
             assert!(result.len() <= 5 * text.len(), "{piece}");
             assert!(!reports.is_empty(), "{piece}");
         }

@@ -2,7 +2,7 @@
 
 use tambour::finding::Doubt;
 use tambour::limits::Limits;
-use tambour::repair::json::{PathStep, find, strict_found};
+use tambour::repair::json::{PathStep, find, parse_strict_with_doubts};
 
 /// Reasons and paths of all doubts about the value of a text.
 #[track_caller]
@@ -62,18 +62,18 @@ fn numbers_beyond_exact_range_are_told_by_their_path() {
     //
     let text = "[[\"SET\", \"a\", 12345678901234567890123], [\"SET\", \"b\", 1e400], [\"SET\", \"c\", 1]]";
     assert_eq!(doubts(text), ["Range /0/2", "Range /1/2"]);
-    let found = strict_found("{\"a\": 3.14159265358979323846}", &Limits::default()).unwrap();
-    assert_eq!(found.doubts.iter().next().unwrap().doubt, Doubt::Range);
-    assert!(strict_found("{\"a\": 1e400}", &Limits::default()).is_err());
+    let found = parse_strict_with_doubts("{\"a\": 3.14159265358979323846}", &Limits::default()).unwrap();
+    assert_eq!(found.doubts.iter().next().unwrap().doubt, Doubt::InexactNumber);
+    assert!(parse_strict_with_doubts("{\"a\": 1e400}", &Limits::default()).is_err());
 }
 
 #[test]
 fn keys_that_stand_twice_are_told_by_their_path() {
     //
     assert_eq!(doubts("[{\"a\": 1}, {\"a\": 1, \"a\": 2}]"), ["DuplicateKey /1/a"]);
-    let found = strict_found("{\"x\": {\"a\": 1, \"a\": 2}}", &Limits::default()).unwrap();
-    assert!(found.doubts.within(&[PathStep::Key("x".into())]).is_some());
-    assert!(found.doubts.within(&[PathStep::Key("y".into())]).is_none());
+    let found = parse_strict_with_doubts("{\"x\": {\"a\": 1, \"a\": 2}}", &Limits::default()).unwrap();
+    assert!(found.doubts.find_within(&[PathStep::Key("x".into())]).is_some());
+    assert!(found.doubts.find_within(&[PathStep::Key("y".into())]).is_none());
     assert_eq!(found.reports[0].rule.code, "duplicate_key");
 }
 
@@ -88,6 +88,6 @@ fn more_doubts_than_are_kept_are_about_everything() {
     let items: Vec<String> = (0..1000).map(|at| format!("[\"SET\", \"a\", x{at}]")).collect();
     let text = format!("[{}, [\"SET\", \"b\", 1]]", items.join(", "));
     let found = find(&text, &Limits::default());
-    assert!(found.doubts.within(&[PathStep::Index(1000)]).is_some());
+    assert!(found.doubts.find_within(&[PathStep::Index(1000)]).is_some());
     assert!(found.doubts.iter().count() <= 64);
 }

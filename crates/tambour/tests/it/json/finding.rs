@@ -1,9 +1,11 @@
 //! Finding the value in what a model wrote around it.
 
 use serde_json::{Value, json};
-use tambour::finding::Report;
+use tambour::finding::FindingReport;
 use tambour::limits::Limits;
-use tambour::repair::json::{JsonEvent, JsonSink, Origin, Reader, TopKey, find, find_in_string};
+use tambour::repair::json::{
+    JsonEvent, JsonReader, JsonSink, TopKeyTracker, ValueOrigin, find, find_in_string,
+};
 
 use super::{codes, read, same_under_cuts};
 
@@ -110,9 +112,9 @@ fn reads_json_inside_a_string_when_asked() {
 fn hands_out_candidates_while_reading() {
     // P-032
     let text = "Draft: {\"v\":1}\n```json\n{\"v\":2}\n```\n```js\n{v:3}\n```";
-    let reading = read(Reader::chat, &[text]);
+    let reading = read(JsonReader::new_chat, &[text]);
     let starts: Vec<_> = reading.values.iter().map(|value| (value.start.index, value.start.origin)).collect();
-    assert_eq!(starts, [(0, Origin::Bare), (1, Origin::JsonFence), (2, Origin::OtherFence)]);
+    assert_eq!(starts, [(0, ValueOrigin::Bare), (1, ValueOrigin::JsonFence), (2, ValueOrigin::OtherFence)]);
     assert_eq!(reading.values[1].start.place.line, 3);
     assert_eq!(&text[reading.values[0].start.place.offset..reading.values[0].end.offset], "{\"v\":1}");
 }
@@ -122,34 +124,34 @@ fn a_broken_line_leaves_the_next_ones_alone() {
     // J-051
     let text = "{\"event\":\"a\",\"text\":\"cut\n{\"event\":\"b\"}\ngarbage {\n{\"event\":\"c\",\"x\":[1\n{\n \"event\":\"d\"\n}\n";
     same_under_cuts(text);
-    let reading = read(Reader::lines, &[text]);
+    let reading = read(JsonReader::new_lines, &[text]);
     let values: Vec<Value> = reading.values.iter().map(|value| value.value.clone()).collect();
     assert_eq!(values[0], json!({"event": "a", "text": "cut"}));
     assert_eq!(values[1], json!({"event": "b"}));
-    assert!(reading.values[0].end.closed_by_us && !reading.values[1].end.closed_by_us);
+    assert!(reading.values[0].end.is_auto_closed && !reading.values[1].end.is_auto_closed);
 }
 
 /// Collects the deltas of one key.
 #[derive(Default)]
 struct Deltas {
-    key: TopKey,
+    key: TopKeyTracker,
     deltas: Vec<String>,
 }
 
 impl JsonSink for Deltas {
     fn event(&mut self, event: JsonEvent<'_>) {
-        self.key.see(&event);
-        if let (JsonEvent::StringDelta(text), Some("direct_response")) = (&event, self.key.get()) {
+        self.key.push_event(&event);
+        if let (JsonEvent::StringDelta(text), Some("direct_response")) = (&event, self.key.current_key()) {
             self.deltas.push((*text).to_owned());
         }
     }
 
-    fn report(&mut self, _: Report) {}
+    fn report(&mut self, _: FindingReport) {}
 }
 
 #[test]
 fn strings_grow_as_they_arrive() {
-    let (mut reader, mut sink) = (Reader::chat(&Limits::default()), Deltas::default());
+    let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), Deltas::default());
     let mut seen = Vec::new();
     for piece in
         ["{\"x\":{\"direct_response\":\"no\"},\"direct_res", "ponse\": \"Hel", "lo wo", "rld.", "\"}"]

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use tambour::finding::Report;
+use tambour::finding::FindingReport;
 use tambour::limits::Limits;
-use tambour::repair::json::{HELD, JsonEvent, JsonSink, Reader, find, strict};
+use tambour::repair::json::{JsonEvent, JsonReader, JsonSink, MAX_HELD_BYTES, find, parse_strict};
 use tambour_fixtures::queue;
 
 use super::READERS;
@@ -20,7 +20,7 @@ impl JsonSink for Count {
         self.events += 1;
     }
 
-    fn report(&mut self, _: Report) {
+    fn report(&mut self, _: FindingReport) {
         self.reports += 1;
     }
 }
@@ -90,7 +90,7 @@ const PATTERNS: &[&str] = &[
 #[test]
 fn work_is_linear_and_little_is_held() {
     let starts = ["", "[", "{", "{\"a\":", "{\"a\":\"", "[\"", "{\"", "{'a':'", "{\"a\":x "];
-    queue::all(&starts, |start| PATTERNS.iter().for_each(|pattern| linear(start, pattern)));
+    queue::run_all(&starts, |start| PATTERNS.iter().for_each(|pattern| linear(start, pattern)));
 }
 
 fn linear(start: &str, pattern: &str) {
@@ -106,7 +106,11 @@ fn linear(start: &str, pattern: &str) {
                     cut += 1;
                 }
                 reader.push(&rest[..cut], &mut count);
-                assert!(reader.held() <= HELD, "{start:?} {pattern:?}: {} held", reader.held());
+                assert!(
+                    reader.held_bytes() <= MAX_HELD_BYTES,
+                    "{start:?} {pattern:?}: {} held",
+                    reader.held_bytes()
+                );
                 rest = &rest[cut..];
             }
             reader.finish(&mut count);
@@ -125,12 +129,12 @@ fn linear(start: &str, pattern: &str) {
 
 #[test]
 fn a_megabyte_takes_no_longer_than_it_should() {
-    queue::all(&["", "[", "{\"a\":\"", "{\"a\":", "[\""], |start| {
+    queue::run_all(&["", "[", "{\"a\":\"", "{\"a\":", "[\""], |start| {
         for pattern in PATTERNS {
             let text = format!("{start}{}", pattern.repeat((1 << 20) / pattern.len()));
             let begin = Instant::now();
             let _ = find(&text, &Limits::default());
-            let _ = strict(&text, &Limits::default());
+            let _ = parse_strict(&text, &Limits::default());
             let time = begin.elapsed();
             // Quadratic work would take minutes.
             assert!(time < Duration::from_secs(5), "{start:?} {pattern:?}: {time:?}");
@@ -142,17 +146,17 @@ fn a_megabyte_takes_no_longer_than_it_should() {
 fn nesting_ends_at_the_limit() {
     let limits = Limits::default();
     for text in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "[{\"a\":".repeat(50_000)] {
-        let fault = strict(&text, &limits).expect_err("too deep");
+        let fault = parse_strict(&text, &limits).expect_err("too deep");
         assert_eq!(fault.rule.code, "limit_exceeded");
         let found = find(&text, &limits);
-        assert!(found.closed_by_us);
+        assert!(found.is_auto_closed);
         assert_eq!(found.reports[0].rule.code, "limit_exceeded");
-        assert_eq!(found.candidates, 1);
+        assert_eq!(found.candidate_count, 1);
     }
     let depth = limits.depth;
     let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert!(strict(&deep, &limits).is_ok());
-    assert!(strict(&format!("[{deep}]"), &limits).is_err());
+    assert!(parse_strict(&deep, &limits).is_ok());
+    assert!(parse_strict(&format!("[{deep}]"), &limits).is_err());
     // The next line is read again.
     let found = find(&format!("{}\n{{\"a\":1}}", "[".repeat(1000)), &limits);
     assert_eq!(found.value, Some(serde_json::json!({"a": 1})));
@@ -162,10 +166,10 @@ fn nesting_ends_at_the_limit() {
 fn keys_are_held_up_to_the_limit() {
     let limits = Limits::default();
     let text = format!("{{\"{}\":1}}", "k".repeat(1 << 20));
-    let (mut reader, mut count) = (Reader::chat(&limits), Count::default());
+    let (mut reader, mut count) = (JsonReader::new_chat(&limits), Count::default());
     for piece in text.as_bytes().chunks(1000) {
         reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
-        assert!(reader.held() <= HELD);
+        assert!(reader.held_bytes() <= MAX_HELD_BYTES);
     }
     reader.finish(&mut count);
     assert_eq!(count.reports, 1);
@@ -178,10 +182,14 @@ fn comments_are_held_up_to_the_limit() {
     for pattern in ["<!-- ", "<!--", "<!-- {\"a\":1} ", "<!-- - ", "<!-- a --", "<!-- a --> "] {
         let text = pattern.repeat((256 << 10) / pattern.len());
         for size in [1, 1000, text.len()] {
-            let (mut reader, mut count) = (Reader::chat(&limits), Count::default());
+            let (mut reader, mut count) = (JsonReader::new_chat(&limits), Count::default());
             for piece in text.as_bytes().chunks(size) {
                 reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
-                assert!(reader.held() <= limits.hold + HELD, "{pattern:?}: {} held", reader.held());
+                assert!(
+                    reader.held_bytes() <= limits.hold + MAX_HELD_BYTES,
+                    "{pattern:?}: {} held",
+                    reader.held_bytes()
+                );
             }
             reader.finish(&mut count);
             assert!(reader.work() <= 700 * text.len() as u64, "{pattern:?} by {size}: {}", reader.work());

@@ -8,31 +8,31 @@ mod text;
 mod valid;
 
 use serde_json::Value;
-use tambour::finding::Report;
+use tambour::finding::FindingReport;
 use tambour::limits::Limits;
-use tambour::repair::json::{Built, HELD, Reader, Values};
+use tambour::repair::json::{BuiltValue, JsonReader, MAX_HELD_BYTES, ValueCollector};
 
 /// Everything a reading of a text gave.
 #[derive(Debug, PartialEq)]
 struct Reading {
-    values: Vec<Built>,
-    reports: Vec<Report>,
+    values: Vec<BuiltValue>,
+    reports: Vec<FindingReport>,
     text: String,
 }
 
-type New = fn(&Limits) -> Reader;
+type New = fn(&Limits) -> JsonReader;
 
-const READERS: [New; 4] = [Reader::chat, Reader::lines, Reader::document, seeking];
+const READERS: [New; 4] = [JsonReader::new_chat, JsonReader::new_lines, JsonReader::new_document, seeking];
 
-fn seeking(limits: &Limits) -> Reader {
-    Reader::chat(limits).seeking(&["a"])
+fn seeking(limits: &Limits) -> JsonReader {
+    JsonReader::new_chat(limits).with_sought_keys(&["a"])
 }
 
 fn read(new: New, pieces: &[&str]) -> Reading {
-    let (mut reader, mut values) = (new(&Limits::default()), Values::default());
+    let (mut reader, mut values) = (new(&Limits::default()), ValueCollector::default());
     for piece in pieces {
         reader.push(piece, &mut values);
-        assert!(reader.held() <= HELD, "{} bytes are held", reader.held());
+        assert!(reader.held_bytes() <= MAX_HELD_BYTES, "{} bytes are held", reader.held_bytes());
     }
     reader.finish(&mut values);
     Reading { values: values.values, reports: values.reports, text: values.text }
@@ -56,7 +56,7 @@ fn same_under_cuts(text: &str) {
     }
 }
 
-fn codes(reports: &[Report]) -> Vec<&'static str> {
+fn codes(reports: &[FindingReport]) -> Vec<&'static str> {
     reports.iter().map(|report| report.rule.code).collect()
 }
 

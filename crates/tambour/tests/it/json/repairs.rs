@@ -167,7 +167,7 @@ fn says_what_was_closed_by_us() {
         ("{\"a\":\"b}", true),
         ("```json\n{\"a\":[1\n```\nDone.", true),
     ] {
-        assert_eq!(find(text, &Limits::default()).closed_by_us, closed, "{text:?}");
+        assert_eq!(find(text, &Limits::default()).is_auto_closed, closed, "{text:?}");
     }
 }
 

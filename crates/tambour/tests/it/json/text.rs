@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tambour::limits::Limits;
 use tambour::repair::json::{
-    JsonEvent, JsonSink, Reader, Values, find, find_shown, find_text, strict, strict_text,
+    JsonEvent, JsonReader, JsonSink, ValueCollector, find, find_displayed, find_text, parse_strict,
+    parse_strict_text,
 };
 
 use super::codes;
@@ -29,10 +30,10 @@ fn numbers_keep_all_their_digits() {
         &"7".repeat(5000),
     ] {
         let text = format!("{{\"n\":{number}}}");
-        assert_eq!(strict_text(&text, &Limits::default()).as_deref(), Ok(text.as_str()));
+        assert_eq!(parse_strict_text(&text, &Limits::default()).as_deref(), Ok(text.as_str()));
         assert_eq!(text_of(&text), text);
         assert_eq!(find_text(&text, &Limits::default()).reports, [], "{number}");
-        assert_eq!(strict_text(number, &Limits::default()).as_deref(), Ok(number));
+        assert_eq!(parse_strict_text(number, &Limits::default()).as_deref(), Ok(number));
     }
     assert_eq!(
         text_of("[1, +1, .5, 0x1F, 1_000, 01, +123456789012345678901]"),
@@ -84,8 +85,8 @@ fn integers_of_any_length_are_read() {
                     "{text}: {found}"
                 );
                 let fits = word.parse::<f64>().is_ok_and(f64::is_finite);
-                assert_eq!(strict(&text, &limits).is_ok(), sign != "+" && fits, "{text}");
-                assert_eq!(strict_text(&text, &limits).is_ok(), sign != "+");
+                assert_eq!(parse_strict(&text, &limits).is_ok(), sign != "+" && fits, "{text}");
+                assert_eq!(parse_strict_text(&text, &limits).is_ok(), sign != "+");
             }
         }
     }
@@ -168,9 +169,13 @@ fn limits_of_values_are_exact() {
             let text = make(n);
             let found = find(&text, &limits);
             assert_eq!(codes(&found.reports).contains(&"limit_exceeded"), !fits, "{text}");
-            assert_eq!(strict(&text, &limits).is_ok(), fits, "{text}");
+            assert_eq!(parse_strict(&text, &limits).is_ok(), fits, "{text}");
             let fits = fits || limit != 3;
-            assert_eq!(strict_text(&text, &limits).is_ok(), fits, "{text}: text is not limited but in depth");
+            assert_eq!(
+                parse_strict_text(&text, &limits).is_ok(),
+                fits,
+                "{text}: text is not limited but in depth"
+            );
         }
     }
     // Several values share the limits.
@@ -218,7 +223,7 @@ fn memory_is_bounded_by_the_text() {
             let most = 16 * text.len();
             let printed = alive(&mut || drop(find_text(&text, &limits)));
             assert!(printed < most, "{start:?} {pattern:?}: {printed} bytes for the text");
-            let printed = alive(&mut || drop(strict_text(&text, &limits)));
+            let printed = alive(&mut || drop(parse_strict_text(&text, &limits)));
             assert!(printed < most, "{start:?} {pattern:?}: {printed} bytes for the strict text");
             // A tree takes more for each of its values: `limits.items` bounds them.
             let tree = alive(&mut || drop(find(&text, &limits)));
@@ -242,13 +247,13 @@ proptest! {
     ) {
         let limits = Limits::default();
         let (tree, printed) = (find(&text, &limits), find_text(&text, &limits));
-        prop_assert_eq!(printed.candidates, tree.candidates);
+        prop_assert_eq!(printed.candidate_count, tree.candidate_count);
         prop_assert_eq!(&printed.span, &tree.span);
         let parsed = printed.value.as_deref().map(|text| serde_json::from_str::<Value>(text).expect("it is JSON"));
         prop_assert_eq!(&parsed, &tree.value, "{:?} {:?}", text, printed.value);
         prop_assert_eq!(printed.reports, tree.reports);
-        let printed = strict_text(&text, &limits).ok().map(|text| serde_json::from_str::<Value>(&text).expect("it is JSON"));
-        prop_assert_eq!(printed, strict(&text, &limits).ok());
+        let printed = parse_strict_text(&text, &limits).ok().map(|text| serde_json::from_str::<Value>(&text).expect("it is JSON"));
+        prop_assert_eq!(printed, parse_strict(&text, &limits).ok());
     }
 }
 
@@ -263,14 +268,15 @@ impl JsonSink for Digits {
         }
     }
 
-    fn report(&mut self, _: tambour::finding::Report) {}
+    fn report(&mut self, _: tambour::finding::FindingReport) {}
 }
 
 #[test]
 fn digits_are_the_same_however_cut() {
     let text = format!("[1, -2.50, {}, +3, 1e5]", "8".repeat(3000));
     for size in [1, 7, 1000, text.len()] {
-        let (mut reader, mut digits) = (Reader::chat(&Limits::default()).exact(), Digits::default());
+        let (mut reader, mut digits) =
+            (JsonReader::new_chat(&Limits::default()).with_exact_digits(), Digits::default());
         for piece in text.as_bytes().chunks(size) {
             reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut digits);
         }
@@ -278,7 +284,7 @@ fn digits_are_the_same_however_cut() {
         assert_eq!(digits.0, ["1", "-2.50", &"8".repeat(3000), "3", "1e5"], "{size}");
     }
     // Without it, such a number is a text.
-    let (mut reader, mut values) = (Reader::chat(&Limits::default()), Values::default());
+    let (mut reader, mut values) = (JsonReader::new_chat(&Limits::default()), ValueCollector::default());
     reader.push(&text, &mut values);
     reader.finish(&mut values);
     assert_eq!(values.values[0].value[2], json!("8".repeat(3000)));
@@ -299,7 +305,7 @@ fn what_a_person_takes_for_a_value_is_found() {
         ("\"Note\": this is no member", "", ""),
         ("> a quotation of [1]", "[1]", "text_around"),
     ] {
-        let found = find_shown(text, &Limits::default());
+        let found = find_displayed(text, &Limits::default());
         assert_eq!(found.value.unwrap_or_default(), value, "{text}");
         let told: Vec<&str> =
             found.reports.iter().map(|report| report.rule.code.trim_start_matches("json_")).collect();

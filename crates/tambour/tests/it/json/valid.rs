@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use tambour::limits::Limits;
-use tambour::repair::json::{Reader, find, strict};
+use tambour::repair::json::{JsonReader, find, parse_strict};
 
 use super::{READERS, read, same_under_cuts};
 
@@ -53,12 +53,12 @@ proptest! {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("values are serialisable")] {
             // What is printed may be read back as a neighbouring float.
             let value: Value = serde_json::from_str(&text).expect("what was printed is read");
-            prop_assert_eq!(strict(&text, &Limits::default()), Ok(value.clone()));
+            prop_assert_eq!(parse_strict(&text, &Limits::default()), Ok(value.clone()));
             as_mended(&text);
-            let reading = read(Reader::document, &cut(&text, &lengths));
+            let reading = read(JsonReader::new_document, &cut(&text, &lengths));
             prop_assert!(reading.reports.is_empty(), "{}: {:?}", text, reading.reports);
             prop_assert_eq!(&reading.values[0].value, &value);
-            prop_assert!(!reading.values[0].end.closed_by_us && !reading.values[0].end.repaired);
+            prop_assert!(!reading.values[0].end.is_auto_closed && !reading.values[0].end.is_repaired);
             if value.is_object() || value.is_array() {
                 let found = find(&text, &Limits::default());
                 prop_assert_eq!(found.value, Some(value));
@@ -76,7 +76,7 @@ proptest! {
     ) {
         let text = mutate(&value.to_string(), at, &part, drop);
         as_mended(&text);
-        let ours = strict(&text, &Limits::default());
+        let ours = parse_strict(&text, &Limits::default());
         match (&ours, serde_json::from_str::<Value>(&text)) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, &theirs, "{}", text),
             (Err(_), Err(_)) => {}
@@ -107,7 +107,7 @@ proptest! {
             prop_assert_eq!(read(new, &cut(&text, &lengths)), read(new, &[&text]), "{}", text);
         }
         let _ = find(&text, &Limits::default());
-        let _ = strict(&text, &Limits::default());
+        let _ = parse_strict(&text, &Limits::default());
     }
 }
 
@@ -118,8 +118,12 @@ fn as_mended(text: &str) {
     // Behind a mark of byte order nothing is read at once.
     let (found, mended) = (find(text, &limits), find(&format!("{mark}{text}"), &limits));
     assert_eq!(found.value, mended.value, "{text}");
-    assert_eq!((found.candidates, found.repaired), (mended.candidates, mended.repaired), "{text}");
-    assert_eq!(found.closed_by_us, mended.closed_by_us, "{text}");
+    assert_eq!(
+        (found.candidate_count, found.is_repaired),
+        (mended.candidate_count, mended.is_repaired),
+        "{text}"
+    );
+    assert_eq!(found.is_auto_closed, mended.is_auto_closed, "{text}");
     assert_eq!(super::codes(&found.reports), super::codes(&mended.reports), "{text}");
     if let Some(value) = found.value {
         let back = |at: usize| at - mark.len_utf8();
@@ -130,7 +134,7 @@ fn as_mended(text: &str) {
         );
         let around = [&text[..found.span.start], &text[found.span.end..]].concat();
         if found.reports.is_empty() && around.bytes().all(|byte| byte.is_ascii_whitespace()) {
-            assert_eq!(strict(text, &limits), Ok(value), "{text}");
+            assert_eq!(parse_strict(text, &limits), Ok(value), "{text}");
         }
     }
 }
@@ -243,8 +247,8 @@ fn numbers_and_escapes_are_those_of_serde_json() {
     ];
     for text in texts {
         let expected: Value = serde_json::from_str(text).expect("it is valid");
-        assert_eq!(strict(text, &Limits::default()), Ok(expected), "{text}");
-        assert!(read(Reader::document, &[text]).reports.is_empty(), "{text}");
+        assert_eq!(parse_strict(text, &Limits::default()), Ok(expected), "{text}");
+        assert!(read(JsonReader::new_document, &[text]).reports.is_empty(), "{text}");
         same_under_cuts(text);
     }
 }
@@ -261,7 +265,7 @@ fn strict_names_the_place_of_the_first_fault() {
         ("[1", "json_missing_bracket", 1, 3),
         ("{\"a\":1}}", "json_extra_bracket", 1, 8),
     ] {
-        let fault = strict(text, &Limits::default()).expect_err(text);
+        let fault = parse_strict(text, &Limits::default()).expect_err(text);
         assert_eq!((fault.rule.code, fault.place.line, fault.place.column), (code, line, column), "{text:?}");
         assert_eq!(fault.repair, None);
     }

@@ -1,14 +1,16 @@
 //! Going back, differences, and what remains when a message is deleted.
 
 use serde_json::{Value, json};
-use tambour::state::{Applied, ApplyOptions, History, Point, RollbackError, diff, fold, rollback};
+use tambour::state::{
+    AppliedBlock, ApplyOptions, HistoryPoint, RollbackError, StateHistory, diff, fold, rollback,
+};
 
 use super::list;
 
 /// A history of three messages, the second with two blocks; with the state.
-fn three() -> (History, Value) {
+fn three() -> (StateHistory, Value) {
     let base = json!({"hp": 10, "name": "A", "bag": ["x"]});
-    let (mut history, mut state) = (History::new(base.clone()), base);
+    let (mut history, mut state) = (StateHistory::new(base.clone()), base);
     for (message, block) in [
         ("m1", json!([["ADD", "hp", 1], ["DELETE", "name"], ["SET", "a.b.c", 1]])),
         ("m2", json!([["PUSH", "bag", "y"], ["POP", "nothing"]])),
@@ -16,7 +18,13 @@ fn three() -> (History, Value) {
         ("m3", json!([["SET", "hp", "dead"]])),
     ] {
         let analysis = Some(format!("since {message}"));
-        history.push(Applied::record(&mut state, message, analysis, list(&block), &ApplyOptions::default()));
+        history.push(AppliedBlock::record(
+            &mut state,
+            message,
+            analysis,
+            list(&block),
+            &ApplyOptions::default(),
+        ));
     }
     (history, state)
 }
@@ -25,20 +33,24 @@ fn three() -> (History, Value) {
 fn every_message_can_be_gone_back_to() {
     // F-116
     let (history, state) = three();
-    assert_eq!(history.state(Point::End).expect("a fold").to_string(), state.to_string());
+    assert_eq!(history.state(HistoryPoint::End).expect("a fold").to_string(), state.to_string());
     for (point, expected, left) in [
-        (Point::End, state.to_string(), 4),
-        (Point::After("m3"), state.to_string(), 4),
-        (Point::After("m2"), r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#.to_owned(), 3),
+        (HistoryPoint::End, state.to_string(), 4),
+        (HistoryPoint::AfterMessage("m3"), state.to_string(), 4),
         (
-            Point::Before("m3"),
+            HistoryPoint::AfterMessage("m2"),
             r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#.to_owned(),
             3,
         ),
-        (Point::Before("m2"), r#"{"hp":11,"bag":["x"],"a":{"b":{"c":1}}}"#.to_owned(), 1),
-        (Point::After("m1"), r#"{"hp":11,"bag":["x"],"a":{"b":{"c":1}}}"#.to_owned(), 1),
-        (Point::Before("m1"), r#"{"hp":10,"name":"A","bag":["x"]}"#.to_owned(), 0),
-        (Point::Start, r#"{"hp":10,"name":"A","bag":["x"]}"#.to_owned(), 0),
+        (
+            HistoryPoint::BeforeMessage("m3"),
+            r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#.to_owned(),
+            3,
+        ),
+        (HistoryPoint::BeforeMessage("m2"), r#"{"hp":11,"bag":["x"],"a":{"b":{"c":1}}}"#.to_owned(), 1),
+        (HistoryPoint::AfterMessage("m1"), r#"{"hp":11,"bag":["x"],"a":{"b":{"c":1}}}"#.to_owned(), 1),
+        (HistoryPoint::BeforeMessage("m1"), r#"{"hp":10,"name":"A","bag":["x"]}"#.to_owned(), 0),
+        (HistoryPoint::Start, r#"{"hp":10,"name":"A","bag":["x"]}"#.to_owned(), 0),
     ] {
         let (mut history, mut state) = (history.clone(), state.clone());
         assert_eq!(history.state(point).expect("a fold").to_string(), expected, "{point:?}");
@@ -47,7 +59,10 @@ fn every_message_can_be_gone_back_to() {
         assert_eq!(undone.len() + left, 4);
     }
     let (mut history, mut state) = (history, state);
-    assert!(matches!(history.rollback(&mut state, Point::After("m9")), Err(RollbackError::Unknown)));
+    assert!(matches!(
+        history.rollback(&mut state, HistoryPoint::AfterMessage("m9")),
+        Err(RollbackError::UnknownMessage)
+    ));
 }
 
 #[test]
@@ -55,9 +70,12 @@ fn records_hold_who_what_and_why() {
     // F-116
     let (history, _) = three();
     let stored = serde_json::to_string(&history).expect("a history is JSON");
-    let read: History = serde_json::from_str(&stored).expect("and read again");
+    let read: StateHistory = serde_json::from_str(&stored).expect("and read again");
     assert_eq!(read, history);
-    assert_eq!(read.state(Point::End).expect("a fold"), history.state(Point::End).expect("a fold"));
+    assert_eq!(
+        read.state(HistoryPoint::End).expect("a fold"),
+        history.state(HistoryPoint::End).expect("a fold")
+    );
     let record = serde_json::to_value(&history.applied()[0]).expect("a record is JSON");
     assert_eq!((&record["message"], &record["analysis"]), (&json!("m1"), &json!("since m1")));
     assert_eq!(record["operations"][0], json!({"op": "ADD", "path": "hp", "value": 1}));
@@ -68,7 +86,7 @@ fn records_hold_who_what_and_why() {
 fn differences_are_named_by_their_paths() {
     // F-116
     let (history, _) = three();
-    let found = history.diff(Point::Start, Point::After("m2")).expect("two states");
+    let found = history.diff(HistoryPoint::Start, HistoryPoint::AfterMessage("m2")).expect("two states");
     let found = serde_json::to_value(found).expect("differences are JSON");
     assert_eq!(
         found,
@@ -80,8 +98,13 @@ fn differences_are_named_by_their_paths() {
             {"path": "new", "after": {"list": [1, 2]}},
         ])
     );
-    assert!(history.diff(Point::After("m1"), Point::Before("m2")).expect("two states").is_empty());
-    let back = history.diff(Point::End, Point::Start).expect("two states");
+    assert!(
+        history
+            .diff(HistoryPoint::AfterMessage("m1"), HistoryPoint::BeforeMessage("m2"))
+            .expect("two states")
+            .is_empty()
+    );
+    let back = history.diff(HistoryPoint::End, HistoryPoint::Start).expect("two states");
     assert_eq!((back[0].path.as_str(), &back[0].after), ("hp", &Some(json!(10))));
     assert_eq!(diff(&json!([1]), &json!({})).len(), 1);
     assert_eq!(diff(&json!({"a.b": 1, "n": null}), &json!({"n": null}))[0].path, "[\"a.b\"]");
@@ -93,26 +116,29 @@ fn a_deleted_message_leaves_the_state_and_closes_the_way_before_it() {
     // R-79
     let (mut history, mut state) = three();
     let now = state.to_string();
-    assert!(history.forget("m2").expect("they fit"));
-    assert!(!history.forget("m2").expect("they fit"));
-    assert_eq!(history.state(Point::End).expect("a fold").to_string(), now);
+    assert!(history.remove_message("m2").expect("they fit"));
+    assert!(!history.remove_message("m2").expect("they fit"));
+    assert_eq!(history.state(HistoryPoint::End).expect("a fold").to_string(), now);
     let left: Vec<&str> = history.applied().iter().map(|one| one.message.as_str()).collect();
     assert_eq!(left, ["m1", "m3"]);
     assert!(!serde_json::to_string(&history.applied()).expect("JSON").contains("nothing"));
-    for point in [Point::Start, Point::Before("m1"), Point::After("m1")] {
+    for point in [HistoryPoint::Start, HistoryPoint::BeforeMessage("m1"), HistoryPoint::AfterMessage("m1")] {
         let gone = history.rollback(&mut state, point);
-        assert!(matches!(gone, Err(RollbackError::Gone)), "{point:?}");
+        assert!(matches!(gone, Err(RollbackError::Expired)), "{point:?}");
     }
     let (mut history, mut state) = three();
-    assert!(history.forget("m2").expect("they fit"));
-    history.rollback(&mut state, Point::Before("m3")).expect("a way back");
+    assert!(history.remove_message("m2").expect("they fit"));
+    history.rollback(&mut state, HistoryPoint::BeforeMessage("m3")).expect("a way back");
     assert_eq!(state.to_string(), r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#);
-    assert!(history.forget("m1").expect("they fit"));
-    assert_eq!(history.state(Point::End).expect("a fold"), state);
+    assert!(history.remove_message("m1").expect("they fit"));
+    assert_eq!(history.state(HistoryPoint::End).expect("a fold"), state);
     // Deleting the oldest leaves the later ones their ways back.
     let (mut history, _) = three();
-    assert!(history.forget("m1").expect("they fit"));
-    assert!(history.state(Point::Before("m2")).is_ok() && history.state(Point::Start).is_err());
+    assert!(history.remove_message("m1").expect("they fit"));
+    assert!(
+        history.state(HistoryPoint::BeforeMessage("m2")).is_ok()
+            && history.state(HistoryPoint::Start).is_err()
+    );
 }
 
 #[test]
@@ -129,7 +155,7 @@ fn records_that_do_not_fit_change_nothing() {
     // Stored records are data like any other.
     let mut broken = serde_json::to_value(&history.applied()[0]).expect("JSON");
     broken["spots"][0]["index"] = json!(99);
-    let broken: Applied = serde_json::from_value(broken).expect("of the form");
+    let broken: AppliedBlock = serde_json::from_value(broken).expect("of the form");
     let mut state = state;
     assert!(broken.undo(&mut state).is_err() && broken.redo(&mut state).is_err());
 }

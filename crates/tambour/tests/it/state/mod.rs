@@ -13,7 +13,7 @@ fn applied(state: &mut Value, operations: &Value) -> Vec<OpResult> {
 }
 
 fn list(operations: &Value) -> Vec<Operation> {
-    Operation::list(operations).expect("operations are a list")
+    Operation::parse_list(operations).expect("operations are a list")
 }
 
 /// Each result as its reason, or `ok`.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tambour::limits::StateLimits;
 use tambour::schema::Schema;
 use tambour::span::Place;
-use tambour::state::{ApplyOptions, Op, Operation, Path, apply};
+use tambour::state::{ApplyOptions, Op, Operation, StatePath, apply};
 
 use super::{applied, list, one, words};
 
@@ -182,7 +182,7 @@ fn results_say_what_was_and_what_is() {
 #[test]
 fn atomic_blocks_apply_as_a_whole_or_not_at_all() {
     // F-113
-    let options = ApplyOptions { atomic: true, ..ApplyOptions::default() };
+    let options = ApplyOptions { is_atomic: true, ..ApplyOptions::default() };
     let before = state();
     let mut after = before.clone();
     let block = json!([
@@ -323,7 +323,7 @@ fn operations_keep_their_form() {
         refused(&serde_json::from_str::<Vec<Operation>>(&stored).expect("JSON")),
         refused(&operations)
     );
-    assert!(Operation::list(&json!({})).is_err());
+    assert!(Operation::parse_list(&json!({})).is_err());
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn pointers_find_fields_and_elements() {
     // F-141
     let mut state = json!({"a.b": {"0": 1}, "list": [1, 2], "x/y": 1});
     let set = |pointer: &str| {
-        Operation::new(Op::Set, Path::from_pointer(pointer).expect("a pointer"), Some(json!(9)))
+        Operation::new(Op::Set, StatePath::from_pointer(pointer).expect("a pointer"), Some(json!(9)))
     };
     let operations = ["/a.b/0", "/list/1", "/list/2", "/x~1y", "/list/01", "/a.b/new", "/none/0"].map(set);
     let results = apply(&mut state, &operations, &ApplyOptions::default());

@@ -6,7 +6,7 @@ use crate::http::problem::Problem;
 use crate::upstream::{Content, Message};
 
 /// Converts input items to messages of the chat completions interface.
-pub(super) fn messages(input: Value) -> Result<Value, Problem> {
+pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
     let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
     let items = match input {
         Value::String(text) => return Ok(json!([{"role": "user", "content": text}])),
@@ -18,7 +18,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
         match item["type"].as_str().unwrap_or("message") {
             "message" => {
                 let role = &item["role"];
-                messages.push(json!({"role": role, "content": plainly(role, content(&item["content"]))}));
+                messages.push(json!({"role": role, "content": join_assistant_text(role, chat_content(&item["content"]))}));
             }
             "function_call" => {
                 let function = json!({"name": item["name"], "arguments": item["arguments"]});
@@ -35,7 +35,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
             "function_call_output" => {
                 let output = match &item["output"] {
                     Value::String(text) => text.clone(),
-                    other => text(&content(other)),
+                    other => content_text(&chat_content(other)),
                 };
                 messages.push(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}));
             }
@@ -50,7 +50,7 @@ pub(super) fn messages(input: Value) -> Result<Value, Problem> {
 }
 
 /// Renames the parts of a message to those of the chat completions interface.
-fn content(content: &Value) -> Value {
+fn chat_content(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
     let part = |part: &Value| match part["type"].as_str() {
         Some("input_text" | "output_text" | "text") => json!({"type": "text", "text": part["text"]}),
@@ -63,16 +63,16 @@ fn content(content: &Value) -> Value {
 
 /// Joins an assistant's content to one text if it consists of texts only: not every service accepts parts of
 /// it.
-fn plainly(role: &Value, content: Value) -> Value {
+fn join_assistant_text(role: &Value, content: Value) -> Value {
     let parts = content.as_array().filter(|_| role == "assistant");
     match parts.is_some_and(|parts| parts.iter().all(|part| part["type"] == "text")) {
-        true => text(&content).into(),
+        true => content_text(&content).into(),
         false => content,
     }
 }
 
 /// Converts messages to input items, each with a unique id within the response.
-pub(super) fn of(messages: &[Message], response: &str) -> Vec<Value> {
+pub(super) fn messages_to_items(messages: &[Message], response: &str) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     let mut add = |kind: &str, mut item: Value| {
         item["id"] = format!("{kind}_in{}_{response}", items.len()).into();
@@ -108,7 +108,7 @@ pub(super) fn of(messages: &[Message], response: &str) -> Vec<Value> {
 }
 
 /// Returns the text of a content.
-pub(super) fn text(content: &Value) -> String {
+pub(super) fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),

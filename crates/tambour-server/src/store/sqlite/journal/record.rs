@@ -10,13 +10,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Batch, MessageRow, Outcome};
+use crate::store::{Batch, MessageRow, MessageOutcome};
 
 /// First bytes of a record. None of them occurs in UTF-8, so no body contains them, whatever a user or model
 /// writes: a reader that has lost its position finds the next record by them, and never a forged one.
-pub(super) const MARK: [u8; 4] = [0xff, 0xf5, 0xfe, 0xf8];
+pub(super) const RECORD_MARK: [u8; 4] = [0xff, 0xf5, 0xfe, 0xf8];
 /// Bytes of a header before the id.
-pub(super) const FIXED: usize = 38;
+pub(super) const FIXED_HEADER_BYTES: usize = 38;
 
 const MESSAGE: u8 = b'M';
 const ENTRIES: u8 = b'E';
@@ -24,55 +24,55 @@ const END: u8 = b'F';
 const PROBE: u8 = b'P';
 
 /// Record to write.
-pub(in crate::store::sqlite) enum Record<'a> {
+pub(in crate::store::sqlite) enum JournalRecord<'a> {
     /// New message.
     Message(&'a MessageRow),
     /// Entries `first` to `last` of a message's log.
     Entries { message: &'a str, first: u64, last: u64, body: &'a [u8] },
     /// End of a log.
-    End(Ending<'a>),
+    End(LogEnd<'a>),
     /// Probe without content.
     Probe,
 }
 
 /// Last entries of a log, and the outcome of the message.
-pub(in crate::store::sqlite) struct Ending<'a> {
+pub(in crate::store::sqlite) struct LogEnd<'a> {
     row: &'a MessageRow,
     last: &'a Batch,
 }
 
 /// Outcome of a message, as written.
 #[derive(Serialize)]
-struct EndRow<'a> {
+struct WrittenEnd<'a> {
     conversation_id: &'a str,
     created: &'a str,
     status: &'a str,
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a MessageOutcome>,
 }
 
 /// Outcome of a message, as read.
 #[derive(Deserialize)]
-struct FoundRow {
+struct ReadEnd {
     conversation_id: String,
     created: String,
     status: String,
-    outcome: Option<Outcome>,
+    outcome: Option<MessageOutcome>,
 }
 
 /// Record that was read.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundRecord {
     Message(Box<MessageRow>),
-    Entries(Entries),
+    Entries(EntryRange),
     /// Last entries, none if the log already had its end, and the outcome of the message.
-    End(Entries, Box<MessageRow>),
+    End(EntryRange, Box<MessageRow>),
     /// Probe, or a kind written by a later version.
     Other,
 }
 
 /// Entries with consecutive numbers.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::store::sqlite) struct Entries {
+pub(in crate::store::sqlite) struct EntryRange {
     pub(in crate::store::sqlite) message: String,
     pub(in crate::store::sqlite) first: u64,
     pub(in crate::store::sqlite) last: u64,
@@ -81,7 +81,7 @@ pub(in crate::store::sqlite) struct Entries {
 
 /// Subject of a record whose body is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum RecordSubject {
     Message(String),
     Entries {
         message: String,
@@ -94,38 +94,38 @@ pub(super) enum Subject {
 
 /// Intact header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head<'a> {
+pub(super) struct RecordHeader<'a> {
     /// Number of the record in its segment, from 1.
     pub(super) number: u32,
     /// Length of the header in bytes.
     pub(super) length: usize,
     /// Length of the body in bytes.
-    pub(super) body: usize,
-    sum: u32,
+    pub(super) body_length: usize,
+    body_sum: u32,
     kind: u8,
     first: u64,
     last: u64,
     message: &'a str,
 }
 
-impl<'a> Ending<'a> {
+impl<'a> LogEnd<'a> {
     /// Creates the end of a message whose row has its outcome.
-    pub(in crate::store::sqlite) fn new(row: &'a MessageRow, last: &'a Batch) -> Ending<'a> {
-        Ending { row, last }
+    pub(in crate::store::sqlite) fn new(row: &'a MessageRow, last: &'a Batch) -> LogEnd<'a> {
+        LogEnd { row, last }
     }
 }
 
-impl Record<'_> {
+impl JournalRecord<'_> {
     /// Appends the encoded record, whose number in the segment is `number`.
     pub(super) fn write(&self, number: u32, out: &mut Vec<u8>) {
         let start = out.len();
         let (kind, message, first, last) = match self {
-            Record::Message(row) => (MESSAGE, row.id.as_str(), 0, 0),
-            Record::Entries { message, first, last, .. } => (ENTRIES, *message, *first, *last),
-            Record::End(Ending { row, last }) => (END, row.id.as_str(), last.first(), last.last()),
-            Record::Probe => (PROBE, "", 0, 0),
+            JournalRecord::Message(row) => (MESSAGE, row.id.as_str(), 0, 0),
+            JournalRecord::Entries { message, first, last, .. } => (ENTRIES, *message, *first, *last),
+            JournalRecord::End(LogEnd { row, last }) => (END, row.id.as_str(), last.first(), last.last()),
+            JournalRecord::Probe => (PROBE, "", 0, 0),
         };
-        out.extend_from_slice(&MARK);
+        out.extend_from_slice(&RECORD_MARK);
         out.extend_from_slice(&[0; 12]);
         out.extend_from_slice(&number.to_le_bytes());
         out.extend_from_slice(&first.to_le_bytes());
@@ -135,15 +135,15 @@ impl Record<'_> {
         out.extend_from_slice(message.as_bytes());
         let head = out.len();
         match self {
-            Record::Message(row) => {
+            JournalRecord::Message(row) => {
                 serde_json::to_writer(&mut *out, row).expect("a row has only texts");
             }
-            Record::Entries { body, .. } => out.extend_from_slice(body),
-            Record::End(Ending { row, last }) => {
+            JournalRecord::Entries { body, .. } => out.extend_from_slice(body),
+            JournalRecord::End(LogEnd { row, last }) => {
                 let length = u32::try_from(last.body().len()).expect("limits keep batches below 4 GiB");
                 out.extend_from_slice(&length.to_le_bytes());
                 out.extend_from_slice(last.body());
-                let row = EndRow {
+                let row = WrittenEnd {
                     conversation_id: &row.conversation_id,
                     created: &row.created,
                     status: &row.status,
@@ -151,7 +151,7 @@ impl Record<'_> {
                 };
                 serde_json::to_writer(&mut *out, &row).expect("a row has only texts");
             }
-            Record::Probe => {}
+            JournalRecord::Probe => {}
         }
         let (head, body) = out[start..].split_at_mut(head - start);
         let length = u32::try_from(body.len()).expect("limits keep records below 4 GiB");
@@ -162,69 +162,69 @@ impl Record<'_> {
     }
 }
 
-impl<'a> Head<'a> {
+impl<'a> RecordHeader<'a> {
     /// Parses the header at the start of `bytes`; `None` unless it is intact.
-    pub(super) fn read(bytes: &'a [u8]) -> Option<Head<'a>> {
-        let mut rest = bytes.strip_prefix(&MARK)?;
-        let sum = number(&mut rest)?;
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<RecordHeader<'a>> {
+        let mut rest = bytes.strip_prefix(&RECORD_MARK)?;
+        let sum = read_u32(&mut rest)?;
         let summed = rest;
-        let (body, body_sum, number) = (number(&mut rest)?, number(&mut rest)?, number(&mut rest)?);
-        let (first, last) = (long(&mut rest)?, long(&mut rest)?);
+        let (body, body_sum, number) = (read_u32(&mut rest)?, read_u32(&mut rest)?, read_u32(&mut rest)?);
+        let (first, last) = (read_u64(&mut rest)?, read_u64(&mut rest)?);
         let (kind, id) = (*rest.split_off_first()?, *rest.split_off_first()?);
         let message = rest.split_off(..usize::from(id))?;
         if crc32fast::hash(&summed[..summed.len() - rest.len()]) != sum {
             return None;
         }
-        let length = FIXED + message.len();
-        let (message, body) = (std::str::from_utf8(message).ok()?, usize::try_from(body).ok()?);
-        Some(Head { number, length, body, sum: body_sum, kind, first, last, message })
+        let length = FIXED_HEADER_BYTES + message.len();
+        let (message, body_length) = (std::str::from_utf8(message).ok()?, usize::try_from(body).ok()?);
+        Some(RecordHeader { number, length, body_length, body_sum: body_sum, kind, first, last, message })
     }
 
     /// Parses the record with this body; `None` unless it is intact.
-    pub(super) fn record(&self, body: &[u8]) -> Option<Found> {
-        if crc32fast::hash(body) != self.sum {
+    pub(super) fn parse_body(&self, body: &[u8]) -> Option<FoundRecord> {
+        if crc32fast::hash(body) != self.body_sum {
             return None;
         }
         Some(match self.kind {
-            MESSAGE => Found::Message(serde_json::from_slice(body).ok()?),
+            MESSAGE => FoundRecord::Message(serde_json::from_slice(body).ok()?),
             ENTRIES => {
                 let message = self.message.to_owned();
-                Found::Entries(Entries { message, first: self.first, last: self.last, body: body.to_vec() })
+                FoundRecord::Entries(EntryRange { message, first: self.first, last: self.last, body: body.to_vec() })
             }
             END => {
                 let mut rest = body;
-                let length = usize::try_from(number(&mut rest)?).ok()?;
+                let length = usize::try_from(read_u32(&mut rest)?).ok()?;
                 let body = rest.split_off(..length)?.to_vec();
-                let FoundRow { conversation_id, created, status, outcome } =
+                let ReadEnd { conversation_id, created, status, outcome } =
                     serde_json::from_slice(rest).ok()?;
                 let id = self.message.to_owned();
-                let entries = Entries { message: id.clone(), first: self.first, last: self.last, body };
+                let entries = EntryRange { message: id.clone(), first: self.first, last: self.last, body };
                 let row =
                     MessageRow { id, conversation_id, created, status, outcome, ..MessageRow::default() };
-                Found::End(entries, Box::new(row))
+                FoundRecord::End(entries, Box::new(row))
             }
-            _ => Found::Other,
+            _ => FoundRecord::Other,
         })
     }
 
     /// Returns the subject of the record; `None` for a kind of a later version.
-    pub(super) fn subject(&self) -> Option<Subject> {
+    pub(super) fn subject(&self) -> Option<RecordSubject> {
         let message = self.message.to_owned();
         match self.kind {
-            MESSAGE => Some(Subject::Message(message)),
-            ENTRIES | END => Some(Subject::Entries { message, first: self.first, last: self.last }),
-            PROBE => Some(Subject::Probe),
+            MESSAGE => Some(RecordSubject::Message(message)),
+            ENTRIES | END => Some(RecordSubject::Entries { message, first: self.first, last: self.last }),
+            PROBE => Some(RecordSubject::Probe),
             _ => None,
         }
     }
 }
 
 /// Reads a four-byte number.
-pub(super) fn number(rest: &mut &[u8]) -> Option<u32> {
+pub(super) fn read_u32(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*rest.split_off(..4)?.first_chunk()?))
 }
 
 /// Reads an eight-byte number.
-pub(super) fn long(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn read_u64(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?))
 }

@@ -10,26 +10,26 @@ use std::path::{Path, PathBuf};
 
 use sqlx::SqlitePool;
 
-use super::extent::{self, Extent};
+use super::extent::{self, SegmentExtent};
 use super::loss::{DamagedFile, JournalReport, ShortFile};
-use super::record::{Entries, Found, Subject};
-use super::scan::{self, Damage, Piece};
-use super::{HEAD, segments};
-use crate::store::sqlite::commit::{begin, end, insert_message, insert_record, insert_rows};
-use crate::store::sqlite::own;
+use super::record::{EntryRange, FoundRecord, RecordSubject};
+use super::scan::{self, DamagedRange, SegmentPart};
+use super::{SEGMENT_HEADER, list_segments};
+use crate::store::sqlite::commit::{begin_transaction, end_transaction, insert_message, insert_record, insert_rows};
+use crate::store::sqlite::server_identity;
 use crate::store::{Batch, MessageRow, StoreError};
 use crate::{data_folder, fail};
 
 /// Bytes of entries per transaction.
-const ENOUGH: usize = 4 << 20;
+const TRANSACTION_BYTES: usize = 4 << 20;
 
 /// Most lost entries of a message that are replaced by placeholders.
-const MOST_LOST: u64 = 1 << 20;
+const MAX_PLACEHOLDERS: u64 = 1 << 20;
 
 /// Result of a replay.
-pub(in crate::store::sqlite) struct Replay {
+pub(in crate::store::sqlite) struct ReplayResult {
     /// Number of the next segment.
-    pub(in crate::store::sqlite) next: u64,
+    pub(in crate::store::sqlite) next_segment: u64,
     pub(in crate::store::sqlite) report: JournalReport,
 }
 
@@ -40,76 +40,76 @@ pub(in crate::store::sqlite) async fn replay(
     pool: &SqlitePool,
     durable: bool,
     accept_loss: bool,
-) -> Result<Replay, StoreError> {
-    let (is_new, known) = (own::is_new(pool).await?, extent::known(pool).await?);
-    let all = if folder.exists() { segments(folder)? } else { Vec::new() };
+) -> Result<ReplayResult, StoreError> {
+    let (is_new, known) = (server_identity::is_new_database(pool).await?, extent::load_extents(pool).await?);
+    let all = if folder.exists() { list_segments(folder)? } else { Vec::new() };
     // The database fully has the segments before the first that it names: they should have been removed.
     let first = known.first().map_or(0, |extent| extent.number);
     let (had, files): (Vec<_>, Vec<_>) = all.into_iter().partition(|(number, _)| *number < first);
-    let mut reader = Reader::new(pool, is_new);
-    reader.table().await?;
+    let mut reader = ReplayReader::new(pool, is_new);
+    reader.import_table().await?;
     for extent in &known {
-        let empty = extent.length <= HEAD.len() as u64;
+        let empty = extent.length <= SEGMENT_HEADER.len() as u64;
         if !empty && !files.iter().any(|(number, _)| *number == extent.number) {
-            reader.short(extent, folder.join(format!("{:016}.log", extent.number)), None);
+            reader.report_short(extent, folder.join(format!("{:016}.log", extent.number)), None);
         }
     }
     for (number, file) in &files {
-        reader.segment(file, known.iter().find(|extent| extent.number == *number)).await?;
+        reader.read_segment(file, known.iter().find(|extent| extent.number == *number)).await?;
     }
-    reader.settle().await?;
-    tell(&reader.report, accept_loss);
+    reader.complete_report().await?;
+    log_report(&reader.report, accept_loss);
     if !reader.report.loss.is_empty() && !accept_loss {
         return Err(StoreError::Loss(Box::new(reader.report.loss)));
     }
     let report = reader.report;
     let last = files.last().map(|(number, _)| *number).max(known.last().map(|extent| extent.number));
-    let next = last.unwrap_or(0) + 1;
+    let next_segment = last.unwrap_or(0) + 1;
     fail::point("journal.before");
-    extent::restart(pool, next, durable).await?;
+    extent::reset_extents(pool, next_segment, durable).await?;
     for (_, file) in had.into_iter().chain(files) {
-        put_away(&file, &report)?;
+        retire_file(&file, &report)?;
         fail::point("journal.amid");
     }
     if durable && folder.exists() {
         // A file that returns after a power cut may hold data deleted meanwhile.
-        data_folder::sync(folder)?;
+        data_folder::sync_folder(folder)?;
     }
     fail::point("journal.after");
-    Ok(Replay { next, report })
+    Ok(ReplayResult { next_segment, report })
 }
 
 /// Stores placeholders for lost entries: clients may have seen their numbers, and the end that the message
 /// gets must follow them.
-pub(in crate::store::sqlite) async fn hold_numbers(
+pub(in crate::store::sqlite) async fn reserve_numbers(
     pool: &SqlitePool,
     report: &JournalReport,
 ) -> Result<(), StoreError> {
     let mut rows = Vec::new();
-    for (message, upto) in &report.written {
+    for (message, upto) in &report.last_written {
         let query = sqlx::query_scalar(
             "select coalesce((select max(last) from entries where message_id = id), 0) from messages \
              where id = ? and status = 'running'",
         );
         let last: Option<i64> = query.bind(message).fetch_optional(pool).await?;
         let Some(last) = last.map(i64::cast_unsigned) else { continue };
-        if last < *upto && upto - last <= MOST_LOST {
-            let body = Batch::lost(last + 1, *upto).body().to_vec();
-            rows.push(Entries { message: message.clone(), first: last + 1, last: *upto, body });
+        if last < *upto && upto - last <= MAX_PLACEHOLDERS {
+            let body = Batch::placeholders(last + 1, *upto).body().to_vec();
+            rows.push(EntryRange { message: message.clone(), first: last + 1, last: *upto, body });
         }
     }
     let mut connection = pool.acquire().await?;
-    begin(&mut connection).await?;
+    begin_transaction(&mut connection).await?;
     let inserted = insert_rows(&mut connection, &rows).await;
-    Ok(end(&mut connection, inserted).await?)
+    Ok(end_transaction(&mut connection, inserted).await?)
 }
 
 /// Removes a file, or renames it if it is damaged.
-fn put_away(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
+fn retire_file(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
     let is_damaged = report.damaged.iter().any(|damaged| damaged.file == file) || {
         // A file that the database fully had, left by a start that died before this point.
-        let pieces = scan::pieces(&std::fs::read(file)?).unwrap_or_default();
-        pieces.iter().any(|piece| matches!(piece, Piece::Damage(_)))
+        let pieces = scan::scan_segment(&std::fs::read(file)?).unwrap_or_default();
+        pieces.iter().any(|piece| matches!(piece, SegmentPart::Damage(_)))
     };
     if !is_damaged {
         return Ok(std::fs::remove_file(file)?);
@@ -127,33 +127,33 @@ fn put_away(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
 }
 
 /// Logs the findings.
-fn tell(report: &JournalReport, accepted: bool) {
-    for DamagedFile { file, places, records } in &report.damaged {
-        let (offset, bytes) = places.first().copied().unwrap_or_default();
-        let (file, places) = (file.display(), places.len());
+fn log_report(report: &JournalReport, accepted: bool) {
+    for DamagedFile { file, ranges, records } in &report.damaged {
+        let (offset, bytes) = ranges.first().copied().unwrap_or_default();
+        let (file, places) = (file.display(), ranges.len());
         tracing::error!(%file, offset, bytes, places, records, "the journal is damaged; what is intact is read");
     }
     let loss = &report.loss;
     if !loss.is_empty() {
-        let (gone, cut, open, unknown) = (loss.gone.len(), loss.cut.len(), loss.open.len(), loss.unknown);
+        let (gone, cut, open, unknown) = (loss.lost_messages.len(), loss.truncated_messages.len(), loss.unfinished_messages.len(), loss.unknown_records);
         tracing::error!(gone, cut, open, unknown, accepted, "messages are lost with a part of the journal");
     }
 }
 
-struct Reader<'a> {
+struct ReplayReader<'a> {
     pool: &'a SqlitePool,
     /// True if the database was created by this start.
     is_new: bool,
-    known: HashMap<String, MessageEnd>,
+    message_ends: HashMap<String, MessageEnd>,
     messages: Vec<MessageRow>,
-    rows: Vec<Entries>,
+    rows: Vec<EntryRange>,
     /// Outcomes of messages that end with these rows.
     ends: Vec<MessageRow>,
     bytes: usize,
     /// Set when a part of the journal is lost.
     is_damaged: bool,
     /// Number of messages read.
-    count: u64,
+    message_count: u64,
     report: JournalReport,
 }
 
@@ -166,46 +166,46 @@ struct MessageEnd {
     exists: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(pool: &'a SqlitePool, is_new: bool) -> Reader<'a> {
-        Reader {
+impl<'a> ReplayReader<'a> {
+    fn new(pool: &'a SqlitePool, is_new: bool) -> ReplayReader<'a> {
+        ReplayReader {
             pool,
             is_new,
-            known: HashMap::new(),
+            message_ends: HashMap::new(),
             messages: Vec::new(),
             rows: Vec::new(),
             ends: Vec::new(),
             bytes: 0,
             is_damaged: false,
-            count: 0,
+            message_count: 0,
             report: JournalReport::default(),
         }
     }
 
-    async fn segment(&mut self, file: &PathBuf, known: Option<&Extent>) -> Result<(), StoreError> {
+    async fn read_segment(&mut self, file: &PathBuf, known: Option<&SegmentExtent>) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
-        let pieces = scan::pieces(&bytes).map_err(|_| {
+        let pieces = scan::scan_segment(&bytes).map_err(|_| {
             let detail = format!("{} is a journal of a later version", file.display());
             StoreError::Folder(std::io::Error::other(detail))
         })?;
-        let mut places: Vec<(u64, u64)> = Vec::new();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
         let (mut records, mut end) = (0, bytes.len());
         for piece in pieces {
             match piece {
-                Piece::Record(Found::Message(row)) => self.message(*row).await?,
-                Piece::Record(Found::Entries(entries)) => self.entries(entries).await?,
-                Piece::Record(Found::End(entries, row)) => self.ended(entries, *row).await?,
-                Piece::Record(Found::Other) => {}
-                Piece::Damage(damage) => {
-                    places.push((damage.offset as u64, damage.bytes as u64));
+                SegmentPart::Record(FoundRecord::Message(row)) => self.add_message(*row).await?,
+                SegmentPart::Record(FoundRecord::Entries(entries)) => self.add_entries(entries).await?,
+                SegmentPart::Record(FoundRecord::End(entries, row)) => self.add_end(entries, *row).await?,
+                SegmentPart::Record(FoundRecord::Other) => {}
+                SegmentPart::Damage(damage) => {
+                    ranges.push((damage.offset as u64, damage.bytes as u64));
                     records += u64::from(damage.records);
-                    self.damage(damage).await?;
+                    self.compare_damage(damage).await?;
                 }
-                Piece::Torn { offset, bytes, end: would, subject } => {
+                SegmentPart::Torn { offset, bytes, end: would, subject } => {
                     let was_whole = known.filter(|known| known.length > offset as u64);
                     end = match (was_whole, would) {
                         // The database has the record's data.
-                        (Some(_), Some(would)) if self.has(subject.as_ref()).await? => would,
+                        (Some(_), Some(would)) if self.has_subject(subject.as_ref()).await? => would,
                         (Some(_), _) => offset,
                         (None, _) => usize::MAX,
                     };
@@ -217,124 +217,124 @@ impl<'a> Reader<'a> {
                             "the journal ends in a record that was cut off while it was written; it is left out"
                         );
                     }
-                    if let Some(Subject::Entries { message, last, .. }) = subject {
-                        let known = *self.known(&message).await?;
-                        match was_whole.is_some_and(|extent| !extent.is_excused()) && known.last < last {
-                            true => self.lose(message, known, last),
+                    if let Some(RecordSubject::Entries { message, last, .. }) = subject {
+                        let known = *self.message_end(&message).await?;
+                        match was_whole.is_some_and(|extent| !extent.has_rebooted()) && known.last < last {
+                            true => self.report_loss(message, known, last),
                             false => self.note_written(message, last),
                         }
                     }
                 }
             }
         }
-        if !places.is_empty() {
-            self.report.damaged.push(DamagedFile { file: file.clone(), places, records });
+        if !ranges.is_empty() {
+            self.report.damaged.push(DamagedFile { file: file.clone(), ranges, records });
         }
         if let Some(known) = known.filter(|known| known.length > end as u64) {
-            self.short(known, file.clone(), Some(bytes.len() as u64));
+            self.report_short(known, file.clone(), Some(bytes.len() as u64));
         }
         Ok(())
     }
 
     /// Reports a file that is shorter than the database knows.
-    fn short(&mut self, known: &Extent, file: PathBuf, found: Option<u64>) {
-        let (excused, known) = (known.is_excused(), known.length);
+    fn report_short(&mut self, known: &SegmentExtent, file: PathBuf, found_bytes: Option<u64>) {
+        let (excused, known_bytes) = (known.has_rebooted(), known.length);
         tracing::error!(
-            file = %file.display(), known, found, power_cut = excused,
+            file = %file.display(), known_bytes, found_bytes, power_cut = excused,
             "a file of the journal has less than the database knows of"
         );
         self.is_damaged = true;
         if !excused {
-            self.report.loss.short.push(ShortFile { file, known, found });
+            self.report.loss.short.push(ShortFile { file, known_bytes, found_bytes });
         }
     }
 
     /// Returns `true` if the database, with the records read so far, has the subject of a record.
-    async fn has(&mut self, subject: Option<&Subject>) -> Result<bool, StoreError> {
+    async fn has_subject(&mut self, subject: Option<&RecordSubject>) -> Result<bool, StoreError> {
         Ok(match subject {
-            Some(Subject::Probe) => true,
-            Some(Subject::Message(id)) => self.known(id).await?.exists,
-            Some(Subject::Entries { message, last, .. }) => self.known(message).await?.last >= *last,
+            Some(RecordSubject::Probe) => true,
+            Some(RecordSubject::Message(id)) => self.message_end(id).await?.exists,
+            Some(RecordSubject::Entries { message, last, .. }) => self.message_end(message).await?.last >= *last,
             None => false,
         })
     }
 
     /// Compares an unreadable record with the database.
-    async fn damage(&mut self, damage: Damage) -> Result<(), StoreError> {
+    async fn compare_damage(&mut self, damage: DamagedRange) -> Result<(), StoreError> {
         self.is_damaged = true;
         match damage.subject {
-            Some(Subject::Probe) => {}
-            Some(Subject::Message(id)) => {
-                if !self.known(&id).await?.exists {
-                    self.report.loss.gone.insert(id);
+            Some(RecordSubject::Probe) => {}
+            Some(RecordSubject::Message(id)) => {
+                if !self.message_end(&id).await?.exists {
+                    self.report.loss.lost_messages.insert(id);
                 }
             }
-            Some(Subject::Entries { message, last, .. }) => {
-                let known = *self.known(&message).await?;
+            Some(RecordSubject::Entries { message, last, .. }) => {
+                let known = *self.message_end(&message).await?;
                 if known.last < last {
-                    self.lose(message, known, last);
+                    self.report_loss(message, known, last);
                 }
             }
-            None => self.report.loss.unknown += u64::from(damage.records),
+            None => self.report.loss.unknown_records += u64::from(damage.records),
         }
         Ok(())
     }
 
     /// Records that entries of a message up to `last` were written, even if they are lost.
     fn note_written(&mut self, message: String, last: u64) {
-        let upto = self.report.written.entry(message).or_default();
+        let upto = self.report.last_written.entry(message).or_default();
         *upto = last.max(*upto);
     }
 
     /// Reports that entries of a message after the last known one are lost, at least up to `last`.
-    fn lose(&mut self, message: String, known: MessageEnd, last: u64) {
+    fn report_loss(&mut self, message: String, known: MessageEnd, last: u64) {
         self.note_written(message.clone(), last);
         if known.exists {
-            self.report.loss.cut.insert(message, known.last);
+            self.report.loss.truncated_messages.insert(message, known.last);
         } else {
-            self.report.loss.gone.insert(message);
+            self.report.loss.lost_messages.insert(message);
         }
     }
 
-    async fn known(&mut self, message: &str) -> Result<&mut MessageEnd, StoreError> {
-        if !self.known.contains_key(message) {
+    async fn message_end(&mut self, message: &str) -> Result<&mut MessageEnd, StoreError> {
+        if !self.message_ends.contains_key(message) {
             let query = sqlx::query_as(
                 "select coalesce((select max(last) from entries where message_id = ?1), 0), \
                  exists (select 1 from messages where id = ?1)",
             );
             let (last, exists): (i64, bool) = query.bind(message).fetch_one(self.pool).await?;
-            self.known.insert(message.to_owned(), MessageEnd { last: last.cast_unsigned(), exists });
+            self.message_ends.insert(message.to_owned(), MessageEnd { last: last.cast_unsigned(), exists });
         }
-        Ok(self.known.get_mut(message).expect("it has been put there"))
+        Ok(self.message_ends.get_mut(message).expect("it has been put there"))
     }
 
-    async fn message(&mut self, mut row: MessageRow) -> Result<(), StoreError> {
-        self.known(&row.id).await?.exists = true;
-        self.count += 1;
+    async fn add_message(&mut self, mut row: MessageRow) -> Result<(), StoreError> {
+        self.message_end(&row.id).await?.exists = true;
+        self.message_count += 1;
         // The server that ran it is dead, since only one holds the journal. The database may be another
         // server's.
         (row.server, row.epoch) = (None, None);
         self.bytes += row.request.len();
         self.messages.push(row);
-        if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
+        if self.bytes >= TRANSACTION_BYTES { self.flush().await } else { Ok(()) }
     }
 
     /// Adds the end of a message. It is ignored if entries before it are missing: the message then gets
     /// another end.
-    async fn ended(&mut self, entries: Entries, row: MessageRow) -> Result<(), StoreError> {
+    async fn add_end(&mut self, entries: EntryRange, row: MessageRow) -> Result<(), StoreError> {
         let last = entries.last;
         if !entries.body.is_empty() {
-            self.entries(entries).await?;
+            self.add_entries(entries).await?;
         }
-        let MessageEnd { last: there, exists } = *self.known(&row.id).await?;
+        let MessageEnd { last: there, exists } = *self.message_end(&row.id).await?;
         if exists && there >= last {
             self.ends.push(row);
         }
         Ok(())
     }
 
-    async fn entries(&mut self, entries: Entries) -> Result<(), StoreError> {
-        let known = self.known(&entries.message).await?;
+    async fn add_entries(&mut self, entries: EntryRange) -> Result<(), StoreError> {
+        let known = self.message_end(&entries.message).await?;
         let before = *known;
         if entries.last <= before.last {
             return Ok(());
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         if !before.exists {
             // Its row is lost with a part of the journal, or it was deleted.
             if self.is_new || self.is_damaged {
-                self.report.loss.gone.insert(entries.message);
+                self.report.loss.lost_messages.insert(entries.message);
             } else {
                 let message_id = entries.message;
                 tracing::warn!(message_id, "entries of a message that is not there are left out");
@@ -351,42 +351,42 @@ impl<'a> Reader<'a> {
         }
         if entries.first > before.last + 1 {
             // Entries before them are missing, and numbers have no gaps.
-            self.lose(entries.message, before, entries.last);
+            self.report_loss(entries.message, before, entries.last);
             return Ok(());
         }
-        if let Some(known) = self.known.get_mut(&entries.message) {
+        if let Some(known) = self.message_ends.get_mut(&entries.message) {
             known.last = entries.last;
         }
         if entries.first <= before.last {
-            self.rest(entries, before.last);
+            self.add_overlap(entries, before.last);
         } else {
             self.bytes += entries.body.len();
             match self.rows.iter_mut().rev().find(|before| before.message == entries.message) {
-                Some(before) if before.last + 1 == entries.first && before.body.len() < ENOUGH => {
+                Some(before) if before.last + 1 == entries.first && before.body.len() < TRANSACTION_BYTES => {
                     before.last = entries.last;
                     before.body.extend_from_slice(&entries.body);
                 }
                 _ => self.rows.push(entries),
             }
         }
-        if self.bytes >= ENOUGH { self.write().await } else { Ok(()) }
+        if self.bytes >= TRANSACTION_BYTES { self.flush().await } else { Ok(()) }
     }
 
     /// Adds the part of overlapping entries after `last`.
-    fn rest(&mut self, entries: Entries, last: u64) {
-        let Entries { message, first, last: upto, body } = entries;
+    fn add_overlap(&mut self, entries: EntryRange, last: u64) {
+        let EntryRange { message, first, last: upto, body } = entries;
         let known = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
         let at = memchr::memchr_iter(b'\n', &body).nth(known - 1).map_or(body.len(), |end| end + 1);
         self.bytes += body.len() - at;
-        self.rows.push(Entries { message, first: last + 1, last: upto, body: body[at..].to_vec() });
+        self.rows.push(EntryRange { message, first: last + 1, last: upto, body: body[at..].to_vec() });
     }
 
-    async fn write(&mut self) -> Result<(), StoreError> {
+    async fn flush(&mut self) -> Result<(), StoreError> {
         if self.rows.is_empty() && self.messages.is_empty() && self.ends.is_empty() {
             return Ok(());
         }
         let mut connection = self.pool.acquire().await?;
-        begin(&mut connection).await?;
+        begin_transaction(&mut connection).await?;
         let written = async {
             for row in &self.messages {
                 insert_message(&mut connection, row).await?;
@@ -398,7 +398,7 @@ impl<'a> Reader<'a> {
             Ok(())
         };
         let written = written.await;
-        end(&mut connection, written).await?;
+        end_transaction(&mut connection, written).await?;
         self.messages.clear();
         self.rows.clear();
         self.ends.clear();
@@ -407,18 +407,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Writes the remaining rows and completes the report.
-    async fn settle(&mut self) -> Result<(), StoreError> {
-        self.write().await?;
+    async fn complete_report(&mut self) -> Result<(), StoreError> {
+        self.flush().await?;
         let JournalReport { damaged, loss, .. } = &mut self.report;
         if !loss.short.is_empty() {
             // Ended messages are fully in the database; unfinished ones may have lost entries.
-            loss.open = open(self.pool).await?.into_iter().filter(|id| !loss.cut.contains_key(id)).collect();
+            loss.unfinished_messages = unfinished_messages(self.pool).await?.into_iter().filter(|id| !loss.truncated_messages.contains_key(id)).collect();
         }
         if !loss.is_empty() {
             loss.damaged.clone_from(damaged);
         }
-        if self.is_new && self.count > 0 {
-            let messages = self.count;
+        if self.is_new && self.message_count > 0 {
+            let messages = self.message_count;
             tracing::warn!(
                 messages,
                 "the database is new and the journal is not: messages come from the journal, and what only the database had is gone"
@@ -428,23 +428,23 @@ impl<'a> Reader<'a> {
     }
 
     /// Imports the journal of early versions: a table, with a record for each row of a log and no checksums.
-    async fn table(&mut self) -> Result<(), StoreError> {
+    async fn import_table(&mut self) -> Result<(), StoreError> {
         let bodies: Vec<(Vec<u8>,)> =
             sqlx::query_as("select body from journal order by id").fetch_all(self.pool).await?;
         for (body,) in &bodies {
             let mut rest = body.as_slice();
-            while let Some(entries) = of_table(&mut rest) {
-                self.entries(entries).await?;
+            while let Some(entries) = parse_table_record(&mut rest) {
+                self.add_entries(entries).await?;
             }
         }
-        self.write().await?;
+        self.flush().await?;
         sqlx::query("delete from journal").execute(self.pool).await?;
         Ok(())
     }
 }
 
 /// Lists messages in the database without an end.
-async fn open(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
+async fn unfinished_messages(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
     let query = sqlx::query_as(
         "select id, (select body from entries where message_id = id order by first desc limit 1) \
          from messages where status = 'running' order by number",
@@ -461,13 +461,13 @@ async fn open(pool: &SqlitePool) -> Result<Vec<String>, StoreError> {
 }
 
 /// Parses the first record of a table row.
-fn of_table(rest: &mut &[u8]) -> Option<Entries> {
-    fn some<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+fn parse_table_record(rest: &mut &[u8]) -> Option<EntryRange> {
+    fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let length = u32::from_le_bytes(*rest.split_off(..4)?.first_chunk()?);
         rest.split_off(..usize::try_from(length).ok()?)
     }
-    let message = String::from_utf8(some(rest)?.to_vec()).ok()?;
+    let message = String::from_utf8(take_bytes(rest)?.to_vec()).ok()?;
     let first = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
     let last = u64::from_le_bytes(*rest.split_off(..8)?.first_chunk()?);
-    Some(Entries { message, first, last, body: some(rest)?.to_vec() })
+    Some(EntryRange { message, first, last, body: take_bytes(rest)?.to_vec() })
 }

@@ -10,33 +10,33 @@ use tokio_util::sync::CancellationToken;
 
 use super::Segment;
 use crate::fail;
-use crate::store::sqlite::tail::{Position, Tail};
+use crate::store::sqlite::tail::{LogPosition, LogTail};
 
 /// Handle of the thread that syncs.
-pub(in crate::store::sqlite) struct Syncer {
-    shared: Arc<Shared>,
+pub(in crate::store::sqlite) struct JournalSyncer {
+    shared: Arc<SyncState>,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
-    more: Condvar,
+struct SyncState {
+    queue: Mutex<SyncQueue>,
+    work_ready: Condvar,
 }
 
 /// Work that waits for the disk.
 #[derive(Default)]
-struct Queue {
+struct SyncQueue {
     segments: Vec<Arc<Segment>>,
-    tails: Vec<(Arc<Tail>, Position)>,
-    waiting: Vec<oneshot::Sender<()>>,
-    closed: bool,
+    tails: Vec<(Arc<LogTail>, LogPosition)>,
+    waiters: Vec<oneshot::Sender<()>>,
+    is_closed: bool,
     /// Set when the thread has ended: nothing is synced any more.
-    over: bool,
+    is_over: bool,
 }
 
-impl Syncer {
-    pub(super) fn start(dead: CancellationToken) -> io::Result<Syncer> {
-        let shared = Arc::new(Shared::default());
+impl JournalSyncer {
+    pub(super) fn start(dead: CancellationToken) -> io::Result<JournalSyncer> {
+        let shared = Arc::new(SyncState::default());
         let of_thread = shared.clone();
         std::thread::Builder::new().name("journal".into()).spawn(move || {
             // Otherwise all waiters would hang.
@@ -46,58 +46,58 @@ impl Syncer {
             }
             // Dropping the queue notifies waiters; later ones see `over`.
             let mut queue = of_thread.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            *queue = Queue { over: true, ..Queue::default() };
+            *queue = SyncQueue { is_over: true, ..SyncQueue::default() };
             drop(queue);
             fail::point("sync.over");
         })?;
-        Ok(Syncer { shared })
+        Ok(JournalSyncer { shared })
     }
 
     /// Queues entries of a message, written to `segment`.
-    pub(in crate::store::sqlite) fn entries(&self, segment: &Arc<Segment>, tail: &Arc<Tail>, upto: Position) {
-        self.shared.add(segment, |queue| queue.tails.push((tail.clone(), upto)));
+    pub(in crate::store::sqlite) fn queue_entries(&self, segment: &Arc<Segment>, tail: &Arc<LogTail>, upto: LogPosition) {
+        self.shared.enqueue(segment, |queue| queue.tails.push((tail.clone(), upto)));
     }
 
     /// Queues a waiter for data written to `segment`.
-    pub(in crate::store::sqlite) fn wait(&self, segment: &Arc<Segment>) -> oneshot::Receiver<()> {
+    pub(in crate::store::sqlite) fn queue_waiter(&self, segment: &Arc<Segment>) -> oneshot::Receiver<()> {
         let (done, waiting) = oneshot::channel();
-        self.shared.add(segment, |queue| queue.waiting.push(done));
+        self.shared.enqueue(segment, |queue| queue.waiters.push(done));
         waiting
     }
 }
 
-impl Drop for Syncer {
+impl Drop for JournalSyncer {
     fn drop(&mut self) {
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
-        self.shared.more.notify_one();
+        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        self.shared.work_ready.notify_one();
     }
 }
 
-impl Shared {
-    fn add(&self, segment: &Arc<Segment>, add: impl FnOnce(&mut Queue)) {
+impl SyncState {
+    fn enqueue(&self, segment: &Arc<Segment>, add: impl FnOnce(&mut SyncQueue)) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if !queue.segments.iter().any(|known| Arc::ptr_eq(known, segment)) {
             queue.segments.push(segment.clone());
         }
-        if !queue.over {
+        if !queue.is_over {
             add(&mut queue);
         }
         drop(queue);
-        self.more.notify_one();
+        self.work_ready.notify_one();
     }
 
     fn run(&self, dead: &CancellationToken) {
         loop {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            let idle = |queue: &mut Queue| queue.segments.is_empty() && !queue.closed;
-            let waited = self.more.wait_while(queue, idle);
+            let idle = |queue: &mut SyncQueue| queue.segments.is_empty() && !queue.is_closed;
+            let waited = self.work_ready.wait_while(queue, idle);
             let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
             if queue.segments.is_empty() {
                 return;
             }
-            let closed = queue.closed;
-            let Queue { segments, tails, waiting, .. } = std::mem::take(&mut *queue);
-            queue.closed = closed;
+            let closed = queue.is_closed;
+            let SyncQueue { segments, tails, waiters, .. } = std::mem::take(&mut *queue);
+            queue.is_closed = closed;
             drop(queue);
             fail::point("sync.before");
             // After a failed sync the contents of the disk are unknown.
@@ -114,7 +114,7 @@ impl Shared {
             }
             fail::point("sync.after");
             tails.iter().for_each(|(tail, upto)| tail.publish(*upto));
-            waiting.into_iter().for_each(|done| {
+            waiters.into_iter().for_each(|done| {
                 let _ = done.send(());
             });
         }

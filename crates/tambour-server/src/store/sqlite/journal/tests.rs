@@ -1,17 +1,17 @@
 //! Journals damaged at every byte and truncated at every length.
 
-use super::record::{Ending, Found, MARK, Record, Subject};
-use super::scan::{Damage, Piece, Scan, pieces};
-use super::{HEAD, old};
+use super::record::{LogEnd, FoundRecord, RECORD_MARK, JournalRecord, RecordSubject};
+use super::scan::{DamagedRange, SegmentPart, SegmentScan, scan_segment};
+use super::{SEGMENT_HEADER, v1};
 use crate::store::{Batch, MessageRow};
 
 const MESSAGES: usize = 200;
 
 /// Range and subject of a record in the test journal.
-struct Written {
+struct TestRecord {
     start: usize,
     end: usize,
-    subject: Subject,
+    subject: RecordSubject,
 }
 
 fn row(n: usize) -> MessageRow {
@@ -26,56 +26,56 @@ fn row(n: usize) -> MessageRow {
 
 fn entries(n: usize, first: u64, ends: bool) -> Batch {
     let mut batch = Batch::new(first);
-    batch.raw(first, &format!("text {n} of entry {first}"));
+    batch.push_raw(first, &format!("text {n} of entry {first}"));
     if ends {
-        batch.event("completed", |out| out.extend_from_slice(b"{\"finish_reason\":\"stop\"}"));
+        batch.push_event("completed", |out| out.extend_from_slice(b"{\"finish_reason\":\"stop\"}"));
     }
     batch
 }
 
 /// Builds a segment of messages, each with a row and two records of entries, and a probe at its end.
-fn journal() -> (Vec<u8>, Vec<Written>) {
-    let (mut bytes, mut written) = (HEAD.to_vec(), Vec::new());
-    let mut add = |record: Record<'_>, subject| {
+fn journal() -> (Vec<u8>, Vec<TestRecord>) {
+    let (mut bytes, mut written) = (SEGMENT_HEADER.to_vec(), Vec::new());
+    let mut add = |record: JournalRecord<'_>, subject| {
         let start = bytes.len();
         record.write(u32::try_from(written.len() + 1).unwrap(), &mut bytes);
-        written.push(Written { start, end: bytes.len(), subject });
+        written.push(TestRecord { start, end: bytes.len(), subject });
     };
     for n in 0..MESSAGES {
-        add(Record::Message(&row(n)), Subject::Message(row(n).id));
+        add(JournalRecord::Message(&row(n)), RecordSubject::Message(row(n).id));
         for (first, ends) in [(1, false), (2, true)] {
             let (message, batch) = (row(n).id, entries(n, first, ends));
             let (first, last) = (batch.first(), batch.last());
             let ended = MessageRow { status: "completed".into(), ..row(n) };
             let record = match ends {
-                true => Record::End(Ending::new(&ended, &batch)),
-                false => Record::Entries { message: &message, first, last, body: batch.body() },
+                true => JournalRecord::End(LogEnd::new(&ended, &batch)),
+                false => JournalRecord::Entries { message: &message, first, last, body: batch.body() },
             };
-            add(record, Subject::Entries { message: message.clone(), first, last });
+            add(record, RecordSubject::Entries { message: message.clone(), first, last });
         }
     }
-    add(Record::Probe, Subject::Probe);
+    add(JournalRecord::Probe, RecordSubject::Probe);
     (bytes, written)
 }
 
-fn subject(found: &Found) -> Subject {
+fn subject(found: &FoundRecord) -> RecordSubject {
     match found {
-        Found::Message(row) => Subject::Message(row.id.clone()),
-        Found::Entries(entries) | Found::End(entries, _) => {
-            Subject::Entries { message: entries.message.clone(), first: entries.first, last: entries.last }
+        FoundRecord::Message(row) => RecordSubject::Message(row.id.clone()),
+        FoundRecord::Entries(entries) | FoundRecord::End(entries, _) => {
+            RecordSubject::Entries { message: entries.message.clone(), first: entries.first, last: entries.last }
         }
-        Found::Other => Subject::Probe,
+        FoundRecord::Other => RecordSubject::Probe,
     }
 }
 
 /// Separates intact records from damage.
-fn sorted(pieces: impl IntoIterator<Item = Piece>) -> (Vec<Subject>, Vec<Damage>, usize) {
+fn split_damage(pieces: impl IntoIterator<Item = SegmentPart>) -> (Vec<RecordSubject>, Vec<DamagedRange>, usize) {
     let (mut records, mut damage, mut torn) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
         match piece {
-            Piece::Record(found) => records.push(subject(&found)),
-            Piece::Damage(place) => damage.push(place),
-            Piece::Torn { .. } => torn += 1,
+            SegmentPart::Record(found) => records.push(subject(&found)),
+            SegmentPart::Damage(place) => damage.push(place),
+            SegmentPart::Torn { .. } => torn += 1,
         }
     }
     (records, damage, torn)
@@ -84,7 +84,7 @@ fn sorted(pieces: impl IntoIterator<Item = Piece>) -> (Vec<Subject>, Vec<Damage>
 #[test]
 fn an_intact_journal_is_read_as_it_was_written() {
     let (bytes, written) = journal();
-    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
     assert!(records.iter().eq(written.iter().map(|record| &record.subject)));
     assert_eq!((damage.len(), torn), (0, 0));
 }
@@ -99,8 +99,8 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
                 // A scan has no memory besides offset and number: from the next record that it finds in
                 // place, it reads the rest like an intact journal.
                 let upto = written.get(n + 2).map_or(bytes.len(), |record| record.end);
-                let scan = Scan::within(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
-                let (records, damage, torn) = sorted(scan);
+                let scan = SegmentScan::from_record(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
+                let (records, damage, torn) = split_damage(scan);
                 let behind = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
                 assert!(records.iter().eq(behind), "{at}: {records:?}");
                 if torn == 1 {
@@ -118,9 +118,9 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
         }
     }
     // The whole journal, damaged in the header and at intervals.
-    for at in (0..HEAD.len()).chain((HEAD.len()..bytes.len()).step_by(1999)) {
+    for at in (0..SEGMENT_HEADER.len()).chain((SEGMENT_HEADER.len()..bytes.len()).step_by(1999)) {
         bytes[at] ^= 0x10;
-        let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+        let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
         let lost = written.iter().filter(|record| (record.start..record.end).contains(&at)).count();
         assert_eq!(records.len() + lost, written.len(), "{at}");
         assert_eq!((damage.len(), torn), (1, 0), "{at}");
@@ -134,9 +134,9 @@ fn a_damaged_body_says_whose_it_was() {
     for record in &written[..6] {
         bytes[record.end - 3] ^= 0x20;
     }
-    let (records, damage, _) = sorted(pieces(&bytes).unwrap());
+    let (records, damage, _) = split_damage(scan_segment(&bytes).unwrap());
     assert_eq!(records.len(), written.len() - 6);
-    let told: Vec<&Subject> = damage.iter().map(|place| place.subject.as_ref().unwrap()).collect();
+    let told: Vec<&RecordSubject> = damage.iter().map(|place| place.subject.as_ref().unwrap()).collect();
     assert!(told.into_iter().eq(written[..6].iter().map(|record| &record.subject)));
 }
 
@@ -146,14 +146,14 @@ fn records_that_are_cut_out_or_overwritten_are_counted() {
     // Three records are removed without a trace.
     let (from, to) = (written[10].start, written[12].end);
     let cut_out = [&bytes[..from], &bytes[to..]].concat();
-    let (records, damage, _) = sorted(pieces(&cut_out).unwrap());
+    let (records, damage, _) = split_damage(scan_segment(&cut_out).unwrap());
     assert_eq!(records.len() + 3, written.len());
-    assert_eq!(damage, [Damage { offset: from, bytes: 0, records: 3, subject: None }]);
+    assert_eq!(damage, [DamagedRange { offset: from, bytes: 0, records: 3, subject: None }]);
     // Zeros from the middle of one record to the middle of another.
     let mut zeros = bytes;
     let (from, to) = (written[10].start + 50, written[12].start + 20);
     zeros[from..to].fill(0);
-    let (records, damage, _) = sorted(pieces(&zeros).unwrap());
+    let (records, damage, _) = split_damage(scan_segment(&zeros).unwrap());
     assert_eq!(records.len() + 3, written.len());
     assert_eq!(damage.iter().map(|place| place.records).sum::<u32>(), 3, "{damage:?}");
 }
@@ -164,14 +164,14 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
     for (n, record) in written.iter().enumerate() {
         let number = u32::try_from(n + 1).unwrap();
         for cut in record.start + 1..record.end {
-            let (records, damage, torn) = sorted(Scan::within(&bytes[..cut], record.start, number));
+            let (records, damage, torn) = split_damage(SegmentScan::from_record(&bytes[..cut], record.start, number));
             assert_eq!((records.len(), damage.len(), torn), (0, 0, 1), "{cut}");
         }
-        let (records, damage, torn) = sorted(Scan::within(&bytes[..record.end], record.start, number));
+        let (records, damage, torn) = split_damage(SegmentScan::from_record(&bytes[..record.end], record.start, number));
         assert_eq!((records.len(), damage.len(), torn), (1, 0, 0));
     }
-    for cut in (0..=HEAD.len()).chain((HEAD.len()..bytes.len()).step_by(1999)) {
-        let (records, damage, torn) = sorted(pieces(&bytes[..cut]).unwrap());
+    for cut in (0..=SEGMENT_HEADER.len()).chain((SEGMENT_HEADER.len()..bytes.len()).step_by(1999)) {
+        let (records, damage, torn) = split_damage(scan_segment(&bytes[..cut]).unwrap());
         let whole = written.iter().filter(|record| record.end <= cut).count();
         assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
         let inside = written.iter().any(|record| record.start < cut && cut < record.end);
@@ -179,10 +179,10 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
     }
     // Allocated space that was never written.
     let unwritten = [&bytes[..written[9].start + 60], &[0; 4096]].concat();
-    let (records, damage, torn) = sorted(pieces(&unwritten).unwrap());
+    let (records, damage, torn) = split_damage(scan_segment(&unwritten).unwrap());
     assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
     let unwritten = [&bytes[..written[9].start], &[0; 4096]].concat();
-    let (records, damage, torn) = sorted(pieces(&unwritten).unwrap());
+    let (records, damage, torn) = split_damage(scan_segment(&unwritten).unwrap());
     assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
 }
 
@@ -192,19 +192,19 @@ fn nobodys_words_are_taken_for_a_record() {
     // A record within the text of another one: as JSON encodes it, and byte for byte as only a damaged store
     // would hold it.
     let forged = &bytes[written[0].start..written[0].end];
-    assert!(MARK.iter().all(|byte| *byte >= 0xf5), "no byte of UTF-8");
+    assert!(RECORD_MARK.iter().all(|byte| *byte >= 0xf5), "no byte of UTF-8");
     let said = String::from_utf8_lossy(forged).into_owned();
     let mut batch = Batch::new(1);
-    batch.raw(1, &said);
-    let mut out = HEAD.to_vec();
+    batch.push_raw(1, &said);
+    let mut out = SEGMENT_HEADER.to_vec();
     let start = out.len();
-    Record::Entries { message: "msg_x", first: 1, last: 1, body: batch.body() }.write(1, &mut out);
+    JournalRecord::Entries { message: "msg_x", first: 1, last: 1, body: batch.body() }.write(1, &mut out);
     let end = out.len();
-    Record::Probe.write(2, &mut out);
+    JournalRecord::Probe.write(2, &mut out);
     for at in start..end {
         out[at] ^= 0x40;
-        let (records, damage, _) = sorted(pieces(&out).unwrap());
-        assert_eq!((records, damage.len()), (vec![Subject::Probe], 1), "{at}");
+        let (records, damage, _) = split_damage(scan_segment(&out).unwrap());
+        assert_eq!((records, damage.len()), (vec![RecordSubject::Probe], 1), "{at}");
         out[at] ^= 0x40;
     }
 }
@@ -218,16 +218,16 @@ fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Builds a segment of version 1.
-fn old_journal() -> (Vec<u8>, Vec<Written>) {
-    let (mut bytes, mut written) = (old::HEAD.to_vec(), Vec::new());
+fn old_journal() -> (Vec<u8>, Vec<TestRecord>) {
+    let (mut bytes, mut written) = (v1::V1_HEADER.to_vec(), Vec::new());
     let mut add = |kind, payload: &[u8], subject| {
         let start = bytes.len();
         write_old(kind, payload, &mut bytes);
-        written.push(Written { start, end: bytes.len(), subject });
+        written.push(TestRecord { start, end: bytes.len(), subject });
     };
     for n in 0..20 {
         let row = row(n);
-        add(b'M', &serde_json::to_vec(&row).unwrap(), Subject::Message(row.id.clone()));
+        add(b'M', &serde_json::to_vec(&row).unwrap(), RecordSubject::Message(row.id.clone()));
         let batch = entries(n, 1, true);
         let mut payload = u32::try_from(row.id.len()).unwrap().to_le_bytes().to_vec();
         payload.extend_from_slice(row.id.as_bytes());
@@ -235,9 +235,9 @@ fn old_journal() -> (Vec<u8>, Vec<Written>) {
         payload.extend_from_slice(&batch.last().to_le_bytes());
         payload.extend_from_slice(batch.body());
         let (first, last) = (batch.first(), batch.last());
-        add(b'E', &payload, Subject::Entries { message: row.id, first, last });
+        add(b'E', &payload, RecordSubject::Entries { message: row.id, first, last });
     }
-    add(b'P', &[], Subject::Probe);
+    add(b'P', &[], RecordSubject::Probe);
     (bytes, written)
 }
 
@@ -248,13 +248,13 @@ fn journals_of_the_first_version_are_read_past_damage_too() {
         let kept = written.iter().enumerate().filter(move |(n, _)| Some(*n) != lost);
         kept.map(|(_, record)| &record.subject).collect::<Vec<_>>()
     };
-    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
     assert!(records.iter().eq(all(None)) && damage.is_empty() && torn == 0);
     for at in 0..bytes.len() {
         for flip in [0x01, 0xff] {
             bytes[at] ^= flip;
             let lost = written.iter().position(|record| (record.start..record.end).contains(&at));
-            let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+            let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
             assert!(records.iter().eq(all(lost)), "{at}: {lost:?} {records:?}");
             assert_eq!(damage.len() + torn, 1, "{at}");
             assert!(torn == 0 || lost == Some(written.len() - 1), "{at}");
@@ -262,7 +262,7 @@ fn journals_of_the_first_version_are_read_past_damage_too() {
         }
     }
     for cut in 0..bytes.len() {
-        let (records, damage, torn) = sorted(pieces(&bytes[..cut]).unwrap());
+        let (records, damage, torn) = split_damage(scan_segment(&bytes[..cut]).unwrap());
         let whole = written.iter().filter(|record| record.end <= cut).count();
         assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
         let inside = written.iter().any(|record| record.start < cut && cut < record.end);
@@ -272,10 +272,10 @@ fn journals_of_the_first_version_are_read_past_damage_too() {
 
 #[test]
 fn a_journal_of_a_later_version_is_not_touched() {
-    let later = [&HEAD[..8], &[9, 0, 0, 0], b"something else"].concat();
-    assert!(pieces(&later).is_err());
+    let later = [&SEGMENT_HEADER[..8], &[9, 0, 0, 0], b"something else"].concat();
+    assert!(scan_segment(&later).is_err());
     // A file that is no journal at all counts as damage.
-    let (records, damage, _) = sorted(pieces(b"no journal at all").unwrap());
+    let (records, damage, _) = split_damage(scan_segment(b"no journal at all").unwrap());
     assert_eq!((records.len(), damage.len()), (0, 1));
 }
 
@@ -286,10 +286,10 @@ fn garbage_ends_in_time_and_gives_nothing() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state.to_le_bytes()[3]
     };
-    let mut bytes = HEAD.to_vec();
+    let mut bytes = SEGMENT_HEADER.to_vec();
     // Marks without records, as dense as possible, then noise.
-    (0..10_000).for_each(|_| bytes.extend_from_slice(&MARK));
+    (0..10_000).for_each(|_| bytes.extend_from_slice(&RECORD_MARK));
     bytes.extend(std::iter::repeat_with(&mut next).take(100_000));
-    let (records, damage, torn) = sorted(pieces(&bytes).unwrap());
+    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
     assert_eq!((records.len(), damage.len() + torn), (0, 1));
 }

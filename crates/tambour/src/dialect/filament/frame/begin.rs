@@ -1,91 +1,109 @@
 //! The beginning of an element: its kind, and faults of its position.
 
-use super::super::block::{Block, Quotes};
-use super::super::prose::Prose;
+use super::super::block::{FilamentBlock, StringTracker};
+use super::super::code_filter::MarkdownTracker;
 use super::super::rules;
-use super::super::tags::{Form, Kind, Known, attributes, contradicts_itself};
-use super::{Frame, Mode, Open, mark_of, report};
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
-use crate::lex::markup::{Tag, TagKind};
-use crate::lex::quoting::Quoting;
+use super::super::tags::{ElementForm, ElementKind, KnownElement, attributes, contradicts_itself};
+use super::{FilamentFrame, OpenElementState, OpenPart, report_at, thought_marks};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
+use crate::lex::markup::{MarkupTag, TagKind};
+use crate::lex::quoting::QuotingElements;
 use crate::span::Place;
-use crate::structure::{Misfit, Written};
+use crate::structure::{ElementMisfit, NameSpelling};
 
-impl Frame {
+impl FilamentFrame {
     /// Begins an element of the structure.
-    pub(super) fn begin(&mut self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        self.begun = true;
-        let adjacent =
-            self.closed.take() == Some(known.at) && matches!(known.kind, Kind::Thought | Kind::Content);
+    pub(super) fn begin_element(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        known: KnownElement,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        self.has_begun = true;
+        let adjacent = self.last_closed.take() == Some(known.index)
+            && matches!(known.kind, ElementKind::Thought | ElementKind::Content);
         self.check_tag(tag, known, at, out);
-        if self.tags.is_unasked(known.at) {
+        if self.tags.is_unasked(known.index) {
             let message = format!("`{}` is no tag of the structure", tag.name);
-            let found = Report::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
-            out.report(found.row("F-234").repaired("read as thinking"));
+            let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+            out.report(found.with_row("F-234").with_repair("read as thinking"));
         } else {
-            self.named(tag, known, at, out);
+            self.report_alias(tag, known, at, out);
         }
         let empty = tag.kind == TagKind::SelfClosing;
-        if empty && known.kind != Kind::Media {
+        if empty && known.kind != ElementKind::Media {
             let message = format!("`{}` closes itself", tag.raw);
-            report(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
+            report_at(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
         }
         if adjacent {
             let message = format!("`{}` goes on with what has just been closed", tag.raw);
-            report(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
+            report_at(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
         } else {
-            self.misfit(tag, known.at, at, out);
+            self.report_misfit(tag, known.index, at, out);
         }
-        if !self.seen.contains(&known.at) {
-            self.seen.push(known.at);
+        if !self.seen.contains(&known.index) {
+            self.seen.push(known.index);
         }
-        let after = at.after(tag.raw);
+        let after = at.end_of(tag.raw);
         match known.kind {
-            Kind::Thought | Kind::Content => {
-                self.unused(tag, known, at, &[], out);
+            ElementKind::Thought | ElementKind::Content => {
+                self.report_unused_attributes(tag, known, at, &[], out);
                 let tag = Some((tag.name.to_owned(), at, tag.raw.len()));
-                let marks = mark_of(tag.as_ref().map_or("", |(name, ..)| name));
-                let open = Open { at: known.at, tag, from: after, head: false, marks, begun: adjacent };
-                self.open(known.kind, open, adjacent, out);
+                let marks = thought_marks(tag.as_ref().map_or("", |(name, ..)| name));
+                let open = OpenPart {
+                    index: known.index,
+                    tag,
+                    text_start: after,
+                    is_head: false,
+                    marks,
+                    has_phase: adjacent,
+                };
+                self.open_part(known.kind, open, adjacent, out);
                 if empty {
-                    self.close_prose(out);
+                    self.close_empty_part(out);
                 }
             }
             _ => {
-                let nested = matches!(self.mode, Mode::Content(_));
-                if let Mode::Content(open) = std::mem::replace(&mut self.mode, Mode::Outside) {
-                    let prose = std::mem::replace(&mut self.prose, Prose::new(self.cx.options.limits.line));
-                    self.around = Some((open, prose));
+                let is_nested = matches!(self.mode, OpenElementState::Content(_));
+                if let OpenElementState::Content(open) =
+                    std::mem::replace(&mut self.mode, OpenElementState::Outside)
+                {
+                    let prose = std::mem::replace(
+                        &mut self.prose,
+                        MarkdownTracker::new(self.context.options.limits.line),
+                    );
+                    self.suspended_content = Some((open, prose));
                 }
-                let block = Block {
+                let block = FilamentBlock {
                     known,
                     name: tag.name.to_owned(),
                     attributes: attributes(tag),
-                    two_names: contradicts_itself(tag, "name"),
-                    tag: at,
-                    at: after,
+                    has_two_names: contradicts_itself(tag, "name"),
+                    tag_start: at,
+                    body_start: after,
                     body: String::new(),
                     gaps: Vec::new(),
-                    nested,
-                    inner: Vec::new(),
-                    quotes: Quotes::default(),
-                    over: false,
-                    unclosed: false,
+                    is_nested,
+                    open_inner: Vec::new(),
+                    quotes: StringTracker::default(),
+                    is_overlong: false,
+                    is_unclosed: false,
                 };
                 let used: &[&str] = match known.kind {
-                    Kind::Call => &["name"],
-                    Kind::Component => &["view", "fallback"],
-                    Kind::Media => &["type", "src", "alt"],
-                    Kind::Update => &["path", "op", "value"],
-                    Kind::Details => &["open"],
+                    ElementKind::Call => &["name"],
+                    ElementKind::Component => &["view", "fallback"],
+                    ElementKind::Media => &["type", "src", "alt"],
+                    ElementKind::Update => &["path", "op", "value"],
+                    ElementKind::Details => &["open"],
                     _ => &[],
                 };
-                if known.kind != Kind::Own && known.form != Form::Html {
-                    self.unused(tag, known, at, used, out);
+                if known.kind != ElementKind::Custom && known.form != ElementForm::Html {
+                    self.report_unused_attributes(tag, known, at, used, out);
                 }
                 self.prose.restart();
-                self.mode = Mode::Block(Box::new(block));
+                self.mode = OpenElementState::Block(Box::new(block));
                 if empty {
                     self.close_block(out);
                 }
@@ -94,63 +112,89 @@ impl Frame {
     }
 
     /// Begins or continues a thought or the content.
-    pub(super) fn open(&mut self, kind: Kind, open: Open, joined: bool, out: &mut dyn Output) {
+    pub(super) fn open_part(
+        &mut self,
+        kind: ElementKind,
+        open: OpenPart,
+        joined: bool,
+        out: &mut dyn IntentSink,
+    ) {
         self.prose.restart();
-        self.remark = false;
-        if kind == Kind::Content {
+        self.in_comment = false;
+        if kind == ElementKind::Content {
             if open.tag.is_some() {
                 // The thought is over, whatever was opened in it (F-202).
-                (self.inner, self.doubtful) = (0, false);
+                (self.inner_thoughts, self.is_doubtful) = (0, false);
             }
-            self.quoting = Quoting::default();
+            self.quoting = QuotingElements::default();
             if joined {
-                self.content.join(self.between)
+                self.content.continue_text(self.has_line_break)
             } else {
-                self.content.part()
+                self.content.begin_paragraph()
             }
-            if !std::mem::replace(&mut self.answering, true) {
-                out.intent(Intent::ThinkingEnd);
+            if !std::mem::replace(&mut self.is_answering, true) {
+                out.emit_intent(Intent::ThinkingEnd);
             }
-            self.mode = Mode::Content(open);
+            self.mode = OpenElementState::Content(open);
         } else {
-            self.joint = joined && self.between;
-            self.mode = Mode::Thought(open);
+            self.is_line_break_due = joined && self.has_line_break;
+            self.mode = OpenElementState::Thought(open);
         }
     }
 
     /// Reports an alias of an element's name.
-    pub(super) fn named(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        if known.written != Written::Alias || known.form != Form::Newer {
+    pub(super) fn report_alias(
+        &self,
+        tag: &MarkupTag<'_>,
+        known: KnownElement,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        if known.spelling != NameSpelling::Alias || known.form != ElementForm::Newer {
             return;
         }
         let row = match known.kind {
-            Kind::Content => "F-141",
+            ElementKind::Content => "F-141",
             _ if ["think", "thought"].iter().any(|name| tag.name.eq_ignore_ascii_case(name)) => "F-140",
             _ => "R-69",
         };
-        let name = &*self.tags.element(known.at).name;
+        let name = &*self.tags.element(known.index).name;
         let message = format!("`{}` is another name of `{name}`", tag.name);
-        let found = Report::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).row(row);
-        out.report(found.repaired(format!("read as `{name}`")));
+        let found =
+            FindingReport::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).with_row(row);
+        out.report(found.with_repair(format!("read as `{name}`")));
     }
 
     /// Reports an element that comes too late, or again.
-    pub(super) fn misfit(&self, tag: &Tag<'_>, element: usize, at: Place, out: &mut dyn Output) {
+    pub(super) fn report_misfit(
+        &self,
+        tag: &MarkupTag<'_>,
+        element: usize,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         match self.tags.misfit(element, &self.seen) {
             None => {}
-            Some(Misfit::Late(other)) => {
+            Some(ElementMisfit::Late(other)) => {
                 let message = format!("`{other}` must follow `{}`, and stands before it", tag.name);
-                report(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it stands", out);
+                report_at(rules::TAG_ORDER, at, tag.raw.len(), message, "read where it stands", out);
             }
-            Some(Misfit::Duplicate) => {
+            Some(ElementMisfit::Duplicate) => {
                 let message = format!("`{}` is there again", tag.name);
-                report(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it stands", out);
+                report_at(rules::TAG_REPEATED, at, tag.raw.len(), message, "read where it stands", out);
             }
         }
     }
 
     /// Reports attributes without meaning.
-    pub(super) fn unused(&self, tag: &Tag<'_>, known: Known, at: Place, used: &[&str], out: &mut dyn Output) {
+    pub(super) fn report_unused_attributes(
+        &self,
+        tag: &MarkupTag<'_>,
+        known: KnownElement,
+        at: Place,
+        used: &[&str],
+        out: &mut dyn IntentSink,
+    ) {
         let unused: Vec<&str> = tag
             .attributes()
             .map(|attribute| attribute.name)
@@ -158,22 +202,22 @@ impl Frame {
             .take(8)
             .collect();
         if !unused.is_empty() {
-            let name = &*self.tags.element(known.at).name;
+            let name = &*self.tags.element(known.index).name;
             let message = format!("`{name}` has no attribute `{}`", unused.join("`, `"));
-            report(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
+            report_at(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
         }
     }
 
     /// Handles a closing tag that closes nothing.
-    pub(super) fn unopened(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn handle_unopened(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let message = format!("`{}` closes nothing", tag.raw);
-        report(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
-        if self.known(tag).is_some_and(|known| known.kind == Kind::Thought) {
-            self.withdraw_calls(tag.raw, out);
+        report_at(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
+        if self.known_element(tag).is_some_and(|known| known.kind == ElementKind::Thought) {
+            self.refuse_held_calls(tag.raw, out);
         }
-        self.content.gap();
-        if let Mode::Block(block) = &mut self.mode {
-            block.leave_out(tag.raw);
+        self.content.mark_gap();
+        if let OpenElementState::Block(block) = &mut self.mode {
+            block.append_gap(tag.raw);
         }
     }
 }

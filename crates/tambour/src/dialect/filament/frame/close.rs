@@ -1,127 +1,140 @@
 //! The end of an element, and its outcome.
 
-use super::super::block::{Block, Came, notice};
+use super::super::block::{BlockOutcome, FilamentBlock, emit_notice};
 use super::super::rules;
-use super::super::tags::{Kind, Known};
-use super::super::{call, choice, parts, status, update};
-use super::{Frame, Mode, Open};
-use crate::dialect::{Output, called};
-use crate::finding::Report;
+use super::super::tags::{ElementKind, KnownElement};
+use super::super::{choice, elements, status, tool_call, update};
+use super::{FilamentFrame, OpenElementState, OpenPart};
+use crate::dialect::{IntentSink, call_check};
+use crate::finding::FindingReport;
 use crate::span::Place;
 
-impl Frame {
+impl FilamentFrame {
     /// Closes the open element before `end`, without a closing tag.
-    pub(super) fn leave(&mut self, end: usize, out: &mut dyn Output) {
+    pub(super) fn close_unclosed(&mut self, end: usize, out: &mut dyn IntentSink) {
         match &mut self.mode {
-            Mode::Outside => {}
-            Mode::Thought(_) | Mode::Content(_) => self.close_prose_at(false, end, out),
-            Mode::Block(block) => {
-                block.unclosed = true;
-                let (name, tag) = (block.name.clone(), block.tag);
+            OpenElementState::Outside => {}
+            OpenElementState::Thought(_) | OpenElementState::Content(_) => self.close_part(false, end, out),
+            OpenElementState::Block(block) => {
+                block.is_unclosed = true;
+                let (name, tag) = (block.name.clone(), block.tag_start);
                 self.report_unclosed(&name, tag, end, out);
                 self.close_block(out);
             }
         }
     }
 
-    fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn Output) {
+    fn report_unclosed(&self, name: &str, at: Place, end: usize, out: &mut dyn IntentSink) {
         // A mark that is not a tag is named as written.
         let tag = if name.starts_with(char::is_alphanumeric) { format!("<{name}>") } else { name.to_owned() };
-        let found = Report::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
-        out.report(found.repaired("closed here"));
+        let found = FindingReport::new(rules::TAG_UNCLOSED, at, end, format!("`{tag}` is not closed"));
+        out.report(found.with_repair("closed here"));
     }
 
     /// Closes an empty thought or content.
-    pub(super) fn close_prose(&mut self, out: &mut dyn Output) {
-        self.close_prose_at(true, 0, out);
+    pub(super) fn close_empty_part(&mut self, out: &mut dyn IntentSink) {
+        self.close_part(true, 0, out);
     }
 
     /// Closes a thought or the content before `end`; `closed` is set if a tag closed it.
-    pub(super) fn close_prose_at(&mut self, closed: bool, end: usize, out: &mut dyn Output) {
-        let (Mode::Thought(open) | Mode::Content(open)) = std::mem::replace(&mut self.mode, Mode::Outside)
+    pub(super) fn close_part(&mut self, closed: bool, end: usize, out: &mut dyn IntentSink) {
+        let (OpenElementState::Thought(open) | OpenElementState::Content(open)) =
+            std::mem::replace(&mut self.mode, OpenElementState::Outside)
         else {
             return;
         };
-        self.ended(&open, closed, end, out);
+        self.finish_part(&open, closed, end, out);
     }
 
-    fn ended(&mut self, open: &Open, closed: bool, end: usize, out: &mut dyn Output) {
-        self.closed = None;
-        self.between = false;
+    fn finish_part(&mut self, open: &OpenPart, closed: bool, end: usize, out: &mut dyn IntentSink) {
+        self.last_closed = None;
+        self.has_line_break = false;
         match &open.tag {
             Some((name, at, _)) if !closed => self.report_unclosed(name, *at, end, out),
             Some(_) => {}
-            None => self.end_text(open, closed, end, out),
+            None => self.report_untagged_text(open, closed, end, out),
         }
     }
 
     /// Closes a block.
-    pub(super) fn close_block(&mut self, out: &mut dyn Output) {
-        let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
-        block.without_mark();
-        let Known { at, kind, .. } = block.known;
-        self.closed = Some(at);
-        if block.nested {
-            self.resume();
+    pub(super) fn close_block(&mut self, out: &mut dyn IntentSink) {
+        let OpenElementState::Block(mut block) = std::mem::replace(&mut self.mode, OpenElementState::Outside)
+        else {
+            return;
+        };
+        block.strip_byte_order_mark();
+        let KnownElement { index, kind, .. } = block.known;
+        self.last_closed = Some(index);
+        if block.is_nested {
+            self.resume_content();
         }
-        if block.over {
-            self.content.part();
+        if block.is_overlong {
+            self.content.begin_paragraph();
             return match kind {
-                Kind::Update => notice(update::FAILED, None, out),
-                Kind::Call => notice(called::REFUSED, None, out),
+                ElementKind::Update => emit_notice(update::FAILED_CODE, None, out),
+                ElementKind::Call => emit_notice(call_check::REFUSED_CODE, None, out),
                 _ => {}
             };
         }
-        if self.doubtful && matches!(kind, Kind::Update | Kind::Call) {
+        if self.is_doubtful && matches!(kind, ElementKind::Update | ElementKind::Call) {
             return self.refuse_doubtful(&block, out);
         }
-        let cx = &self.cx;
+        let cx = &self.context;
         let came = match kind {
-            Kind::Update => update::read(&block, cx, out),
-            Kind::Call => call::read(&block, cx, &mut self.calls, &mut self.checks, out),
-            Kind::Status => status::read(&block, cx, out),
-            Kind::Details => parts::details(&block, cx, out),
-            Kind::Choice => choice::read(&block, cx, out),
-            Kind::Component => parts::component(&block, cx, out),
-            Kind::Media => parts::media(&block, cx, out),
-            Kind::Own => parts::own(&block, self.tags.element(at), cx, out),
-            Kind::Thought | Kind::Content => Came::Done,
+            ElementKind::Update => update::read_update(&block, cx, out),
+            ElementKind::Call => {
+                tool_call::read_call(&block, cx, &mut self.held_calls, &mut self.check_steps, out)
+            }
+            ElementKind::Status => status::read_status(&block, cx, out),
+            ElementKind::Details => elements::read_details(&block, cx, out),
+            ElementKind::Choice => choice::read_choice(&block, cx, out),
+            ElementKind::Component => elements::read_component(&block, cx, out),
+            ElementKind::Media => elements::read_media(&block, cx, out),
+            ElementKind::Custom => elements::read_custom(&block, self.tags.element(index), cx, out),
+            ElementKind::Thought | ElementKind::Content => BlockOutcome::Read,
         };
-        self.came(came, &block, out);
+        self.apply_outcome(came, &block, out);
     }
 
     /// Refuses a block that may be inside a thought.
-    fn refuse_doubtful(&mut self, block: &Block, out: &mut dyn Output) {
+    fn refuse_doubtful(&mut self, block: &FilamentBlock, out: &mut dyn IntentSink) {
         let message =
             format!("`<{}>` stands behind a thought or a comment that may not have ended", block.name);
-        let found = Report::new(rules::BLOCK_IN_THOUGHT, block.tag, block.end(), message);
-        out.report(found.repaired("shown as text"));
+        let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, block.tag_start, block.end(), message);
+        out.report(found.with_repair("shown as text"));
         let came = match block.known.kind {
-            Kind::Update => update::failed(block, out),
+            ElementKind::Update => update::fail_block(block, out),
             _ => {
-                notice(called::REFUSED, block.attribute("name").map(str::to_owned), out);
-                block.raw(out)
+                emit_notice(call_check::REFUSED_CODE, block.attribute("name").map(str::to_owned), out);
+                block.raw_outcome(out)
             }
         };
-        self.came(came, block, out);
+        self.apply_outcome(came, block, out);
     }
 
     /// Shows the unreadable part of a block as text of the content (F-210).
-    pub(super) fn came(&mut self, came: Came, block: &Block, out: &mut dyn Output) {
+    pub(super) fn apply_outcome(
+        &mut self,
+        came: BlockOutcome,
+        block: &FilamentBlock,
+        out: &mut dyn IntentSink,
+    ) {
         match came {
-            Came::Done => {}
-            Came::Raw(text) if text.trim().is_empty() => {}
-            Came::Raw(text) => self.content.paragraph(&mut [(block.at, &*text)].into_iter(), out),
-            Came::Behind(at) => {
-                let lead = block.body[at..].len() - block.body[at..].trim_start().len();
-                let place = block.at.after(&block.body[..at + lead]);
-                let rest = &block.body[at + lead..];
-                self.content.paragraph(&mut [(place, rest)].into_iter(), out);
+            BlockOutcome::Read => {}
+            BlockOutcome::Raw(text) if text.trim().is_empty() => {}
+            BlockOutcome::Raw(text) => {
+                self.content.push_paragraph(&mut [(block.body_start, &*text)].into_iter(), out)
             }
-            Came::Text => {
-                let (mut place, mut read) = (block.at, 0);
+            BlockOutcome::RestFrom(at) => {
+                let lead = block.body[at..].len() - block.body[at..].trim_start().len();
+                let place = block.body_start.end_of(&block.body[..at + lead]);
+                let rest = &block.body[at + lead..];
+                self.content.push_paragraph(&mut [(place, rest)].into_iter(), out);
+            }
+            BlockOutcome::Text => {
+                let (mut place, mut read) = (block.body_start, 0);
                 let mut lines = Vec::new();
-                for (at, text) in status::pieces(&block.body) {
+                for (at, text) in status::text_pieces(&block.body) {
                     place.advance(&block.body[read..at]);
                     read = at;
                     if !lines.is_empty() {
@@ -129,16 +142,16 @@ impl Frame {
                     }
                     lines.push((place, text));
                 }
-                self.content.paragraph(&mut lines.into_iter(), out);
+                self.content.push_paragraph(&mut lines.into_iter(), out);
             }
         }
     }
 
     /// Resumes the content after a block in it.
-    pub(super) fn resume(&mut self) {
-        self.content.gap();
-        if let Some((open, prose)) = self.around.take() {
-            (self.mode, self.prose) = (Mode::Content(open), prose);
+    pub(super) fn resume_content(&mut self) {
+        self.content.mark_gap();
+        if let Some((open, prose)) = self.suspended_content.take() {
+            (self.mode, self.prose) = (OpenElementState::Content(open), prose);
         }
     }
 }

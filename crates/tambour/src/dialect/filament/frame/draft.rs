@@ -1,40 +1,40 @@
 //! An acting block in an open thought, or a mark that may close only a nested thought. It is resolved when
 //! the thought ends or the content begins.
 
-use super::super::block::notice;
-use super::super::call::Waiting;
-use super::super::prose::Prose;
+use super::super::block::emit_notice;
+use super::super::code_filter::MarkdownTracker;
 use super::super::rules;
-use super::super::tags::{Kind, Known};
-use super::{Frame, Marks, Mode};
-use crate::dialect::{Intent, Output, called};
-use crate::finding::{Report, clip};
-use crate::lex::markup::{Tag, TagKind};
+use super::super::tags::{ElementKind, KnownElement};
+use super::super::tool_call::HeldToolCall;
+use super::{FilamentFrame, Marks, OpenElementState};
+use crate::dialect::{Intent, IntentSink, call_check};
+use crate::finding::{FindingReport, clip};
+use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_space;
-use crate::span::{At, Place};
+use crate::span::{LazyPlace, Place};
 
 /// Held text from the tag of an acting block on, or from a mark that may close only a nested thought.
-pub(super) struct Draft {
+pub(super) struct HeldDraft {
     /// Start of the held text.
-    at: Place,
+    start: Place,
     /// The tag or mark, without attributes.
     mark: String,
     /// The possible end of the thought, if the text begins with one.
-    closes: Option<DoubtfulEnd>,
+    doubtful_end: Option<DoubtfulEnd>,
     text: String,
     /// Thoughts that were opened in it.
-    inner: usize,
+    inner_thoughts: usize,
     /// Number of times the text was read before, after other drafts that turned out not to be drafts.
-    reads: usize,
+    read_count: usize,
 }
 
 /// A mark that may close only a nested thought, and the reader's state there, since later text may be read
 /// again.
 struct DoubtfulEnd {
-    is: InnerEnd,
-    prose: Prose,
+    meaning: InnerEnd,
+    prose: MarkdownTracker,
     marks: Marks,
-    remark: bool,
+    in_comment: bool,
 }
 
 /// Meaning of a mark that closes a nested thought.
@@ -47,7 +47,7 @@ pub(super) enum InnerEnd {
 }
 
 /// Most times one text is read, so that the cost stays linear.
-const READS: usize = 8;
+const MAX_READS: usize = 8;
 
 /// Event that makes a held draft part of the thinking.
 #[derive(Clone, Copy)]
@@ -55,102 +55,119 @@ pub(super) enum DraftEnd {
     /// The closing mark of the thought.
     Mark,
     /// The end of a truncated reply.
-    Cut,
+    Truncated,
     /// The hold limit.
     Limit,
 }
 
-impl Draft {
+impl HeldDraft {
     /// Returns the bytes held back.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.text.len()
     }
 }
 
-impl Frame {
+impl FilamentFrame {
     /// Handles a tag in a thought that is not code. Returns whether it is text of the thinking, or of a draft
     /// held there.
-    pub(super) fn is_drafted(&mut self, tag: &Tag<'_>, known: Option<Known>, at: Place) -> bool {
-        if !matches!(self.mode, Mode::Thought(_)) {
+    pub(super) fn is_draft_text(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        known: Option<KnownElement>,
+        at: Place,
+    ) -> bool {
+        if !matches!(self.mode, OpenElementState::Thought(_)) {
             return false;
         }
         let kind = known.map(|known| known.kind);
         let opens = tag.kind != TagKind::Close;
         match (kind, opens) {
-            (Some(Kind::Thought), false) | (Some(Kind::Content), true) => false,
-            (Some(Kind::Thought), true) => {
-                self.opens_inside(tag.kind == TagKind::Open);
+            (Some(ElementKind::Thought), false) | (Some(ElementKind::Content), true) => false,
+            (Some(ElementKind::Thought), true) => {
+                self.open_inner_thought(tag.kind == TagKind::Open);
                 self.draft.is_some()
             }
             // Not an acting block: a closing tag in the draft, or an envelope.
             _ if self.draft.is_some() => true,
-            (Some(Kind::Content) | None, _) => false,
+            (Some(ElementKind::Content) | None, _) => false,
             // An example, which is text whatever follows.
-            (Some(_), _) if self.prose.is_quoted() || self.remark => true,
+            (Some(_), _) if self.prose.is_quoted() || self.in_comment => true,
             (Some(_), false) => false,
             (Some(_), true) => {
-                self.hold(format!("<{}>", tag.name), None, at);
+                self.hold_draft(format!("<{}>", tag.name), None, at);
                 true
             }
         }
     }
 
     /// Holds the following text of the thought.
-    fn hold(&mut self, mark: String, closes: Option<DoubtfulEnd>, at: Place) {
-        self.draft = Some(Draft { at, mark, closes, text: String::new(), inner: 0, reads: self.reads });
+    fn hold_draft(&mut self, mark: String, doubtful_end: Option<DoubtfulEnd>, start: Place) {
+        self.draft = Some(HeldDraft {
+            start,
+            mark,
+            doubtful_end,
+            text: String::new(),
+            inner_thoughts: 0,
+            read_count: self.read_count,
+        });
     }
 
     /// Counts a thought that begins in the open one.
-    pub(super) fn opens_inside(&mut self, opens: bool) {
-        if opens && matches!(&self.mode, Mode::Thought(open) if open.tag.is_some()) {
-            *self.inner_thoughts() += 1;
+    pub(super) fn open_inner_thought(&mut self, opens: bool) {
+        if opens && matches!(&self.mode, OpenElementState::Thought(open) if open.tag.is_some()) {
+            *self.inner_thought_count() += 1;
         }
     }
 
     /// Counts the end of a nested thought; returns whether there was one.
-    pub(super) fn closes_inside(&mut self) -> bool {
-        let inner = self.inner_thoughts();
+    pub(super) fn close_inner_thought(&mut self) -> bool {
+        let inner = self.inner_thought_count();
         let some = *inner > 0;
         *inner -= usize::from(some);
         some
     }
 
-    fn inner_thoughts(&mut self) -> &mut usize {
+    fn inner_thought_count(&mut self) -> &mut usize {
         match &mut self.draft {
-            Some(draft) => &mut draft.inner,
-            None => &mut self.inner,
+            Some(draft) => &mut draft.inner_thoughts,
+            None => &mut self.inner_thoughts,
         }
     }
 
     /// Handles a mark that closes a thought. Returns whether the open one ends; otherwise the mark is, or may
     /// be, text of the thinking.
-    pub(super) fn ends_thought(
+    pub(super) fn try_end_thought(
         &mut self,
         raw: &str,
         inner: InnerEnd,
         at: Place,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) -> bool {
-        let within = self.draft.is_some() && self.closes_inside();
-        if within || self.inner > 0 && self.reads < READS {
+        let within = self.draft.is_some() && self.close_inner_thought();
+        if within || self.inner_thoughts > 0 && self.read_count < MAX_READS {
             if !within {
                 self.keep_draft(DraftEnd::Mark, out);
-                self.inner -= 1;
-                let closes = self.doubtful_end(inner);
-                self.hold(raw.to_owned(), closes, at);
+                self.inner_thoughts -= 1;
+                let closes = self.new_doubtful_end(inner);
+                self.hold_draft(raw.to_owned(), closes, at);
             }
-            self.plain(raw, At::from(at), out);
+            self.push_text(raw, LazyPlace::from(at), out);
             return false;
         }
-        self.doubtful |= self.inner > 0;
-        self.inner = 0;
+        self.is_doubtful |= self.inner_thoughts > 0;
+        self.inner_thoughts = 0;
         self.keep_draft(DraftEnd::Mark, out);
         true
     }
 
-    fn doubtful_end(&self, is: InnerEnd) -> Option<DoubtfulEnd> {
-        let Mode::Thought(open) = &self.mode else { return None };
-        Some(DoubtfulEnd { is, prose: self.prose.clone(), marks: open.marks, remark: self.remark })
+    fn new_doubtful_end(&self, meaning: InnerEnd) -> Option<DoubtfulEnd> {
+        let OpenElementState::Thought(open) = &self.mode else { return None };
+        Some(DoubtfulEnd {
+            meaning,
+            prose: self.prose.clone(),
+            marks: open.marks,
+            in_comment: self.in_comment,
+        })
     }
 
     /// Returns whether a possible draft is held.
@@ -160,42 +177,42 @@ impl Frame {
 
     /// Refuses the calls before a mark that closes reasoning without an opening mark: that text may have been
     /// thinking.
-    pub(super) fn withdraw_calls(&mut self, mark: &str, out: &mut dyn Output) {
-        for Waiting { call, place, end } in std::mem::take(&mut self.calls) {
+    pub(super) fn refuse_held_calls(&mut self, mark: &str, out: &mut dyn IntentSink) {
+        for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
             let message =
                 format!("`{}` is called before `{mark}`, which ends thinking", clip(&call.name, 60));
-            let found = Report::new(rules::BLOCK_IN_THOUGHT, place, end, message);
-            out.report(found.row("R-93").repaired("not called, its arguments are not used"));
-            notice(called::REFUSED, Some(clip(&call.name, 60).into_owned()), out);
+            let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, start, end, message);
+            out.report(found.with_row("R-93").with_repair("not called, its arguments are not used"));
+            emit_notice(call_check::REFUSED_CODE, Some(clip(&call.name, 60).into_owned()), out);
         }
     }
 
     /// Emits text of a thought, or holds it as part of a draft.
-    pub(super) fn thought_text(&mut self, text: &str, out: &mut dyn Output) {
-        let Some(draft) = &mut self.draft else { return self.thinking(text, out) };
+    pub(super) fn push_thought_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let Some(draft) = &mut self.draft else { return self.emit_thinking(text, out) };
         draft.text.push_str(text);
-        if draft.reads >= READS || draft.text.len() > self.cx.options.limits.hold {
+        if draft.read_count >= MAX_READS || draft.text.len() > self.context.options.limits.hold {
             self.keep_draft(DraftEnd::Limit, out);
         }
     }
 
     /// Resolves held text as a draft: thinking, in which nothing acts.
-    pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn Output) {
-        let is_block = |draft: &Draft| draft.closes.is_none();
+    pub(super) fn keep_draft(&mut self, end: DraftEnd, out: &mut dyn IntentSink) {
+        let is_block = |draft: &HeldDraft| draft.doubtful_end.is_none();
         if !self.draft.as_ref().is_none_or(is_block) && !matches!(end, DraftEnd::Mark) {
             // The answer is not lost, but nothing in it acts.
-            self.doubtful = true;
-            return self.read_draft(out);
+            self.is_doubtful = true;
+            return self.replay_draft(out);
         }
-        let Some(Draft { at, mark, text, closes, .. }) = self.draft.take() else { return };
-        match closes.map(|closes| closes.is) {
-            Some(InnerEnd::Phase) => return self.thinking(&text[mark.len()..], out),
-            Some(InnerEnd::Text) => return self.thinking(&text, out),
+        let Some(HeldDraft { start, mark, text, doubtful_end, .. }) = self.draft.take() else { return };
+        match doubtful_end.map(|closes| closes.meaning) {
+            Some(InnerEnd::Phase) => return self.emit_thinking(&text[mark.len()..], out),
+            Some(InnerEnd::Text) => return self.emit_thinking(&text, out),
             None => {}
         }
         let (message, repair) = match end {
             DraftEnd::Mark => (format!("`{mark}` stands in a thought"), "read as thinking"),
-            DraftEnd::Cut => {
+            DraftEnd::Truncated => {
                 (format!("the reply was cut in a thought, behind `{mark}` in it"), "read as thinking")
             }
             DraftEnd::Limit => {
@@ -203,47 +220,50 @@ impl Frame {
             }
         };
         // Text beyond the limit is left out of the span: its length depends on the chunks.
-        let most = text.floor_char_boundary(self.cx.options.limits.hold);
-        out.report(Report::new(rules::BLOCK_IN_THOUGHT, at, at.offset + most, message).repaired(repair));
-        self.thinking(&text, out);
+        let most = text.floor_char_boundary(self.context.options.limits.hold);
+        out.report(
+            FindingReport::new(rules::BLOCK_IN_THOUGHT, start, start.offset + most, message)
+                .with_repair(repair),
+        );
+        self.emit_thinking(&text, out);
     }
 
     /// Resolves held text as not a draft: the thought ended before it (F-202).
-    pub(super) fn read_draft(&mut self, out: &mut dyn Output) {
-        let Some(Draft { at, text, reads, closes, .. }) = self.draft.take() else { return };
-        self.inner = 0;
-        match (closes, &mut self.mode) {
-            (Some(DoubtfulEnd { prose, marks, remark, .. }), Mode::Thought(open)) => {
-                (self.prose, open.marks, self.remark) = (prose, marks, remark);
+    pub(super) fn replay_draft(&mut self, out: &mut dyn IntentSink) {
+        let Some(HeldDraft { start, text, read_count, doubtful_end, .. }) = self.draft.take() else { return };
+        self.inner_thoughts = 0;
+        match (doubtful_end, &mut self.mode) {
+            (Some(DoubtfulEnd { prose, marks, in_comment, .. }), OpenElementState::Thought(open)) => {
+                (self.prose, open.marks, self.in_comment) = (prose, marks, in_comment);
             }
-            _ => self.leave(at.offset, out),
+            _ => self.close_unclosed(start.offset, out),
         }
-        let before = std::mem::replace(&mut self.reads, reads + 1);
-        self.read_again(&text, at, out);
-        self.reads = before;
+        let before = std::mem::replace(&mut self.read_count, read_count + 1);
+        self.replay(&text, start, out);
+        self.read_count = before;
     }
 
     /// Emits text of the thinking.
-    fn thinking(&mut self, text: &str, out: &mut dyn Output) {
-        let limit = self.cx.options.limits.value;
-        let Mode::Thought(open) = &mut self.mode else { return };
+    fn emit_thinking(&mut self, text: &str, out: &mut dyn IntentSink) {
+        let limit = self.context.options.limits.value;
+        let OpenElementState::Thought(open) = &mut self.mode else { return };
         // A leading byte order mark is no text.
         let text =
-            if open.begun { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
+            if open.has_phase { text } else { text.trim_start_matches(|c| is_space(c) || c == '\u{FEFF}') };
         if text.is_empty() {
             return;
         }
-        if !std::mem::replace(&mut open.begun, true) {
-            out.intent(Intent::Phase("".into(), open.from));
+        if !std::mem::replace(&mut open.has_phase, true) {
+            out.emit_intent(Intent::Phase("".into(), open.text_start));
         }
-        if open.tag.is_none() && self.head.len() < limit {
-            let room = text.floor_char_boundary(limit - self.head.len());
-            self.head.push_str(&text[..room]);
+        if open.tag.is_none() && self.head_text.len() < limit {
+            let room = text.floor_char_boundary(limit - self.head_text.len());
+            self.head_text.push_str(&text[..room]);
         }
-        if std::mem::take(&mut self.joint) && !self.thought_line && !text.starts_with('\n') {
-            out.intent(Intent::PhaseText("\n"));
+        if std::mem::take(&mut self.is_line_break_due) && !self.ends_with_newline && !text.starts_with('\n') {
+            out.emit_intent(Intent::PhaseText("\n"));
         }
-        self.thought_line = text.ends_with('\n');
-        out.intent(Intent::PhaseText(text));
+        self.ends_with_newline = text.ends_with('\n');
+        out.emit_intent(Intent::PhaseText(text));
     }
 }

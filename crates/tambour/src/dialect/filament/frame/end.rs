@@ -1,131 +1,143 @@
 //! The end of the reply: open elements are closed, and missing ones reported.
 
-use super::super::block::{Came, notice};
-use super::super::call::Waiting;
+use super::super::block::{BlockOutcome, emit_notice};
 use super::super::rules;
-use super::super::tags::Kind;
-use super::super::{choice, parts, update};
+use super::super::tags::ElementKind;
+use super::super::tool_call::HeldToolCall;
+use super::super::{choice, elements, update};
 use super::draft::DraftEnd;
-use super::{Frame, Mode};
-use crate::dialect::{Action, Intent, Output};
-use crate::finding::Report;
-use crate::span::{At, Place};
+use super::{FilamentFrame, OpenElementState};
+use crate::dialect::{Intent, IntentSink, ReplyAction};
+use crate::finding::FindingReport;
+use crate::span::{LazyPlace, Place};
 
-impl Frame {
+impl FilamentFrame {
     /// Leaves out an incomplete tag at the very end (F-204).
-    pub(in super::super) fn half_tag(&mut self, half: &str, at: Place, out: &mut dyn Output) {
+    pub(in super::super) fn drop_half_tag(&mut self, half: &str, at: Place, out: &mut dyn IntentSink) {
         let message = format!("the reply ends within a tag: `{half}`");
-        let found = Report::new(rules::TAG_CUT, at, at.offset + half.len(), message);
-        out.report(found.repaired("left out"));
+        let found = FindingReport::new(rules::TAG_CUT, at, at.offset + half.len(), message);
+        out.report(found.with_repair("left out"));
     }
 
     /// Ends the reply at `end`; `cut` is set if it was truncated.
-    pub(in super::super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn Output) {
-        self.words_end(out);
+    pub(in super::super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn IntentSink) {
+        self.flush_mark_carry(out);
         loop {
-            while let Some((counts, kept)) = self.prose.end() {
-                self.decided(counts, &kept, out);
+            while let Some((counts, kept)) = self.prose.finish() {
+                self.handle_decided(counts, &kept, out);
             }
-            self.fence_ends(out);
+            self.finish_fence(out);
             match &self.draft {
                 // A truncated reply may have ended within the comment.
-                None if !cut && self.comment_closes() => self.end_at_close(out),
-                None if !cut && self.comment.is_some() && self.is_outside() => self.no_comment(out),
+                None if !cut && self.has_comment_close() => self.end_at_close(out),
+                None if !cut && self.comment.is_some() && self.is_outside() => {
+                    self.turn_comment_into_text(out)
+                }
                 None => break,
-                Some(_) if cut => self.keep_draft(DraftEnd::Cut, out),
-                Some(_) => self.read_draft(out),
+                Some(_) if cut => self.keep_draft(DraftEnd::Truncated, out),
+                Some(_) => self.replay_draft(out),
             }
         }
         if self.comment.is_some() {
-            self.comment_ends(false, end.offset, out);
+            self.end_comment(false, end.offset, out);
         }
-        while !matches!(self.mode, Mode::Outside) {
-            if cut && matches!(self.mode, Mode::Block(_)) {
-                self.cut_block(end.offset, out);
+        while !matches!(self.mode, OpenElementState::Outside) {
+            if cut && matches!(self.mode, OpenElementState::Block(_)) {
+                self.end_truncated_block(end.offset, out);
             } else {
-                self.leave(end.offset, out);
+                self.close_unclosed(end.offset, out);
             }
         }
-        self.missing(end, out);
+        self.report_missing(end, out);
         self.content.finish(out);
-        if let Some(found) = self.content.tail().and_then(choice::of_text) {
-            let found_at =
-                Report::new(rules::CHOICES_FROM_TEXT, end, end.offset, "a list at the end of the text");
-            out.report(found_at.repaired("offered as a choice"));
-            out.act(Action::Show(found.into()));
+        if let Some(found) = self.content.tail().and_then(choice::choice_from_text) {
+            let found_at = FindingReport::new(
+                rules::CHOICES_FROM_TEXT,
+                end,
+                end.offset,
+                "a list at the end of the text",
+            );
+            out.report(found_at.with_repair("offered as a choice"));
+            out.emit_action(ReplyAction::Extension(found.into()));
         }
-        for Waiting { call, place, end } in std::mem::take(&mut self.calls) {
+        for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
             if cut {
                 let message = format!("the reply was cut; `{}` is not called", call.name);
-                out.report(Report::new(rules::TOOL_CALL_CUT, place, end, message));
-                notice("tool_call_cut", Some(call.name), out);
+                out.report(FindingReport::new(rules::TOOL_CALL_CUT, start, end, message));
+                emit_notice("tool_call_cut", Some(call.name), out);
             } else {
-                out.act(Action::Call(call));
+                out.emit_action(ReplyAction::Call(call));
             }
         }
     }
 
     /// Handles a block that the end of the reply truncated: nothing of it runs (F-214).
-    fn cut_block(&mut self, end: usize, out: &mut dyn Output) {
-        let Mode::Block(mut block) = std::mem::replace(&mut self.mode, Mode::Outside) else { return };
-        block.without_mark();
-        if block.nested {
-            self.resume();
+    fn end_truncated_block(&mut self, end: usize, out: &mut dyn IntentSink) {
+        let OpenElementState::Block(mut block) = std::mem::replace(&mut self.mode, OpenElementState::Outside)
+        else {
+            return;
+        };
+        block.strip_byte_order_mark();
+        if block.is_nested {
+            self.resume_content();
         }
         let message = format!("the reply was cut within `<{}>`", block.name);
-        let found = Report::new(rules::BLOCK_CUT, block.tag, end, message);
-        let tags = matches!(block.known.kind, Kind::Status | Kind::Choice);
+        let found = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
+        let tags = matches!(block.known.kind, ElementKind::Status | ElementKind::Choice);
         let tags = if tags { ", its tags not used" } else { "" };
-        out.report(found.repaired(format!("nothing of it runs; shown as text{tags}")));
-        if block.over {
+        out.report(found.with_repair(format!("nothing of it runs; shown as text{tags}")));
+        if block.is_overlong {
             return;
         }
         let came = match block.known.kind {
-            Kind::Update => {
-                notice(update::FAILED, None, out);
-                Came::Raw(block.body.clone())
+            ElementKind::Update => {
+                emit_notice(update::FAILED_CODE, None, out);
+                BlockOutcome::Raw(block.body.clone())
             }
-            Kind::Call => {
-                notice("tool_call_cut", block.attribute("name").map(str::to_owned), out);
-                Came::Raw(block.body.clone())
+            ElementKind::Call => {
+                emit_notice("tool_call_cut", block.attribute("name").map(str::to_owned), out);
+                BlockOutcome::Raw(block.body.clone())
             }
             // Folded text is text.
-            Kind::Details => parts::details(&block, &self.cx, out),
-            Kind::Status | Kind::Choice => Came::Text,
-            _ => Came::Raw(block.body.clone()),
+            ElementKind::Details => elements::read_details(&block, &self.context, out),
+            ElementKind::Status | ElementKind::Choice => BlockOutcome::Text,
+            _ => BlockOutcome::Raw(block.body.clone()),
         };
-        self.came(came, &block, out);
+        self.apply_outcome(came, &block, out);
     }
 
     /// Reports missing mandatory elements.
-    fn missing(&mut self, end: Place, out: &mut dyn Output) {
-        self.seen.extend(self.assumed);
+    fn report_missing(&mut self, end: Place, out: &mut dyn IntentSink) {
+        self.seen.extend(self.assumed_head);
         for element in self.tags.missing(&self.seen) {
             let name = self.tags.element(element).name.clone();
             let message = format!("there is no `<{name}>`");
-            let found = Report::new(rules::TAG_MISSING, end, end.offset, message);
+            let found = FindingReport::new(rules::TAG_MISSING, end, end.offset, message);
             out.report(match self.tags.kind(element) {
-                Kind::Content if self.content.filled() => {
-                    found.repaired("text outside of tags is the content")
+                ElementKind::Content if self.content.has_text() => {
+                    found.with_repair("text outside of tags is the content")
                 }
-                Kind::Content => found.repaired("something stands in for it"),
+                ElementKind::Content => found.with_repair("something stands in for it"),
                 _ => found,
             });
         }
-        let mandatory = self.tags.first(Kind::Content).is_some_and(|at| self.tags.element(at).mandatory);
-        if self.content.filled() || !mandatory {
+        let mandatory = self
+            .tags
+            .first_of_kind(ElementKind::Content)
+            .is_some_and(|at| self.tags.element(at).is_mandatory);
+        if self.content.has_text() || !mandatory {
             return;
         }
-        let head = std::mem::take(&mut self.head);
-        let found = Report::new(rules::CONTENT_MISSING, end, end.offset, "the reply has no content");
+        let head = std::mem::take(&mut self.head_text);
+        let found = FindingReport::new(rules::CONTENT_MISSING, end, end.offset, "the reply has no content");
         if head.trim().is_empty() {
-            return out.report(found.repaired("the fallback text"));
+            return out.report(found.with_repair("the fallback text"));
         }
-        out.report(found.repaired("the text before all tags is the content"));
-        if !std::mem::replace(&mut self.answering, true) {
-            out.intent(Intent::ThinkingEnd);
+        out.report(found.with_repair("the text before all tags is the content"));
+        if !std::mem::replace(&mut self.is_answering, true) {
+            out.emit_intent(Intent::ThinkingEnd);
         }
-        self.content.part();
-        self.content.text(head.trim_end(), At::from(end), out);
+        self.content.begin_paragraph();
+        self.content.push_text(head.trim_end(), LazyPlace::from(end), out);
     }
 }

@@ -8,302 +8,304 @@ mod begin;
 mod close;
 mod comment;
 mod draft;
+mod element_tokens;
 mod end;
-mod inside;
-mod outside;
-mod words;
+mod reasoning_marks;
+mod surrounding_text;
 
 use std::sync::Arc;
 
-use super::block::{Block, Context};
-use super::call::Waiting;
-use super::content::Content;
-use super::prose::{Held, Kept, Prose};
+use super::block::{BlockContext, FilamentBlock};
+use super::code_filter::{HeldToken, HoldResult, MarkdownTracker};
+use super::content::ContentWriter;
 use super::rules;
-use super::tags::{Known, Meaning, Tags, faults};
-use crate::dialect::{Intent, Output};
-use crate::finding::{Report, Rule};
+use super::tags::{KnownElement, TagMeaning, TagTable, describe_faults};
+use super::tool_call::HeldToolCall;
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::{FindingReport, Rule};
 use crate::lex::fence::Fence;
-use crate::lex::marks::{Kind as MarkKind, Mark, Open as Marks, of_tag};
-use crate::lex::markup::{Tag, TagKind, Token};
-use crate::lex::quoting::Quoting;
+use crate::lex::marks::{MarkKind, OpenReasoning as Marks, ReasoningMark, parse_tag_mark};
+use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
+use crate::lex::quoting::QuotingElements;
 use crate::options::Options;
-use crate::span::{At, Place};
-use crate::tool::CHECKS;
-use comment::Comment;
-use draft::Draft;
-use words::Words;
+use crate::span::{LazyPlace, Place};
+use crate::tool::MAX_CHECK_STEPS;
+use comment::HeldComment;
+use draft::HeldDraft;
+use reasoning_marks::MarkCarry;
 
 /// Reader of a reply.
-pub(super) struct Frame {
-    cx: Context,
-    tags: Tags,
-    mode: Mode,
-    prose: Prose,
-    content: Content,
+pub(super) struct FilamentFrame {
+    context: BlockContext,
+    tags: TagTable,
+    mode: OpenElementState,
+    prose: MarkdownTracker,
+    content: ContentWriter,
     /// The content to resume after a block in it, with its code state.
-    around: Option<(Open, Prose)>,
+    suspended_content: Option<(OpenPart, MarkdownTracker)>,
     /// The current comment.
-    comment: Option<Comment>,
+    comment: Option<HeldComment>,
     /// The line of a fence, possibly incomplete.
-    fence_line: Option<FenceLine>,
+    fence_line: Option<PendingFenceLine>,
     /// The fence that was removed.
     fence: Option<Fence>,
     /// Indexes of elements, in order of first appearance.
     seen: Vec<usize>,
     /// The element that closed last, as long as only white space follows it.
-    closed: Option<usize>,
+    last_closed: Option<usize>,
     /// The element assumed for the head of the reply (F-201).
-    assumed: Option<usize>,
+    assumed_head: Option<usize>,
     /// Set once any element or text has begun.
-    begun: bool,
+    has_begun: bool,
     /// Set once thoughts are over.
-    answering: bool,
+    is_answering: bool,
     /// Thinking without a tag, kept for a reply without content (F-209).
-    head: String,
+    head_text: String,
     /// Calls held until the end of the reply.
-    calls: Vec<Waiting>,
+    held_calls: Vec<HeldToolCall>,
     /// Steps left for argument checks.
-    checks: u64,
+    check_steps: u64,
     /// Set once a comment has exceeded its limit.
-    long_comment: bool,
+    has_overlong_comment: bool,
     /// Set once `<!--` outside of tags is text.
-    comments_over: bool,
+    ignores_comments: bool,
     /// An acting block in the open thought, or its doubtful end, and the text after it.
-    draft: Option<Draft>,
+    draft: Option<HeldDraft>,
     /// Thoughts opened in the open thought and not closed.
-    inner: usize,
+    inner_thoughts: usize,
     /// Set if a thought, or a comment outside of tags, may still be open: nothing acts.
-    doubtful: bool,
-    words: Words,
+    is_doubtful: bool,
+    words: MarkCarry,
     /// Number of times the current text was held as a draft that turned out not to be one.
-    reads: usize,
+    read_count: usize,
     /// Set if a line break was read since an element closed, and if one is due in a thought that continues
     ///
-    between: bool,
-    joint: bool,
+    has_line_break: bool,
+    is_line_break_due: bool,
     /// Set if the thinking so far ends with a line break.
-    thought_line: bool,
+    ends_with_newline: bool,
     /// Set if a comment is open in the thought: blocks in it are examples.
-    remark: bool,
+    in_comment: bool,
     /// Open HTML elements in the content that quote: blocks in them are examples.
-    quoting: Quoting,
+    quoting: QuotingElements,
 }
 
 /// The open element.
-enum Mode {
+enum OpenElementState {
     Outside,
-    Thought(Open),
-    Content(Open),
-    Block(Box<Block>),
+    Thought(OpenPart),
+    Content(OpenPart),
+    Block(Box<FilamentBlock>),
 }
 
 /// An open thought or content.
-struct Open {
-    at: usize,
+struct OpenPart {
+    index: usize,
     /// Name as written, place and length of the tag; `None` if no tag began it.
     tag: Option<(String, Place, usize)>,
     /// Start of the text.
-    from: Place,
+    text_start: Place,
     /// Set if it is the head of the reply.
-    head: bool,
+    is_head: bool,
     /// Reasoning marks of a thought.
     marks: Marks,
     /// Set once the phase of a thought has begun.
-    begun: bool,
+    has_phase: bool,
 }
 
 /// The line of a fence that may surround elements.
-struct FenceLine {
+struct PendingFenceLine {
     raw: String,
-    at: Place,
+    start: Place,
     /// Set once the line has ended.
-    whole: bool,
+    is_complete: bool,
 }
 
-impl Frame {
-    pub(super) fn new(options: &Arc<Options>) -> Frame {
-        let cx = Context::new(options);
-        Frame {
-            tags: Tags::new(&cx.own),
-            content: Content::new(&cx.own, &options.limits),
-            prose: Prose::new(options.limits.line),
-            mode: Mode::Outside,
-            around: None,
+impl FilamentFrame {
+    pub(super) fn new(options: &Arc<Options>) -> FilamentFrame {
+        let context = BlockContext::new(options);
+        FilamentFrame {
+            tags: TagTable::new(&context.dialect_options),
+            content: ContentWriter::new(&context.dialect_options, &options.limits),
+            prose: MarkdownTracker::new(options.limits.line),
+            mode: OpenElementState::Outside,
+            suspended_content: None,
             comment: None,
             fence_line: None,
             fence: None,
             seen: Vec::new(),
-            closed: None,
-            assumed: None,
-            begun: false,
-            answering: false,
-            head: String::new(),
-            calls: Vec::new(),
-            checks: CHECKS,
-            long_comment: false,
-            comments_over: false,
+            last_closed: None,
+            assumed_head: None,
+            has_begun: false,
+            is_answering: false,
+            head_text: String::new(),
+            held_calls: Vec::new(),
+            check_steps: MAX_CHECK_STEPS,
+            has_overlong_comment: false,
+            ignores_comments: false,
             draft: None,
-            inner: 0,
-            doubtful: false,
-            words: Words::default(),
-            reads: 0,
-            between: false,
-            joint: false,
-            thought_line: false,
-            remark: false,
-            quoting: Quoting::default(),
-            cx,
+            inner_thoughts: 0,
+            is_doubtful: false,
+            words: MarkCarry::default(),
+            read_count: 0,
+            has_line_break: false,
+            is_line_break_due: false,
+            ends_with_newline: false,
+            in_comment: false,
+            quoting: QuotingElements::default(),
+            context,
         }
     }
 
     /// Returns the elements of the structure.
-    pub(super) fn tags(&self) -> &Tags {
+    pub(super) fn tags(&self) -> &TagTable {
         &self.tags
     }
 
     /// Returns the bytes held back, without values that are emitted whole.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         let line = self.fence_line.as_ref().map_or(0, |line| line.raw.len());
-        let comment = self.comment.as_ref().map_or(0, Comment::held);
-        let draft = self.draft.as_ref().map_or(0, Draft::held);
-        self.prose.held() + self.content.held() + line + comment + draft + self.words.held()
+        let comment = self.comment.as_ref().map_or(0, HeldComment::held_bytes);
+        let draft = self.draft.as_ref().map_or(0, HeldDraft::held_bytes);
+        self.prose.held_bytes() + self.content.held_bytes() + line + comment + draft + self.words.held_bytes()
     }
 
     /// Emits text without tags that continues a thought or the content, whatever its place is; returns
     /// whether it did.
     #[inline]
-    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) -> bool {
-        if self.prose.holds() || self.comment.is_some() || self.draft.is_some() {
+    pub(super) fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
+        if self.prose.has_held() || self.comment.is_some() || self.draft.is_some() {
             return false;
         }
         match &self.mode {
-            Mode::Content(Open { tag: Some(_), .. }) => {
-                if !self.content.flow(text, out) {
+            OpenElementState::Content(OpenPart { tag: Some(_), .. }) => {
+                if !self.content.try_pass(text, out) {
                     return false;
                 }
             }
-            Mode::Thought(Open { begun: true, tag: Some(_), .. }) => {
-                if !self.passes_words(text) {
+            OpenElementState::Thought(OpenPart { has_phase: true, tag: Some(_), .. }) => {
+                if !self.has_no_mark(text) {
                     return false;
                 }
-                if self.joint {
+                if self.is_line_break_due {
                     return false;
                 }
-                self.thought_line = text.ends_with('\n');
-                out.intent(Intent::PhaseText(text));
+                self.ends_with_newline = text.ends_with('\n');
+                out.emit_intent(Intent::PhaseText(text));
             }
             _ => return false,
         }
-        self.prose.text(text);
+        self.prose.push_text(text);
         true
     }
 
     /// Handles the next token.
-    pub(super) fn token(&mut self, token: Token<'_>, at: At<'_>, out: &mut dyn Output) {
-        let token = with_meant_kind(token);
-        if self.prose.holds() {
-            return self.held_token(&token, at.get(), out);
+    pub(super) fn push_token(&mut self, token: MarkupToken<'_>, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
+        let token = correct_tag_kind(token);
+        if self.prose.has_held() {
+            return self.push_held_token(&token, at.resolve(), out);
         }
         match &self.mode {
-            Mode::Outside => self.outside(token, at.get(), out),
-            Mode::Thought(_) | Mode::Content(_) => self.inside(token, at, out),
-            Mode::Block(_) => self.block(token, at.get(), out),
+            OpenElementState::Outside => self.push_surrounding_token(token, at.resolve(), out),
+            OpenElementState::Thought(_) | OpenElementState::Content(_) => {
+                self.push_inside_token(token, at, out)
+            }
+            OpenElementState::Block(_) => self.push_block_token(token, at.resolve(), out),
         }
     }
 
     /// Handles a token while others are held.
-    fn held_token(&mut self, token: &Token<'_>, at: Place, out: &mut dyn Output) {
-        let Held::Decided { counts, kept, taken } = self.prose.add(token, at) else { return };
-        self.decided(counts, &kept, out);
+    fn push_held_token(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        let HoldResult::Decided { counts, kept, taken } = self.prose.push_held(token, at) else { return };
+        self.handle_decided(counts, &kept, out);
         match token {
-            Token::Text(text) if taken < text.len() => {
-                let rest = Token::Text(&text[taken..]);
-                self.token(rest, At::from(at.after(&text[..taken])), out);
+            MarkupToken::Text(text) if taken < text.len() => {
+                let rest = MarkupToken::Text(&text[taken..]);
+                self.push_token(rest, LazyPlace::from(at.end_of(&text[..taken])), out);
             }
-            Token::Text(_) => {}
-            other if taken == 0 => self.token(*other, At::from(at), out),
+            MarkupToken::Text(_) => {}
+            other if taken == 0 => self.push_token(*other, LazyPlace::from(at), out),
             _ => {}
         }
     }
 
     /// Handles held tokens once it is decided whether the first counts; the others are handled again.
-    fn decided(&mut self, counts: bool, kept: &[Kept], out: &mut dyn Output) {
+    fn handle_decided(&mut self, counts: bool, kept: &[HeldToken], out: &mut dyn IntentSink) {
         let Some((first, rest)) = kept.split_first() else { return };
         if counts {
-            self.markup(first.token(), first.place(), out);
+            self.handle_markup(first.token(), first.place(), out);
         } else {
-            self.plain(first.token().raw(), At::from(first.place()), out);
+            self.push_text(first.token().raw(), LazyPlace::from(first.place()), out);
         }
         for kept in rest {
-            self.token(kept.token(), At::from(kept.place()), out);
+            self.push_token(kept.token(), LazyPlace::from(kept.place()), out);
         }
     }
 
     /// Returns the element that a tag means.
-    fn known(&self, tag: &Tag<'_>) -> Option<Known> {
+    fn known_element(&self, tag: &MarkupTag<'_>) -> Option<KnownElement> {
         match self.tags.meaning(tag) {
-            Meaning::Known(known) | Meaning::Reasoning(known) => Some(known),
+            TagMeaning::Known(known) | TagMeaning::Reasoning(known) => Some(known),
             _ => None,
         }
     }
 
     /// Reports faults in how a tag is written.
-    fn check_tag(&self, tag: &Tag<'_>, known: Known, at: Place, out: &mut dyn Output) {
-        let faults = faults(tag, known.written);
-        let name = &*self.tags.element(known.at).name;
+    fn check_tag(&self, tag: &MarkupTag<'_>, known: KnownElement, at: Place, out: &mut dyn IntentSink) {
+        let faults = describe_faults(tag, known.spelling);
+        let name = &*self.tags.element(known.index).name;
         if !faults.is_empty() {
             let message = format!("`{}` is not written as it is: {}", tag.raw, faults.join(", "));
-            report(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);
+            report_at(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);
         }
     }
 
     /// Routes text to the thought, the content, a comment or a block.
-    fn plain(&mut self, text: &str, at: At<'_>, out: &mut dyn Output) {
+    fn push_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
         if let Some(comment) = &mut self.comment {
             comment.push(text);
-            return self.long_comment(out);
+            return self.emit_overlong_comment(out);
         }
         if text.is_empty() {
             return;
         }
-        self.prose.text(text);
+        self.prose.push_text(text);
         match &self.mode {
-            Mode::Outside => {}
-            Mode::Content(_) => self.content.text(text, at, out),
-            Mode::Thought(_) => self.thought_text(text, out),
-            Mode::Block(_) => self.block_text(text, at, out),
+            OpenElementState::Outside => {}
+            OpenElementState::Content(_) => self.content.push_text(text, at, out),
+            OpenElementState::Thought(_) => self.push_thought_text(text, out),
+            OpenElementState::Block(_) => self.push_block_text(text, at, out),
         }
     }
 }
 
 /// Turns a tag without a slash that closes by its name, such as `<end_of_thought>`, into a closing tag.
-fn with_meant_kind(token: Token<'_>) -> Token<'_> {
+fn correct_tag_kind(token: MarkupToken<'_>) -> MarkupToken<'_> {
     match token {
-        Token::Tag(tag)
+        MarkupToken::Tag(tag)
             if tag.kind == TagKind::Open
-                && of_tag(tag.name, false).is_some_and(|mark| mark.kind == MarkKind::Close) =>
+                && parse_tag_mark(tag.name, false).is_some_and(|mark| mark.kind == MarkKind::Close) =>
         {
-            Token::Tag(Tag { kind: TagKind::Close, ..tag })
+            MarkupToken::Tag(MarkupTag { kind: TagKind::Close, ..tag })
         }
         other => other,
     }
 }
 
 /// Returns the reasoning mark that a thought begins with.
-fn mark_of(name: &str) -> Marks {
-    let mark: Mark = of_tag(name, false).unwrap_or(crate::lex::marks::THINK);
+fn thought_marks(name: &str) -> Marks {
+    let mark: ReasoningMark = parse_tag_mark(name, false).unwrap_or(crate::lex::marks::THINK_MARK);
     Marks::new(mark)
 }
 
 /// Reports a rule at a tag or other short token of `len` bytes.
-fn report(
+fn report_at(
     rule: &'static Rule,
     at: Place,
     len: usize,
     message: impl Into<String>,
     repair: &str,
-    out: &mut dyn Output,
+    out: &mut dyn IntentSink,
 ) {
-    out.report(Report::new(rule, at, at.offset + len, message).repaired(repair));
+    out.report(FindingReport::new(rule, at, at.offset + len, message).with_repair(repair));
 }

@@ -1,70 +1,70 @@
 //! The frame of a reply: passes each token to the current part, and continues as the part's outcome says.
 
 mod end;
-mod follow;
-mod kept;
 mod mention;
 mod order;
+mod outcomes;
+mod preserved_text;
 
 use std::sync::Arc;
 
-use super::answer::Answer;
-use super::block::Block;
-use super::context::{Context, Line};
-use super::late::Late;
-use super::outside::{FenceLine, Outside};
-use super::serp::Serp;
-use super::structure::{self, Name, Seen};
-use super::think::Think;
-use super::thinking::Thinking;
-use crate::dialect::Output;
-use crate::finding::Report;
-use crate::lex::markup::Token;
+use super::answer::FinalReader;
+use super::block::QueriesBlock;
+use super::context::{LineContent, ReaderContext};
+use super::draft::DraftReader;
+use super::late_element::LateElement;
+use super::serp::SummaryReader;
+use super::structure::{self, SeenElements, ThinkingMlElement};
+use super::thinking::ThinkingReader;
+use super::top_level_text::{ReplyFence, TopLevelText};
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
+use crate::lex::markup::MarkupToken;
 use crate::options::Options;
-use crate::span::{At, Place};
-use kept::{Prose, Waiting};
-use mention::Mention;
+use crate::span::{LazyPlace, Place};
+use mention::ThinkingMention;
+use preserved_text::{HeldSummary, TextBeforeSummary};
 
 /// Reads tokens. Each part of the reply has its own methods; `mode` is the current part.
-pub(super) struct Frame {
-    mode: Mode,
-    context: Context,
+pub(super) struct ReplyFrame {
+    mode: FramePart,
+    context: ReaderContext,
     /// Top-level elements that have begun.
-    seen: Seen,
-    outside: Outside,
+    seen: SeenElements,
+    surrounding: TopLevelText,
     /// The fence around the reply.
-    fence: Option<FenceLine>,
+    fence: Option<ReplyFence>,
     /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
-    think: Think,
-    serp: Serp,
+    draft: DraftReader,
+    summary: SummaryReader,
     /// Text before the current summary, and findings about it that are wrong if it is an example.
-    prose: Option<Prose>,
-    kept_back: Vec<Report>,
+    text_before_summary: Option<TextBeforeSummary>,
+    held_reports: Vec<FindingReport>,
     /// The summary held until a structure begins.
-    waiting: Option<Waiting>,
-    thinking: Thinking,
+    held_summary: Option<HeldSummary>,
+    thinking: ThinkingReader,
     /// `</thinking>` that may be only text.
-    mention: Option<Mention>,
+    mention: Option<ThinkingMention>,
     /// The current late element.
-    late: Option<Late>,
-    had_late_thought: bool,
-    answer: Answer,
+    late: Option<LateElement>,
+    has_late_thought: bool,
+    answer: FinalReader,
     /// The open queries block, in or after the answer.
-    block: Option<Block>,
+    block: Option<QueriesBlock>,
     /// Place of a failure marker outside the elements.
-    marker: Option<Place>,
+    marker_place: Option<Place>,
     /// Text before `<final>`, which is the answer if that is empty.
-    dropped: Outside,
+    text_before_final: TopLevelText,
 }
 
 /// Current part of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum FramePart {
     /// Before, between or after the elements.
-    Outside,
-    Think,
-    Serp,
+    Surrounding,
+    Draft,
+    Summary,
     /// Directly in `<thinking>`, or in one of its phases.
     Thinking,
     /// In a second `<thinking>`: text of the last phase, up to its end (T-008).
@@ -74,114 +74,126 @@ enum Mode {
     Late,
 }
 
-impl Frame {
-    pub(super) fn new(options: &Arc<Options>) -> Frame {
-        Frame {
-            mode: Mode::Outside,
-            context: Context::new(options),
-            seen: Seen::default(),
-            outside: Outside::default(),
+impl ReplyFrame {
+    pub(super) fn new(options: &Arc<Options>) -> ReplyFrame {
+        ReplyFrame {
+            mode: FramePart::Surrounding,
+            context: ReaderContext::new(options),
+            seen: SeenElements::default(),
+            surrounding: TopLevelText::default(),
             fence: None,
             in_comment: false,
-            think: Think::default(),
-            serp: Serp::new(options),
-            prose: None,
-            kept_back: Vec::new(),
-            waiting: None,
-            thinking: Thinking::default(),
+            draft: DraftReader::default(),
+            summary: SummaryReader::new(options),
+            text_before_summary: None,
+            held_reports: Vec::new(),
+            held_summary: None,
+            thinking: ThinkingReader::default(),
             mention: None,
             late: None,
-            had_late_thought: false,
-            answer: Answer::new(options),
+            has_late_thought: false,
+            answer: FinalReader::new(options),
             block: None,
-            marker: None,
-            dropped: Outside::default(),
+            marker_place: None,
+            text_before_final: TopLevelText::default(),
         }
     }
 
-    pub(super) fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &ReaderContext {
         &self.context
     }
 
     /// Handles the next token.
     #[inline]
-    pub(super) fn token<'a>(&mut self, token: Token<'_>, at: impl Into<At<'a>>, out: &mut dyn Output) {
+    pub(super) fn push_token<'a>(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: impl Into<LazyPlace<'a>>,
+        out: &mut dyn IntentSink,
+    ) {
         match token {
-            Token::Text(text) if self.flows(text, out) => self.context.text_came(text),
-            _ => self.placed(token, at.into().get(), out),
+            MarkupToken::Text(text) if self.try_pass(text, out) => self.context.track_text(text),
+            _ => self.push_placed_token(token, at.into().resolve(), out),
         }
     }
 
     /// Emits text that continues the answer or a phase, whatever its place is; returns whether it did.
     #[inline]
-    fn flows(&mut self, text: &str, out: &mut dyn Output) -> bool {
+    fn try_pass(&mut self, text: &str, out: &mut dyn IntentSink) -> bool {
         match self.mode {
-            Mode::Final if self.block.is_none() && self.answer.passes(text) => self.answer.flow(text, out),
-            Mode::Thinking if self.mention.is_none() && self.thinking.flows() => {
-                self.thinking.flow(text, out);
+            FramePart::Final if self.block.is_none() && self.answer.can_pass(text) => {
+                self.answer.pass(text, out)
+            }
+            FramePart::Thinking if self.mention.is_none() && self.thinking.can_pass() => {
+                self.thinking.pass(text, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn placed(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+    fn push_placed_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let mut token = token;
-        if let Token::Reasoning(raw, _) = token
-            && !self.reads_marks()
+        if let MarkupToken::Reasoning(raw, _) = token
+            && !self.accepts_marks()
         {
-            token = Token::Text(raw);
+            token = MarkupToken::Text(raw);
         }
-        if self.mention.is_some() && self.behind_mention(&token, out) || self.may_mention(&token, at) {
+        if self.mention.is_some() && self.push_after_mention(&token, out) || self.hold_mention(&token, at) {
             return;
         }
         let within = self.mode;
         match within {
-            Mode::Final if self.block.is_some() => self.block_token(token, at, out),
-            Mode::Final => self.answer_token(token, at, out),
-            Mode::Thinking => self.thinking_token(token, at, out),
-            Mode::Outside => self.outside_token(token, at, out),
-            Mode::Think => self.think_token(token, at, out),
-            Mode::Serp => self.serp_token(token, at, out),
-            Mode::SecondThinking => self.second_thinking(token, at, out),
-            Mode::Late => self.late_token(token, at, out),
+            FramePart::Final if self.block.is_some() => self.push_block_token(token, at, out),
+            FramePart::Final => self.push_answer_token(token, at, out),
+            FramePart::Thinking => self.push_thinking_token(token, at, out),
+            FramePart::Surrounding => self.push_surrounding_token(token, at, out),
+            FramePart::Draft => self.push_draft_token(token, at, out),
+            FramePart::Summary => self.push_summary_token(token, at, out),
+            FramePart::SecondThinking => self.push_second_thinking_token(token, at, out),
+            FramePart::Late => self.push_late_token(token, at, out),
         }
         self.context.line = match token {
-            Token::Text(text) => return self.context.text_came(text),
-            Token::Tag(tag)
+            MarkupToken::Text(text) => return self.context.track_text(text),
+            MarkupToken::Tag(tag)
                 if matches!(
-                    structure::find(tag.name),
-                    Some((Name::Thinking | Name::Phase | Name::Title, _))
+                    structure::find_element(tag.name),
+                    Some((
+                        ThinkingMlElement::Thinking | ThinkingMlElement::Phase | ThinkingMlElement::Title,
+                        _
+                    ))
                 ) =>
             {
-                Line::Tag
+                LineContent::Tag
             }
             // The end of an element, such as a draft.
-            Token::Tag(_) if within != self.mode && self.mode == Mode::Outside => Line::Tag,
-            _ => Line::Text,
+            MarkupToken::Tag(_) if within != self.mode && self.mode == FramePart::Surrounding => {
+                LineContent::Tag
+            }
+            _ => LineContent::Text,
         };
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.think.held()
-            + self.answer.held()
-            + self.thinking.held()
-            + self.mention.as_ref().map_or(0, Mention::len)
-            + self.late.as_ref().map_or(0, Late::held)
-            + self.waiting.as_ref().map_or(0, Waiting::held)
-            + match self.seen.has(Name::Final) {
-                true if self.answer.is_empty() => self.outside.len() + self.dropped.len(),
+    pub(super) fn held_bytes(&self) -> usize {
+        self.draft.held_bytes()
+            + self.answer.held_bytes()
+            + self.thinking.held_bytes()
+            + self.mention.as_ref().map_or(0, ThinkingMention::len)
+            + self.late.as_ref().map_or(0, LateElement::held_bytes)
+            + self.held_summary.as_ref().map_or(0, HeldSummary::held_bytes)
+            + match self.seen.has(ThinkingMlElement::Final) {
+                true if self.answer.is_empty() => self.surrounding.len() + self.text_before_final.len(),
                 true => 0,
-                false => self.outside.len(),
+                false => self.surrounding.len(),
             }
     }
 
     /// Ends the current run of text.
-    pub(super) fn flush(&mut self, out: &mut dyn Output) {
+    pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
         match (self.mode, &mut self.late) {
-            (Mode::Thinking, _) => self.thinking.flush(out),
-            (Mode::Think, _) => self.think.flush(out),
-            (Mode::Late, Some(late)) => late.flush(out),
+            (FramePart::Thinking, _) => self.thinking.flush(out),
+            (FramePart::Draft, _) => self.draft.flush(out),
+            (FramePart::Late, Some(late)) => late.flush(out),
             _ => {}
         }
     }

@@ -1,243 +1,273 @@
 //! The top level: elements that begin there, come twice or too late, and phases without `<thinking>`.
 
-use super::super::block::Block;
-use super::super::context::{self, Line};
-use super::super::late::{self, Late};
+use super::super::block::QueriesBlock;
+use super::super::context::{self, LineContent};
+use super::super::late_element::{self, LateElement};
 use super::super::rules;
-use super::super::structure::{self, Name};
-use super::{Frame, Mode};
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
-use crate::lex::markup::{Markup, Tag, TagKind, Token};
+use super::super::structure::{self, ThinkingMlElement};
+use super::{FramePart, ReplyFrame};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
+use crate::lex::markup::{MarkupLexer, MarkupTag, MarkupToken, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
-use crate::structure::Misfit;
+use crate::structure::ElementMisfit;
 
-impl Frame {
-    pub(super) fn outside_token(&mut self, token: Token<'_>, at: Place, out: &mut dyn Output) {
+impl ReplyFrame {
+    pub(super) fn push_surrounding_token(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         if self.block.is_some() {
-            return self.block_token(token, at, out);
+            return self.push_block_token(token, at, out);
         }
-        let after_final = self.seen.has(Name::Final);
+        let after_final = self.seen.has(ThinkingMlElement::Final);
         match token {
-            Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose | Token::CommentEnd(_) => {
+            MarkupToken::CommentOpen => self.in_comment = true,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
                 self.in_comment = false;
-                self.outside.comment_closes();
+                self.surrounding.end_comment();
             }
-            Token::Mark(_) => {
-                self.marker.get_or_insert(at);
+            MarkupToken::Mark(_) => {
+                self.marker_place.get_or_insert(at);
                 if after_final {
-                    context::embedded_marker(at, "left out", out);
+                    context::report_embedded_marker(at, "left out", out);
                 }
             }
-            Token::Tag(tag)
+            MarkupToken::Tag(tag)
                 if after_final
                     && tag.name == "serp_queries"
                     && tag.kind == TagKind::Open
-                    && !self.context.no_blocks =>
+                    && !self.context.forbids_blocks =>
             {
-                let (opening, at) = self.outside.take_comment(at);
-                self.block = Some(Block::begin(&opening, tag.raw, at, false));
+                let (opening, at) = self.surrounding.take_comment(at);
+                self.block = Some(QueriesBlock::begin(&opening, tag.raw, at, false));
                 return;
             }
-            Token::Text(text) if is_blank(text) => {}
-            Token::Text(_) => {
-                self.think.take_closed();
+            MarkupToken::Text(text) if is_blank(text) => {}
+            MarkupToken::Text(_) => {
+                self.draft.take_last_close();
             }
-            Token::Tag(tag) if self.in_comment => {
+            MarkupToken::Tag(tag) if self.in_comment => {
                 let opens = tag.kind == TagKind::Open;
-                if opens && structure::find(tag.name).is_some_and(|(name, _)| name.is_top()) {
-                    self.outside.hides_structure(self.context.line_blank());
+                if opens && structure::find_element(tag.name).is_some_and(|(name, _)| name.is_top()) {
+                    self.surrounding.record_hidden(self.context.is_line_blank());
                 }
             }
-            Token::Tag(_) | Token::Reasoning(..) if !self.in_comment && self.other_think(&token, at, out) => {
+            MarkupToken::Tag(_) | MarkupToken::Reasoning(..)
+                if !self.in_comment && self.handle_foreign_mark(&token, at, out) =>
+            {
                 return;
             }
-            Token::Tag(tag) if self.outside_tag(&tag, at, out) => return,
-            Token::Tag(_) | Token::Reasoning(..) => {}
+            MarkupToken::Tag(tag) if self.handle_top_tag(&tag, at, out) => return,
+            MarkupToken::Tag(_) | MarkupToken::Reasoning(..) => {}
         }
-        self.keep_outside(&token, at, out);
+        self.keep_surrounding(&token, at, out);
     }
 
     /// Handles a tag at the top level; returns `false` if it is only text there.
-    pub(super) fn outside_tag(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> bool {
+    pub(super) fn handle_top_tag(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> bool {
         let len = tag.raw.len();
-        let Some((name, exact)) = structure::find(tag.name) else {
-            if !self.seen.has(Name::Final) {
+        let Some((name, exact)) = structure::find_element(tag.name) else {
+            if !self.seen.has(ThinkingMlElement::Final) {
                 let message = format!("`{}` is not a tag of ThinkingML", tag.name);
-                context::report(rules::UNEXPECTED_TAG, at, len, message, "read as text", out);
+                context::report_at(rules::UNEXPECTED_TAG, at, len, message, "read as text", out);
             }
             return false;
         };
         if tag.kind == TagKind::Close
-            && self.answer.interrupts()
-            && matches!(name, Name::Phase | Name::Thinking)
+            && self.answer.is_interrupting()
+            && matches!(name, ThinkingMlElement::Phase | ThinkingMlElement::Thinking)
         {
             // These tags close an element that the answer interrupted.
             context::check_tag(name, exact, tag, at, out);
-            self.thinking.closed_late(name);
+            self.thinking.handle_late_close(name);
             return true;
         }
-        if tag.kind == TagKind::Close && name == Name::Thinking && self.thinking.close_forgotten() {
+        if tag.kind == TagKind::Close
+            && name == ThinkingMlElement::Thinking
+            && self.thinking.take_missing_close()
+        {
             context::check_tag(name, exact, tag, at, out);
             return true;
         }
-        if self.loose_tag(name, exact, tag, at, out) {
+        if self.handle_loose_tag(name, exact, tag, at, out) {
             return true;
         }
-        if tag.kind == TagKind::Close && name == Name::Final {
-            if self.outside.is_hiding() {
+        if tag.kind == TagKind::Close && name == ThinkingMlElement::Final {
+            if self.surrounding.has_hidden_element() {
                 // It closes an element that the comment hides.
                 return false;
             }
             let message = "`</final>` closes nothing here";
-            context::report(rules::TAG_MISPLACED, at, len, message, "left out", out);
+            context::report_at(rules::TAG_MISPLACED, at, len, message, "left out", out);
             return true;
         }
-        let mentioned = name == Name::Think && !self.begins_draft();
+        let mentioned = name == ThinkingMlElement::Think && !self.can_begin_draft();
         if tag.kind == TagKind::Close || !name.is_top() || mentioned {
             let message = format!("`{}` does not stand at the top level here", tag.raw);
-            context::report(rules::TAG_MISPLACED, at, len, message, "read as text", out);
+            context::report_at(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
         }
-        if name == Name::Serp && self.waiting.is_some() {
-            context::report(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
+        if name == ThinkingMlElement::Serp && self.held_summary.is_some() {
+            context::report_at(rules::SERP_DUPLICATE, at, len, "a second `<serp>`", "read as text", out);
             return false;
         }
-        if name == Name::Serp && tag.kind == TagKind::Open {
-            self.begin_serp_tag(exact, tag, at, out);
+        if name == ThinkingMlElement::Serp && tag.kind == TagKind::Open {
+            self.begin_summary_tag(exact, tag, at, out);
             return true;
         }
         context::check_tag(name, exact, tag, at, out);
-        self.begin(name, at, len, out);
+        self.begin_element(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
-            let close = format!("</{}>", name.text());
-            let mut lexer = Markup::at(at, "", close.len() + 1);
-            lexer.push(&close, &mut |token, _| self.token(token, at, out));
+            let close = format!("</{}>", name.as_str());
+            let mut lexer = MarkupLexer::from_place(at, "", close.len() + 1);
+            lexer.push(&close, &mut |token, _| self.push_token(token, at, out));
         }
         true
     }
 
     /// Begins a top-level element.
-    pub(super) fn begin(&mut self, name: Name, at: Place, len: usize, out: &mut dyn Output) {
+    pub(super) fn begin_element(
+        &mut self,
+        name: ThinkingMlElement,
+        at: Place,
+        len: usize,
+        out: &mut dyn IntentSink,
+    ) {
         self.in_comment = false;
         if name.begins_structure() {
-            self.send_waiting(out);
+            self.emit_held_summary(out);
         }
         if self.fence.is_none()
-            && !self.seen.has(Name::Final)
-            && let Some(fence) = self.outside.take_fence()
+            && !self.seen.has(ThinkingMlElement::Final)
+            && let Some(fence) = self.surrounding.take_fence()
         {
             self.fence = Some(fence);
         }
         // A fence before a summary that may be an example may be part of the example.
-        let first = self.reads_marks() && !self.seen.has(Name::Serp);
-        if name != Name::Serp || self.outside.is_blank() || !first {
-            self.tell_fence(out);
+        let first = self.accepts_marks() && !self.seen.has(ThinkingMlElement::Serp);
+        if name != ThinkingMlElement::Serp || self.surrounding.is_blank() || !first {
+            self.report_fence(out);
         }
-        let again = name == Name::Final && self.seen.has(Name::Final) && self.answer.is_empty();
+        let again = name == ThinkingMlElement::Final
+            && self.seen.has(ThinkingMlElement::Final)
+            && self.answer.is_empty();
         if again {
             // The first one is empty.
             let message = "a second `<final>`, behind one that is empty";
-            context::report(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
+            context::report_at(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
         } else if let Some(misfit) = self.seen.misfit(name) {
-            self.misfit(name, misfit, at, len, out);
+            self.handle_misfit(name, misfit, at, len, out);
             return;
         }
         if name.begins_structure() {
             self.take_loose_text(out);
-            self.drop_outside(name, out);
+            self.drop_surrounding(name, out);
         }
         self.seen.add(name);
         match name {
-            Name::Think => self.begin_think(at),
-            Name::Serp => {
-                self.serp.begin(at);
-                self.mode = Mode::Serp;
+            ThinkingMlElement::Think => self.begin_draft(at),
+            ThinkingMlElement::Serp => {
+                self.summary.begin(at);
+                self.mode = FramePart::Summary;
             }
-            Name::Thinking => {
+            ThinkingMlElement::Thinking => {
                 self.thinking.begin(at);
-                out.intent(Intent::ThinkingStart);
-                self.mode = Mode::Thinking;
+                out.emit_intent(Intent::ThinkingStart);
+                self.mode = FramePart::Thinking;
             }
-            Name::Final => {
-                out.intent(Intent::ThinkingEnd);
+            ThinkingMlElement::Final => {
+                out.emit_intent(Intent::ThinkingEnd);
                 self.answer.begin(at);
-                self.mode = Mode::Final;
+                self.mode = FramePart::Final;
             }
-            Name::Phase | Name::Title => {}
+            ThinkingMlElement::Phase | ThinkingMlElement::Title => {}
         }
     }
 
     /// Handles a top-level element that comes twice or too late.
-    pub(super) fn misfit(
+    pub(super) fn handle_misfit(
         &mut self,
-        name: Name,
-        misfit: Misfit<'_>,
+        name: ThinkingMlElement,
+        misfit: ElementMisfit<'_>,
         at: Place,
         len: usize,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        let after_final = self.seen.has(Name::Final);
-        let text = name.text();
+        let after_final = self.seen.has(ThinkingMlElement::Final);
+        let text = name.as_str();
         let (rule, message) = match (name, misfit) {
-            (Name::Serp, Misfit::Late(_)) => {
+            (ThinkingMlElement::Serp, ElementMisfit::Late(_)) => {
                 (rules::SERP_AFTER_THINKING, "`<serp>` stands before `<thinking>`".to_owned())
             }
-            (_, Misfit::Late(other)) => {
+            (_, ElementMisfit::Late(other)) => {
                 (rules::ORDER_INVALID, format!("`<{text}>` stands before `<{other}>`"))
             }
-            (Name::Think, _) => (rules::THINK_DUPLICATE, "a second `<think>`".to_owned()),
-            (Name::Serp, _) => (rules::SERP_DUPLICATE, "a second `<serp>`".to_owned()),
-            (Name::Thinking, _) => (rules::THINKING_DUPLICATE, "a second `<thinking>`".to_owned()),
+            (ThinkingMlElement::Think, _) => (rules::THINK_DUPLICATE, "a second `<think>`".to_owned()),
+            (ThinkingMlElement::Serp, _) => (rules::SERP_DUPLICATE, "a second `<serp>`".to_owned()),
+            (ThinkingMlElement::Thinking, _) => {
+                (rules::THINKING_DUPLICATE, "a second `<thinking>`".to_owned())
+            }
             _ => (rules::FINAL_DUPLICATE, "a second `<final>`".to_owned()),
         };
         self.seen.add(name);
         match name {
-            Name::Think => {
-                let report = Report::new(rule, at, at.offset + len, message).repaired("read as a draft");
+            ThinkingMlElement::Think => {
+                let report =
+                    FindingReport::new(rule, at, at.offset + len, message).with_repair("read as a draft");
                 // T-007: a summary before the draft.
-                let swapped = matches!(misfit, Misfit::Late("serp"));
-                out.report(if swapped { report.row("T-007") } else { report });
-                self.begin_think(at);
+                let swapped = matches!(misfit, ElementMisfit::Late("serp"));
+                out.report(if swapped { report.with_row("T-007") } else { report });
+                self.begin_draft(at);
             }
-            Name::Thinking if !after_final => {
-                context::report(rule, at, len, message, "read as text of the last phase", out);
-                self.mode = Mode::SecondThinking;
-                out.intent(Intent::PhaseText("<thinking>"));
+            ThinkingMlElement::Thinking if !after_final => {
+                context::report_at(rule, at, len, message, "read as text of the last phase", out);
+                self.mode = FramePart::SecondThinking;
+                out.emit_intent(Intent::PhaseText("<thinking>"));
             }
-            _ => self.begin_late(Late::new(name, rule, message, at, len)),
+            _ => self.begin_late(LateElement::new(name, rule, message, at, len)),
         }
     }
 
     /// Handles a top-level tag that belongs to phases without `<thinking>`; returns whether it is consumed.
-    pub(super) fn loose_tag(
+    pub(super) fn handle_loose_tag(
         &mut self,
-        name: Name,
+        name: ThinkingMlElement,
         exact: bool,
-        tag: &Tag<'_>,
+        tag: &MarkupTag<'_>,
         at: Place,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) -> bool {
         let close = tag.kind == TagKind::Close;
         match name {
             // A mere mention is in the middle of a line.
-            Name::Phase if !close && (self.outside.is_blank() || self.context.line != Line::Text) => {
-                self.loose_phase(tag, at, out);
+            ThinkingMlElement::Phase
+                if !close && (self.surrounding.is_blank() || self.context.line != LineContent::Text) =>
+            {
+                self.begin_loose_phase(tag, at, out);
                 true
             }
-            Name::Phase if close && self.thinking.close_nested() => {
+            ThinkingMlElement::Phase if close && self.thinking.take_nested_close() => {
                 context::check_tag(name, exact, tag, at, out);
                 true
             }
-            Name::Thinking if self.thinking.is_loose() && !self.seen.has(Name::Final) => {
+            ThinkingMlElement::Thinking
+                if self.thinking.is_loose() && !self.seen.has(ThinkingMlElement::Final) =>
+            {
                 context::check_tag(name, exact, tag, at, out);
                 self.take_loose_text(out);
-                self.thinking.tag_came((!close).then_some(at));
+                self.thinking.handle_late_tag((!close).then_some(at));
                 if !close {
                     // The tag comes after its first phase.
-                    self.mode = Mode::Thinking;
+                    self.mode = FramePart::Thinking;
                 }
                 true
             }
@@ -245,60 +275,66 @@ impl Frame {
         }
     }
 
-    fn loose_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+    fn begin_loose_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = tag.raw.len();
-        if self.seen.has(Name::Final) {
-            late::check_attributes(Name::Phase, tag, at, out);
+        if self.seen.has(ThinkingMlElement::Final) {
+            late_element::report_lost_attributes(ThinkingMlElement::Phase, tag, at, out);
             let message = "a phase stands in `<thinking>`, before `<final>`".to_owned();
-            self.begin_late(Late::new(Name::Phase, rules::TAG_MISPLACED, message, at, len));
+            self.begin_late(LateElement::new(
+                ThinkingMlElement::Phase,
+                rules::TAG_MISPLACED,
+                message,
+                at,
+                len,
+            ));
             if tag.kind == TagKind::SelfClosing {
                 self.end_late(at.offset + len, out);
             }
             return;
         }
-        let further = self.seen.has(Name::Thinking);
+        let further = self.seen.has(ThinkingMlElement::Thinking);
         if !self.thinking.is_loose() {
             let message = "`<phase>` stands in `<thinking>`";
             let repair =
                 if further { "read as a further phase" } else { "read as thinking that lacks its tag" };
-            context::report(rules::TAG_MISPLACED, at, len, message, repair, out);
+            context::report_at(rules::TAG_MISPLACED, at, len, message, repair, out);
         }
         if further {
-            self.thinking.loosen();
+            self.thinking.set_loose();
             self.take_loose_text(out);
         } else {
-            self.begin(Name::Thinking, at, len, out);
+            self.begin_element(ThinkingMlElement::Thinking, at, len, out);
             self.thinking.begin_tagless();
         }
-        self.mode = Mode::Thinking;
-        self.thinking_token(Token::Tag(*tag), at, out);
-        if self.thinking.is_left() {
-            self.mode = Mode::Outside;
+        self.mode = FramePart::Thinking;
+        self.push_thinking_token(MarkupToken::Tag(*tag), at, out);
+        if self.thinking.is_at_top_level() {
+            self.mode = FramePart::Surrounding;
         }
     }
 
     /// Moves text after a phase without `<thinking>` into that phase, because thinking continues or the
     /// answer begins.
-    pub(super) fn take_loose_text(&mut self, out: &mut dyn Output) {
-        if self.thinking.is_loose() && !self.seen.has(Name::Final) {
-            let outside = self.outside.take();
-            self.thinking.loose_text(outside.runs(), outside.is_blank(), out);
+    pub(super) fn take_loose_text(&mut self, out: &mut dyn IntentSink) {
+        if self.thinking.is_loose() && !self.seen.has(ThinkingMlElement::Final) {
+            let outside = self.surrounding.take();
+            self.thinking.emit_loose_text(outside.runs(), outside.is_blank(), out);
         }
     }
 
     /// Returns whether there is a `<thinking>` tag.
     pub(super) fn has_thinking_tag(&self) -> bool {
-        self.seen.has(Name::Thinking) && !self.thinking.is_tagless()
+        self.seen.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
     }
 
     /// Returns whether marks that are not tags count: only before the structure begins.
-    pub(in super::super) fn reads_marks(&self) -> bool {
-        !self.seen.structure_begun()
+    pub(in super::super) fn accepts_marks(&self) -> bool {
+        !self.seen.has_structure()
     }
 
     /// Returns whether a reasoning mark at the top level opens a draft here: in a sentence it is a mention
     ///
-    pub(super) fn begins_draft(&self) -> bool {
-        self.context.line != Line::Text || self.outside.is_blank()
+    pub(super) fn can_begin_draft(&self) -> bool {
+        self.context.line != LineContent::Text || self.surrounding.is_blank()
     }
 }

@@ -3,85 +3,85 @@
 mod early_final;
 mod phase;
 
-use super::context::{self, Context, Quote};
+use super::context::{self, QuotedFinal, ReaderContext};
 use super::rules;
-use super::structure::{self, Name};
-use crate::dialect::{Intent, Output};
-use crate::finding::{Report, Rule};
-use crate::lex::entity::Entities;
-use crate::lex::markup::{Tag, TagKind, Token};
+use super::structure::{self, ThinkingMlElement};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::{FindingReport, Rule};
+use crate::lex::entity::EntityDecoder;
+use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
 use crate::span::Place;
 pub(super) use early_final::EarlyFinal;
 
 /// Effect of a token on `<thinking>`.
-pub(super) enum Outcome<'a> {
+pub(super) enum ThinkingOutcome<'a> {
     /// Thinking continues.
     Open,
     /// Later text is at the top level.
-    Outside,
+    TopLevel,
     /// `<final>` begins with a tag of `len` bytes, and thinking has ended. `rest` is unread.
-    Final { at: Place, len: usize, rest: Option<(Token<'a>, Place)> },
+    Final { at: Place, len: usize, rest: Option<(MarkupToken<'a>, Place)> },
     /// The held `<final>` is the answer, and thinking has ended. `rest` is unread.
-    Answer { answer: Quote, rest: (Token<'a>, Place) },
+    Answer { answer: QuotedFinal, rest: (MarkupToken<'a>, Place) },
     /// The held text is to be read again as text, then `rest`.
-    Release { hold: EarlyFinal, rest: (Token<'a>, Place) },
+    Release { hold: EarlyFinal, rest: (MarkupToken<'a>, Place) },
     /// A `<final>` is held from here on: the blanks after it and `rest` are unread.
-    Held { blanks: (String, Place), rest: (Token<'a>, Place) },
+    FinalHeld { blanks: (String, Place), rest: (MarkupToken<'a>, Place) },
     /// A late summary begins.
-    Serp,
+    Summary,
 }
 
 /// State of `<thinking>`.
 #[derive(Default)]
-pub(super) struct Thinking {
-    at: Place,
+pub(super) struct ThinkingReader {
+    start: Place,
     /// Set while an HTML comment is open; its content is text (T-027).
     in_comment: bool,
-    entities: Entities,
+    entities: EntityDecoder,
     /// Set while its tag is open.
-    open: bool,
+    is_open: bool,
     /// Set if phases are outside of it.
-    loose: bool,
+    is_loose: bool,
     /// Set if it has no tag.
-    tagless: bool,
-    part: Part,
+    is_tagless: bool,
+    position: ThinkingPosition,
     /// Start of the current phase.
-    phase_at: Place,
+    phase_start: Place,
     /// Set once a real `<phase>` has begun.
-    phased: bool,
+    has_phase: bool,
     /// Extent of the text before the first phase.
-    unphased: Option<(Place, usize)>,
+    text_before_phases: Option<(Place, usize)>,
     /// Set if the current run of text directly in `<thinking>` was reported.
-    stray: bool,
+    is_stray_reported: bool,
     last_id: u64,
     /// The title attribute of `<phase>`, with place and length of the tag, until a `<title>` follows or is
     /// known to be missing.
-    attribute: Option<(String, Place, usize)>,
+    title_attribute: Option<(String, Place, usize)>,
     /// Number of phases closed by another one inside them: each may still have its closing tag.
-    nested: u32,
+    nested_count: u32,
     /// Set if `<final>` closed it; a later closing tag belongs to it.
-    forgotten: bool,
+    is_close_missing: bool,
     /// A `<final>` in a phase, and the text after it.
-    hold: Option<EarlyFinal>,
+    early_final: Option<EarlyFinal>,
     /// Set if a `<final>` in the middle of a line of the current phase is known to be text.
-    literal: bool,
+    is_mention_text: bool,
     /// Set if every `<final>` is text, since it is read a second time.
-    again: bool,
+    is_rereading: bool,
     /// Decision on tags that end thinking in the middle of a line: text, or not; `None` while undecided.
-    mentions: Option<bool>,
+    mentions_are_text: Option<bool>,
     /// `<final>` at the start of a line and the blanks after it, under `thinkingml.lone_final=close`.
-    lone: Option<(String, Place)>,
+    lone_final: Option<(String, Place)>,
     /// The last `<final>...</final>` inside a phase after which thinking continued: the answer if no other
     /// one follows.
-    quoted: Option<Quote>,
+    quoted_final: Option<QuotedFinal>,
     /// Set if a phase, and `<thinking>`, is still open after the answer that interrupted it.
-    phase_open_late: bool,
-    thinking_open_late: bool,
+    is_phase_interrupted: bool,
+    is_thinking_interrupted: bool,
 }
 
 /// Position of the reader in `<thinking>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Part {
+enum ThinkingPosition {
     /// Directly in `<thinking>`.
     #[default]
     Direct,
@@ -93,231 +93,239 @@ enum Part {
     Text,
 }
 
-impl Thinking {
+impl ThinkingReader {
     /// Begins `<thinking>`.
-    pub(super) fn begin(&mut self, at: Place) {
-        *self = Thinking { at, open: true, ..Thinking::default() };
+    pub(super) fn begin(&mut self, start: Place) {
+        *self = ThinkingReader { start, is_open: true, ..ThinkingReader::default() };
     }
 
     /// Begins thinking with its first phase, without a tag.
     pub(super) fn begin_tagless(&mut self) {
-        (self.open, self.loose, self.tagless) = (false, true, true);
+        (self.is_open, self.is_loose, self.is_tagless) = (false, true, true);
     }
 
     /// Records a further phase outside of it.
-    pub(super) fn loosen(&mut self) {
-        self.loose = true;
+    pub(super) fn set_loose(&mut self) {
+        self.is_loose = true;
     }
 
     /// Handles a tag that comes after phases without it: `<thinking>` at a place, or `</thinking>`.
-    pub(super) fn tag_came(&mut self, opening: Option<Place>) {
-        self.loose = false;
+    pub(super) fn handle_late_tag(&mut self, opening: Option<Place>) {
+        self.is_loose = false;
         if let Some(at) = opening {
-            (self.at, self.open, self.tagless) = (at, true, false);
+            (self.start, self.is_open, self.is_tagless) = (at, true, false);
         }
     }
 
     /// Returns whether phases are outside of it.
     pub(super) fn is_loose(&self) -> bool {
-        self.loose
+        self.is_loose
     }
 
     /// Returns whether `</thinking>` may be a mere mention here.
-    pub(super) fn may_mention(&self) -> bool {
-        self.open && self.mentions.is_none() && !self.in_comment && self.hold.is_none() && self.lone.is_none()
+    pub(super) fn can_be_mentioned(&self) -> bool {
+        self.is_open
+            && self.mentions_are_text.is_none()
+            && !self.in_comment
+            && self.early_final.is_none()
+            && self.lone_final.is_none()
     }
 
     /// Sets whether tags that end thinking in the middle of a line are text.
-    pub(super) fn reads_mentions(&mut self, text: Option<bool>) {
-        self.mentions = text;
-        self.again = text == Some(true);
+    pub(super) fn set_mentions(&mut self, text: Option<bool>) {
+        self.mentions_are_text = text;
+        self.is_rereading = text == Some(true);
     }
 
     /// Returns whether it has no tag.
     pub(super) fn is_tagless(&self) -> bool {
-        self.tagless
+        self.is_tagless
     }
 
     /// Returns whether later text is at the top level: after a phase without `<thinking>` around it.
-    pub(super) fn is_left(&self) -> bool {
-        !self.open && self.part == Part::Direct
+    pub(super) fn is_at_top_level(&self) -> bool {
+        !self.is_open && self.position == ThinkingPosition::Direct
     }
 
     /// Consumes the closing tag of a phase without `<thinking>` that another phase closed; returns whether
     /// one was due.
-    pub(super) fn close_nested(&mut self) -> bool {
-        let nested = self.loose && self.nested > 0;
-        self.nested -= u32::from(nested);
+    pub(super) fn take_nested_close(&mut self) -> bool {
+        let nested = self.is_loose && self.nested_count > 0;
+        self.nested_count -= u32::from(nested);
         nested
     }
 
     /// Consumes the closing tag after a `<final>` that closed thinking; returns whether it was due.
-    pub(super) fn close_forgotten(&mut self) -> bool {
-        std::mem::take(&mut self.forgotten)
+    pub(super) fn take_missing_close(&mut self) -> bool {
+        std::mem::take(&mut self.is_close_missing)
     }
 
     /// Handles a closing tag, after the answer, of an element that the answer interrupted.
-    pub(super) fn closed_late(&mut self, name: Name) {
+    pub(super) fn handle_late_close(&mut self, name: ThinkingMlElement) {
         match name {
-            Name::Phase => self.phase_open_late = false,
-            _ => self.thinking_open_late = false,
+            ThinkingMlElement::Phase => self.is_phase_interrupted = false,
+            _ => self.is_thinking_interrupted = false,
         }
     }
 
-    pub(super) fn held(&self) -> usize {
-        let part = match &self.part {
-            Part::Untitled { text, .. } => text.len(),
-            Part::Title { before, .. } => before.len(),
-            Part::Direct | Part::Text => 0,
+    pub(super) fn held_bytes(&self) -> usize {
+        let part = match &self.position {
+            ThinkingPosition::Untitled { text, .. } => text.len(),
+            ThinkingPosition::Title { before, .. } => before.len(),
+            ThinkingPosition::Direct | ThinkingPosition::Text => 0,
         };
-        let lone = self.lone.as_ref().map_or(0, |(raw, _)| raw.len());
-        self.entities.held() + part + lone + self.hold.as_ref().map_or(0, EarlyFinal::len)
+        let lone = self.lone_final.as_ref().map_or(0, |(raw, _)| raw.len());
+        self.entities.held_bytes() + part + lone + self.early_final.as_ref().map_or(0, EarlyFinal::len)
     }
 
     /// Returns whether text continues a phase.
     #[inline]
-    pub(super) fn flows(&self) -> bool {
-        matches!(self.part, Part::Text) && self.hold.is_none() && self.lone.is_none()
+    pub(super) fn can_pass(&self) -> bool {
+        matches!(self.position, ThinkingPosition::Text)
+            && self.early_final.is_none()
+            && self.lone_final.is_none()
     }
 
     /// Emits text of the phase.
     #[inline]
-    pub(super) fn flow(&mut self, text: &str, out: &mut dyn Output) {
-        self.entities.push(text, &mut |text| out.intent(Intent::PhaseText(text)));
+    pub(super) fn pass(&mut self, text: &str, out: &mut dyn IntentSink) {
+        self.entities.push(text, &mut |text| out.emit_intent(Intent::PhaseText(text)));
     }
 
     /// Ends a run of text.
-    pub(super) fn flush(&mut self, out: &mut dyn Output) {
-        self.entities.flush(&mut |text| out.intent(Intent::PhaseText(text)));
+    pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
+        self.entities.flush(&mut |text| out.emit_intent(Intent::PhaseText(text)));
     }
 
     /// Handles the next token.
-    pub(super) fn token<'a>(
+    pub(super) fn push_token<'a>(
         &mut self,
-        token: Token<'a>,
+        token: MarkupToken<'a>,
         at: Place,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Outcome<'a> {
-        if !matches!(token, Token::Text(_)) {
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> ThinkingOutcome<'a> {
+        if !matches!(token, MarkupToken::Text(_)) {
             self.flush(out);
         }
-        if self.hold.is_some() {
-            return self.held_token(token, at, context, out);
+        if self.early_final.is_some() {
+            return self.push_held_token(token, at, context, out);
         }
-        if let Some((raw, start)) = self.lone.take() {
-            return self.lone_final(raw, start, (token, at), context, out);
+        if let Some((raw, start)) = self.lone_final.take() {
+            return self.resolve_lone_final(raw, start, (token, at), context, out);
         }
         match token {
-            Token::Text(_) | Token::Reasoning(..) => {}
-            Token::Tag(tag) => return self.phase_tag(&tag, at, context, out),
-            Token::CommentOpen => self.in_comment = true,
-            Token::CommentClose | Token::CommentEnd(_) => self.in_comment = false,
-            Token::Mark(_) => context::embedded_marker(at, "kept as text", out),
+            MarkupToken::Text(_) | MarkupToken::Reasoning(..) => {}
+            MarkupToken::Tag(tag) => return self.handle_tag(&tag, at, context, out),
+            MarkupToken::CommentOpen => self.in_comment = true,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
+            MarkupToken::Mark(_) => context::report_embedded_marker(at, "kept as text", out),
         }
-        self.phase_text(token.raw(), at, out);
-        Outcome::Open
+        self.push_text(token.raw(), at, out);
+        ThinkingOutcome::Open
     }
 
     /// Emits text after a phase without `<thinking>` as text of that phase, because thinking continues or the
     /// answer begins.
-    pub(super) fn loose_text<'a>(
+    pub(super) fn emit_loose_text<'a>(
         &mut self,
         runs: impl Iterator<Item = (&'a str, Place)>,
         blank: bool,
-        out: &mut dyn Output,
+        out: &mut dyn IntentSink,
     ) {
-        self.stray = false;
+        self.is_stray_reported = false;
         if !blank {
-            out.intent(Intent::PhaseText("\n"));
+            out.emit_intent(Intent::PhaseText("\n"));
         }
         for (text, at) in runs {
-            self.stray_text(text, at, out);
+            self.push_stray_text(text, at, out);
         }
         self.flush(out);
     }
 
     /// Closes open elements at the end of the input.
-    pub(super) fn close(&mut self, end: Place, out: &mut dyn Output) {
-        if self.part != Part::Direct {
-            context::unclosed(Name::Phase, self.phase_at, end.offset, out);
+    pub(super) fn close(&mut self, end: Place, out: &mut dyn IntentSink) {
+        if self.position != ThinkingPosition::Direct {
+            context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, end.offset, out);
             self.end_phase(end, out);
         }
-        if self.open {
-            context::unclosed(Name::Thinking, self.at, end.offset, out);
+        if self.is_open {
+            context::report_unclosed(ThinkingMlElement::Thinking, self.start, end.offset, out);
         }
         self.end_thinking(out);
     }
 
     /// Reports elements that the answer interrupted and nothing closed after it.
-    pub(super) fn left_open_late(&self, end: Place, out: &mut dyn Output) {
-        if self.phase_open_late {
-            context::unclosed(Name::Phase, self.phase_at, end.offset, out);
+    pub(super) fn report_interrupted(&self, end: Place, out: &mut dyn IntentSink) {
+        if self.is_phase_interrupted {
+            context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, end.offset, out);
         }
-        if self.thinking_open_late {
-            context::unclosed(Name::Thinking, self.at, end.offset, out);
+        if self.is_thinking_interrupted {
+            context::report_unclosed(ThinkingMlElement::Thinking, self.start, end.offset, out);
         }
     }
 
     /// Reports a missing `</thinking>` that `<final>` replaced.
-    pub(super) fn left_open(&mut self, end: Place, out: &mut dyn Output) {
-        if self.close_forgotten() {
-            context::unclosed(Name::Thinking, self.at, end.offset, out);
+    pub(super) fn report_missing_close(&mut self, end: Place, out: &mut dyn IntentSink) {
+        if self.take_missing_close() {
+            context::report_unclosed(ThinkingMlElement::Thinking, self.start, end.offset, out);
         }
     }
 
-    fn phase_tag<'a>(
+    fn handle_tag<'a>(
         &mut self,
-        tag: &Tag<'_>,
+        tag: &MarkupTag<'_>,
         at: Place,
-        context: &Context,
-        out: &mut dyn Output,
-    ) -> Outcome<'a> {
+        context: &ReaderContext,
+        out: &mut dyn IntentSink,
+    ) -> ThinkingOutcome<'a> {
         let len = tag.raw.len();
         let close = tag.kind == TagKind::Close;
-        let found = structure::find(tag.name);
+        let found = structure::find_element(tag.name);
         if self.in_comment {
             // In a comment only the end of an open element counts, so that an unclosed comment swallows
             // nothing.
             let ends = match found {
-                Some((Name::Phase, _)) => close && self.part != Part::Direct,
-                Some((Name::Title, _)) => close && matches!(self.part, Part::Title { .. }),
-                Some((Name::Thinking, _)) => close,
+                Some((ThinkingMlElement::Phase, _)) => close && self.position != ThinkingPosition::Direct,
+                Some((ThinkingMlElement::Title, _)) => {
+                    close && matches!(self.position, ThinkingPosition::Title { .. })
+                }
+                Some((ThinkingMlElement::Thinking, _)) => close,
                 _ => false,
             };
             if !ends {
-                self.phase_text(tag.raw, at, out);
-                return Outcome::Open;
+                self.push_text(tag.raw, at, out);
+                return ThinkingOutcome::Open;
             }
             self.in_comment = false;
         }
         let Some((name, exact)) = found else {
             let message = format!("`{}` is not a tag of ThinkingML", tag.name);
-            let report = Report::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
-            out.report(report.row("T-037").repaired("kept as text"));
-            self.phase_text(tag.raw, at, out);
-            return Outcome::Open;
+            let report = FindingReport::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
+            out.report(report.with_row("T-037").with_repair("kept as text"));
+            self.push_text(tag.raw, at, out);
+            return ThinkingOutcome::Open;
         };
-        let in_phase = self.part != Part::Direct;
-        let mut outcome = Outcome::Open;
+        let in_phase = self.position != ThinkingPosition::Direct;
+        let mut outcome = ThinkingOutcome::Open;
         match (name, close) {
-            (Name::Thinking, true) if self.mentions == Some(true) => {
-                self.literal(rules::TAG_MISPLACED, tag, at, out);
+            (ThinkingMlElement::Thinking, true) if self.mentions_are_text == Some(true) => {
+                self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out);
             }
-            (Name::Thinking, true) => {
+            (ThinkingMlElement::Thinking, true) => {
                 context::check_tag(name, exact, tag, at, out);
                 if in_phase {
-                    context::unclosed(Name::Phase, self.phase_at, at.offset, out);
+                    context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, at.offset, out);
                     self.end_phase(at, out);
                 }
                 self.end_thinking(out);
-                self.open = false;
-                outcome = Outcome::Outside;
+                self.is_open = false;
+                outcome = ThinkingOutcome::TopLevel;
             }
-            (Name::Phase, false) => {
+            (ThinkingMlElement::Phase, false) => {
                 context::check_tag(name, exact, tag, at, out);
                 if in_phase {
-                    context::report(
+                    context::report_at(
                         rules::PHASE_NESTED,
                         at,
                         len,
@@ -325,7 +333,7 @@ impl Thinking {
                         "outer phase closed first",
                         out,
                     );
-                    self.nested += 1;
+                    self.nested_count += 1;
                     self.end_phase(at, out);
                 }
                 self.begin_phase(tag, at, out);
@@ -333,29 +341,33 @@ impl Thinking {
                     self.end_phase(at, out);
                 }
             }
-            (Name::Phase, true) if in_phase => {
+            (ThinkingMlElement::Phase, true) if in_phase => {
                 context::check_tag(name, exact, tag, at, out);
                 self.end_phase(at, out);
-                if self.is_left() {
-                    outcome = Outcome::Outside;
+                if self.is_at_top_level() {
+                    outcome = ThinkingOutcome::TopLevel;
                 }
             }
-            (Name::Phase, true) if self.nested > 0 => {
+            (ThinkingMlElement::Phase, true) if self.nested_count > 0 => {
                 context::check_tag(name, exact, tag, at, out);
-                self.nested -= 1;
+                self.nested_count -= 1;
             }
-            (Name::Title, _) if in_phase => self.title_tag(exact, tag, at, out),
-            (Name::Final, false) if !in_phase => {
-                outcome = self.final_in_thinking(exact, tag, at, context, out);
+            (ThinkingMlElement::Title, _) if in_phase => self.handle_title_tag(exact, tag, at, out),
+            (ThinkingMlElement::Final, false) if !in_phase => {
+                outcome = self.handle_direct_final(exact, tag, at, context, out);
             }
-            (Name::Final, false) => self.final_in_phase(tag, at, context, out),
-            (Name::Final, true) => self.literal(rules::FINAL_LITERAL_IN_THINKING, tag, at, out),
-            (Name::Serp, false) if !in_phase => {
-                self.stray = false;
-                outcome = Outcome::Serp;
+            (ThinkingMlElement::Final, false) => self.handle_phase_final(tag, at, context, out),
+            (ThinkingMlElement::Final, true) => {
+                self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out)
             }
-            (Name::Thinking, false) if !in_phase && !self.phased && self.unphased.is_none() => {
-                context::report(
+            (ThinkingMlElement::Serp, false) if !in_phase => {
+                self.is_stray_reported = false;
+                outcome = ThinkingOutcome::Summary;
+            }
+            (ThinkingMlElement::Thinking, false)
+                if !in_phase && !self.has_phase && self.text_before_phases.is_none() =>
+            {
+                context::report_at(
                     rules::THINKING_DUPLICATE,
                     at,
                     len,
@@ -364,17 +376,25 @@ impl Thinking {
                     out,
                 );
             }
-            (Name::Thinking, false) => self.literal(rules::THINKING_DUPLICATE, tag, at, out),
-            _ => self.literal(rules::TAG_MISPLACED, tag, at, out),
+            (ThinkingMlElement::Thinking, false) => {
+                self.keep_tag_as_text(rules::THINKING_DUPLICATE, tag, at, out)
+            }
+            _ => self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out),
         }
-        self.stray &= !matches!(name, Name::Phase | Name::Thinking);
+        self.is_stray_reported &= !matches!(name, ThinkingMlElement::Phase | ThinkingMlElement::Thinking);
         outcome
     }
 
     /// Emits a tag as text.
-    fn literal(&mut self, rule: &'static Rule, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+    fn keep_tag_as_text(
+        &mut self,
+        rule: &'static Rule,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         let message = format!("`{}` does not stand here", tag.raw);
-        context::report(rule, at, tag.raw.len(), message, "kept as text", out);
-        self.phase_text_unchecked(tag.raw, at, out);
+        context::report_at(rule, at, tag.raw.len(), message, "kept as text", out);
+        self.push_reported_text(tag.raw, at, out);
     }
 }

@@ -2,47 +2,47 @@
 
 use super::super::context;
 use super::super::rules;
-use super::super::structure::Name;
-use super::{Part, Thinking};
-use crate::dialect::{Intent, Output};
-use crate::finding::Report;
+use super::super::structure::ThinkingMlElement;
+use super::{ThinkingPosition, ThinkingReader};
+use crate::dialect::{Intent, IntentSink};
+use crate::finding::FindingReport;
 use crate::lex::entity;
-use crate::lex::markup::{Tag, TagKind};
+use crate::lex::markup::{MarkupTag, TagKind};
 use crate::lex::space::is_blank;
 use crate::span::Place;
 
 /// Longest title, and most text before a title that is held back, in bytes.
-const TITLE_LIMIT: usize = 1024;
+const MAX_TITLE_BYTES: usize = 1024;
 
 /// Longest title as written, in bytes: each byte may be an entity of six. A title that reaches this is too
 /// long in any case.
-const TITLE_WRITTEN: usize = 6 * (TITLE_LIMIT + 1);
+const MAX_TITLE_SOURCE_BYTES: usize = 6 * (MAX_TITLE_BYTES + 1);
 
-impl Thinking {
+impl ThinkingReader {
     /// Handles text at the current position: of a phase, of a title, or outside of both.
-    pub(super) fn phase_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        match &mut self.part {
-            Part::Text => {
-                self.flow(text, out);
+    pub(super) fn push_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        match &mut self.position {
+            ThinkingPosition::Text => {
+                self.pass(text, out);
             }
-            Part::Direct => self.stray_text(text, at, out),
-            Part::Untitled { text: kept, at: start } => {
-                let text = if kept.is_empty() { trim_start(text, start, at) } else { text };
-                let room = text.floor_char_boundary(TITLE_LIMIT - kept.len());
+            ThinkingPosition::Direct => self.push_stray_text(text, at, out),
+            ThinkingPosition::Untitled { text: kept, at: start } => {
+                let text = if kept.is_empty() { trim_leading(text, start, at) } else { text };
+                let room = text.floor_char_boundary(MAX_TITLE_BYTES - kept.len());
                 kept.push_str(&text[..room]);
                 if room < text.len() {
                     let rest = text[room..].to_owned();
                     self.end_untitled(out);
-                    self.flow(&rest, out);
+                    self.pass(&rest, out);
                 }
             }
-            Part::Title { text: title, .. } => {
-                let room = text.floor_char_boundary(TITLE_WRITTEN.saturating_sub(title.len()));
+            ThinkingPosition::Title { text: title, .. } => {
+                let room = text.floor_char_boundary(MAX_TITLE_SOURCE_BYTES.saturating_sub(title.len()));
                 title.push_str(&text[..room]);
                 if room < text.len() {
                     let rest = text[room..].to_owned();
                     self.end_title(out);
-                    self.flow(&rest, out);
+                    self.pass(&rest, out);
                 }
             }
         }
@@ -50,59 +50,66 @@ impl Thinking {
 
     /// Handles text directly in `<thinking>`: it belongs to the previous phase, or makes a new one (T-030,
     /// T-038).
-    pub(super) fn stray_text(&mut self, text: &str, at: Place, out: &mut dyn Output) {
+    pub(super) fn push_stray_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         if is_blank(text) {
-            if self.phased || self.unphased.is_some() {
-                self.flow(text, out);
+            if self.has_phase || self.text_before_phases.is_some() {
+                self.pass(text, out);
             }
             return;
         }
         let mut start = at;
-        let inner = trim_start(text, &mut start, at);
+        let inner = trim_leading(text, &mut start, at);
         // The first character stands for the run, whose end is not known yet.
         let end = start.offset + inner.chars().next().map_or(0, char::len_utf8);
-        if self.phased {
-            if !std::mem::replace(&mut self.stray, true) {
-                let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
-                out.report(report.repaired("read as text of the previous phase"));
+        if self.has_phase {
+            if !std::mem::replace(&mut self.is_stray_reported, true) {
+                let report =
+                    FindingReport::new(rules::TEXT_BETWEEN_PHASES, start, end, "text between phases");
+                out.report(report.with_repair("read as text of the previous phase"));
             }
-        } else if self.unphased.is_none() {
-            self.unphased = Some((start, end));
-            out.intent(Intent::Phase("".into(), start));
+        } else if self.text_before_phases.is_none() {
+            self.text_before_phases = Some((start, end));
+            out.emit_intent(Intent::Phase("".into(), start));
         }
-        self.flow(text, out);
+        self.pass(text, out);
     }
 
-    pub(super) fn begin_phase(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
-        if let Some((start, end)) = self.unphased.take()
-            && !self.phased
+    pub(super) fn begin_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
+        if let Some((start, end)) = self.text_before_phases.take()
+            && !self.has_phase
         {
-            let report = Report::new(rules::TEXT_BETWEEN_PHASES, start, end, "text before the first phase");
-            out.report(report.repaired("read as a phase with the fallback title"));
+            let report =
+                FindingReport::new(rules::TEXT_BETWEEN_PHASES, start, end, "text before the first phase");
+            out.report(report.with_repair("read as a phase with the fallback title"));
         }
         let title =
             tag.attributes().find(|attribute| attribute.name == "title").and_then(|title| title.value);
         let title = title.map(entity::decode).filter(|title| !title.trim().is_empty());
-        self.attribute = title.map(|title| (title, at, tag.raw.len()));
-        let id = self.phase_id(tag, at, out);
+        self.title_attribute = title.map(|title| (title, at, tag.raw.len()));
+        let id = self.check_phase_id(tag, at, out);
         self.last_id = id.unwrap_or(self.last_id.saturating_add(1));
-        self.phased = true;
-        self.phase_at = at;
-        self.part = Part::Untitled { text: String::new(), at };
-        self.literal = false;
+        self.has_phase = true;
+        self.phase_start = at;
+        self.position = ThinkingPosition::Untitled { text: String::new(), at };
+        self.is_mention_text = false;
         self.in_comment = false;
     }
 
     /// Checks the id of a phase (T-022, T-031 to T-033); returns `None` if it has no usable one.
-    pub(super) fn phase_id(&mut self, tag: &Tag<'_>, at: Place, out: &mut dyn Output) -> Option<u64> {
+    pub(super) fn check_phase_id(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> Option<u64> {
         let len = tag.raw.len();
         let renumbered = "numbered in order";
         let Some(id) = tag.attributes().find(|a| a.name == "id") else {
             let others = tag.attributes().next().is_some();
-            context::report(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
-            if others && self.attribute.is_none() {
+            context::report_at(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
+            if others && self.title_attribute.is_none() {
                 let message = "`<phase>` has another attribute";
-                context::report(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
+                context::report_at(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
             }
             return None;
         };
@@ -111,20 +118,20 @@ impl Thinking {
         if !valid {
             let message = format!("`{value}` is not a positive integer");
             let trimmed = value.trim();
-            let report = Report::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
+            let report = FindingReport::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
             // T-031: a number, but not a valid id.
             let counts_not = trimmed.starts_with('-') || trimmed.contains('.');
             let number = counts_not && trimmed.parse::<f64>().is_ok();
-            let report = if number { report.row("T-031") } else { report };
-            out.report(report.repaired("not used, numbered in order"));
+            let report = if number { report.with_row("T-031") } else { report };
+            out.report(report.with_repair("not used, numbered in order"));
             return trimmed.parse().ok().filter(|&id: &u64| id > self.last_id);
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
         let written = tag.raw.trim_end_matches("/>").trim_end_matches('>');
         let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
-        if !exact && self.attribute.is_none() {
+        if !exact && self.title_attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
-            context::report(
+            context::report_at(
                 rules::PHASE_ATTR_INVALID,
                 at,
                 len,
@@ -135,130 +142,145 @@ impl Thinking {
         }
         if number <= self.last_id {
             let message = format!("phase {number} comes after phase {}", self.last_id);
-            context::report(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
+            context::report_at(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
         } else if number != self.last_id + 1 {
             let message = format!("phase {number} where phase {} is due", self.last_id + 1);
-            context::report(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
+            context::report_at(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
         }
         Some(number)
     }
 
-    pub(super) fn title_tag(&mut self, exact: bool, tag: &Tag<'_>, at: Place, out: &mut dyn Output) {
+    pub(super) fn handle_title_tag(
+        &mut self,
+        exact: bool,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
         let close = tag.kind == TagKind::Close;
-        match &mut self.part {
-            Part::Untitled { text, at: start } if !close => {
+        match &mut self.position {
+            ThinkingPosition::Untitled { text, at: start } if !close => {
                 let (before, start) = (std::mem::take(text), *start);
                 if !is_blank(&before) {
                     let end = start.offset + before.trim_end().len();
-                    let report = Report::new(rules::TEXT_BEFORE_TITLE, start, end, "text before the title");
-                    out.report(report.repaired("kept as text of the phase"));
+                    let report =
+                        FindingReport::new(rules::TEXT_BEFORE_TITLE, start, end, "text before the title");
+                    out.report(report.with_repair("kept as text of the phase"));
                 }
-                context::check_tag(Name::Title, exact, tag, at, out);
-                self.title_attribute("left out", out);
-                self.part = Part::Title { text: String::new(), at, before };
+                context::check_tag(ThinkingMlElement::Title, exact, tag, at, out);
+                self.take_title_attribute("left out", out);
+                self.position = ThinkingPosition::Title { text: String::new(), at, before };
                 if tag.kind == TagKind::SelfClosing {
                     self.end_title(out);
                 }
             }
-            Part::Title { .. } if close => {
-                context::check_tag(Name::Title, exact, tag, at, out);
+            ThinkingPosition::Title { .. } if close => {
+                context::check_tag(ThinkingMlElement::Title, exact, tag, at, out);
                 self.end_title(out);
             }
-            Part::Text if !close => self.literal(rules::TITLE_DUPLICATE, tag, at, out),
+            ThinkingPosition::Text if !close => self.keep_tag_as_text(rules::TITLE_DUPLICATE, tag, at, out),
             // The end of a second title is text like its beginning.
-            Part::Text => self.phase_text(tag.raw, at, out),
-            _ => self.literal(rules::TAG_MISPLACED, tag, at, out),
+            ThinkingPosition::Text => self.push_text(tag.raw, at, out),
+            _ => self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out),
         }
     }
 
-    pub(super) fn end_title(&mut self, out: &mut dyn Output) {
+    pub(super) fn end_title(&mut self, out: &mut dyn IntentSink) {
         self.in_comment = false;
-        let Part::Title { text, at, before } = std::mem::replace(&mut self.part, Part::Text) else {
+        let ThinkingPosition::Title { text, at, before } =
+            std::mem::replace(&mut self.position, ThinkingPosition::Text)
+        else {
             return;
         };
         let title = entity::decode(&text);
         if title.trim().is_empty() {
             let end = at.offset + "<title>".len() + text.len();
-            let report = Report::new(rules::TITLE_EMPTY, at, end, "the title is blank");
-            out.report(report.repaired("fallback title"));
+            let report = FindingReport::new(rules::TITLE_EMPTY, at, end, "the title is blank");
+            out.report(report.with_repair("fallback title"));
         }
-        self.titled(title, at, out);
-        self.flow(&before, out);
+        self.emit_phase(title, at, out);
+        self.pass(&before, out);
     }
 
     /// Begins a phase with this title.
-    fn titled(&mut self, mut title: String, at: Place, out: &mut dyn Output) {
-        let rest = title.split_off(title.floor_char_boundary(TITLE_LIMIT));
+    fn emit_phase(&mut self, mut title: String, at: Place, out: &mut dyn IntentSink) {
+        let rest = title.split_off(title.floor_char_boundary(MAX_TITLE_BYTES));
         if !rest.is_empty() {
-            let report =
-                Report::new(rules::LIMIT_EXCEEDED, at, at.offset, "a title is longer than 1,024 bytes");
-            out.report(report.repaired("the rest is text of the phase"));
+            let report = FindingReport::new(
+                rules::LIMIT_EXCEEDED,
+                at,
+                at.offset,
+                "a title is longer than 1,024 bytes",
+            );
+            out.report(report.with_repair("the rest is text of the phase"));
         }
-        out.intent(Intent::Phase(title.into(), at));
+        out.emit_intent(Intent::Phase(title.into(), at));
         if !rest.is_empty() {
-            out.intent(Intent::PhaseText(&rest));
+            out.emit_intent(Intent::PhaseText(&rest));
         }
     }
 
     /// Takes the title attribute of `<phase>`, if any, and reports it with `repair`.
-    fn title_attribute(&mut self, repair: &str, out: &mut dyn Output) -> Option<String> {
-        let (title, at, len) = self.attribute.take()?;
+    fn take_title_attribute(&mut self, repair: &str, out: &mut dyn IntentSink) -> Option<String> {
+        let (title, at, len) = self.title_attribute.take()?;
         let message = "`<phase>` carries a title as an attribute";
-        context::report(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
+        context::report_at(rules::PHASE_ATTR_INVALID, at, len, message, repair, out);
         Some(title)
     }
 
     /// Begins a phase without a title: it gets its attribute or the fallback title, and the text read so far
     /// is its text.
-    pub(super) fn end_untitled(&mut self, out: &mut dyn Output) {
-        let Part::Untitled { text, .. } = std::mem::replace(&mut self.part, Part::Text) else {
+    pub(super) fn end_untitled(&mut self, out: &mut dyn IntentSink) {
+        let ThinkingPosition::Untitled { text, .. } =
+            std::mem::replace(&mut self.position, ThinkingPosition::Text)
+        else {
             return;
         };
-        let at = self.phase_at;
-        let title = self.title_attribute("read as the title, the rest not used", out);
+        let at = self.phase_start;
+        let title = self.take_title_attribute("read as the title, the rest not used", out);
         let repair = if title.is_some() { "the attribute is the title" } else { "fallback title" };
-        let report = Report::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
-        out.report(report.repaired(repair));
-        self.titled(title.unwrap_or_default(), at, out);
-        self.flow(&text, out);
+        let report = FindingReport::new(rules::TITLE_MISSING, at, at.offset, "the phase has no title");
+        out.report(report.with_repair(repair));
+        self.emit_phase(title.unwrap_or_default(), at, out);
+        self.pass(&text, out);
     }
 
-    pub(super) fn end_phase(&mut self, at: Place, out: &mut dyn Output) {
-        if let Part::Title { at: start, .. } = self.part {
-            context::unclosed(Name::Title, start, at.offset, out);
+    pub(super) fn end_phase(&mut self, at: Place, out: &mut dyn IntentSink) {
+        if let ThinkingPosition::Title { at: start, .. } = self.position {
+            context::report_unclosed(ThinkingMlElement::Title, start, at.offset, out);
             self.end_title(out);
         }
-        if let Part::Untitled { .. } = self.part {
+        if let ThinkingPosition::Untitled { .. } = self.position {
             self.end_untitled(out);
         }
         self.flush(out);
-        self.part = Part::Direct;
-        self.stray = false;
-        self.literal = false;
+        self.position = ThinkingPosition::Direct;
+        self.is_stray_reported = false;
+        self.is_mention_text = false;
         self.in_comment = false;
     }
 
-    pub(super) fn end_thinking(&mut self, out: &mut dyn Output) {
+    pub(super) fn end_thinking(&mut self, out: &mut dyn IntentSink) {
         self.in_comment = false;
-        if !self.phased {
-            let (at, end) = self.unphased.unwrap_or((self.at, self.at.offset));
-            let report = Report::new(rules::PHASE_MISSING, at, end, "`<thinking>` has no phase");
-            out.report(report.repaired("a phase with the fallback title"));
+        if !self.has_phase {
+            let (at, end) = self.text_before_phases.unwrap_or((self.start, self.start.offset));
+            let report = FindingReport::new(rules::PHASE_MISSING, at, end, "`<thinking>` has no phase");
+            out.report(report.with_repair("a phase with the fallback title"));
         }
     }
 
     /// Emits text that was reported already.
-    pub(super) fn phase_text_unchecked(&mut self, text: &str, at: Place, out: &mut dyn Output) {
-        if self.part == Part::Direct && self.phased {
-            self.stray = true;
+    pub(super) fn push_reported_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        if self.position == ThinkingPosition::Direct && self.has_phase {
+            self.is_stray_reported = true;
         }
-        self.phase_text(text, at, out);
+        self.push_text(text, at, out);
     }
 }
 
 /// Returns `text` without leading white space; `start` becomes the place of the rest.
-fn trim_start<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
+fn trim_leading<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
     let kept = text.trim_start_matches([' ', '\t', '\r', '\n']);
-    *start = at.after(&text[..text.len() - kept.len()]);
+    *start = at.end_of(&text[..text.len() - kept.len()]);
     kept
 }

@@ -2,7 +2,7 @@
 
 /// State of the current line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::lex::code) enum Line {
+pub(in crate::lex::code) enum LineState {
     /// Only blanks and container markers so far.
     #[default]
     Start,
@@ -13,55 +13,58 @@ pub(in crate::lex::code) enum Line {
     /// Blanks behind the marker.
     Space,
     /// `*`, `-` or `_`, which may form a thematic break. `indented`: otherwise text, but no paragraph.
-    Rule { indented: bool },
+    ThematicBreak { indented: bool },
     /// This many `#`.
     Heading(u8),
     /// `=` below a paragraph; `ended` once blanks follow.
     Underline { ended: bool },
     /// A run of fence characters at the start of the line.
-    Mark { mark: u8, len: u32 },
+    FenceRun { mark: u8, len: u32 },
     /// The run is over; an info string may follow.
     Info { mark: u8, len: u32 },
     /// Inside a fence: only blanks behind a run that could close it.
-    Closing,
+    ClosingFence,
     /// The content of the line.
     Inline,
 }
 
-impl Line {
+impl LineState {
     /// Returns whether the line has no content yet, so that container markers may follow.
     #[inline]
-    pub(in crate::lex::code) fn is_beginning(self) -> bool {
-        !matches!(self, Line::Mark { .. } | Line::Info { .. } | Line::Closing | Line::Inline)
+    pub(in crate::lex::code) fn is_prefix(self) -> bool {
+        !matches!(
+            self,
+            LineState::FenceRun { .. } | LineState::Info { .. } | LineState::ClosingFence | LineState::Inline
+        )
     }
 }
 
 /// Container markers and blanks of a line. Small, since it is reset for each line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Before {
+pub(super) struct LinePrefix {
     pub(super) column: u32,
     /// Columns of blanks that belong to no container.
     pub(super) indent: u32,
     /// Number of open containers that the line continues.
-    pub(super) matched: u8,
+    pub(super) matched_containers: u8,
     /// True if a blank would belong to the `>` before it.
-    pub(super) quoted: bool,
-    pub(super) marker: Marker,
-    pub(super) rule: Rule,
+    pub(super) is_after_quote: bool,
+    pub(super) marker: ItemMarker,
+    pub(super) rule: ThematicBreak,
 }
 
 /// A possible list item marker.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marker {
+pub(super) struct ItemMarker {
     /// Columns up to its end.
     pub(super) width: u8,
     /// True if it may directly follow a paragraph.
-    pub(super) interrupts: bool,
+    pub(super) can_interrupt: bool,
 }
 
 /// A possible thematic break. If it is one, its characters begin no list items.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rule {
+pub(super) struct ThematicBreak {
     pub(super) mark: u8,
     pub(super) count: u8,
     pub(super) depth: u8,
@@ -75,7 +78,7 @@ pub(super) fn is_letter(byte: u8) -> bool {
 
 /// Returns whether the content begins with a letter, possibly in strong emphasis, so that no block begins.
 #[inline]
-pub(super) fn is_text(content: &[u8]) -> bool {
+pub(super) fn begins_text(content: &[u8]) -> bool {
     matches!(content, [first, ..] if is_letter(*first))
         || matches!(content, [b'*', b'*', first, ..] if is_letter(*first))
 }

@@ -1,0 +1,152 @@
+//! Measures the text held back, from input and output, and compares it with [`Pipeline::held`].
+
+use std::collections::BTreeMap;
+
+use tambour::event::Sink;
+use tambour::{Event, Pipeline};
+
+use super::account::WordKind;
+use super::{MARKER_LEN, WordNumber, WordTrial, find_words};
+
+/// Bytes of words that may be pending beyond the reported number: one word that the last byte completed, and
+/// one in an unfinished character, escape or tag.
+const PENDING_SLACK: usize = 2 * MARKER_LEN;
+
+/// Greatest delay of delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliveryLag {
+    /// Number of words whose delivery was timed.
+    pub word_count: usize,
+    /// Most bytes of words that had arrived and were delivered later.
+    pub max_pending: usize,
+}
+
+/// Reads `trial` byte by byte. Words that stream, and have arrived but not been delivered, must be within the
+/// number that `held` returns for the pipeline and within the limits.
+///
+/// # Errors
+/// More words are pending.
+pub fn measure_lag(trial: &WordTrial, held: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
+    let mut sink = DeliveryTimes::default();
+    let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
+    let mut pipeline = pipeline.with_extensions(true);
+    let mut said = vec![0];
+    for (at, byte) in trial.input.chunks(1).enumerate() {
+        sink.pushed = at + 1;
+        pipeline.push(byte, &mut sink);
+        said.push(held(&pipeline));
+    }
+    sink.pushed = trial.input.len() + 1;
+    pipeline.finish(&trial.end(), &mut sink);
+    // A word is pending from its last byte until its delivery.
+    let mut changes = vec![(0_usize, 0_usize); trial.input.len() + 2];
+    let mut lag = DeliveryLag::default();
+    // Queries are delivered whole and not counted, even if they turn out to be text.
+    let block = b"<serp_queries>";
+    let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
+    let mut whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
+    // `auto` may have chosen filament.
+    if matches!(trial.dialect.as_str(), "filament" | "auto") {
+        whole.extend(element_ranges(&trial.input));
+    }
+    if trial.dialect == "toolcall" {
+        whole.extend(call_range(&trial.input));
+    }
+    if trial.dialect == "json_value" {
+        // The value is delivered only when it is complete.
+        whole.push(0..trial.input.len());
+    }
+    let mut places: BTreeMap<WordNumber, Vec<usize>> = BTreeMap::new();
+    find_words(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
+    for (word, places) in places {
+        let ([at], Some([out])) = (&places[..], sink.delivered_at.get(&word).map(Vec::as_slice)) else {
+            continue;
+        };
+        if whole.iter().any(|range| range.contains(at)) {
+            continue;
+        }
+        lag.word_count += 1;
+        changes[at + MARKER_LEN].0 += MARKER_LEN;
+        changes[*out].1 += MARKER_LEN;
+    }
+    let mut late = 0_usize;
+    let allowed = trial.max_held_bytes();
+    for (at, ((arrived, gone), said)) in changes.iter().zip(&said).enumerate() {
+        late = late + arrived - gone;
+        lag.max_pending = lag.max_pending.max(late);
+        if late > said + PENDING_SLACK {
+            return Err(format!(
+                "after byte {at} {late} bytes of words are on their way, and {said} are said to be"
+            ));
+        }
+        if late > allowed {
+            return Err(format!("after byte {at} {late} bytes of words are on their way, {allowed} allowed"));
+        }
+    }
+    Ok(lag)
+}
+
+/// Finds Filament elements, which are delivered whole, even if they turn out to be text; an unclosed one runs
+/// to the end.
+fn element_ranges(input: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let text = String::from_utf8_lossy(input).to_ascii_lowercase();
+    let names = [
+        "variable_update",
+        "state_update",
+        "updatevariable",
+        "tool_call",
+        "status_bar",
+        "details",
+        "choice",
+        "ui_component",
+        "media",
+    ];
+    let of = |name: &'static str| {
+        let text = &text;
+        text.match_indices(name).map(move |(at, _)| {
+            let end = text[at..].find(&format!("</{name}")).map_or(input.len(), |end| at + end);
+            at..end
+        })
+    };
+    names.into_iter().flat_map(of).collect()
+}
+
+/// Finds the calls, which are delivered whole, even if they turn out to be text: from their first mark on.
+fn call_range(input: &[u8]) -> Option<std::ops::Range<usize>> {
+    let text = String::from_utf8_lossy(input);
+    let marks = ["<tool_call>", "<function=", "[TOOL_CALLS]", "<｜tool", "<|", "{", "["];
+    let first = marks.iter().filter_map(|mark| text.find(mark)).min()?;
+    // Bytes that are not UTF-8 were replaced by longer ones.
+    Some(if text.len() == input.len() { first } else { 0 }..input.len())
+}
+
+/// Delivery times of words, for the kinds that stream.
+#[derive(Default)]
+struct DeliveryTimes {
+    /// Number of bytes pushed so far.
+    pushed: usize,
+    /// End of the text of each kind, which may be the start of a word.
+    tails: BTreeMap<WordKind, String>,
+    delivered_at: BTreeMap<WordNumber, Vec<usize>>,
+}
+
+impl Sink for DeliveryTimes {
+    fn event(&mut self, event: Event<'_>) {
+        let (kind, text) = match &event {
+            Event::PhaseDelta { text, .. } => (WordKind::Phase, text),
+            Event::FinalDelta { text } => (WordKind::Final, text),
+            Event::DraftDelta { text } => (WordKind::Draft, text),
+            Event::Aside { text, .. } => (WordKind::Aside, text),
+            _ => return,
+        };
+        let tail = self.tails.entry(kind).or_default();
+        tail.push_str(text);
+        let mut end = 0;
+        for (at, word) in find_words(tail.as_bytes()) {
+            self.delivered_at.entry(word).or_default().push(self.pushed);
+            end = at + MARKER_LEN;
+        }
+        let keep = tail.floor_char_boundary(tail.len().saturating_sub(MARKER_LEN - 1));
+        tail.drain(..keep.max(end));
+    }
+}

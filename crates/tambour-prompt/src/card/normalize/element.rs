@@ -1,0 +1,116 @@
+//! Splits a text into its top-level elements.
+
+use std::collections::HashSet;
+
+use super::super::super::name;
+
+/// Most names of unclosed tags in a text; the rest of the text is not searched.
+const MAX_UNCLOSED: usize = 64;
+
+/// Attribute names and values.
+type ElementAttributes = Vec<(String, String)>;
+
+/// A part of a text.
+#[derive(Debug)]
+pub(super) enum EntryPart<'a> {
+    /// An element with opening and closing tag.
+    Element {
+        name: &'a str,
+        attributes: ElementAttributes,
+        /// Content between the tags.
+        body: &'a str,
+        /// The element including its tags.
+        source: &'a str,
+    },
+    /// Any other text.
+    Text(&'a str),
+}
+
+/// Splits a text into elements that begin at the start of a line, and the text between them.
+pub(super) fn split_elements<'a>(text: &'a str, warnings: &mut Vec<String>) -> Vec<EntryPart<'a>> {
+    let mut parts = Vec::new();
+    let (mut kept, mut from, mut unclosed) = (0, 0, HashSet::new());
+    while let Some(at) = text[from..].find('<').map(|at| from + at) {
+        from = at + 1;
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1).max(kept);
+        if !text[line..at].trim().is_empty() {
+            continue;
+        }
+        let Some((name, attributes, open)) = parse_opening_tag(&text[at..]) else { continue };
+        // Skipping names of unclosed tags, and limiting their number, keeps the work linear.
+        if unclosed.contains(name) {
+            continue;
+        }
+        if unclosed.len() == MAX_UNCLOSED {
+            break;
+        }
+        let Some((body, end)) = find_closing_tag(&text[at + open..], name) else {
+            if parts.is_empty() && text[..at].trim().is_empty() {
+                warnings.push(format!("`<{name}>` is not closed, so that the text stays as it was"));
+            }
+            unclosed.insert(name);
+            continue;
+        };
+        if kept < at {
+            parts.push(EntryPart::Text(&text[kept..at]));
+        }
+        kept = at + open + end;
+        from = kept;
+        let body = &text[at + open..at + open + body];
+        parts.push(EntryPart::Element { name, attributes, body, source: &text[at..kept] });
+    }
+    if kept < text.len() {
+        parts.push(EntryPart::Text(&text[kept..]));
+    }
+    parts
+}
+
+/// Parses the opening tag at the beginning of a text; returns its name, attributes and byte length.
+fn parse_opening_tag(text: &str) -> Option<(&str, ElementAttributes, usize)> {
+    let name = name::leading_name(&text[1..])?;
+    let mut rest = &text[1 + name.len()..];
+    let mut attributes = ElementAttributes::new();
+    loop {
+        let inner = rest.trim_start();
+        if let Some(behind) = inner.strip_prefix('>') {
+            return Some((name, attributes, text.len() - behind.len()));
+        }
+        if inner.len() == rest.len() {
+            return None;
+        }
+        let key = name::leading_name(inner)?;
+        let value = inner[key.len()..].trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let (value, behind) = value[1..].split_once(quote)?;
+        if value.contains('<') || attributes.iter().any(|(other, _)| other == key) || attributes.len() == 32 {
+            return None;
+        }
+        let value =
+            value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
+        attributes.push((key.to_owned(), value));
+        rest = behind;
+    }
+}
+
+/// Finds the closing tag of `name`, counting nested elements of the same name. Returns the end of the body
+/// and of the tag.
+fn find_closing_tag(text: &str, name: &str) -> Option<(usize, usize)> {
+    let mut depth = 1_usize;
+    let mut from = 0;
+    while let Some(at) = text[from..].find('<').map(|at| from + at) {
+        from = at + 1;
+        let (closes, inner) =
+            text[from..].strip_prefix('/').map_or((false, &text[from..]), |inner| (true, inner));
+        let Some(behind) = inner.strip_prefix(name) else { continue };
+        if closes {
+            let Some(behind) = behind.trim_start().strip_prefix('>') else { continue };
+            depth -= 1;
+            if depth == 0 {
+                return Some((at, text.len() - behind.len()));
+            }
+        } else if behind.starts_with('>') || behind.starts_with(char::is_whitespace) {
+            depth += 1;
+        }
+    }
+    None
+}

@@ -1,0 +1,65 @@
+//! Texts of dialogues in both languages: messages for authors and users, and notes to the model.
+
+use crate::template;
+use tambour::error::Error;
+use tambour::finding::clip;
+use tambour::texts::Language;
+
+/// Returns the message for replies without a message, after the last attempt.
+pub(super) fn message_missing(tries: u32, language: Language) -> String {
+    match (language, tries) {
+        (Language::Zh, _) => {
+            format!("模型的回复里没有要说的话（已请求 {tries} 次），这一轮不算；再次输入会重新请求")
+        }
+        (Language::En, 1) => {
+            "the model's reply has no message, so the round does not count; the next input asks again"
+                .to_owned()
+        }
+        (Language::En, _) => format!(
+            "none of {tries} replies of the model has a message, so the round does not count; the next input asks again"
+        ),
+    }
+}
+
+/// Returns the message for unreadable replies of `ai_think`.
+pub(super) fn reply_unreadable(tries: u32, language: Language) -> String {
+    match (language, tries) {
+        (Language::Zh, _) => format!("模型的回复无法读取（已请求 {tries} 次）；再次输入会重新请求"),
+        (Language::En, 1) => "the reply could not be read; the next input asks again".to_owned(),
+        (Language::En, _) => {
+            format!("none of {tries} replies could be read; the next input asks again")
+        }
+    }
+}
+
+/// Returns the message for a missing template.
+pub(super) fn template_missing(id: &str, error: &Error, language: Language) -> String {
+    match (language, error.code()) {
+        (Language::Zh, Some(template::TEMPLATE_NOT_FOUND)) => format!("没有模板 `{}`", clip(id, 80)),
+        _ => error.to_string(),
+    }
+}
+
+/// Returns the note to a model that is asked again, by the fault of its last reply.
+pub(super) fn reask_note(because: Option<&str>, language: Language) -> &'static str {
+    match (because, language) {
+        (Some("message_missing"), Language::Zh) => {
+            "\n\n注意：上一次的回复里没有对用户说的话。这一次在 response 里写出要说的话，不要留空，也不要照抄示例。\n"
+        }
+        (Some("message_missing"), Language::En) => {
+            "\n\nNote: the last reply said nothing to the user. This time write what you say into response; do not leave it empty, and do not copy the form.\n"
+        }
+        (Some("answer_unfit"), Language::Zh) => {
+            "\n\n注意：上一次的 value 不是这个问题的合格答案。用户的回答不合要求时，usable 为 false，value 为 null，并在 response 里再问一次。\n"
+        }
+        (Some("answer_unfit"), Language::En) => {
+            "\n\nNote: the last value was no answer that fits this question. Where what the user said does not fit, usable is false, value is null, and the response asks again.\n"
+        }
+        (_, Language::Zh) => {
+            "\n\n注意：上一次的回复不是要求的 JSON 对象。这一次只输出这个 JSON 对象，前后不要有任何其他内容。\n"
+        }
+        (_, Language::En) => {
+            "\n\nNote: the last reply was not the JSON object asked for. This time write only that JSON object, and nothing before or after it.\n"
+        }
+    }
+}

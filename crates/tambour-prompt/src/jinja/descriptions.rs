@@ -1,0 +1,111 @@
+//! Descriptions of state values (F-029), given in the context or in the state's JSON Schema.
+
+use serde_json::Value;
+
+/// Schema keyword that marks a pair of a value and its description, `[value, "what it means"]`. Unmarked
+/// arrays are never treated as pairs.
+pub const DESCRIPTION_PAIR: &str = "x-value-with-description";
+
+/// Most local references followed from one place in a schema.
+const MAX_REFERENCES: usize = 16;
+
+/// Deepest nesting that is searched.
+const MAX_STATE_DEPTH: usize = 128;
+
+/// Looks up the description of a path, either in nested maps or under a key that is the whole path, such as
+/// `mood.value`.
+pub(super) fn find_description(all: &Value, path: &[String]) -> Option<String> {
+    let nested = path.iter().try_fold(all, |value, key| child(value, key));
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    nested.and_then(text).or_else(|| all.get(path.join(".")).and_then(text))
+}
+
+/// Looks up the description of a path in a schema.
+pub(super) fn find_schema_description(schema: &Value, path: &[String]) -> Option<String> {
+    let place = path
+        .iter()
+        .try_fold(resolve_reference(schema, schema)?, |place, key| child_schema(schema, place, key))?;
+    place.get("description")?.as_str().map(str::to_owned)
+}
+
+/// Splits marked pairs into the state with bare values and the map of descriptions.
+pub(super) fn split_descriptions(state: Value, schema: &Value) -> (Value, Value) {
+    match resolve_reference(schema, schema) {
+        Some(place) => split_pair(schema, place, state, MAX_STATE_DEPTH),
+        None => (state, Value::Null),
+    }
+}
+
+fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Value, Value) {
+    let Some(depth) = depth.checked_sub(1) else { return (value, Value::Null) };
+    if place.get(DESCRIPTION_PAIR) == Some(&Value::Bool(true)) {
+        return match value {
+            Value::Array(pair) if pair.len() == 2 && pair[1].is_string() => {
+                let mut pair = pair.into_iter();
+                (pair.next().unwrap_or_default(), pair.next().unwrap_or_default())
+            }
+            other => (other, Value::Null),
+        };
+    }
+    match value {
+        Value::Object(fields) => {
+            let mut told = serde_json::Map::new();
+            let fields = fields.into_iter().map(|(key, field)| {
+                let Some(place) = child_schema(schema, place, &key) else { return (key, field) };
+                let (field, meaning) = split_pair(schema, place, field, depth);
+                if !meaning.is_null() {
+                    told.insert(key.clone(), meaning);
+                }
+                (key, field)
+            });
+            let fields = fields.collect();
+            let told = if told.is_empty() { Value::Null } else { Value::Object(told) };
+            (Value::Object(fields), told)
+        }
+        Value::Array(items) => {
+            let items: Vec<(Value, Value)> = items
+                .into_iter()
+                .enumerate()
+                .map(|(at, item)| match child_schema(schema, place, &at.to_string()) {
+                    Some(place) => split_pair(schema, place, item, depth),
+                    None => (item, Value::Null),
+                })
+                .collect();
+            let (items, told): (Vec<Value>, Vec<Value>) = items.into_iter().unzip();
+            let told = if told.iter().all(Value::is_null) { Value::Null } else { Value::Array(told) };
+            (Value::Array(items), told)
+        }
+        other => (other, Value::Null),
+    }
+}
+
+fn child<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    }
+}
+
+/// Returns the schema of a field or an element.
+fn child_schema<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value> {
+    let index = key.parse::<usize>().ok();
+    let listed = place.get("properties").and_then(|fields| fields.get(key));
+    let place = listed
+        .or_else(|| place.get("prefixItems")?.get(index?))
+        .or_else(|| place.get("items").filter(|items| index.is_some() && items.is_object()))
+        .or_else(|| place.get("additionalProperties").filter(|any| any.is_object()))?;
+    resolve_reference(schema, place)
+}
+
+/// Follows the local references of a schema.
+fn resolve_reference<'s>(schema: &'s Value, mut place: &'s Value) -> Option<&'s Value> {
+    for _ in 0..MAX_REFERENCES {
+        let Some(reference) = place.get("$ref").and_then(Value::as_str) else { return Some(place) };
+        // A description beside a reference belongs to this place.
+        if place.get("description").is_some() {
+            return Some(place);
+        }
+        place = schema.pointer(reference.strip_prefix('#')?)?;
+    }
+    None
+}

@@ -1,0 +1,88 @@
+//! Values that a template may keep: of bounded depth and without anything lazy in them.
+//!
+//! A loop that puts a value into a list and the list into the value, or that filters the result of its
+//! previous round, nests one level per step; dropping or traversing such a value would overflow the stack.
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::budget::{SLOT_BYTES, allocate, charge, memory_error, stopped_error};
+use super::scope::PromptScope;
+use super::text::check_key;
+use super::{operators, values};
+
+/// Deepest nesting of a value that is set.
+const MAX_SET_DEPTH: usize = 64;
+
+/// Returns the value in the form in which it may be set.
+///
+/// # Errors
+/// The value is nested too deeply, or has more parts than the budget allows.
+pub(super) fn flatten(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+    match value.as_str() {
+        Some(text) => allocate(state, text.len() as u64)?,
+        None if value.as_object().is_none() => {}
+        None => return flatten_level(state, PromptScope::find(state).as_deref(), value, MAX_SET_DEPTH),
+    }
+    Ok(value)
+}
+
+/// Like [`flatten`], for a value that is unpacked into several names.
+///
+/// # Errors
+/// Same as [`flatten`]; also fails if there are far too many items to unpack.
+pub(super) fn flatten_row(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+    operators::check_row(&value)?;
+    flatten(state, value)
+}
+
+fn flatten_level(
+    state: &State<'_, '_>,
+    scope: Option<&PromptScope>,
+    value: Value,
+    depth: usize,
+) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        charge(state, 0, text.len() as u64)?;
+    }
+    if !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
+        || values::is_own_object(&value)
+    {
+        return Ok(value);
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        let message = format!("a value that is set has at most {MAX_SET_DEPTH} levels");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    };
+    // A namespace is changed in place, so its fields are checked but it is returned as it is.
+    let namespace = value.as_object().is_some_and(|object| object.type_name().ends_with("Namespace"));
+    if value.kind() == ValueKind::Map {
+        let mut fields = Vec::new();
+        for key in value.try_iter()? {
+            charge_part(state, scope)?;
+            check_key(&key)?;
+            if let Some(text) = key.as_str() {
+                charge(state, 0, text.len() as u64)?;
+            }
+            let field = flatten_level(state, scope, value.get_item(&key)?, depth)?;
+            fields.push((key, field));
+        }
+        return Ok(if namespace { value } else { Value::from_pairs(fields) });
+    }
+    let mut items = Vec::new();
+    for item in value.try_iter()? {
+        charge_part(state, scope)?;
+        items.push(flatten_level(state, scope, item, depth)?);
+    }
+    Ok(Value::from(items))
+}
+
+/// Charges for one more part of a value.
+fn charge_part(state: &State<'_, '_>, scope: Option<&PromptScope>) -> Result<(), Error> {
+    state.consume_fuel(1)?;
+    match scope {
+        Some(scope) if !scope.budget.allocate(SLOT_BYTES) => Err(memory_error()),
+        Some(scope) if !scope.budget.check_stop(1) => Err(stopped_error()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,480 @@
+//! Activation of entries: passes over the chat, and over the text of entries that earlier passes activated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::entry::{CharacterText, LoreEntry, SecondaryLogic};
+use super::group::{GroupChooser, KeyScore};
+use super::key::{EntryTexts, JoinedText, KeySearch, ScanBudget, SearchText, compile_keys};
+use super::settings::{LoreScan, ScanSettings};
+use super::slots::LoreSlots;
+use super::timed_effects::TimedEffects;
+use tambour::finding::clip;
+
+/// Result of a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LoreActivation {
+    /// Indexes of the active entries in the book, ascending.
+    pub active: Vec<usize>,
+    /// Cause of each activation, in the same order.
+    pub woken: Vec<ActivationCause>,
+    /// Active entries by their place in the prompt.
+    pub slots: LoreSlots,
+    /// Entries that matched but are not active.
+    pub dropped: Vec<DroppedLore>,
+    /// Timed effects to pass to the scan of the next turn.
+    pub timed: TimedEffects,
+    /// Problems with keys.
+    pub warnings: Vec<String>,
+    /// Total tokens of the active entries.
+    pub tokens: usize,
+    /// True if the scan ended early because [`LoreScan::charge`] refused more bytes.
+    #[serde(skip)]
+    pub is_truncated: bool,
+}
+
+/// An entry that matched but is not active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DroppedLore {
+    /// Index of the entry in the book.
+    pub entry: usize,
+    /// Reason.
+    pub why: DropReason,
+}
+
+/// Reason why a matched entry is not active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// The probability roll failed.
+    Probability,
+    /// Another entry of its group is active.
+    Group,
+    /// The token budget is used up.
+    Budget,
+}
+
+/// Cause of an activation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActivationCause {
+    /// The entry is always active.
+    Constant,
+    /// The entry is still active from an earlier turn.
+    Sticky,
+    /// A decorator activates the entry.
+    Forced,
+    /// A key of the entry occurs.
+    Key {
+        /// The first of its keys that occurs.
+        key: String,
+        /// Kind of the first text that contains the key; absent for a regular expression, which searches all
+        /// texts together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        found_in: Option<KeyTextKind>,
+    },
+}
+
+/// Kinds of text that are searched for keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyTextKind {
+    /// Messages of the chat.
+    Messages,
+    /// Texts of the user and the character.
+    Persons,
+    /// Additional texts.
+    Others,
+    /// Text of entries that earlier passes activated.
+    Entries,
+}
+
+/// Texts that a pass searches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PassKind {
+    /// The chat.
+    Chat,
+    /// The chat, and the text of entries that earlier passes activated.
+    Recursion,
+    /// More of the chat, because too few entries are active.
+    MoreMessages,
+}
+
+/// Most characters of a key in a reported cause.
+const MAX_REPORTED_KEY: usize = 200;
+
+/// Kinds of the lists in [`EntryTexts`], in order.
+const LIST_KINDS: [KeyTextKind; 4] =
+    [KeyTextKind::Messages, KeyTextKind::Persons, KeyTextKind::Others, KeyTextKind::Entries];
+
+/// Most passes. Each one activates a new entry, reads further, or takes the next recursion level.
+const MAX_PASSES: u32 = 1000;
+
+/// Finds the active entries of `book` by the rules of SillyTavern's world info. An entry is active if it is
+/// constant, or if a key occurs in the newest messages or, with recursion, in the text of active entries; its
+/// secondary keys, timed effects, groups, probability and the budget must allow it. The budget goes to
+/// constant entries first, then by `priority` and `order`; all entries after the first one that does not fit
+/// are dropped as well.
+///
+/// Each key searches each text once; a regular expression searches all texts together.
+#[must_use]
+pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
+    let mut run = ActivationRun::new(book, scan);
+    run.timed_effects.advance(book, scan.lines.len() as u64);
+    run.run_passes();
+    if run.work.has_truncated_text {
+        run.warnings
+            .push("a text is too long for a regular expression, which read its beginning alone".to_owned());
+    }
+    if run.work.has_split_search {
+        run.warnings.push(
+            "regular expressions read later texts one by one, since there is too much to read".to_owned(),
+        );
+    }
+    let mut active = run.active;
+    active.sort_unstable();
+    for &at in &active {
+        run.timed_effects.record_activation(&book[at], scan.lines.len() as u64);
+    }
+    let mut causes = run.causes;
+    let woken = active.iter().map(|at| causes.remove(at).unwrap_or(ActivationCause::Constant)).collect();
+    LoreActivation {
+        slots: LoreSlots::from_active(book, &active),
+        woken,
+        active,
+        dropped: run.dropped,
+        timed: run.timed_effects,
+        warnings: run.warnings,
+        tokens: run.tokens,
+        is_truncated: run.work.is_exhausted,
+    }
+}
+
+/// Compiled keys of one entry.
+struct EntryKeys {
+    keys: Vec<KeySearch>,
+    secondary: Vec<KeySearch>,
+    additional: Vec<KeySearch>,
+    exclude: Vec<KeySearch>,
+    /// True if one of them is a regular expression.
+    has_pattern: bool,
+}
+
+struct ActivationRun<'a> {
+    book: &'a [LoreEntry],
+    scan: &'a LoreScan<'a>,
+    settings: &'a ScanSettings,
+    keys: Vec<EntryKeys>,
+    /// Searched messages, the newest first.
+    lines: Vec<SearchText<'a>>,
+    /// Texts of the user and the character, in the order of [`CharacterText`].
+    sources: Vec<SearchText<'a>>,
+    extra_texts: Vec<SearchText<'a>>,
+    /// Text of activated entries, one item for each pass.
+    activated_texts: Vec<SearchText<'a>>,
+    /// All texts joined, for regular expressions.
+    joined: JoinedText,
+    /// Number of messages by the character.
+    reply_count: usize,
+    /// Messages to read beyond the scan depth.
+    extra_depth: usize,
+    /// Current recursion level.
+    level: u32,
+    timed_effects: TimedEffects,
+    active: Vec<usize>,
+    /// Causes of the activations so far.
+    causes: BTreeMap<usize, ActivationCause>,
+    /// Entries that are decided and not examined again.
+    decided: BTreeSet<usize>,
+    dropped: Vec<DroppedLore>,
+    warnings: Vec<String>,
+    tokens: usize,
+    is_budget_spent: bool,
+    work: ScanBudget<'a>,
+}
+
+impl<'a> ActivationRun<'a> {
+    fn new(book: &'a [LoreEntry], scan: &'a LoreScan<'a>) -> ActivationRun<'a> {
+        let settings = &scan.settings;
+        let (mut warnings, mut work) = (Vec::new(), ScanBudget::new(scan.charge));
+        let mut read = |entry: &LoreEntry, list: &[String]| {
+            compile_keys(entry, list, settings, &mut work, &mut warnings)
+        };
+        let keys = book.iter().map(|entry| {
+            let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
+            let [keys, secondary, additional, exclude] =
+                [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys]
+                    .map(|list| read(list));
+            let all = || keys.iter().chain(&secondary).chain(&additional).chain(&exclude);
+            let has_pattern = all().any(KeySearch::is_pattern);
+            EntryKeys { keys, secondary, additional, exclude, has_pattern }
+        });
+        let keys: Vec<EntryKeys> = keys.collect();
+        let deepest =
+            book.iter().filter_map(|entry| entry.scan_depth).max().unwrap_or(0).max(settings.scan_depth);
+        let most = if settings.min_activations > 0 { usize::MAX } else { deepest as usize };
+        let lines = scan.lines.iter().rev().take(most).map(|line| match line.name.as_str() {
+            name if settings.include_names && !name.is_empty() => {
+                SearchText::new(format!("{name}: {}", line.content).trim().to_owned())
+            }
+            _ => SearchText::new(line.content.trim()),
+        });
+        let source = |source: CharacterText| scan.sources.iter().find(|(other, _)| *other == source);
+        let sources = CharacterText::ALL
+            .map(|name| SearchText::new(source(name).map_or("", |(_, text)| text.as_str())));
+        ActivationRun {
+            book,
+            scan,
+            settings,
+            keys,
+            lines: lines.collect(),
+            sources: sources.into(),
+            extra_texts: scan.extra_texts.iter().map(|text| SearchText::new(*text)).collect(),
+            activated_texts: Vec::new(),
+            joined: JoinedText::default(),
+            reply_count: scan.lines.iter().filter(|line| line.role == "assistant").count(),
+            extra_depth: 0,
+            level: 0,
+            timed_effects: scan.timed_effects.clone(),
+            active: Vec::new(),
+            causes: BTreeMap::new(),
+            decided: BTreeSet::new(),
+            dropped: Vec::new(),
+            warnings,
+            tokens: 0,
+            is_budget_spent: false,
+            work,
+        }
+    }
+
+    fn run_passes(&mut self) {
+        let levels: BTreeSet<u32> =
+            self.book.iter().map(|entry| entry.delay_until_recursion).filter(|&level| level > 0).collect();
+        let mut levels = levels.into_iter();
+        self.level = levels.next().unwrap_or(0);
+        let mut pass = PassKind::Chat;
+        let most = match self.settings.max_recursion_steps {
+            0 => MAX_PASSES,
+            most => most.min(MAX_PASSES),
+        };
+        for _ in 0..most {
+            let new = self.run_pass(pass);
+            if self.work.is_exhausted {
+                return;
+            }
+            let texts = new.iter().map(|&at| &self.book[at]).filter(|entry| !entry.prevent_recursion);
+            let texts: Vec<&'a str> = texts.map(|entry| entry.content.as_str()).collect();
+            let mut next = None;
+            let found =
+                !texts.is_empty() || pass == PassKind::MoreMessages && !self.activated_texts.is_empty();
+            if self.settings.recursive && !self.is_budget_spent && found {
+                next = Some(PassKind::Recursion);
+            } else if self.needs_more_messages() {
+                self.extra_depth += 1;
+                next = Some(PassKind::MoreMessages);
+            }
+            if next.is_none()
+                && let Some(level) = levels.next()
+            {
+                self.level = level;
+                next = Some(PassKind::Recursion);
+            }
+            match texts.as_slice() {
+                [] => {}
+                [one] => self.activated_texts.push(SearchText::new(*one)),
+                several => self.activated_texts.push(SearchText::new(several.join("\n"))),
+            }
+            match next {
+                Some(next) => pass = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Returns true if more messages must be searched.
+    fn needs_more_messages(&self) -> bool {
+        let settings = self.settings;
+        let depth = settings.scan_depth as usize + self.extra_depth;
+        // Searches until one message beyond the bound, as SillyTavern does.
+        let within = |most: u32| most == 0 || depth <= most as usize;
+        let more = depth < self.scan.lines.len() && within(settings.min_activations_depth);
+        self.active.len() < settings.min_activations as usize && !self.is_budget_spent && more
+    }
+
+    /// Runs one pass and returns the entries that it activated.
+    fn run_pass(&mut self, pass: PassKind) -> Vec<usize> {
+        let mut found = Vec::new();
+        for at in 0..self.book.len() {
+            if !self.decided.contains(&at)
+                && let Some(score) = self.match_entry(at, pass)
+            {
+                found.push((at, score));
+            }
+        }
+        found.sort_by_key(|&(at, _)| {
+            let entry = &self.book[at];
+            let first = (self.timed_effects.is_sticky(entry), entry.constant, entry.priority, entry.order);
+            (std::cmp::Reverse(first), at)
+        });
+        let seed = self.settings.seed;
+        let lost = GroupChooser {
+            book: self.book,
+            timed_effects: &self.timed_effects,
+            active: &self.active,
+            scores_groups: self.settings.group_scoring,
+            chance: &|name| seeded_chance(seed, "group", name),
+        }
+        .find_losers(&found);
+        let mut new = Vec::new();
+        for (at, _) in found {
+            self.decided.insert(at);
+            let entry = &self.book[at];
+            let tokens = (self.scan.count_tokens)(&entry.content);
+            let lucky = || {
+                entry.probability >= 100.0
+                    || self.timed_effects.is_sticky(entry)
+                    || seeded_chance(seed, "entry", &entry.id) * 100.0 < entry.probability
+            };
+            let over = |budget| self.is_budget_spent || self.tokens.saturating_add(tokens) > budget;
+            if lost.contains(&at) {
+                self.dropped.push(DroppedLore { entry: at, why: DropReason::Group });
+            } else if !lucky() {
+                self.dropped.push(DroppedLore { entry: at, why: DropReason::Probability });
+            } else if !entry.ignore_budget && self.settings.budget.is_some_and(over) {
+                self.is_budget_spent = true;
+                self.dropped.push(DroppedLore { entry: at, why: DropReason::Budget });
+            } else {
+                self.tokens = self.tokens.saturating_add(tokens);
+                new.push(at);
+            }
+        }
+        self.active.extend(&new);
+        new
+    }
+
+    /// Returns the number of matching keys of an entry, or `None` if it does not match in this pass.
+    fn match_entry(&mut self, at: usize, pass: PassKind) -> Option<KeyScore> {
+        let (entry, settings) = (&self.book[at], self.settings);
+        let sticks = self.timed_effects.is_sticky(entry);
+        let recursive = pass == PassKind::Recursion;
+        let late =
+            entry.delay_until_recursion > 0 && (!recursive || entry.delay_until_recursion > self.level);
+        let closed = recursive && settings.recursive && entry.exclude_recursion;
+        if !self.is_eligible(entry) || !sticks && (late || closed) || entry.force == Some(false) {
+            return None;
+        }
+        let without_key = match entry.force {
+            Some(true) => Some(ActivationCause::Forced),
+            _ if entry.constant => Some(ActivationCause::Constant),
+            _ => sticks.then_some(ActivationCause::Sticky),
+        };
+        let must = without_key.is_none();
+        if let Some(cause) = without_key {
+            self.causes.insert(at, cause);
+            if entry.group.is_empty() {
+                return Some(KeyScore::default());
+            }
+        }
+        // With a depth of 0, no other text is searched either.
+        let depth =
+            entry.scan_depth.map_or(settings.scan_depth as usize + self.extra_depth, |depth| depth as usize);
+        let found = if pass == PassKind::MoreMessages { &[] } else { &self.activated_texts[..] };
+        let lists = match depth {
+            0 => [&[][..]; 4],
+            depth => [&self.lines[..depth.min(self.lines.len())], &self.sources, &self.extra_texts, found],
+        };
+        let sources = if depth == 0 { &[] } else { &entry.sources[..] };
+        let (keys, work) = (&mut self.keys[at], &mut self.work);
+        if keys.has_pattern {
+            self.joined.join(&lists, sources, work);
+        }
+        let texts = EntryTexts { lists, sources, joined: &self.joined };
+        if must {
+            let found = keys.find_match(entry, &texts, work)?;
+            let key =
+                entry.keys.get(found).map(|key| clip(key, MAX_REPORTED_KEY).into_owned()).unwrap_or_default();
+            let found_in = keys.keys[found].list().map(|list| LIST_KINDS[list]);
+            self.causes.insert(at, ActivationCause::Key { key, found_in });
+        }
+        Some(keys.score(entry, &texts, work))
+    }
+
+    /// Returns true if an entry can be active at all in this turn.
+    fn is_eligible(&self, entry: &LoreEntry) -> bool {
+        let settings = self.settings;
+        entry.enabled
+            && (entry.triggers.is_empty() || entry.triggers.contains(&settings.trigger))
+            && entry.filter.matches(&settings.character, &settings.tags)
+            && self.scan.lines.len() >= entry.delay as usize
+            && !self.timed_effects.is_on_cooldown(entry)
+            && self.reply_count >= entry.only_after as usize
+            && (entry.only_every == 0 || self.reply_count.is_multiple_of(entry.only_every as usize))
+            && entry.greeting.is_none_or(|greeting| greeting == settings.greeting)
+    }
+}
+
+impl EntryKeys {
+    /// Returns the index of the first key that occurs, if all conditions of the entry hold.
+    fn find_match(
+        &mut self,
+        entry: &LoreEntry,
+        texts: &EntryTexts<'_, '_>,
+        work: &mut ScanBudget<'_>,
+    ) -> Option<usize> {
+        fn any(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
+            keys.iter_mut().any(|key| key.occurs(texts, work))
+        }
+        fn all(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
+            keys.iter_mut().all(|key| key.occurs(texts, work))
+        }
+        let found = self.keys.iter_mut().position(|key| key.occurs(texts, work))?;
+        if any(&mut self.exclude, texts, work) {
+            return None;
+        }
+        if !self.additional.is_empty() && !any(&mut self.additional, texts, work) {
+            return None;
+        }
+        let secondary = &mut self.secondary;
+        let holds = !entry.selective
+            || secondary.is_empty()
+            || match entry.logic {
+                SecondaryLogic::AndAny => any(secondary, texts, work),
+                SecondaryLogic::NotAll => !all(secondary, texts, work),
+                SecondaryLogic::NotAny => !any(secondary, texts, work),
+                SecondaryLogic::AndAll => all(secondary, texts, work),
+            };
+        holds.then_some(found)
+    }
+
+    /// Counts the matching keys; always 0 for entries without a group.
+    fn score(
+        &mut self,
+        entry: &LoreEntry,
+        texts: &EntryTexts<'_, '_>,
+        work: &mut ScanBudget<'_>,
+    ) -> KeyScore {
+        if entry.group.is_empty() {
+            return KeyScore::default();
+        }
+        let mut count = |keys: &mut [KeySearch]| {
+            keys.iter_mut().filter_map(|key| key.occurs(texts, work).then_some(())).count()
+        };
+        KeyScore { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
+    }
+}
+
+/// Returns a number in 0..1 that depends only on the seed and a name, so it does not change when a book is
+/// reordered.
+fn seeded_chance(seed: u64, what: &str, name: &str) -> f64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for byte in what.bytes().chain([0]).chain(name.bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // Mixes all bits (splitmix64 finalizer).
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,61 @@
+//! Cross-origin requests (CORS): the configured origins, with allowed methods and headers.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::AppState;
+
+const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
+/// Allowed request headers; more if a browser asks for them, since a configured origin is trusted.
+const ALLOWED_HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
+/// Response headers that pages may read.
+const EXPOSED_HEADERS: &str = "content-disposition, etag, location, retry-after, x-request-id";
+/// Seconds for which a browser may cache a preflight response.
+const MAX_AGE_SECONDS: &str = "600";
+
+/// Answers preflight requests and marks responses for configured origins only.
+pub(super) async fn handle_cors(State(app): State<AppState>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let loaded = app.loaded_config();
+    let allowed = origin.filter(|origin| {
+        loaded.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
+    });
+    let asks = request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if asks && let Some(origin) = allowed {
+        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS));
+        let wanted = wanted.unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_SECONDS));
+        let asked = [header::ACCESS_CONTROL_REQUEST_METHOD, header::ACCESS_CONTROL_REQUEST_HEADERS];
+        asked.into_iter().for_each(|name| add_vary(headers, name));
+        add_allow_headers(headers, origin);
+        return response;
+    }
+    let configured = !loaded.config.cors_origins.is_empty();
+    drop(loaded);
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Some(origin) = allowed {
+        add_allow_headers(headers, origin);
+    } else if configured {
+        // A cache must not reuse this response for an allowed origin.
+        add_vary(headers, header::ORIGIN);
+    }
+    response
+}
+
+fn add_allow_headers(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
+    add_vary(headers, header::ORIGIN);
+}
+
+fn add_vary(headers: &mut HeaderMap, name: HeaderName) {
+    headers.append(header::VARY, name.into());
+}

@@ -1,0 +1,46 @@
+//! Messages as sent by other clients. Their additions, such as `refusal: null` in an answer sent back, are
+//! dropped.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::problem::Problem;
+
+/// Converts messages of the chat completions interface.
+pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {
+    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
+    let Some(Value::Array(messages)) = messages else {
+        return Err(wrong("`messages` is a list of messages".to_owned()));
+    };
+    let known = ["role", "content", "name", "tool_calls", "tool_call_id"];
+    let message = |(at, message): (usize, Value)| {
+        let Value::Object(fields) = message else {
+            return Err(wrong(format!("`messages[{at}]` is an object with `role` and `content`")));
+        };
+        let mut fields: Map<String, Value> = fields
+            .into_iter()
+            .filter(|(name, value)| known.contains(&name.as_str()) && !(value.is_null() && name != "content"))
+            .collect();
+        if fields.get("tool_calls").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            fields.remove("tool_calls");
+        }
+        // Deprecated form of a result.
+        if fields.get("role") == Some(&json!("function")) {
+            let name = fields.remove("name").unwrap_or_default();
+            let text = format!("{}: {}", name.as_str().unwrap_or("function"), content_text(fields.get("content")));
+            return Ok(json!({"role": "user", "content": text}));
+        }
+        if fields.get("content").is_none_or(Value::is_null) && !fields.contains_key("tool_calls") {
+            fields.insert("content".to_owned(), "".into());
+        }
+        Ok(Value::Object(fields))
+    };
+    messages.into_iter().enumerate().map(message).collect::<Result<Vec<_>, _>>().map(Value::from)
+}
+
+fn content_text(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,187 @@
+//! Request bodies are read completely before any handler runs: a slow client occupies only its connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::BytesMut;
+use http_body_util::BodyExt;
+use tambour::lex::weight::{JsonWeight, weigh};
+use tokio::time::{Instant, timeout_at};
+
+use super::imports::PATH;
+use super::keys::{Caller, check_admitted};
+use super::problem::Problem;
+use super::request::too_large_problem;
+use super::states::OPERATIONS_SUFFIX;
+use crate::app::App;
+use crate::cpu_pool::{OFFLOAD_BYTES, run_in_place};
+use crate::connection::Connection;
+use crate::memory::{self, MemoryHold, MemoryPermit};
+
+/// Size limits of bodies.
+#[derive(Clone, Copy)]
+pub(super) struct BodyLimits {
+    pub(super) max_request: usize,
+    pub(super) max_import: usize,
+}
+
+impl BodyLimits {
+    /// Returns the name and value of the limit for a path.
+    fn limit_for(self, path: &str) -> (&'static str, usize) {
+        if path == PATH { ("max_import", self.max_import) } else { ("max_request", self.max_request) }
+    }
+}
+
+/// Time and size limits of a body.
+#[derive(Clone, Copy)]
+struct BodyTimeouts {
+    idle_ms: u64,
+    total_ms: u64,
+    limit: (&'static str, usize),
+}
+
+/// Passes the complete body on to the handlers.
+pub(super) async fn read_whole(
+    State((app, most)): State<(Arc<App>, BodyLimits)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    if body.is_end_stream() {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    let (idle_ms, total_ms) = {
+        let loaded = app.loaded_config();
+        (loaded.config.body_idle_ms, loaded.config.body_ms)
+    };
+    let Some(mut caller) = parts.extensions.remove::<Caller>() else {
+        return Problem::internal().into_response();
+    };
+    let patience = BodyTimeouts { idle_ms, total_ms, limit: most.limit_for(parts.uri.path()) };
+    let came = match read_body((&app, &caller.owner), body, patience).await {
+        // The body may have taken longer than its key was valid.
+        Ok(came) => check_admitted(&app, &caller).map(|()| came),
+        Err(problem) => Err(problem),
+    };
+    match came {
+        Ok((bytes, taken)) => {
+            let path = parts.uri.path();
+            match reserve_memory((&app, &caller.owner), (path, most.max_request), &bytes, taken).await {
+                Ok(hold) => caller.memory = hold,
+                Err(problem) => return problem.into_response(),
+            }
+            // Held until the response is complete, whatever happens to the caller.
+            let _hold = caller.memory.clone();
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, Body::from(bytes))).await
+        }
+        Err(problem) => {
+            let mut response = problem.into_response();
+            if response.status() == StatusCode::REQUEST_TIMEOUT
+                && let Some(connection) = parts.extensions.get::<Arc<Connection>>()
+            {
+                connection.skip_drain();
+            }
+            // The rest of the body is not awaited.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response
+        }
+    }
+}
+
+/// Weighs a body, and waits for the memory that its values will take.
+async fn reserve_memory(
+    (app, owner): (&App, &str),
+    (path, max_request): (&str, usize),
+    bytes: &Bytes,
+    body: Option<MemoryPermit>,
+) -> Result<MemoryHold, Problem> {
+    let weight = if path == PATH {
+        // Imported files stay text; their content is weighed when it is parsed.
+        JsonWeight { bytes: bytes.len(), text: bytes.len(), ..JsonWeight::default() }
+    } else if bytes.len() > OFFLOAD_BYTES {
+        run_in_place(|| weigh(bytes))
+    } else {
+        weigh(bytes)
+    };
+    let most = memory::max_value_bytes(bytes.len(), max_request);
+    // Operations are parsed and weighed one by one.
+    if weight.bytes > most && !path.ends_with(OPERATIONS_SUFFIX) {
+        return Err(too_heavy(&weight, bytes, most));
+    }
+    let work = app.memory.reserve_work(owner, memory::work_bytes(weight.bytes.min(most))).await?;
+    Ok(MemoryHold::new(&weight, body.into_iter().chain([work])))
+}
+
+/// Problem of a body whose values would take too much memory.
+fn too_heavy(weight: &JsonWeight, bytes: &[u8], most: usize) -> Problem {
+    let before = &bytes[..weight.largest.min(bytes.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    let detail = format!(
+        "the request has {} values, which would take {} bytes of memory, {} at most; most of them stand in the list or object at line \
+         {line}, column {column}: send fewer at a time",
+        weight.values, weight.bytes, most
+    );
+    let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_values", detail);
+    problem.with("line", line).with("column", column)
+}
+
+/// Reads a body; returns the memory reserved for it too, if it is long.
+async fn read_body(
+    (app, owner): (&App, &str),
+    mut body: Body,
+    patience: BodyTimeouts,
+) -> Result<(Bytes, Option<MemoryPermit>), Problem> {
+    let BodyTimeouts { idle_ms, total_ms, limit: (setting, most) } = patience;
+    let limit = u64::try_from(most).unwrap_or(u64::MAX);
+    if body.size_hint().lower() > limit {
+        return Err(too_large_problem(setting, most));
+    }
+    let said = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(most);
+    let mut taken = None;
+    if body.size_hint().exact().is_some() && said > OFFLOAD_BYTES {
+        taken = Some(app.memory.reserve_body(owner, said).await?);
+    }
+    let whole = Instant::now() + Duration::from_millis(total_ms);
+    let mut idle = Instant::now() + Duration::from_millis(idle_ms);
+    // Allocated in full only after the memory is reserved.
+    let mut all = BytesMut::with_capacity(if taken.is_some() { said } else { 0 });
+    loop {
+        let frame = match timeout_at(idle.min(whole), body.frame()).await {
+            Ok(None) => return Ok((all.freeze(), taken)),
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => {
+                let detail = "the body broke off";
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail));
+            }
+            Err(_) if whole <= idle => {
+                return Err(slow_body(&format!("was not there after `body_ms`, {total_ms} ms")));
+            }
+            Err(_) => return Err(slow_body(&format!("stopped for `body_idle_ms`, {idle_ms} ms"))),
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if data.is_empty() {
+            continue;
+        }
+        if all.len() + data.len() > most {
+            return Err(too_large_problem(setting, most));
+        }
+        if taken.is_none() && all.len() + data.len() > OFFLOAD_BYTES {
+            // A body of unknown length may reach the limit.
+            taken = Some(app.memory.reserve_body(owner, most).await?);
+        }
+        idle = Instant::now() + Duration::from_millis(idle_ms);
+        all.extend_from_slice(&data);
+    }
+}
+
+fn slow_body(what: &str) -> Problem {
+    let detail = format!("the body of the request {what}");
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "slow_body", detail)
+}

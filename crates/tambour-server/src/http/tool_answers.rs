@@ -1,0 +1,174 @@
+//! Answers that clients post to a waiting message: results of calls they run, and confirmations of calls.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tambour::event::ToolError;
+
+use super::keys::Caller;
+use super::messages::find_owned;
+use super::problem::{Problem, parse_body};
+use crate::app::App;
+use crate::tools::{ToolAnswer, CallDecision, AnswerDesk, AnswerRefusal};
+
+/// Body of `POST /api/v1/messages/{id}/tool_results`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolResults {
+    /// One or more results; all are accepted or none.
+    results: Vec<PostedResult>,
+}
+
+/// Result of one call.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PostedResult {
+    /// Id of the call.
+    call_id: String,
+    /// True if the call succeeded.
+    ok: bool,
+    /// Result of the call, when `ok`.
+    #[serde(default)]
+    result: Option<Value>,
+    /// Error of the call, when not `ok`.
+    #[serde(default)]
+    error: Option<PostedError>,
+}
+
+/// Error of a call.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PostedError {
+    /// Stable code; `failed` when absent.
+    #[serde(default)]
+    code: Option<String>,
+    /// Description of the error, for the model to read.
+    message: String,
+}
+
+/// Body of `POST /api/v1/messages/{id}/tool_confirmations`.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolConfirmations {
+    /// One or more confirmations; all are accepted or none.
+    confirmations: Vec<PostedConfirmation>,
+}
+
+/// Confirmation or denial of a call.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PostedConfirmation {
+    /// Id of the call.
+    call_id: String,
+    /// True to allow the call.
+    allow: bool,
+    /// Reason for a denial, for the model to read.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// `POST /api/v1/messages/{id}/tool_results`
+pub(super) async fn post_results(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let ToolResults { results } = parse_body(&bytes)?;
+    let given: Result<Vec<(String, ToolAnswer)>, Problem> = results.into_iter().map(tool_answer).collect();
+    pass_answers(&app, &caller, &id, given?, "results", AnswerDesk::accept_results).await
+}
+
+/// `POST /api/v1/messages/{id}/tool_confirmations`
+pub(super) async fn post_confirmations(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    bytes: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let ToolConfirmations { confirmations } = parse_body(&bytes)?;
+    let given = confirmations.into_iter().map(|posted| {
+        let reason = posted.reason.map(|reason| reason.chars().take(1000).collect());
+        (posted.call_id, CallDecision { allow: posted.allow, reason })
+    });
+    pass_answers(&app, &caller, &id, given.collect(), "confirmations", AnswerDesk::accept_decisions).await
+}
+
+fn tool_answer(posted: PostedResult) -> Result<(String, ToolAnswer), Problem> {
+    let PostedResult { call_id, ok, result, error } = posted;
+    let answer = match (ok, result, error) {
+        (true, result, None) => Ok(result.unwrap_or_default()),
+        (false, None, Some(PostedError { code, message })) => {
+            Err(ToolError { code: code.unwrap_or_else(|| "failed".to_owned()).into(), message })
+        }
+        (true, _, Some(_)) => return Err(invalid_result(&call_id, "a result that is `ok` has no `error`")),
+        (false, Some(_), _) => return Err(invalid_result(&call_id, "a result that is not `ok` has no `result`")),
+        (false, None, None) => return Err(invalid_result(&call_id, "a result that is not `ok` has an `error`")),
+    };
+    Ok((call_id, answer))
+}
+
+fn invalid_result(call_id: &str, detail: &str) -> Problem {
+    Problem::invalid("invalid_field", format!("{detail} (`{call_id}`)"))
+        .with("field", "results")
+        .with("call_id", call_id)
+}
+
+/// Method that accepts answers at a desk.
+type AcceptAnswers<T> = fn(&AnswerDesk, Vec<(String, T)>) -> Result<(), AnswerRefusal>;
+
+/// Passes posted answers to the running message.
+async fn pass_answers<T>(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    given: Vec<(String, T)>,
+    field: &'static str,
+    leave: AcceptAnswers<T>,
+) -> Result<Json<Value>, Problem> {
+    let row = find_owned(app, caller, id).await?;
+    // The record is built a moment after the end; a client that has seen the end gets the same answer here.
+    let running = row.status == "running" && app.running.get(id).is_some_and(|live| !live.has_ended());
+    if !running {
+        let detail = "the message has ended; nothing waits for this any more";
+        return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));
+    }
+    let calls: Vec<String> = given.iter().map(|(call, _)| call.clone()).collect();
+    if calls.is_empty() {
+        return Err(Problem::invalid("invalid_field", format!("`{field}` is empty")).with("field", field));
+    }
+    if let Some(twice) =
+        calls.iter().enumerate().find_map(|(at, call)| calls[..at].contains(call).then_some(call))
+    {
+        let detail = format!("`{twice}` is in `{field}` twice");
+        return Err(Problem::invalid("invalid_field", detail).with("field", field));
+    }
+    let left = match app.desks.get(id) {
+        Some(desk) => leave(&desk, given),
+        None => Err(AnswerRefusal::Unknown(calls[0].clone())),
+    };
+    left.map_err(refusal_problem)?;
+    Ok(Json(json!({"message_id": id, "accepted": calls})))
+}
+
+fn refusal_problem(refusal: AnswerRefusal) -> Problem {
+    let (problem, call) = match refusal {
+        AnswerRefusal::Unknown(call) => {
+            (Problem::invalid("unknown_call", format!("the message has no call `{call}`")), call)
+        }
+        AnswerRefusal::Answered(call) => {
+            let detail = format!("`{call}` has been answered, or its time is over; the first answer holds");
+            (Problem::new(StatusCode::CONFLICT, "already_answered", detail), call)
+        }
+        AnswerRefusal::NotWaiting(call) => {
+            let detail = format!("nothing waits for this about `{call}`, or not yet");
+            (Problem::new(StatusCode::CONFLICT, "not_waiting", detail), call)
+        }
+    };
+    problem.with("call_id", call)
+}

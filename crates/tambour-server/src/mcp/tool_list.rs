@@ -1,0 +1,103 @@
+//! Tools listed by an MCP server. The server's data is untrusted: it is bounded, and tools that do not fit
+//! are skipped.
+
+use rmcp::model::PaginatedRequestParams;
+use rmcp::{Peer, RoleClient};
+use serde_json::Value;
+
+use super::ListedTool;
+use super::connect::ConnectionError;
+use crate::config::{McpConfig, is_tool_name};
+use crate::ids;
+use crate::tools::{MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, Definition, Executor};
+
+/// Most pages of a list.
+const MAX_PAGES: usize = 50;
+/// Most tools of one server.
+const MAX_TOOLS: usize = 500;
+/// Most bytes of the schemas of one server.
+const MAX_SCHEMA_BYTES: usize = 8 << 20;
+
+/// Lists the exposed tools of a server.
+///
+/// # Errors
+/// The server does not list them, or sends too many pages.
+pub(super) async fn list_tools(
+    server: &str,
+    given: &McpConfig,
+    peer: &Peer<RoleClient>,
+) -> Result<Vec<ListedTool>, ConnectionError> {
+    let (mut found, mut bytes) = (Vec::<ListedTool>::new(), 0);
+    let since = ids::now();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        for tool in page.tools.into_iter().filter(|tool| given.exposes(&tool.name)) {
+            let name = given.exposed_name(&tool.name);
+            let schema = Value::Object(std::sync::Arc::unwrap_or_clone(tool.input_schema));
+            let size = schema.to_string().len();
+            let unfit = if !is_tool_name(&name) {
+                "its name is no name of a tool"
+            } else if size > MAX_DEFINITION_BYTES {
+                "its schema is too long"
+            } else if found.iter().any(|one| one.name == name) {
+                "there is another one of that name"
+            } else if found.len() == MAX_TOOLS || bytes + size > MAX_SCHEMA_BYTES {
+                "the server has too many tools"
+            } else {
+                let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
+                let executor = Executor::Mcp { server: server.to_owned(), tool: tool.name.to_string() };
+                let confirm = given.needs_confirmation(&tool.name);
+                let description = tool.description.as_deref().or(tool.title.as_deref()).map(shorten_description);
+                let definition =
+                    Definition { description, schema, callers: None, read_only, confirm, executor };
+                bytes += size;
+                found.push(ListedTool { is_named: given.names_explicitly(&name), name, definition, listed_at: since.clone() });
+                continue;
+            };
+            let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
+            tracing::warn!(mcp = server, tool, why = unfit, "a tool of an MCP server is left out");
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            return Ok(found);
+        }
+    }
+    Err(ConnectionError::EndlessList)
+}
+
+/// Shortens a description to one line of bounded length, as for registered tools.
+fn shorten_description(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > MAX_DESCRIPTION_BYTES {
+            line.truncate(line.floor_char_boundary(MAX_DESCRIPTION_BYTES - '…'.len_utf8()));
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_DESCRIPTION_BYTES, shorten_description};
+
+    #[test]
+    fn descriptions_are_one_line() {
+        assert_eq!(shorten_description("  Reads\n\n- a file\r\n\t\0now "), "Reads - a file now");
+        for long in ["需".repeat(MAX_DESCRIPTION_BYTES), "word ".repeat(MAX_DESCRIPTION_BYTES)] {
+            let line = shorten_description(&long);
+            assert!(
+                (MAX_DESCRIPTION_BYTES - 10..=MAX_DESCRIPTION_BYTES).contains(&line.len()) && line.ends_with('…'),
+                "{}",
+                line.len()
+            );
+        }
+    }
+}

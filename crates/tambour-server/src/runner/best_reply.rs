@@ -1,0 +1,39 @@
+//! Best unusable reply so far: used when no re-ask gives a better one.
+
+use tambour::InputEnd;
+use tambour::event::ReplyWorth;
+
+use super::attempt::Attempt;
+use super::{UpstreamChoice, MessageRun};
+use crate::upstream::ReplyItem;
+
+/// Unusable reply with text, as received.
+pub(super) struct BestReply {
+    items: Vec<ReplyItem>,
+    end: InputEnd,
+    worth: ReplyWorth,
+}
+
+impl BestReply {
+    /// Returns the better one of a re-asked reply and the best before it, the earlier one if they are equal.
+    /// `None` if none has text.
+    pub(super) fn choose(attempt: Attempt, end: &InputEnd, before: Option<BestReply>) -> Option<BestReply> {
+        let worth = attempt.worth(end);
+        let least = before.as_ref().map_or(ReplyWorth::Useless, |before| before.worth);
+        if worth <= least {
+            return before;
+        }
+        Some(BestReply { items: attempt.into_kept_items(), end: end.clone(), worth })
+    }
+
+    /// Returns `true` if the last reply was not delivered and is no better.
+    pub(super) fn beats(&self, last: &Attempt, end: &InputEnd) -> bool {
+        !last.may_deliver && last.worth(end) <= self.worth
+    }
+
+    /// Reads it again; returns its end.
+    pub(super) fn replay(self, attempt: &mut Attempt, choice: &UpstreamChoice, run: &MessageRun) -> InputEnd {
+        attempt.replay(self.items, choice, run);
+        self.end
+    }
+}

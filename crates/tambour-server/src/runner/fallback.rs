@@ -1,0 +1,41 @@
+//! Fallback to another upstream after an attempt without a usable reply.
+
+use serde_json::json;
+use tambour::InputEnd;
+use tambour::event::{Failure, FinishReason};
+
+use super::attempt::Attempt;
+use super::{UpstreamChoice, RunLog};
+use crate::record;
+use crate::store::{Batch, WriteOutcome};
+
+impl Attempt {
+    /// Returns `true` if another upstream may be asked: the reply is unusable and nothing of it was
+    /// delivered.
+    pub(super) fn can_fall_back(&self, end: &InputEnd) -> bool {
+        let failed = match end {
+            InputEnd::Failed(Failure { code, .. }) => {
+                code.starts_with("upstream") || matches!(&**code, "recording_not_found" | "input_too_large")
+            }
+            InputEnd::Finished(FinishReason::Cancelled) => false,
+            _ => self.is_unusable(),
+        };
+        failed && !self.may_deliver
+    }
+
+    /// Keeps the attempt in the record, and notes the upstream that is asked next.
+    pub(super) async fn fall_back(
+        &mut self,
+        end: &InputEnd,
+        choice: &UpstreamChoice,
+        next: &UpstreamChoice,
+        log: &mut RunLog,
+    ) -> Result<(), WriteOutcome> {
+        let (upstream, other) = (choice.upstream.name(), next.upstream.name());
+        tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
+        let mut batch = Batch::new(log.next_number());
+        self.add_attempt_entry(json!({ "upstream": upstream }), end, &mut batch);
+        record::add_choice(&next.request_fields(), &mut batch);
+        log.append(batch).await
+    }
+}

@@ -1,0 +1,184 @@
+//! Spans, and the tracer that creates them.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry::trace::{
+    SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, Tracer, TracerProvider,
+};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::{HeaderExtractor, HeaderInjector};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use serde_json::Value;
+
+use super::{ToolCallInfo, collector, genai};
+use crate::config::{Config, ConfigError};
+
+/// Creates spans if tracing is configured. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct TraceHandle(Option<Arc<SpanFactory>>);
+
+struct SpanFactory {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+    /// True if texts are traced.
+    content: bool,
+}
+
+/// Span of a message, a turn or a call; empty where nothing is traced. Clones share it.
+#[derive(Clone, Default)]
+pub struct TraceSpan(Option<Arc<OpenSpan>>);
+
+struct OpenSpan {
+    traces: Arc<SpanFactory>,
+    context: Context,
+}
+
+/// Parent span of the caller, from `traceparent`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ParentSpan(Option<Box<SpanContext>>);
+
+impl std::fmt::Debug for TraceSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Span")
+            .field(&self.0.as_ref().map(|begun| begun.context.span().span_context().clone()))
+            .finish()
+    }
+}
+
+impl TraceHandle {
+    /// Starts tracing if the configuration has an endpoint.
+    ///
+    /// # Errors
+    /// The client of the collector cannot be created.
+    pub(crate) fn start(config: &Config) -> Result<TraceHandle, ConfigError> {
+        let Some(endpoint) = config.telemetry.endpoint() else { return Ok(TraceHandle::default()) };
+        let provider = collector::build_provider(endpoint, &config.telemetry)
+            .map_err(|error| config.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}")))?;
+        let tracer = provider.tracer("tambour");
+        Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, content: config.telemetry.content }))))
+    }
+
+    /// Reads the caller's span from the request headers.
+    pub(crate) fn read_parent(&self, headers: &HeaderMap) -> ParentSpan {
+        if self.0.is_none() {
+            return ParentSpan::default();
+        }
+        let found =
+            TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+        let span = found.span().span_context().clone();
+        ParentSpan(span.is_valid().then(|| Box::new(span)))
+    }
+
+    /// Starts the span of a message.
+    pub(crate) fn start_message(&self, parent: &ParentSpan, id: &str, conversation: &str, dialect: &str) -> TraceSpan {
+        self.start_root(parent, "message", || {
+            vec![
+                KeyValue::new("tambour.message.id", id.to_owned()),
+                KeyValue::new("tambour.dialect", dialect.to_owned()),
+                KeyValue::new(genai::CONVERSATION, conversation.to_owned()),
+            ]
+        })
+    }
+
+    /// Starts the span of a dialogue turn.
+    pub(crate) fn start_turn(&self, parent: &ParentSpan, dialogue: &str) -> TraceSpan {
+        self.start_root(parent, "dialogue turn", || vec![KeyValue::new(genai::CONVERSATION, dialogue.to_owned())])
+    }
+
+    fn start_root(
+        &self,
+        ParentSpan(parent): &ParentSpan,
+        name: &'static str,
+        known: impl FnOnce() -> Vec<KeyValue>,
+    ) -> TraceSpan {
+        let Some(traces) = &self.0 else { return TraceSpan::default() };
+        let context = match parent {
+            Some(parent) => Context::new().with_remote_span_context((**parent).clone()),
+            None => Context::new(),
+        };
+        start_span(
+            traces,
+            &context,
+            SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes(known()),
+        )
+    }
+
+    /// Sends the remaining spans.
+    pub(crate) async fn stop(&self) {
+        let Some(traces) = self.0.clone() else { return };
+        // Blocks until the collector has answered.
+        let stopped =
+            tokio::task::spawn_blocking(move || traces.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT));
+        if let Ok(Err(error)) = stopped.await {
+            tracing::warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+fn start_span(traces: &Arc<SpanFactory>, parent: &Context, span: SpanBuilder) -> TraceSpan {
+    let span = traces.tracer.build_with_context(span, parent);
+    TraceSpan(Some(Arc::new(OpenSpan { traces: traces.clone(), context: parent.with_span(span) })))
+}
+
+impl TraceSpan {
+    /// Starts a child span for a call to another service.
+    pub(super) fn start_client(&self, name: String, known: Vec<KeyValue>) -> TraceSpan {
+        self.start_child(SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(known))
+    }
+
+    /// Starts a child span for a tool call.
+    pub(crate) fn start_tool(&self, tool: &ToolCallInfo<'_>) -> TraceSpan {
+        let Some(content) = self.traces_content() else { return TraceSpan::default() };
+        let span = SpanBuilder::from_name(genai::tool_name(tool)).with_kind(SpanKind::Internal);
+        self.start_child(span.with_attributes(genai::tool_attributes(tool, content)))
+    }
+
+    fn start_child(&self, span: SpanBuilder) -> TraceSpan {
+        let Some(begun) = &self.0 else { return TraceSpan::default() };
+        start_span(&begun.traces, &begun.context, span)
+    }
+
+    /// Returns whether texts are traced; `None` if nothing is.
+    pub(super) fn traces_content(&self) -> Option<bool> {
+        self.0.as_ref().map(|begun| begun.traces.content && begun.context.span().is_recording())
+    }
+
+    pub(super) fn set_attributes(&self, known: impl IntoIterator<Item = KeyValue>) {
+        if let Some(begun) = &self.0 {
+            begun.context.span().set_attributes(known);
+        }
+    }
+
+    /// Adds the trace context to the headers of an outgoing request.
+    pub(crate) fn inject_headers(&self, headers: &mut HeaderMap) {
+        if let Some(begun) = &self.0 {
+            TraceContextPropagator::new().inject_context(&begun.context, &mut HeaderInjector(headers));
+        }
+    }
+
+    /// Records a tool's result.
+    pub(crate) fn record_result(&self, result: &Value) {
+        if self.traces_content() == Some(true) {
+            self.set_attributes([genai::result_attribute(result)]);
+        }
+    }
+
+    /// Records a failure by its code.
+    pub(crate) fn fail(&self, code: &str) {
+        let Some(begun) = &self.0 else { return };
+        let span = begun.context.span();
+        span.set_attribute(KeyValue::new(genai::ERROR, code.to_owned()));
+        span.set_status(Status::error(code.to_owned()));
+    }
+
+    /// Ends the span.
+    pub(crate) fn end(&self, outcome: &str) {
+        let Some(begun) = &self.0 else { return };
+        let span = begun.context.span();
+        span.set_attribute(KeyValue::new("tambour.outcome", outcome.to_owned()));
+        span.end();
+    }
+}

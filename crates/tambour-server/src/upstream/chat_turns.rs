@@ -1,0 +1,171 @@
+//! Conversion of a prompt to alternating turns of two sides, for services that require them: the user with
+//! tool results, and the model. Adjacent messages of one side form one turn.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tambour::event::Failure;
+
+use super::{Content, Message, NativeCall, new_failure};
+
+/// Placeholder of the user's turn where the model speaks first.
+const EMPTY_TURN: &str = ".";
+
+/// Prompt as turns; the first one is the user's.
+pub(super) struct PromptTurns<'a> {
+    /// System prompt: all messages of the roles `system` and `developer`, wherever they are.
+    pub(super) system: String,
+    pub(super) turns: Vec<ChatTurn<'a>>,
+}
+
+/// Everything that one side says in a row.
+pub(super) struct ChatTurn<'a> {
+    /// True if the model speaks.
+    pub(super) is_model: bool,
+    pub(super) parts: Vec<ChatPart<'a>>,
+}
+
+/// Part of a turn.
+pub(super) enum ChatPart<'a> {
+    /// Text that is not blank.
+    Text(Cow<'a, str>),
+    /// Image.
+    Image(ImageSource<'a>),
+    /// Part of another type, unchanged.
+    Other(&'a Value),
+    /// Tool call.
+    Call(&'a NativeCall),
+    /// Result of a call.
+    Result {
+        /// Id of the call.
+        id: &'a str,
+        /// The call, if it is in the prompt.
+        call: Option<&'a NativeCall>,
+        text: String,
+    },
+}
+
+/// Source of an image.
+pub(super) enum ImageSource<'a> {
+    /// Inline data in base64.
+    Inline { kind: &'a str, data: &'a str },
+    /// URL.
+    Remote(&'a str),
+}
+
+/// Returns the failure of a request that cannot be converted for its service.
+pub(super) fn unsendable_failure(what: impl Into<String>) -> Failure {
+    new_failure("upstream_refused", what, false)
+}
+
+/// Converts messages to turns.
+pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failure> {
+    let (mut system, mut turns, mut calls) = (String::new(), Vec::<ChatTurn<'_>>::new(), CallIndex::default());
+    for message in messages {
+        calls.add(message);
+        let parts = match message.role.as_str() {
+            "system" | "developer" => {
+                append_paragraph(&mut system, &message.text());
+                continue;
+            }
+            "tool" => {
+                let id = message.tool_call_id.as_deref().unwrap_or_default();
+                vec![ChatPart::Result { id, call: calls.call_of(message), text: message.text() }]
+            }
+            _ => message_parts(message)?,
+        };
+        let is_model = message.role == "assistant";
+        match turns.last_mut() {
+            Some(turn) if turn.is_model == is_model => turn.parts.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => turns.push(ChatTurn { is_model, parts }),
+        }
+    }
+    let text = |text: String| vec![ChatPart::Text(text.into())];
+    match turns.first() {
+        None if system.is_empty() => return Err(unsendable_failure("nothing is said to the model")),
+        // Services need a user message, so a lone system prompt becomes one.
+        None => turns.push(ChatTurn { is_model: false, parts: text(std::mem::take(&mut system)) }),
+        Some(ChatTurn { is_model: true, .. }) => {
+            turns.insert(0, ChatTurn { is_model: false, parts: text(EMPTY_TURN.to_owned()) });
+        }
+        Some(_) => {}
+    }
+    Ok(PromptTurns { system, turns })
+}
+
+/// Calls made before a message, by id. A repeated id refers to the last call.
+#[derive(Default)]
+pub(super) struct CallIndex<'a>(HashMap<&'a str, &'a NativeCall>);
+
+impl<'a> CallIndex<'a> {
+    /// Returns the call that a message of role `tool` answers.
+    pub(super) fn call_of(&self, message: &Message) -> Option<&'a NativeCall> {
+        self.0.get(message.tool_call_id.as_deref()?).copied()
+    }
+
+    /// Adds the calls of a message.
+    pub(super) fn add(&mut self, message: &'a Message) {
+        self.0.extend(message.tool_calls.iter().map(|call| (call.id.as_str(), call)));
+    }
+}
+
+/// Returns the parts of one message.
+pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Failure> {
+    let mut parts = Vec::new();
+    match &message.content {
+        None => {}
+        Some(Content::Text(text)) => parts.push(ChatPart::Text(text.into())),
+        Some(Content::Parts(given)) => {
+            for part in given {
+                parts.push(match part["type"].as_str() {
+                    Some("text") => ChatPart::Text(part["text"].as_str().unwrap_or_default().into()),
+                    Some("image_url") => ChatPart::Image(image_source(part)?),
+                    _ => ChatPart::Other(part),
+                });
+            }
+        }
+    }
+    parts.retain(|part| !matches!(part, ChatPart::Text(text) if text.trim().is_empty()));
+    // Only users are named.
+    if let (Some(name), "user", Some(ChatPart::Text(text))) = (&message.name, &*message.role, parts.first_mut()) {
+        *text = format!("{name}: {text}").into();
+    }
+    parts.extend(message.tool_calls.iter().map(ChatPart::Call));
+    Ok(parts)
+}
+
+/// Returns the image of a part: `{"image_url": {"url": ...}}`, or the URL itself.
+fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
+    let given = &part["image_url"];
+    let url = given.as_str().or_else(|| given["url"].as_str());
+    let url = url.ok_or_else(|| unsendable_failure("a part `image_url` has no `url`"))?;
+    let Some(here) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
+    let (head, data) = here.split_once(',').unwrap_or_default();
+    let kind = head.strip_suffix(";base64").filter(|kind| !kind.is_empty());
+    let kind = kind.ok_or_else(|| unsendable_failure("a `data:` URL of an image is `data:image/TYPE;base64,...`"))?;
+    Ok(ImageSource::Inline { kind: kind.split(';').next().unwrap_or(kind), data })
+}
+
+/// Returns the arguments of a call as an object. Invalid ones are wrapped in one, so that the model sees what
+/// it wrote.
+pub(super) fn arguments(call: &NativeCall) -> Value {
+    let written = call.function.arguments.trim();
+    match serde_json::from_str(written) {
+        Ok(object @ Value::Object(_)) => object,
+        _ if written.is_empty() => json!({}),
+        _ => json!({ "arguments": written }),
+    }
+}
+
+/// Appends a text as a separate paragraph.
+fn append_paragraph(before: &mut String, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    if !before.is_empty() {
+        before.push_str("\n\n");
+    }
+    before.push_str(text);
+}

@@ -1,0 +1,134 @@
+//! Places of an answer's fields.
+
+use crate::repair::json::{DuplicateKey, MemberPlace, MemberPlaces, Stand};
+use crate::span::Place;
+
+/// Extents of the fields of one answer.
+#[derive(Debug, Default)]
+pub(super) struct FieldExtents {
+    members: MemberPlaces,
+    place: Place,
+    end: usize,
+    /// The key around the answer, if it is nested in a wrapper object.
+    wrapper_key: Option<String>,
+    /// Extent of the string that contains the answer; fields inside it have no places.
+    string_extent: Option<Stand>,
+    /// Fields of the answer that are nested in its assessment.
+    lifted_fields: Vec<&'static str>,
+    /// Ranges covered by findings on duplicate keys.
+    duplicate_ranges: Vec<(usize, usize)>,
+}
+
+impl FieldExtents {
+    pub(super) fn new(members: MemberPlaces, place: Place, end: usize) -> FieldExtents {
+        FieldExtents { members, place, end, ..FieldExtents::default() }
+    }
+
+    /// Marks the answer as the value of the only key, as an object or as a string.
+    pub(super) fn set_wrapper(&mut self, string: bool) {
+        let Some(member) = self.members.object_members(&[]).next() else { return };
+        if string {
+            self.string_extent = Some(member.extent);
+        } else {
+            self.wrapper_key = Some(member.key.clone());
+        }
+    }
+
+    /// Records that findings on these duplicates say which value is left out.
+    pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept: &[usize]) {
+        let gone = |one: &DuplicateKey| {
+            let (place, end) = if kept.contains(&one.second.0.offset) { one.second } else { one.first };
+            (place.offset, end)
+        };
+        self.duplicate_ranges.extend(duplicates.iter().map(gone));
+    }
+
+    /// Returns true if a finding already says that the member is left out as a duplicate.
+    pub(super) fn is_reported_duplicate(&self, member: &MemberPlace) -> bool {
+        self.duplicate_ranges.iter().any(|(from, to)| (*from..*to).contains(&member.extent.0.offset))
+    }
+
+    /// Records that a field of the answer is nested in its assessment.
+    pub(super) fn lift(&mut self, name: &'static str) {
+        self.lifted_fields.push(name);
+    }
+
+    /// Returns the extent of the key at a place.
+    pub(super) fn key_extent(&self, at: Place) -> Stand {
+        let member = self.members.iter().find(|member| member.extent.0.offset == at.offset);
+        (at, member.map_or(at.offset, |member| member.key_end))
+    }
+
+    /// Returns the extent of the answer with its wrapper.
+    pub(super) fn outer_extent(&self) -> Stand {
+        (self.place, self.end)
+    }
+
+    /// Returns the extent of the answer, or of the string that contains it.
+    pub(super) fn answer_extent(&self) -> Stand {
+        self.string_extent.unwrap_or((self.place, self.end))
+    }
+
+    /// Returns the field with this path of keys, if its place is known.
+    pub(super) fn get(&self, path: &[&str]) -> Option<&MemberPlace> {
+        self.members.find(&self.resolve_path(path)?)
+    }
+
+    /// Returns the extent of that field, or of the closest member around it.
+    pub(super) fn nearest_extent(&self, path: &[&str]) -> Stand {
+        let place = |length| self.members.extent(&self.resolve_path(&path[..length])?);
+        (1..=path.len()).rev().find_map(place).unwrap_or(self.answer_extent())
+    }
+
+    /// Translates a path in the answer to one in the value; there is none inside a string.
+    fn resolve_path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
+        let outer = self.wrapper_key.as_deref().into_iter();
+        let lifted = path.first().is_some_and(|first| self.lifted_fields.contains(first));
+        let outer = outer.chain(lifted.then_some("assessment"));
+        self.string_extent.is_none().then(|| outer.chain(path.iter().copied()).collect())
+    }
+
+    /// Returns the fields of the object at this path whose places are known.
+    pub(super) fn fields_at(&self, path: &[&str]) -> Vec<&MemberPlace> {
+        let of = |path: &[&str]| {
+            self.resolve_path(path).map_or(Vec::new(), |path| self.members.object_members(&path).collect())
+        };
+        let mut members: Vec<&MemberPlace> = of(path);
+        if path.is_empty() && !self.lifted_fields.is_empty() {
+            let lifted = |member: &&MemberPlace| self.lifted_fields.iter().any(|name| *name == member.key);
+            members.extend(of(&["assessment"]).into_iter().filter(lifted));
+        }
+        members
+    }
+
+    /// Returns the members nested in another one, in source order.
+    pub(super) fn members_within<'a>(
+        &'a self,
+        member: &'a MemberPlace,
+    ) -> impl Iterator<Item = &'a MemberPlace> {
+        let from = member.extent.0.offset;
+        self.members
+            .iter()
+            .filter(move |inner| member.contains(inner.extent.0.offset) && inner.extent.0.offset > from)
+    }
+
+    /// Returns the non-empty objects that are the value of a member, or items of lists there.
+    pub(super) fn objects<'a>(&'a self, member: &'a MemberPlace) -> impl Iterator<Item = usize> + use<'a> {
+        self.members.child_objects(member)
+    }
+
+    /// Returns the member of an object under this key, the last one if there are several.
+    pub(super) fn inner_member(&self, object: usize, key: &str) -> Option<&MemberPlace> {
+        self.members.find_in_object(object, key)
+    }
+
+    /// Returns the innermost member around an offset.
+    pub(super) fn innermost_at(&self, offset: usize) -> Option<&MemberPlace> {
+        self.members.iter().rfind(|member| member.contains(offset))
+    }
+
+    /// Returns the offset after the key around the answer.
+    pub(super) fn wrapper_key_end(&self) -> usize {
+        self.members.object_members(&[]).next().map_or(self.end, |member| member.key_end)
+    }
+}

@@ -1,0 +1,310 @@
+//! Answers in other shapes: under a wrapper key, written as a string, with another name of `response`.
+//! They are recognized once they are complete.
+
+use serde_json::{Map, Value};
+
+use super::field_extents::FieldExtents;
+use super::fields::{ANSWER_FIELDS, ASSESSMENT_FIELDS, RESPONSE_ALIASES};
+use super::message::{AnswerMessage, StringOutcome, TextPosition};
+use super::names;
+use crate::dialect::IntentSink;
+use crate::dialect::value_text::text_in;
+use crate::limits::Limits;
+use crate::repair::json::{MemberPlace, find};
+use crate::span::Place;
+
+/// Parses a text that is exactly one complete object.
+pub(super) fn parse_object(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
+    let found = find(text, limits);
+    let body = text.trim();
+    let start = body.as_ptr() as usize - text.as_ptr() as usize;
+    let whole = found.span.start == start && found.span.end == start + body.len();
+    match found.value {
+        Some(Value::Object(map)) if whole && found.candidate_count == 1 && !found.is_auto_closed => Some(map),
+        _ => None,
+    }
+}
+
+/// Returns the answer in an object with a single key, as an object or as a string.
+pub(super) fn unwrap_answer(object: &Map<String, Value>, limits: &Limits) -> Option<Map<String, Value>> {
+    let mut values = object.values();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let inner = match value {
+        Value::Object(map) => map.clone(),
+        Value::String(text) if text.trim_start().starts_with('{') => parse_object(text, limits)?,
+        _ => return None,
+    };
+    is_answer(&inner).then_some(inner)
+}
+
+/// Returns true if the object has fields of an answer that are not common words.
+pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
+    ANSWER_FIELDS.iter().any(|name| *name != "exit_reason" && object.contains_key(*name))
+}
+
+/// Returns the key of the answer's response: `response`, or the only other candidate.
+pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
+    let own = answer.get("response");
+    if own.is_some_and(|response| !is_empty(response)) {
+        return Some("response");
+    }
+    let is_response = |name: &&str| {
+        let value = answer.get(*name);
+        matches!(value, Some(Value::String(_) | Value::Object(_)))
+            || value.is_some_and(|v| text_in(v).is_some())
+    };
+    // The message itself may be beside the assessment.
+    let keys = || answer.keys().map(String::as_str).filter(is_response);
+    let only = |names: &mut dyn Iterator<Item = &'a str>| match (names.next(), names.next()) {
+        (name, None) => name,
+        _ => None,
+    };
+    let role = roles.iter().find_map(|role| keys().find(|key| key == role));
+    let holds = |key: &str| answer.get(key).is_some_and(contains_assessment);
+    let usual = || keys().filter(|key| RESPONSE_ALIASES.contains(key) && !holds(key));
+    let others =
+        || keys().filter(|key| !ANSWER_FIELDS.contains(key) && names::is_message_key(key) && !holds(key));
+    let name = match (role, usual().next()) {
+        (Some(role), _) => Some(role),
+        (None, Some(_)) => only(&mut usual()),
+        (None, None) => only(&mut others()),
+    };
+    name.or_else(|| own.filter(|response| !response.is_null()).map(|_| "response"))
+}
+
+/// Finds the first object with an assessment anywhere inside a text that is JSON.
+pub(super) fn find_nested_answer(text: &str, limits: &Limits) -> Option<Map<String, Value>> {
+    if !text.contains(['{', '｛']) {
+        return None;
+    }
+    fn within(value: &Value) -> Option<&Map<String, Value>> {
+        match value {
+            Value::Object(fields) if has_assessment(fields) => Some(fields),
+            Value::Object(fields) => fields.values().find_map(within),
+            Value::Array(items) => items.iter().find_map(within),
+            _ => None,
+        }
+    }
+    let value = find(text, limits).value?;
+    let mut answer = Map::new();
+    for (key, value) in within(&value)? {
+        let name = names::find_any_field(key).map_or(key.clone(), str::to_owned);
+        answer.entry(name).or_insert_with(|| value.clone());
+    }
+    Some(answer)
+}
+
+/// Recognizes a reply that is only an object with a message, besides a role name, numbers and flags. Returns
+/// the message's key and the object.
+pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String, Map<String, Value>)> {
+    let object = parse_object(text, limits)?;
+    let mut others = object.iter().filter(|(key, value)| {
+        let told = value.is_number() || value.is_boolean() || value.is_null();
+        !told && *key != "role"
+    });
+    match (others.next(), others.next()) {
+        (Some((key, Value::String(text))), None) if names::is_message_key(key) && !text.trim().is_empty() => {
+            let key = key.clone();
+            Some((key, object))
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the object has an assessment, or fields of one; under other names only if it is an object
+/// or there is a message beside it.
+fn has_assessment(fields: &Map<String, Value>) -> bool {
+    let known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
+    let named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();
+    let inside = |value: &Value| value.as_object().is_some_and(|inner| inner.keys().any(known));
+    let beside = || {
+        let spoken = fields.iter().any(|(key, value)| {
+            names::is_message_key(key) && text_in(value).is_some() && !contains_assessment(value)
+        });
+        spoken && (fields.keys().any(|key| names::is_assessment_key(key)) || fields.values().any(inside))
+    };
+    fields.keys().any(known) || fields.iter().any(named) || beside()
+}
+
+/// Returns true if the value contains an assessment, so that it is not a message, whatever its name.
+fn contains_assessment(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(key, value)| {
+            names::find_any_field(key).is_some_and(is_assessment_field)
+                || names::is_assessment_key(key)
+                || contains_assessment(value)
+        }),
+        Value::Array(items) => items.iter().any(contains_assessment),
+        _ => false,
+    }
+}
+
+/// Returns true if the field is an assessment or belongs to one.
+fn is_assessment_field(field: &str) -> bool {
+    field == "assessment" || ASSESSMENT_FIELDS.contains(&field) && field != "reasoning"
+}
+
+/// Returns true if the response has no content at all.
+pub(super) fn is_empty(response: &Value) -> bool {
+    match response {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Reads the message of a complete response.
+pub(super) struct ResponseReader<'a> {
+    pub(super) roles: &'a [String],
+    pub(super) limits: &'a Limits,
+    pub(super) message: &'a mut AnswerMessage,
+    pub(super) place: ValuePlace<'a>,
+}
+
+/// Place of a value that is read once it is complete.
+#[derive(Clone)]
+pub(super) struct ValuePlace<'a> {
+    key_place: Place,
+    /// The member that contains the value, if known, and the object in it.
+    member: Option<(&'a FieldExtents, &'a MemberPlace, Option<usize>)>,
+}
+
+impl<'a> ValuePlace<'a> {
+    /// Returns the place of all of the value under the key at `at`.
+    pub(super) fn new(key_place: Place) -> ValuePlace<'a> {
+        ValuePlace { key_place, member: None }
+    }
+
+    /// Returns the place of the field with this path of keys.
+    pub(super) fn from_path(stands: &'a FieldExtents, path: &[&str]) -> ValuePlace<'a> {
+        match stands.get(path) {
+            Some(member) => ValuePlace::from_member(stands, member),
+            None => ValuePlace::new(stands.nearest_extent(path).0),
+        }
+    }
+
+    /// Returns the place of a member's value.
+    fn from_member(stands: &'a FieldExtents, member: &'a MemberPlace) -> ValuePlace<'a> {
+        ValuePlace {
+            key_place: member.extent.0,
+            member: Some((stands, member, stands.objects(member).next())),
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.key_place
+    }
+
+    /// Returns the place of the field `key` in the value.
+    fn field(&self, key: &str) -> ValuePlace<'a> {
+        let found =
+            self.member.and_then(|(stands, _, object)| Some((stands, stands.inner_member(object?, key)?)));
+        found.map_or(ValuePlace::new(self.key_place), |(stands, member)| {
+            ValuePlace::from_member(stands, member)
+        })
+    }
+
+    /// Returns the places of the objects in the list and in nested lists, if recorded.
+    fn items(&self) -> impl Iterator<Item = ValuePlace<'a>> + use<'a> {
+        let key_place = self.key_place;
+        self.member.into_iter().flat_map(move |(stands, member, _)| {
+            stands.objects(member).map(move |object| {
+                let inside = Some((stands, member, Some(object)));
+                ValuePlace { key_place, member: inside }
+            })
+        })
+    }
+}
+
+impl<'a> ResponseReader<'a> {
+    /// Takes the message out of `response`. Returns true if it is a placeholder of the instructions.
+    pub(super) fn read_message(&mut self, response: &'a Value, out: &mut dyn IntentSink) -> bool {
+        let place = self.place.clone();
+        let placeholder = match response {
+            Value::String(text) => {
+                let ended = self.read_string(text, TextPosition::WholeResponse, &place, out);
+                if let StringOutcome::PossibleObject(text) = &ended {
+                    // The string contains another object of roles as a string.
+                    match parse_object(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
+                        Some(map) => {
+                            let (roles, limits, message) = (self.roles, self.limits, &mut *self.message);
+                            let place = ValuePlace::new(place.place());
+                            return ResponseReader { roles, limits, message, place }
+                                .read_message(&Value::Object(map), out);
+                        }
+                        None => self.message.send(text, out),
+                    }
+                }
+                ended == StringOutcome::Placeholder
+            }
+            Value::Object(map) => {
+                let role = self.roles.iter().find(|role| map.get(*role).is_some_and(Value::is_string));
+                let mut placeholder = false;
+                if let Some((role, Value::String(text))) = role.and_then(|role| map.get_key_value(role)) {
+                    let ended = self.read_string(text, TextPosition::Role, &place.field(role), out);
+                    placeholder = ended == StringOutcome::Placeholder;
+                }
+                let others = map.iter().filter(|(key, _)| Some(*key) != role);
+                others.for_each(|(key, value)| self.read_value(key, value, &place.field(key), out));
+                placeholder
+            }
+            value => {
+                self.read_value("", value, &place, out);
+                false
+            }
+        };
+        self.message.close(out);
+        placeholder
+    }
+
+    /// Reads texts under `key`, or in a list there, which is not the role key.
+    fn read_value(&mut self, key: &str, value: &'a Value, place: &ValuePlace<'a>, out: &mut dyn IntentSink) {
+        match value {
+            Value::String(text) => {
+                self.read_string(text, TextPosition::for_key(key), place, out);
+            }
+            Value::Object(map) => {
+                map.iter().for_each(|(key, value)| self.read_value(key, value, &place.field(key), out));
+            }
+            Value::Array(items) => self.read_list(key, items, place.place(), &mut place.items(), out),
+            _ => self.message.mark_lost(place.place()),
+        }
+    }
+
+    /// Reads a list under `key`. Its non-empty objects have places of their own, in order.
+    fn read_list(
+        &mut self,
+        key: &str,
+        items: &'a [Value],
+        at: Place,
+        places: &mut dyn Iterator<Item = ValuePlace<'a>>,
+        out: &mut dyn IntentSink,
+    ) {
+        for value in items {
+            match value {
+                Value::Array(inner) => self.read_list(key, inner, at, places, out),
+                Value::Object(map) if !map.is_empty() => {
+                    let place = places.next().unwrap_or(ValuePlace::new(at));
+                    self.read_value(key, value, &place, out);
+                }
+                _ => self.read_value(key, value, &ValuePlace::new(at), out),
+            }
+        }
+    }
+
+    fn read_string(
+        &mut self,
+        text: &str,
+        stand: TextPosition,
+        place: &ValuePlace<'_>,
+        out: &mut dyn IntentSink,
+    ) -> StringOutcome {
+        self.message.begin(stand, place.place());
+        if !text.is_empty() {
+            self.message.push(text, out);
+        }
+        self.message.end(out)
+    }
+}

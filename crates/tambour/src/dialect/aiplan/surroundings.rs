@@ -1,0 +1,444 @@
+//! Text around a plan: code fences, and text that should not be there (P-001, P-025).
+
+use super::rules;
+use crate::finding::FindingReport;
+use crate::lex::fence::Fence;
+use crate::lex::prose::{ProseLine, ProseTracker};
+use crate::repair::json::{ValueEnd, ValueOrigin, ValueStart};
+use crate::span::Place;
+
+/// Extent of something left out: its first place, and the offset after it.
+pub(super) type Left = Option<(Place, usize)>;
+
+/// Returns the smallest extent that covers both.
+pub(super) fn join_extents(a: Left, b: Left) -> Left {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Tracks the text outside JSON values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PlanSurroundings {
+    /// The current run of backticks or tildes.
+    fence_run: (char, usize),
+    run_start: Place,
+    /// Set while the line has only white space.
+    is_line_start: bool,
+    /// The open fence.
+    open_fence: Option<Fence>,
+    /// Language of the fence being opened.
+    pending_language: Option<String>,
+    /// Language of the last fence.
+    fence_language: String,
+    /// Extent of that language.
+    language_extent: (Place, usize),
+    /// Set if a value is in that fence.
+    is_fence_used: bool,
+    place: Place,
+    /// Set while the text is in a thought that is not closed.
+    is_in_thought: bool,
+    /// Extent of drafts before the plan.
+    draft_extent: Left,
+    /// Extent of text before the object that may be the plan, other than fences and blanks.
+    extent_before: Left,
+    /// Extent of such text after that object.
+    extent_after: Left,
+    /// Set if there is text besides fences and values.
+    has_text: bool,
+    /// Extent of acting plans that were thoughts, with the text around them.
+    thought_plans: Left,
+    /// Prose state of the text so far, without values.
+    prose: ProseTracker,
+    /// Set by text in the open fence, which makes its other content code.
+    is_code: bool,
+    /// Set by a comment on the current line in the open fence.
+    is_remark: bool,
+    /// Set inside a comment from `/*` at the start of a line to `*/`.
+    is_in_comment: bool,
+    /// Set if a comment may begin here.
+    may_begin_comment: bool,
+    /// The character before.
+    previous_char: char,
+    /// Line of the last value and the text after it, while a sentence may continue there.
+    line_after: Option<(ProseLine, String)>,
+    /// Set if a sentence continues after the likely plan.
+    is_continued: bool,
+}
+
+/// Position of a plan in its reply.
+#[derive(Clone, Debug)]
+pub(super) struct PlanContext {
+    value_start: Place,
+    origin: ValueOrigin,
+    fence_language: String,
+    language_extent: (Place, usize),
+    /// Set if the plan is in a thought or comment that is not closed.
+    pub(super) is_in_thought: bool,
+    /// Set if the plan is quoted, in a code span or in a sentence, judged by the text before it.
+    pub(super) is_quoted: bool,
+    line: ProseLine,
+    extent_before: Left,
+}
+
+impl PlanContext {
+    /// Returns the place where the value begins, including an unusual fence language.
+    pub(super) fn start(&self) -> Place {
+        let (place, last) = self.language_extent;
+        let json =
+            self.fence_language.trim().eq_ignore_ascii_case("json") && last - place.offset == "json".len();
+        if last > place.offset && !json { place.min(self.value_start) } else { self.value_start }
+    }
+}
+
+/// Bytes of a fence's language that are kept.
+const MAX_LANGUAGE: usize = 32;
+
+impl PlanSurroundings {
+    pub(super) fn new(place: Place) -> PlanSurroundings {
+        PlanSurroundings {
+            place: place,
+            is_line_start: true,
+            may_begin_comment: true,
+            ..PlanSurroundings::default()
+        }
+    }
+
+    /// Records a draft at the beginning.
+    pub(super) fn begin_with_draft(&mut self, draft: Place) {
+        self.draft_extent = Some((draft, self.place.offset));
+    }
+
+    /// Records the end of a thought; `start` is its beginning if it precedes the plan.
+    pub(super) fn end_thought(&mut self, start: Option<Place>, end: Place) {
+        self.end_run();
+        self.draft_extent = join_extents(self.draft_extent, start.map(|start| (start, end.offset)));
+        self.restart_language(end);
+        self.place = end;
+        self.is_line_start = false;
+    }
+
+    /// Restarts the language of the fence at `place`: the text before that names nothing.
+    fn restart_language(&mut self, place: Place) {
+        let Some(language) = &mut self.pending_language else { return };
+        language.clear();
+        let (first, last) = std::mem::replace(&mut self.language_extent, (place, place.offset));
+        if last > first.offset {
+            self.skip_extent(first, last);
+        }
+    }
+
+    /// Marks the text from here as part of a thought that is not closed.
+    pub(super) fn begin_unclosed_thought(&mut self, place: Place) {
+        self.end_run();
+        self.restart_language(place);
+        self.place = place;
+        self.is_in_thought = true;
+        self.is_line_start = true;
+    }
+
+    /// Treats everything so far as a draft, including the beginning of a fence.
+    pub(super) fn mark_draft(&mut self) {
+        self.has_text = false;
+        self.prose = ProseTracker::default();
+        (self.open_fence, self.pending_language) = (None, None);
+        self.fence_language.clear();
+        self.draft_extent = join_extents(
+            join_extents(self.draft_extent, self.extent_before.take()),
+            self.extent_after.take(),
+        );
+    }
+
+    /// Records a value and its fence language as not part of the plan.
+    pub(super) fn skip_value(&mut self, frame: &PlanContext, end: usize) {
+        self.skip_extent(frame.start(), end);
+    }
+
+    /// Records an extent as not part of the plan.
+    pub(super) fn skip_extent(&mut self, start: Place, end: usize) {
+        self.extent_after = join_extents(self.extent_after, Some((start, end)));
+    }
+
+    /// Records that a likely value is text.
+    pub(super) fn mark_text(&mut self) {
+        self.has_text = true;
+    }
+
+    /// Returns true if there is text besides fences and values.
+    pub(super) fn is_prose(&self) -> bool {
+        self.has_text
+    }
+
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.prose.push_text(text);
+        self.track_context(text);
+        // Offset in `text` up to which the place is advanced.
+        let mut counted = 0;
+        for (at, c) in text.char_indices() {
+            if c == '`' || (c == '~' && (self.is_line_start || self.fence_run.0 == '~')) {
+                if self.fence_run.0 != c {
+                    self.end_run();
+                    self.place.advance(&text[counted..at]);
+                    counted = at;
+                    self.run_start = self.place;
+                }
+                self.fence_run = (c, self.fence_run.1 + 1);
+                continue;
+            }
+            self.end_run();
+            if let Some(language) = &mut self.pending_language {
+                if !c.is_whitespace() {
+                    if language.is_empty() {
+                        self.place.advance(&text[counted..at]);
+                        counted = at;
+                        self.language_extent.0 = self.place;
+                    }
+                    self.language_extent.1 = self.place.offset + at - counted + c.len_utf8();
+                }
+                if c == '\n' {
+                    self.fence_language = std::mem::take(language);
+                    self.pending_language = None;
+                    self.is_line_start = true;
+                    self.is_remark = false;
+                } else if language.len() < MAX_LANGUAGE && !(language.is_empty() && c.is_whitespace()) {
+                    language.push(c);
+                }
+            } else if c == '\n' {
+                self.is_line_start = true;
+                self.is_remark = false;
+            } else if !c.is_whitespace() && c != '\u{FEFF}' {
+                self.is_remark |= self.is_line_start && matches!(c, '/' | '#');
+                self.is_code |= self.open_fence.is_some() && !self.is_remark;
+                self.is_line_start = false;
+                self.has_text = true;
+                let end = self.place.offset + at - counted + c.len_utf8();
+                match &mut self.extent_after {
+                    Some((_, last)) => *last = end,
+                    None => {
+                        self.place.advance(&text[counted..at]);
+                        counted = at;
+                        self.extent_after = Some((self.place, end));
+                    }
+                }
+            }
+        }
+        self.place.advance(&text[counted..]);
+    }
+
+    /// Tracks comments in code, and the line after a value.
+    fn track_context(&mut self, text: &str) {
+        for c in text.chars() {
+            match (self.previous_char, c) {
+                ('/', '*') if self.may_begin_comment => self.is_in_comment = true,
+                ('*', '/') => self.is_in_comment = false,
+                _ => {}
+            }
+            // A slash at the start of a line may be followed by the rest of a comment mark.
+            self.may_begin_comment = c == '\n'
+                || self.may_begin_comment && (c.is_whitespace() || c == '/' && self.previous_char != '/');
+            self.previous_char = c;
+        }
+        if let Some((line, behind)) = &mut self.line_after {
+            behind.push_str(text);
+            let adjoins = behind.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
+            if let Some(goes_on) = line.continues_with(behind, false) {
+                self.is_continued |= goes_on || adjoins;
+                self.line_after = None;
+            }
+        }
+    }
+
+    /// Handles a comment: it is text, and fence marks inside it do not count.
+    pub(super) fn push_comment(&mut self, text: &str) {
+        self.end_run();
+        let start = self.place;
+        self.place.advance(text);
+        self.has_text = true;
+        self.skip_extent(start, self.place.offset);
+    }
+
+    /// Ends a run of backticks or tildes and classifies it.
+    fn end_run(&mut self) {
+        let (mark, length) = std::mem::take(&mut self.fence_run);
+        if length == 0 {
+            return;
+        }
+        self.is_line_start = false;
+        let Some(run) = Fence::new(mark as u8, length) else {
+            self.has_text = true;
+            return self.skip_extent(self.run_start, self.run_start.offset + length);
+        };
+        match self.open_fence {
+            Some(open) if open.is_closed_by(run) => {
+                self.open_fence = None;
+                self.end_fence();
+            }
+            Some(_) => {}
+            None => {
+                self.open_fence = Some(run);
+                self.pending_language = Some(String::new());
+                (self.is_code, self.is_remark) = (false, false);
+                let mut after = self.run_start;
+                (0..length).for_each(|_| after.advance(&String::from(mark)));
+                self.language_extent = (after, after.offset);
+                self.is_fence_used = false;
+            }
+        }
+    }
+
+    /// Ends a fence, or begins another one: its language belongs to no value in it.
+    fn end_fence(&mut self) {
+        let (place, end) = std::mem::take(&mut self.language_extent);
+        if end > place.offset && !self.is_fence_used {
+            self.skip_extent(place, end);
+        }
+        self.pending_language = None;
+        self.fence_language.clear();
+    }
+
+    /// Begins a value and returns its position.
+    pub(super) fn begin_value(&mut self, start: &ValueStart) -> PlanContext {
+        self.end_run();
+        // The language of a fence was judged with the first value in it.
+        let fence_language = self.pending_language.take().unwrap_or_else(|| self.fence_language.clone());
+        self.fence_language.clone_from(&fence_language);
+        let extent_before = join_extents(self.extent_before, self.extent_after);
+        self.is_fence_used |= start.origin != ValueOrigin::Bare;
+        let ValueStart { place: value_start, origin, is_in_open_comment, .. } = *start;
+        let line = self.prose.line();
+        let bare = origin == ValueOrigin::Bare;
+        let sentence = if bare {
+            line.is_in_sentence() || self.prose.is_in_span()
+        } else {
+            self.is_code || self.is_remark
+        };
+        let is_quoted = line.is_quoted() || sentence || self.is_in_comment;
+        (self.line_after, self.previous_char, self.may_begin_comment) = (None, ' ', false);
+        PlanContext {
+            value_start,
+            origin,
+            fence_language,
+            language_extent: self.language_extent,
+            is_in_thought: self.is_in_thought || is_in_open_comment,
+            is_quoted,
+            line,
+            extent_before,
+        }
+    }
+
+    /// Ends a value.
+    pub(super) fn end_value(&mut self, end: &ValueEnd) {
+        self.place = end.place;
+        self.is_line_start = false;
+        self.prose.skip_value();
+    }
+
+    /// Marks the last value as the likely plan: later text is after it.
+    pub(super) fn mark_plan(&mut self, frame: &PlanContext) {
+        (self.line_after, self.is_continued) = (Some((frame.line, String::new())), false);
+        self.extent_before = join_extents(self.extent_before, self.extent_after.take());
+    }
+
+    /// Treats everything so far as left out.
+    pub(super) fn skip_all(&mut self) {
+        self.has_text = false;
+        self.prose = ProseTracker::default();
+        (self.open_fence, self.pending_language) = (None, None);
+        self.fence_language.clear();
+        self.extent_after = join_extents(self.extent_before.take(), self.extent_after);
+    }
+
+    /// Returns true if a sentence continues after the likely plan, on its line.
+    pub(super) fn is_continued(&self) -> bool {
+        self.is_continued
+    }
+
+    /// Returns the extent of the text since the last value.
+    pub(super) fn extent_after(&self) -> Left {
+        self.extent_after
+    }
+
+    /// Treats everything left out so far as a thought with a plan.
+    pub(super) fn mark_thought_plan(&mut self) {
+        self.thought_plans = join_extents(
+            self.thought_plans,
+            join_extents(self.extent_before.take(), self.extent_after.take()),
+        );
+    }
+
+    /// Reports the text around a plan that was set aside; `behind` is the extent between it and the end of
+    /// its thought.
+    pub(super) fn report_around_thought(
+        &mut self,
+        plan: Place,
+        behind: Left,
+        report: &mut dyn FnMut(FindingReport),
+    ) {
+        self.end_run();
+        self.end_fence();
+        let before = self.thought_plans.filter(|(first, _)| first.offset < plan.offset);
+        for (place, end) in
+            [before.map(|(first, _)| (first, plan.offset)), behind, self.extent_after].into_iter().flatten()
+        {
+            report(surrounding_text_report(place, end));
+        }
+    }
+
+    /// Reports faults around the plan that is used.
+    pub(super) fn finish(&mut self, frame: &PlanContext, cut: bool, report: &mut dyn FnMut(FindingReport)) {
+        self.end_run();
+        self.end_fence();
+        let at = frame.value_start;
+        if let Some((place, end)) = self.draft_extent {
+            let found =
+                FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is a draft before the plan");
+            report(found.with_repair("told as a draft"));
+        }
+        for (place, end) in
+            [join_extents(self.thought_plans, frame.extent_before), self.extent_after].into_iter().flatten()
+        {
+            report(surrounding_text_report(place, end));
+        }
+        match frame.origin {
+            ValueOrigin::Bare => {
+                let found = FindingReport::new(
+                    rules::PLAN_NOT_FENCED,
+                    at,
+                    at.offset,
+                    "the plan is not in a code fence",
+                );
+                return report(found.with_repair("read as it is"));
+            }
+            ValueOrigin::JsonFence | ValueOrigin::OtherFence => {
+                let word = frame.fence_language.trim();
+                let (place, end) = frame.language_extent;
+                if !word.eq_ignore_ascii_case("json") || end - place.offset > word.len() {
+                    let (message, repair) = match word {
+                        "" => ("the fence around the plan names no language".to_owned(), "read as JSON"),
+                        word => {
+                            (format!("the fence around the plan says `{word}`"), "left out, and read as JSON")
+                        }
+                    };
+                    report(
+                        FindingReport::new(rules::FENCE_LANGUAGE, place, end, message).with_repair(repair),
+                    );
+                }
+            }
+        }
+        if self.open_fence.is_some() && !cut {
+            let found = FindingReport::new(
+                rules::FENCE_UNCLOSED,
+                self.place,
+                self.place.offset,
+                "the fence is not closed",
+            );
+            report(found.with_repair("closed at the end"));
+        }
+    }
+}
+
+fn surrounding_text_report(place: Place, end: usize) -> FindingReport {
+    FindingReport::new(rules::TEXT_OUTSIDE, place, end, "there is text beside the plan")
+        .with_repair("not used")
+}

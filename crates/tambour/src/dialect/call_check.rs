@@ -1,0 +1,153 @@
+//! Checks of a tool call against the registered tools, and against doubts about its values.
+
+use serde_json::{Map, Value};
+
+use crate::finding::{Doubt, FindingReport, Rule, clip};
+use crate::options::Options;
+use crate::repair::json::ValueDoubt;
+use crate::span::Place;
+
+/// Code of the notice about a call that is not carried out.
+pub(super) const REFUSED_CODE: &str = "tool_call_refused";
+
+/// Code of the notice about a truncated call.
+pub(super) const TRUNCATED_CODE: &str = "tool_call_cut";
+
+/// Most mismatches of arguments that one message lists.
+const MAX_MISMATCHES: usize = 8;
+
+/// Reason why a call must not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallRefusalReason {
+    /// The tool does not exist.
+    UnknownTool,
+    /// The caller may not use the tool (P-033).
+    ForbiddenTool,
+    /// The arguments do not satisfy the schema.
+    InvalidArguments,
+    /// The call has no arguments, and the schema requires some.
+    MissingArguments,
+    /// A value of the call may not be the one that was meant.
+    DoubtfulValue(Doubt),
+}
+
+/// Rules of a dialect that a call may break.
+pub(super) struct CallRules {
+    pub(super) unknown: &'static Rule,
+    pub(super) forbidden: &'static Rule,
+    pub(super) arguments: &'static Rule,
+    pub(super) no_arguments: &'static Rule,
+    pub(super) guessed: &'static Rule,
+    pub(super) range: &'static Rule,
+    pub(super) invalid: &'static Rule,
+}
+
+impl CallRules {
+    /// Returns the report on a call that must not run.
+    pub(super) fn report(
+        &self,
+        fault: CallRefusalReason,
+        place: Place,
+        end: usize,
+        message: String,
+    ) -> FindingReport {
+        let rule = match fault {
+            CallRefusalReason::UnknownTool => self.unknown,
+            CallRefusalReason::ForbiddenTool => self.forbidden,
+            CallRefusalReason::InvalidArguments => self.arguments,
+            CallRefusalReason::MissingArguments => self.no_arguments,
+            CallRefusalReason::DoubtfulValue(Doubt::Guess) => self.guessed,
+            CallRefusalReason::DoubtfulValue(Doubt::InexactNumber) => self.range,
+            // The rule `duplicate_key` reports the key itself, with its place.
+            CallRefusalReason::DoubtfulValue(Doubt::DuplicateKey) => self.invalid,
+        };
+        FindingReport::new(rule, place, end, message)
+    }
+}
+
+/// Keys of the tool name and of the arguments in a call. OpenAI's `function` object may hold both.
+const NAME_KEYS: [&str; 3] = ["name", "tool", "tool_name"];
+const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
+
+/// Describes how a call contradicts itself: two values for the tool name or for the arguments.
+pub(super) fn find_contradiction(call: &Map<String, Value>) -> Option<&'static str> {
+    let function = call.get("function").and_then(Value::as_object);
+    let levels = || std::iter::once(call).chain(function);
+    let under = |keys: &'static [&str]| {
+        levels()
+            .flat_map(|fields| fields.iter())
+            .filter(move |(key, _)| keys.iter().any(|known| known.eq_ignore_ascii_case(key)))
+    };
+    let mut names = under(&NAME_KEYS).map(|(_, value)| value).filter(|value| value.is_string());
+    let named = call.get("function").filter(|value| value.is_string());
+    let first = names.next();
+    if names.chain(named).any(|name| first.is_some_and(|first| first != name)) {
+        return Some("names two tools");
+    }
+    let mut args = under(&ARGUMENT_KEYS).map(|(_, value)| value);
+    let first = args.next();
+    args.any(|other| Some(other) != first).then_some("has its arguments twice")
+}
+
+/// Reason why a call must not run, and the message about it.
+pub(super) type CallRefusal = (CallRefusalReason, String);
+
+/// Refuses a call that has a doubt about one of its values.
+pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), CallRefusal> {
+    let Some(doubt) = doubt else { return Ok(()) };
+    let message = format!("`{}` is not called: {}", clip(name, 60), doubt.message);
+    Err((CallRefusalReason::DoubtfulValue(doubt.doubt), message))
+}
+
+/// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that.
+pub(super) fn default_arguments(name: &str, options: &Options, left: &mut u64) -> Result<Value, CallRefusal> {
+    let args = Value::Object(Map::new());
+    match check_call(name, &args, options, left) {
+        Err((CallRefusalReason::InvalidArguments, _)) => Err((
+            CallRefusalReason::MissingArguments,
+            format!("`{}` has no arguments, and needs some", clip(name, 60)),
+        )),
+        checked => checked.map(|()| args),
+    }
+}
+
+/// Refuses every call if no tools are registered.
+pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRefusal> {
+    match options.tools {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("there is no tool `{}`, since none is registered", clip(name, 60));
+            Err((CallRefusalReason::UnknownTool, message))
+        }
+    }
+}
+
+/// Checks a call against the registered tools, within the `left` steps of [`CHECKS`](crate::tool::CHECKS).
+/// Without tools every call passes, because nothing runs it; in a tool loop every call is refused then.
+pub(super) fn check_call(
+    name: &str,
+    args: &Value,
+    options: &Options,
+    left: &mut u64,
+) -> Result<(), CallRefusal> {
+    let Some(tools) = &options.tools else {
+        return if options.tool_loop { require_tools(name, options) } else { Ok(()) };
+    };
+    let Some(tool) = tools.get(name) else {
+        let close = tools.similar_names(name);
+        let hint =
+            if close.is_empty() { String::new() } else { format!("; close names: {}", close.join(", ")) };
+        return Err((CallRefusalReason::UnknownTool, format!("there is no tool `{}`{hint}", clip(name, 60))));
+    };
+    if !tool.allows_caller(options.caller.as_deref()) {
+        let caller = options.caller.as_deref().unwrap_or("a caller without a name");
+        return Err((CallRefusalReason::ForbiddenTool, format!("`{name}` is not open to {caller}")));
+    }
+    let mismatches = tool.check_within(args, MAX_MISMATCHES, left);
+    if mismatches.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> =
+        mismatches.iter().map(|mismatch| format!("`{}`: {}", mismatch.pointer, mismatch.message)).collect();
+    Err((CallRefusalReason::InvalidArguments, format!("arguments of `{name}`: {}", told.join("; "))))
+}

@@ -1,0 +1,129 @@
+//! A value of a command. It is parsed, never computed (R-81).
+
+use serde_json::Value;
+
+use super::code;
+use crate::finding::{Doubt, FindingReport};
+use crate::lex::space::trim;
+use crate::limits::Limits;
+use crate::repair::json;
+use crate::state::bound_numbers;
+
+/// Returns a text without surrounding quotes.
+pub(super) fn strip_quotes(text: &str) -> &str {
+    quoted_content(text).unwrap_or(trim(text))
+}
+
+/// Returns the content of quotes that enclose a whole text.
+pub(super) fn quoted_content(text: &str) -> Option<&str> {
+    let text = trim(text);
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
+    let (mut escaped, inner) = (false, &text[1..]);
+    let end = inner.char_indices().find(|(_, c)| {
+        let ends = *c == quote && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    });
+    end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
+}
+
+/// Fault of a value that is code.
+pub(super) const COMPUTED: &str = "it would have to be computed";
+
+/// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
+///
+/// # Errors
+/// Returns a message if the value would have to be computed or guessed.
+pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> {
+    match text {
+        "true" => return Ok(Value::Bool(true)),
+        "false" => return Ok(Value::Bool(false)),
+        "null" | "undefined" => return Ok(Value::Null),
+        _ => {}
+    }
+    if let Ok(value) = serde_json::from_str(text).or_else(|_| serde_json::from_str(&bound_numbers(text))) {
+        return duplicate_key_report(text, limits).map_or(Ok(value), |report| Err(report.message));
+    }
+    if text.starts_with(['\'', '`', '"']) {
+        return match quoted_content(text) {
+            Some(inner) if !code::has_template(text) => {
+                Ok(Value::String(unescape(inner, UnknownEscape::Keep)))
+            }
+            _ => Err("it is computed of several parts".to_owned()),
+        };
+    }
+    if text.starts_with(['[', '{']) {
+        return parse_literal(text, limits);
+    }
+    if let Some(number) = parse_signed(text) {
+        return Ok(number);
+    }
+    if code::is_value_computed(text) {
+        return Err(COMPUTED.to_owned());
+    }
+    Ok(Value::from(text))
+}
+
+/// Returns the report on a duplicate key in an object or list (R-82), with places in the text.
+pub(super) fn duplicate_key_report(text: &str, limits: &Limits) -> Option<FindingReport> {
+    // The limit bounds the listed findings, and this one must be found whatever precedes it.
+    let limits = Limits { findings: limits.findings.max(1_000), ..limits.clone() };
+    let reports = text.starts_with(['[', '{']).then(|| json::find(text, &limits).reports)?;
+    reports.into_iter().find(|report| report.doubt == Some(Doubt::DuplicateKey))
+}
+
+/// Parses an object or a list in JavaScript notation.
+fn parse_literal(text: &str, limits: &Limits) -> Result<Value, String> {
+    if code::has_template(text) || code::goes_on(text) {
+        return Err(COMPUTED.to_owned());
+    }
+    let found = json::find(text, limits);
+    if let Some(doubt) = found.doubts.iter().next() {
+        return Err(doubt.message.clone());
+    }
+    let whole = found.span.start == 0 && found.span.end == text.len() && !found.is_auto_closed;
+    match found.value.filter(|value| whole && (value.is_array() || value.is_object())) {
+        Some(value) => Ok(value),
+        None => Err("it is no list and no object".to_owned()),
+    }
+}
+
+/// Parses `+5`, `.5` and `-.5`, which are numbers as written.
+fn parse_signed(text: &str) -> Option<Value> {
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(digits) => (if text.starts_with('-') { "-" } else { "" }, digits),
+        None => ("", text),
+    };
+    let zero = if digits.starts_with('.') { "0" } else { "" };
+    let begins = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
+    begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
+}
+
+/// Treatment of an escape without a meaning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnknownEscape {
+    Keep,
+    /// The backslash is dropped, as in JavaScript.
+    DropBackslash,
+}
+
+/// Decodes escaped quotes and line breaks of a text.
+pub(super) fn unescape(text: &str, unknown: UnknownEscape) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            result.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => result.push('\n'),
+            Some('t') => result.push('\t'),
+            Some(c @ ('\'' | '"' | '`' | '\\')) => result.push(c),
+            Some(c) if unknown == UnknownEscape::DropBackslash => result.push(c),
+            Some(c) => result.extend(['\\', c]),
+            None => result.push('\\'),
+        }
+    }
+    result
+}

@@ -1,0 +1,450 @@
+//! Tokens in a thought, the content or a block.
+
+use super::super::block::{FilamentBlock, StringTracker};
+use super::super::code_filter::TagContext;
+use super::super::rules;
+use super::super::tags::{ElementForm, ElementKind, KnownElement, TagMeaning};
+use super::comment::HeldComment;
+use super::draft::InnerEnd;
+use super::{FilamentFrame, OpenElementState, report_at};
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
+use crate::lex::marks::{MarkEffect, MarkKind, ReasoningMark, parse_tag_mark};
+use crate::lex::markup::{MarkupTag, MarkupToken, TagKind};
+use crate::lex::space::is_space;
+use crate::span::{LazyPlace, Place};
+use crate::structure::NameSpelling;
+use crate::texts::format_count;
+
+/// Inline HTML elements, which are not tags of a reply.
+const INLINE_HTML: &[&str] = &["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
+
+impl FilamentFrame {
+    /// Handles a token in a thought or the content.
+    pub(super) fn push_inside_token(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: LazyPlace<'_>,
+        out: &mut dyn IntentSink,
+    ) {
+        if self.comment.is_some() {
+            return self.push_comment_token(token, at.resolve(), out);
+        }
+        if self.fence_line.is_some() {
+            return self.push_fence_token(token, at.resolve(), out);
+        }
+        if let MarkupToken::Tag(tag) = &token {
+            self.track_quoting(tag);
+        }
+        match token {
+            MarkupToken::Text(text) if self.is_loose() => {
+                let place = at.resolve();
+                self.push_free_text(text, place, out);
+            }
+            MarkupToken::Text(text) => self.push_text(text, at, out),
+            MarkupToken::Tag(tag) if self.is_countable(&tag) => {
+                self.handle_inside_tag(&token, &tag, at.resolve(), out)
+            }
+            MarkupToken::CommentOpen if matches!(self.mode, OpenElementState::Content(_)) => {
+                match self.prose.tag_context() {
+                    TagContext::Text => self.handle_markup(token, at.resolve(), out),
+                    TagContext::Undecided => self.prose.hold_span(&token, at.resolve()),
+                    TagContext::CodeSpan | TagContext::Fence => self.push_text(token.raw(), at, out),
+                }
+            }
+            MarkupToken::Reasoning(raw, mark) if self.is_word_countable(mark) => {
+                match self.prose.tag_context() {
+                    TagContext::Text => self.handle_markup(token, at.resolve(), out),
+                    TagContext::Undecided => self.prose.hold_span(&token, at.resolve()),
+                    TagContext::CodeSpan | TagContext::Fence => self.push_text(raw, at, out),
+                }
+            }
+            MarkupToken::Tag(tag) if self.is_loose() => {
+                let place = at.resolve();
+                self.report_unknown_tag(&tag, place, out);
+                self.push_text(tag.raw, LazyPlace::from(place), out);
+            }
+            _ => {
+                if let (
+                    MarkupToken::CommentOpen | MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_),
+                    OpenElementState::Thought(_),
+                ) = (&token, &self.mode)
+                {
+                    self.in_comment = matches!(token, MarkupToken::CommentOpen);
+                }
+                self.push_text(token.raw(), at, out);
+            }
+        }
+    }
+
+    /// Tracks HTML elements that quote.
+    fn track_quoting(&mut self, tag: &MarkupTag<'_>) {
+        if matches!(self.mode, OpenElementState::Content(_)) && self.prose.tag_context() == TagContext::Text {
+            self.quoting.observe_tag(tag);
+        }
+    }
+
+    /// Returns whether a reasoning mark that is not a tag may count: in a thought, or at the start of a line
+    /// where one may begin.
+    fn is_word_countable(&self, mark: ReasoningMark) -> bool {
+        match &self.mode {
+            OpenElementState::Thought(_) => true,
+            OpenElementState::Content(open) => {
+                open.tag.is_none() && mark.kind == MarkKind::Open && self.prose.is_line_blank()
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether the open part began without a tag.
+    pub(super) fn is_loose(&self) -> bool {
+        matches!(&self.mode, OpenElementState::Thought(open) | OpenElementState::Content(open) if open.tag.is_none())
+    }
+
+    /// Returns whether the open part began without a tag, or nothing is open.
+    pub(super) fn is_outside(&self) -> bool {
+        matches!(self.mode, OpenElementState::Outside) || self.is_loose()
+    }
+
+    /// Reports a tag that the structure does not know, in text outside of tags.
+    fn report_unknown_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
+        let html = INLINE_HTML.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
+        if html
+            || tag.kind == TagKind::Close
+            || self.draft.is_some()
+            || self.prose.tag_context() != TagContext::Text
+        {
+            return;
+        }
+        let message = format!("`{}` is no tag of the structure", tag.name);
+        let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
+        let row = if matches!(self.tags.meaning(tag), TagMeaning::Inactive) { "F-234" } else { "F-206" };
+        out.report(found.with_row(row).with_repair("read as text"));
+    }
+
+    /// Returns whether a tag may count here if it is not code.
+    fn is_countable(&self, tag: &MarkupTag<'_>) -> bool {
+        match self.tags.meaning(tag) {
+            TagMeaning::Known(_) => true,
+            TagMeaning::Reasoning(_) => {
+                matches!(self.mode, OpenElementState::Thought(_))
+                    || self.is_loose() && tag.kind == TagKind::Open
+            }
+            TagMeaning::Envelope => self.is_loose(),
+            TagMeaning::Inactive | TagMeaning::Unknown => {
+                self.is_loose() && self.tags.html_status_bar(tag).is_some()
+            }
+        }
+    }
+
+    fn handle_inside_tag(
+        &mut self,
+        token: &MarkupToken<'_>,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        let alone = self.prose.is_line_blank();
+        match self.prose.tag_context() {
+            TagContext::Text => self.handle_markup(*token, at, out),
+            TagContext::Undecided => self.prose.hold_span(token, at),
+            // A closing tag on a line of its own ends even a fence (F-105).
+            TagContext::Fence if alone && self.closes_open_element(tag) => self.prose.hold_line(token, at),
+            TagContext::CodeSpan | TagContext::Fence => self.push_text(tag.raw, LazyPlace::from(at), out),
+        }
+    }
+
+    /// Returns whether a tag closes the open element.
+    pub(super) fn closes_open_element(&self, tag: &MarkupTag<'_>) -> bool {
+        let kind = match &self.mode {
+            OpenElementState::Thought(_) => ElementKind::Thought,
+            OpenElementState::Content(_) => ElementKind::Content,
+            OpenElementState::Block(block) => block.known.kind,
+            OpenElementState::Outside => return false,
+        };
+        tag.kind == TagKind::Close && self.known_element(tag).is_some_and(|known| known.kind == kind)
+    }
+
+    /// Handles a tag, or the beginning of a comment, that is not code.
+    pub(super) fn handle_markup(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        if let MarkupToken::Reasoning(raw, mark) = token {
+            return self.handle_mark(raw, mark, at, out);
+        }
+        let MarkupToken::Tag(tag) = token else {
+            if self.ignores_comments && self.is_loose() {
+                return self.read_comment_open(at, out);
+            }
+            self.content.mark_gap();
+            self.comment = Some(HeldComment::new(at, false));
+            return;
+        };
+        if self.comment.is_some() && self.end_at_lone_close(at, out) {
+            return self.push_token(token, LazyPlace::from(at), out);
+        }
+        if let OpenElementState::Block(block) = &mut self.mode {
+            // A tag held because of an open JSON string is outside of any string.
+            block.quotes = StringTracker::default();
+            return self.handle_block_tag(&token, &tag, at, out);
+        }
+        let meaning = self.tags.meaning(&tag);
+        let known = self.known_element(&tag).or_else(|| self.tags.html_status_bar(&tag));
+        let draft = !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, known, at);
+        if draft || self.is_quoted(&tag, known) {
+            return self.push_text(tag.raw, LazyPlace::from(at), out);
+        }
+        let known = match meaning {
+            TagMeaning::Known(known) => known,
+            TagMeaning::Reasoning(known) if matches!(self.mode, OpenElementState::Thought(_)) => {
+                let mark = parse_tag_mark(tag.name, tag.kind == TagKind::Close);
+                let OpenElementState::Thought(open) = &mut self.mode else { return };
+                let ends = mark.is_some_and(|mark| open.marks.apply(mark) != MarkEffect::Text);
+                if !ends {
+                    match tag.kind {
+                        TagKind::Close => _ = self.close_inner_thought(),
+                        kind => self.open_inner_thought(kind == TagKind::Open),
+                    }
+                    return self.push_text(tag.raw, LazyPlace::from(at), out);
+                }
+                known
+            }
+            // An envelope, an HTML status bar, or reasoning after text outside of tags.
+            _ => {
+                self.close_unclosed(at.offset, out);
+                return self.push_token(token, LazyPlace::from(at), out);
+            }
+        };
+        if tag.kind == TagKind::Close {
+            let inner = match meaning {
+                TagMeaning::Known(_) => InnerEnd::Phase,
+                _ => InnerEnd::Text,
+            };
+            let thought = self.closes_open_element(&tag) && matches!(self.mode, OpenElementState::Thought(_));
+            if thought && !self.try_end_thought(tag.raw, inner, at, out) {
+                return;
+            }
+            return self.handle_closing_tag(&tag, known, at, out);
+        }
+        if self.has_draft() {
+            self.replay_draft(out);
+            return self.push_token(token, LazyPlace::from(at), out);
+        }
+        if known.kind == ElementKind::Details && matches!(self.mode, OpenElementState::Content(_)) {
+            // The content continues after it.
+            return self.begin_element(&tag, known, at, out);
+        }
+        self.close_unclosed(at.offset, out);
+        self.push_token(token, LazyPlace::from(at), out);
+    }
+
+    /// Returns whether the tag of a block in the content, or its closing tag, is in a quotation: it is an
+    /// example.
+    fn is_quoted(&self, tag: &MarkupTag<'_>, known: Option<KnownElement>) -> bool {
+        let block = known.is_some_and(|known| {
+            !matches!(known.kind, ElementKind::Thought | ElementKind::Content)
+                && (known.kind != ElementKind::Details || tag.kind == TagKind::Close)
+        });
+        block
+            && matches!(self.mode, OpenElementState::Content(_))
+            && (self.quoting.is_open() || self.prose.is_quoted())
+    }
+
+    /// Handles a closing tag in a thought or the content.
+    fn handle_closing_tag(
+        &mut self,
+        tag: &MarkupTag<'_>,
+        known: KnownElement,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        let (kind, open) = match &self.mode {
+            OpenElementState::Thought(open) => (ElementKind::Thought, open),
+            OpenElementState::Content(open) => (ElementKind::Content, open),
+            _ => return,
+        };
+        if known.kind != kind {
+            return self.handle_unopened(tag, at, out);
+        }
+        self.check_tag(tag, known, at, out);
+        self.report_unused_attributes(tag, known, at, &[], out);
+        let (element, head) = (open.index, open.is_head);
+        match &open.tag {
+            Some((name, ..))
+                if !name.eq_ignore_ascii_case(tag.name) && known.spelling != NameSpelling::Typo =>
+            {
+                let message = format!("`{}` closes `<{name}>`", tag.raw);
+                report_at(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
+            }
+            None if !head => self.handle_unopened(tag, at, out),
+            _ => {}
+        }
+        if head && !self.seen.contains(&element) {
+            self.seen.push(element);
+        }
+        self.close_part(true, at.offset, out);
+        self.last_closed = Some(element);
+    }
+
+    /// Handles a token in a block.
+    pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let void = block.known.kind == ElementKind::Media && block.attribute("src").is_some();
+        let (kind, own) = (block.known.kind, block.known.index);
+        // Names inside are free (F-130, F-235): one that resembles a tag of the reply is not that tag.
+        if let MarkupToken::Tag(tag) = token
+            && matches!(kind, ElementKind::Status | ElementKind::Details)
+            && self
+                .known_element(&tag)
+                .is_some_and(|known| known.spelling == NameSpelling::Typo && known.index != own)
+        {
+            return self.push_text(tag.raw, LazyPlace::from(at), out);
+        }
+        match token {
+            MarkupToken::Text(text) if void => {
+                let blank = text.len() - text.trim_start_matches(is_space).len();
+                self.push_block_text(&text[..blank], LazyPlace::from(at), out);
+                if blank < text.len() {
+                    // A medium is empty: its closing tag is missing.
+                    let at = at.end_of(&text[..blank]);
+                    self.close_unclosed(at.offset, out);
+                    self.push_token(MarkupToken::Text(&text[blank..]), LazyPlace::from(at), out);
+                }
+            }
+            MarkupToken::Tag(tag) if kind == ElementKind::Details && self.known_element(&tag).is_some() => {
+                self.handle_inside_tag(&token, &tag, at, out);
+            }
+            MarkupToken::Tag(tag) if void => match self.closes_open_element(&tag) {
+                true => self.handle_block_tag(&token, &tag, at, out),
+                false => {
+                    self.close_unclosed(at.offset, out);
+                    self.push_token(token, LazyPlace::from(at), out);
+                }
+            },
+            MarkupToken::Tag(tag) => self.handle_block_tag(&token, &tag, at, out),
+            _ => self.push_text(token.raw(), LazyPlace::from(at), out),
+        }
+    }
+
+    /// Handles a tag in a block that is not code.
+    fn handle_block_tag(
+        &mut self,
+        token: &MarkupToken<'_>,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        let OpenElementState::Block(block) = &mut self.mode else { return };
+        if block.known.form == ElementForm::Html {
+            return self.handle_html_tag(tag, at, out);
+        }
+        let Some(known) =
+            self.known_element(tag).filter(|_| !matches!(self.tags.meaning(tag), TagMeaning::Reasoning(_)))
+        else {
+            return self.push_text(tag.raw, LazyPlace::from(at), out);
+        };
+        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let name = tag.name.to_ascii_lowercase();
+        let same = known.kind == block.known.kind && (known.index == block.known.index);
+        let own = block.name.eq_ignore_ascii_case(tag.name);
+        if tag.kind == TagKind::Close {
+            if let Some(inner) = block.open_inner.iter().rposition(|inner| *inner == name) {
+                block.open_inner.truncate(inner);
+                return self.push_text(tag.raw, LazyPlace::from(at), out);
+            }
+            // It may be text of a string: the rest of the line decides. Apostrophes do not hold back the end
+            // of their block.
+            if let Some(quote) = block.quotes.open_quote
+                && (block.holds_json() || block.holds_commands() && !same)
+            {
+                return self.prose.hold_quote(token, at, quote);
+            }
+            if same {
+                if !own {
+                    let message = format!("`{}` closes `<{}>`", tag.raw, block.name);
+                    report_at(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
+                }
+                self.check_tag(tag, known, at, out);
+                self.report_unused_attributes(tag, known, at, &[], out);
+                return self.close_block(out);
+            }
+            if block.is_nested && known.kind == ElementKind::Content {
+                self.close_unclosed(at.offset, out);
+                return self.push_token(*token, LazyPlace::from(at), out);
+            }
+            return self.handle_unopened(tag, at, out);
+        }
+        if block.quotes.open_quote.is_some() && block.holds_json() {
+            return self.push_text(tag.raw, LazyPlace::from(at), out);
+        }
+        let deep = matches!(known.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
+        let nests = same && (deep || !own);
+        if nests && block.open_inner.len() < self.context.options.limits.depth {
+            if tag.kind == TagKind::Open {
+                block.open_inner.push(name);
+            }
+            return self.push_text(tag.raw, LazyPlace::from(at), out);
+        }
+        // The open block is closed first (F-202).
+        self.close_unclosed(at.offset, out);
+        self.push_token(*token, LazyPlace::from(at), out);
+    }
+
+    /// Handles a tag in an HTML status bar, which ends with the element that began it.
+    fn handle_html_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
+        let OpenElementState::Block(block) = &mut self.mode else { return };
+        let same = block.name.eq_ignore_ascii_case(tag.name);
+        match tag.kind {
+            TagKind::Close if same => match block.open_inner.pop() {
+                Some(_) => self.push_text(tag.raw, LazyPlace::from(at), out),
+                None => self.close_block(out),
+            },
+            TagKind::Open if same && block.open_inner.len() < self.context.options.limits.depth => {
+                block.open_inner.push(String::new());
+                self.push_text(tag.raw, LazyPlace::from(at), out);
+            }
+            _ if self.known_element(tag).is_some_and(|known| known.kind != ElementKind::Status) => {
+                self.close_unclosed(at.offset, out);
+                self.push_token(MarkupToken::Tag(*tag), LazyPlace::from(at), out);
+            }
+            _ => self.push_text(tag.raw, LazyPlace::from(at), out),
+        }
+    }
+
+    /// Reads text of a block; beyond the limit it is text of the content.
+    pub(super) fn push_block_text(&mut self, text: &str, at: LazyPlace<'_>, out: &mut dyn IntentSink) {
+        let limit = self.context.options.limits.value;
+        let OpenElementState::Block(block) = &mut self.mode else { return };
+        if block.is_overlong {
+            return self.content.push_text(text, at, out);
+        }
+        if block.holds_json() || block.holds_commands() {
+            let quotes: &[u8] = if block.holds_commands() { b"\"'`" } else { b"\"" };
+            block.quotes.push_text(text, quotes);
+        }
+        block.body.push_str(text);
+        if block.body.len() <= limit {
+            return;
+        }
+        block.is_overlong = true;
+        let body = std::mem::take(&mut block.body);
+        let (tag, place, name) = (block.tag_start, block.body_start, block.name.clone());
+        let message = format!("`<{name}>` has more than {}", format_count(limit, "byte"));
+        let end = place.offset + body.floor_char_boundary(limit);
+        let found = FindingReport::new(rules::LIMIT_EXCEEDED, tag, end, message);
+        out.report(found.with_repair("shown as text of the content"));
+        self.content.begin_paragraph();
+        self.content.push_text(&body, LazyPlace::from(place), out);
+    }
+}
+
+impl FilamentBlock {
+    /// Returns whether the block holds JSON.
+    pub(super) fn holds_json(&self) -> bool {
+        matches!(self.known.kind, ElementKind::Update | ElementKind::Call | ElementKind::Component)
+            && !matches!(self.known.form, ElementForm::Commands | ElementForm::SingleUpdate)
+    }
+
+    /// Returns whether the block holds commands, or JSON in their place.
+    fn holds_commands(&self) -> bool {
+        self.known.form == ElementForm::Commands
+    }
+}

@@ -1,0 +1,274 @@
+//! Text between elements: text outside of tags, fences around elements, comments.
+
+use super::super::rules;
+use super::super::tags::{ElementKind, TagMeaning};
+use super::comment::HeldComment;
+use super::{FilamentFrame, OpenElementState, OpenPart, PendingFenceLine, report_at, thought_marks};
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
+use crate::lex::fence::{Fence, is_mark};
+use crate::lex::markup::{MarkupToken, TagKind};
+use crate::lex::space::{is_blank, is_space};
+use crate::span::{LazyPlace, Place};
+
+/// Longest fence line, with the white space after it, in bytes.
+const MAX_FENCE_LINE: usize = 256;
+
+impl FilamentFrame {
+    pub(super) fn push_surrounding_token(
+        &mut self,
+        token: MarkupToken<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        if self.comment.is_some() {
+            return self.push_comment_token(token, at, out);
+        }
+        if self.fence_line.is_some() {
+            return self.push_fence_token(token, at, out);
+        }
+        match token {
+            MarkupToken::Text(text) => self.push_free_text(text, at, out),
+            MarkupToken::CommentOpen if self.ignores_comments => self.read_comment_open(at, out),
+            MarkupToken::CommentOpen => self.comment = Some(HeldComment::new(at, true)),
+            MarkupToken::Tag(tag) => match self.tags.meaning(&tag) {
+                TagMeaning::Known(known) | TagMeaning::Reasoning(known) if tag.kind != TagKind::Close => {
+                    self.begin_element(&tag, known, at, out);
+                }
+                TagMeaning::Known(_) | TagMeaning::Reasoning(_) => self.handle_unopened(&tag, at, out),
+                TagMeaning::Envelope => {
+                    let message = format!("`{}` stands around the reply", tag.raw);
+                    report_at(rules::ENVELOPE, at, tag.raw.len(), message, "left out", out);
+                }
+                TagMeaning::Inactive | TagMeaning::Unknown => {
+                    if tag.kind != TagKind::Close
+                        && let Some(known) = self.tags.html_status_bar(&tag)
+                    {
+                        return self.begin_element(&tag, known, at, out);
+                    }
+                    self.begin_untagged_part(at, false, out);
+                    self.push_token(token, LazyPlace::from(at), out);
+                }
+            },
+            MarkupToken::Reasoning(raw, mark) => self.handle_mark(raw, mark, at, out),
+            _ => self.push_free_text(token.raw(), at, out),
+        }
+    }
+
+    /// Reads text outside of tags: it may begin a thought or the content, and fence lines in it may surround
+    /// elements.
+    pub(super) fn push_free_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
+        let (mut rest, mut place) = (text, at);
+        while !rest.is_empty() {
+            let taken = if self.fence_line.is_some() {
+                self.push_fence_text(rest, place, out)
+            } else {
+                match &self.mode {
+                    OpenElementState::Outside => self.push_first_text(rest, place, out),
+                    _ => self.push_loose_text(rest, place, out),
+                }
+            };
+            place.advance(&rest[..taken]);
+            rest = &rest[taken..];
+        }
+    }
+
+    /// Reads text between elements; returns the bytes read.
+    fn push_first_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
+        let blank = text.len() - text.trim_start_matches(is_space).len();
+        self.has_line_break |= text[..blank].contains('\n');
+        if blank == text.len() {
+            return blank;
+        }
+        let (begins, start) = (&text[blank..], at.end_of(&text[..blank]));
+        if begins.starts_with(['`', '~']) {
+            self.fence_line = Some(PendingFenceLine { raw: String::new(), start, is_complete: false });
+        } else {
+            self.begin_untagged_part(start, !begins.starts_with('<'), out);
+        }
+        blank
+    }
+
+    /// Reads text of a part without a tag, up to a possible fence line; returns the bytes read.
+    fn push_loose_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
+        let mut line = 0;
+        let mut first = true;
+        loop {
+            let blank = text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
+            let begins = line + blank;
+            if text[begins..].starts_with(['`', '~']) && (!first || self.prose.is_line_blank()) {
+                self.push_text(&text[..begins], LazyPlace::from(at), out);
+                if self.prose.is_line_blank() && self.prose.is_plain() {
+                    let place = at.end_of(&text[..begins]);
+                    self.fence_line =
+                        Some(PendingFenceLine { raw: String::new(), start: place, is_complete: false });
+                    return begins;
+                }
+                // The rest of the line is text.
+                let end = text[begins..].find('\n').map_or(text.len(), |end| begins + end + 1);
+                self.push_text(&text[begins..end], LazyPlace::from(at.end_of(&text[..begins])), out);
+                return end;
+            }
+            first = false;
+            match text[line..].find('\n') {
+                Some(end) => line += end + 1,
+                None => break,
+            }
+        }
+        self.push_text(text, LazyPlace::from(at), out);
+        text.len()
+    }
+
+    /// Continues a possible fence line; returns the bytes read.
+    fn push_fence_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
+        let Some(line) = &mut self.fence_line else { return 0 };
+        let (mut taken, mut closes) = (0, false);
+        for c in text.chars() {
+            if !line.accepts(c) {
+                break;
+            }
+            line.raw.push(c);
+            line.is_complete |= c == '\n';
+            taken += c.len_utf8();
+            closes = line.is_complete && self.fence.is_some_and(|fence| fence.is_closed_by_line(&line.raw));
+            if closes {
+                // Text after it is ordinary again.
+                break;
+            }
+        }
+        if closes {
+            self.close_fence();
+        } else if taken < text.len() {
+            let whole = line.is_complete;
+            self.turn_fence_into_text(out);
+            if !whole {
+                // It is an ordinary line.
+                let end = text[taken..].find('\n').map_or(text.len(), |end| taken + end + 1);
+                self.push_text(&text[taken..end], LazyPlace::from(at.end_of(&text[..taken])), out);
+                return end;
+            }
+        }
+        taken
+    }
+
+    /// Begins a part without a tag: thinking at the head of a reply if that is expected, content otherwise
+    /// (F-201, F-206).
+    pub(super) fn begin_untagged_part(&mut self, at: Place, text: bool, out: &mut dyn IntentSink) {
+        let head = !std::mem::replace(&mut self.has_begun, true);
+        let thinking =
+            head && text && self.tags.has_thinking_head(self.context.dialect_options.is_head_mandatory_only);
+        let kind = if thinking { ElementKind::Thought } else { ElementKind::Content };
+        self.last_closed = None;
+        let element = self.tags.first_of_kind(kind).unwrap_or_default();
+        if head && text {
+            let what = if thinking { "a thinking head is inserted" } else { "it is content" };
+            report_at(rules::HEAD_MISSING, at, 0, "the reply does not begin with a tag", what, out);
+            self.assumed_head = self.tags.first_of_kind(kind);
+        }
+        let open = OpenPart {
+            index: element,
+            tag: None,
+            text_start: at,
+            is_head: head && text,
+            marks: thought_marks("thought"),
+            has_phase: false,
+        };
+        self.open_part(kind, open, false, out);
+    }
+
+    /// Reports text outside of tags that ends before `end`; `closed` is set if a tag closed it.
+    pub(super) fn report_untagged_text(
+        &mut self,
+        open: &OpenPart,
+        closed: bool,
+        end: usize,
+        out: &mut dyn IntentSink,
+    ) {
+        if open.is_head && closed || open.tag.is_some() {
+            return;
+        }
+        let thought = matches!(self.tags.kind(open.index), ElementKind::Thought);
+        let repair = if thought { "read as a thought" } else { "read as text of the content" };
+        let found =
+            FindingReport::new(rules::TEXT_OUTSIDE_TAGS, open.text_start, end, "text stands outside of tags");
+        out.report(found.with_repair(repair));
+    }
+
+    /// Handles a token after a fence line, or in it.
+    pub(super) fn push_fence_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        match token {
+            MarkupToken::Text(text) => self.push_free_text(text, at, out),
+            MarkupToken::Tag(tag)
+                if self.fence_line.as_ref().is_some_and(|line| line.is_complete)
+                    && tag.kind != TagKind::Close
+                    && self.known_element(&tag).is_some_and(|known| {
+                        // After text, an acting block in a fence is an example.
+                        matches!(self.mode, OpenElementState::Outside)
+                            || matches!(known.kind, ElementKind::Thought | ElementKind::Content)
+                    }) =>
+            {
+                let Some(PendingFenceLine { raw, start: from, .. }) = self.fence_line.take() else { return };
+                let shown = raw.trim_end();
+                let message = "the reply, or a part of it, stands in a code fence";
+                report_at(rules::FENCED_REPLY, from, shown.len(), message, "the fence is left out", out);
+                self.fence = Fence::parse(shown).map(|(fence, _)| fence);
+                self.content.mark_gap();
+                self.push_token(token, LazyPlace::from(at), out);
+            }
+            _ => {
+                self.turn_fence_into_text(out);
+                self.push_token(token, LazyPlace::from(at), out);
+            }
+        }
+    }
+
+    /// Ends the removed fence.
+    fn close_fence(&mut self) {
+        self.fence = None;
+        self.fence_line = None;
+        self.content.mark_gap();
+    }
+
+    /// Turns the fence line into ordinary text.
+    fn turn_fence_into_text(&mut self, out: &mut dyn IntentSink) {
+        let Some(PendingFenceLine { raw, start, .. }) = self.fence_line.take() else { return };
+        if matches!(self.mode, OpenElementState::Outside) {
+            self.begin_untagged_part(start, true, out);
+        }
+        self.push_text(&raw, LazyPlace::from(start), out);
+    }
+
+    /// Ends the reply within a fence line.
+    pub(super) fn finish_fence(&mut self, out: &mut dyn IntentSink) {
+        let Some(PendingFenceLine { raw, .. }) = &self.fence_line else { return };
+        match self.fence.is_some_and(|fence| fence.is_closed_by_line(raw)) {
+            true => self.close_fence(),
+            false => self.turn_fence_into_text(out),
+        }
+    }
+}
+
+impl PendingFenceLine {
+    /// Returns whether the line can continue with a character.
+    fn accepts(&self, c: char) -> bool {
+        if self.raw.len() >= MAX_FENCE_LINE {
+            return false;
+        }
+        if self.is_complete {
+            return is_space(c);
+        }
+        let mark = self.raw.chars().next();
+        let run = self.raw.chars().take_while(|known| Some(*known) == mark).count();
+        match mark {
+            None => u8::try_from(c).is_ok_and(is_mark),
+            Some(mark) if run == self.raw.len() && c == mark => true,
+            Some(_) if run < 3 || c == '`' => false,
+            Some(_) => {
+                let info = &self.raw[run..];
+                let word = !is_blank(info);
+                let behind = word && info.ends_with([' ', '\t']);
+                is_space(c) || !behind
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Findings about single operations: they give its number, operation and path, and are placed at the
+//! operation.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::body::BlockJson;
+use crate::finding::{FindingReport, clip};
+use crate::limits::Limits;
+use crate::repair::json::{self, PathStep};
+use crate::span::Place;
+use crate::state::Operation;
+
+/// Most characters of an operation and its path in a message.
+const MAX_NAME_CHARS: usize = 60;
+
+/// Longest key on a path to operations, with its quotes, in bytes.
+const MAX_KEY_BYTES: usize = 64;
+
+/// A finding about the operation at a path in the JSON of a block.
+pub(super) struct OperationFinding {
+    pub(super) path: Vec<PathStep>,
+    pub(super) report: FindingReport,
+}
+
+/// Adds the operation, with its number from 1, to a finding.
+pub(super) fn name_operation(number: usize, operation: &Operation, report: FindingReport) -> FindingReport {
+    let parts = [operation.op(), operation.path()];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let name = match &*parts.join(" ") {
+        "" => String::new(),
+        name => format!(" ({})", clip(name, MAX_NAME_CHARS)),
+    };
+    FindingReport { message: format!("operation {number}{name}: {}", report.message), ..report }
+}
+
+/// Moves findings to their operations in `text`, which is at `at`. A finding keeps its place if the text
+/// there does not read as its operation.
+pub(super) fn place_findings(
+    findings: &mut [OperationFinding],
+    text: &str,
+    at: Place,
+    json: &BlockJson,
+    limits: &Limits,
+) {
+    if findings.is_empty() {
+        return;
+    }
+    let wanted: HashSet<&[PathStep]> = findings.iter().map(|one| one.path.as_slice()).collect();
+    let found = find_spans(text, json.span.clone(), &wanted);
+    let mut spans: Vec<(&mut FindingReport, Range<usize>)> = findings
+        .iter_mut()
+        .filter_map(|one| {
+            let span = found.get(&one.path)?.clone();
+            let value = value_at(&json.value, &one.path)?;
+            reads_as(&text[span.clone()], value, limits).then_some((&mut one.report, span))
+        })
+        .collect();
+    spans.sort_by_key(|(_, span)| span.start);
+    let (mut here, mut counted) = (at, 0);
+    for (report, span) in spans {
+        here.advance(&text[counted..span.start]);
+        counted = span.start;
+        (report.place, report.end) = (here, at.offset + span.end);
+    }
+}
+
+/// Finds the spans of the lists and objects at these paths, judged by brackets and double quotes only.
+fn find_spans(
+    text: &str,
+    span: Range<usize>,
+    wanted: &HashSet<&[PathStep]>,
+) -> HashMap<Vec<PathStep>, Range<usize>> {
+    let longest = wanted.iter().map(|path| path.len()).max().unwrap_or_default();
+    let bytes = &text.as_bytes()[..span.end];
+    let (mut path, mut starts, mut found) = (Vec::new(), Vec::new(), HashMap::new());
+    let mut at = span.start;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let end = string_end(bytes, at);
+                let names = bytes[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+                if let Some(PathStep::Key(key)) =
+                    path.last_mut().filter(|_| names && end - at <= MAX_KEY_BYTES)
+                {
+                    text[at + 1..end - 1].clone_into(key);
+                }
+                at = end;
+                continue;
+            }
+            b'[' | b'{' => {
+                starts.push(at);
+                let list = bytes[at] == b'[';
+                path.push(if list { PathStep::Index(0) } else { PathStep::Key(String::new()) });
+            }
+            b']' | b'}' => {
+                path.pop();
+                if let Some(start) = starts.pop()
+                    && path.len() <= longest
+                    && wanted.contains(path.as_slice())
+                {
+                    found.insert(path.clone(), start..at + 1);
+                }
+            }
+            b',' => {
+                if let Some(PathStep::Index(index)) = path.last_mut() {
+                    *index += 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Returns the offset after a string.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn value_at<'a>(value: &'a Value, path: &[PathStep]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        PathStep::Key(key) => value.get(key),
+        PathStep::Index(index) => value.get(index),
+    })
+}
+
+/// Returns whether a text reads as that value on its own.
+fn reads_as(text: &str, value: &Value, limits: &Limits) -> bool {
+    match json::parse_strict(text, limits) {
+        Ok(read) => read == *value,
+        Err(_) => json::find(text, limits).value.is_some_and(|read| read == *value),
+    }
+}

@@ -1,0 +1,167 @@
+//! `tool_call`: a name and arguments, checked against the registered tool (F-120).
+
+use serde_json::{Map, Value};
+
+use super::block::{BlockContext, BlockOutcome, FilamentBlock, emit_notice};
+use super::body::read_json;
+use super::rules;
+use super::update;
+use crate::dialect::call_check::{self, CallRefusalReason};
+use crate::dialect::{CallIntent, IntentSink, NullSink};
+use crate::finding::{FindingReport, clip};
+use crate::lex::space::trim;
+use crate::repair::json::ValueDoubt;
+use crate::span::Place;
+
+/// A call with its extent, held until the reply has ended by itself (R-68).
+pub(super) struct HeldToolCall {
+    pub(super) call: CallIntent,
+    pub(super) start: Place,
+    pub(super) end: usize,
+}
+
+/// Rules that a call may break.
+const CALL_RULES: call_check::CallRules = call_check::CallRules {
+    unknown: rules::TOOL_UNKNOWN,
+    forbidden: rules::TOOL_FORBIDDEN,
+    arguments: rules::ARGS_INVALID,
+    no_arguments: rules::ARGS_MISSING,
+    guessed: rules::VALUE_GUESSED,
+    range: rules::NUMBER_OUT_OF_RANGE,
+    invalid: rules::CALL_INVALID,
+};
+
+/// Attributes of a call that are not arguments.
+const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
+
+/// Reads a closed block; `left` is the number of steps left for argument checks.
+pub(super) fn read_call(
+    block: &FilamentBlock,
+    cx: &BlockContext,
+    calls: &mut Vec<HeldToolCall>,
+    left: &mut u64,
+    out: &mut dyn IntentSink,
+) -> BlockOutcome {
+    let named = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
+    if block.has_two_names {
+        return refuse_call(block, invalid("the call names two tools").with_row("R-95"), named, out);
+    }
+    let empty = trim(&block.body).is_empty();
+    if empty
+        && block
+            .attributes
+            .iter()
+            .any(|(name, _)| name != "name" && !NON_ARGUMENT_ATTRIBUTES.contains(&&**name))
+    {
+        return refuse_call(
+            block,
+            block.report(rules::ARGS_MISSING, "the arguments stand in the tag"),
+            named,
+            out,
+        );
+    }
+    let found = match empty {
+        true => None,
+        false => read_json(&block.body, block.body_start, &cx.options.limits, out),
+    };
+    if found.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
+        return refuse_call(block, invalid("other text stands around the arguments"), named, out);
+    }
+    // A tool without arguments. Without a closing tag they may have been truncated.
+    if found.as_ref().is_some_and(|json| !json.is_complete) || empty && block.is_unclosed {
+        let report = block.report(rules::JSON_INCOMPLETE, "the arguments are not complete");
+        return refuse_call(block, report, named, out);
+    }
+    let mut args = match found.as_ref().map(|json| json.value.clone()) {
+        None if empty => Map::new(),
+        Some(Value::Object(args)) => args,
+        _ => return refuse_call(block, invalid("the arguments are no JSON object"), named, out),
+    };
+    let name = match named {
+        Some(name) => name,
+        None => match split_call_body(&mut args) {
+            Some(name) => {
+                let message = "the name of the tool stands in the body";
+                let report = FindingReport::new(rules::CALL_FORM, block.tag_start, block.end(), message);
+                out.report(report.with_repair("read as name and arguments, other fields not used"));
+                name
+            }
+            None => return refuse_call(block, invalid("the call names no tool"), None, out),
+        },
+    };
+    let other = block
+        .with_gap_text()
+        .map(|other| read_json(&other.body, other.body_start, &cx.options.limits, &mut NullSink));
+    let within = found
+        .as_ref()
+        .zip(other)
+        .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
+    let within = within.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
+    let doubt = found.as_ref().and_then(|json| json.doubts.find_within(&[])).or(within.as_ref());
+    let checked = match &cx.options.tools {
+        None => {
+            let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
+            Err((CallRefusalReason::UnknownTool, message))
+        }
+        Some(_) if empty => call_check::default_arguments(&name, &cx.options, left),
+        Some(_) => {
+            let args = Value::Object(args);
+            let certain = call_check::check_doubt(&name, doubt);
+            certain.and_then(|()| call_check::check_call(&name, &args, &cx.options, left)).map(|()| args)
+        }
+    };
+    match checked {
+        Err((fault, message)) => {
+            let report = CALL_RULES.report(fault, block.tag_start, block.end(), message);
+            let none = cx.options.tools.is_none();
+            refuse_call(block, if none { report.with_row("R-96") } else { report }, Some(name), out)
+        }
+        Ok(args) => {
+            calls.push(HeldToolCall {
+                call: CallIntent { name, args },
+                start: block.tag_start,
+                end: block.end(),
+            });
+            BlockOutcome::Read
+        }
+    }
+}
+
+/// Returns whether the JSON of a body has only a fence, and surplus brackets and commas, around it: other
+/// text may be the better part of the call.
+fn is_json_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
+    let (before, behind) = (trim(&body[..span.start]), trim(&body[span.end..]));
+    (before.is_empty() || before.starts_with("```") && !before.contains(['"', '{']))
+        && behind.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
+}
+
+/// Refuses a call: its body becomes text of the content (F-210).
+fn refuse_call(
+    block: &FilamentBlock,
+    report: FindingReport,
+    name: Option<String>,
+    out: &mut dyn IntentSink,
+) -> BlockOutcome {
+    out.report(report);
+    emit_notice(call_check::REFUSED_CODE, name.map(|name| clip(&name, 60).into_owned()), out);
+    block.raw_outcome(out)
+}
+
+/// Returns the tool name of a body such as `{"name": "...", "arguments": {...}}`, and reduces the body to the
+/// arguments.
+fn split_call_body(body: &mut Map<String, Value>) -> Option<String> {
+    let name = body.get("name")?.as_str().map(trim).filter(|name| !name.is_empty())?.to_owned();
+    let key = ["arguments", "args", "parameters"].into_iter().find(|key| body.contains_key(*key));
+    let args = match key {
+        None if body.len() == 1 => Map::new(),
+        None => return None,
+        Some(key) => match &body[key] {
+            Value::Object(args) => args.clone(),
+            Value::String(text) => serde_json::from_str(text).ok()?,
+            _ => return None,
+        },
+    };
+    *body = args;
+    Some(name)
+}

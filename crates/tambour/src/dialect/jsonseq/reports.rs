@@ -1,0 +1,99 @@
+//! Findings on their way to the output. Text before the first event is dropped only if an event follows, so
+//! findings are held back until then; a reply without events is the answer as written and has none of them.
+
+use crate::dialect::IntentSink;
+use crate::finding::{FindingReport, Rule};
+use crate::repair::json::Stand;
+use crate::span::Place;
+
+/// Findings held back until the first event, then passed on at once.
+#[derive(Debug)]
+pub(super) struct PendingReports {
+    held: Option<Vec<FindingReport>>,
+    /// Most findings held back.
+    max_held: usize,
+}
+
+impl PendingReports {
+    pub(super) fn new(max_held: usize) -> PendingReports {
+        PendingReports { held: Some(Vec::new()), max_held }
+    }
+
+    pub(super) fn add(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
+        match &mut self.held {
+            None => out.report(report),
+            Some(waiting) if waiting.len() < self.max_held => waiting.push(report),
+            Some(waiting) => {
+                // The last finding is extended to cover all that follow.
+                if let Some(last) = waiting.last_mut() {
+                    last.end = last.end.max(report.end);
+                }
+            }
+        }
+    }
+
+    /// Discards held-back findings: the text they are about is not part of the reply.
+    pub(super) fn discard(&mut self) {
+        if let Some(waiting) = &mut self.held {
+            waiting.clear();
+        }
+    }
+
+    /// Returns true once an event has been seen.
+    pub(super) fn has_begun(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Marks the first event and emits the held-back findings.
+    #[inline]
+    pub(super) fn release(&mut self, out: &mut dyn IntentSink) {
+        if let Some(waiting) = self.held.take() {
+            waiting.into_iter().for_each(|report| out.report(report));
+        }
+    }
+}
+
+/// Findings on the current event, kept until its end is known.
+#[derive(Debug, Default)]
+pub(super) struct EventReports(Vec<FindingReport>);
+
+impl EventReports {
+    /// Adds a finding on the event and on the first row of the rule.
+    pub(super) fn add(&mut self, rule: &'static Rule, at: Place, message: impl Into<String>, repair: &str) {
+        self.add_on_row(rule, rule.rows[0], at, message, repair);
+    }
+
+    /// Adds a finding on the event, on another row of the rule.
+    pub(super) fn add_on_row(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        at: Place,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.add_at(rule, row, (at, at.offset), message, repair);
+    }
+
+    /// Adds a finding on a part of the event; an empty extent means the whole event.
+    pub(super) fn add_at(
+        &mut self,
+        rule: &'static Rule,
+        row: &'static str,
+        (at, end): Stand,
+        message: impl Into<String>,
+        repair: &str,
+    ) {
+        self.0.push(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
+    }
+
+    /// Emits the findings, now that the end of the event is known.
+    pub(super) fn flush(&mut self, end: usize, told: &mut PendingReports, out: &mut dyn IntentSink) {
+        for mut report in self.0.drain(..) {
+            if report.end == report.place.offset {
+                report.end = end;
+            }
+            told.add(report, out);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Unclosed reasoning before the requested structure.
+//!
+//! Models forget the closing mark, and then the whole reply reads as reasoning. If its text ends with values
+//! on lines of their own, with only fences between and after them, and one of them has a field of the
+//! structure, the reasoning ends where they begin. Actions in them are not carried out.
+
+use crate::lex::fence::{self, Fence};
+use crate::limits::Limits;
+use crate::repair::json::{JsonEvent, JsonReader, JsonSink};
+use crate::span::Place;
+
+/// Text of the current reasoning. It is emitted as it arrives, except for a possible structure at its end.
+#[derive(Clone, Debug)]
+pub(super) struct ReasoningBuffer {
+    reader: JsonReader,
+    finder: TrailingValueFinder,
+    /// Text not emitted yet, and its start.
+    held_text: String,
+    start: Place,
+    limit: usize,
+}
+
+impl ReasoningBuffer {
+    /// Starts reasoning whose text begins at `at`, before a structure with one of these fields.
+    pub(super) fn new(start: Place, fields: &'static [&'static str], limits: &Limits) -> ReasoningBuffer {
+        ReasoningBuffer {
+            reader: JsonReader::new_lines(limits).without_thoughts().with_start(start),
+            finder: TrailingValueFinder {
+                fields,
+                offset: start.offset,
+                line_offset: start.offset,
+                limit: limits.hold,
+                ..TrailingValueFinder::default()
+            },
+            held_text: String::new(),
+            start,
+            limit: limits.hold,
+        }
+    }
+
+    /// Returns the bytes held back.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_text.len()
+    }
+
+    /// Returns the place after all text so far.
+    pub(super) fn place(&self) -> Place {
+        self.start.end_of(&self.held_text)
+    }
+
+    /// Reads text; `out` receives the part that is reasoning whether or not a closing mark follows.
+    pub(super) fn push(&mut self, text: &str, out: &mut dyn FnMut(&str)) {
+        self.held_text.push_str(text);
+        self.reader.push(text, &mut self.finder);
+        let read = self.reader.place().offset;
+        self.finder.drop_overlong(read);
+        self.release(self.finder.certain_offset().min(read), out);
+    }
+
+    /// Closes the reasoning: all held text is part of it.
+    pub(super) fn close(&mut self, out: &mut dyn FnMut(&str)) {
+        self.release(usize::MAX, out);
+    }
+
+    /// Ends the reply. Returns the structure, if the text ends with one, and its place; `out` receives the
+    /// text before it.
+    pub(super) fn finish(mut self, out: &mut dyn FnMut(&str)) -> (Place, Option<String>) {
+        let end = self.start.offset + self.held_text.len();
+        self.reader.finish(&mut self.finder);
+        self.finder.end_line();
+        match self.finder.run_start.filter(|run| self.finder.has_field && end - run <= self.limit) {
+            Some(run) => {
+                self.release(run, out);
+                (self.start, Some(self.held_text))
+            }
+            None => {
+                self.close(out);
+                (self.start, None)
+            }
+        }
+    }
+
+    /// Emits the text before an offset of the reply.
+    fn release(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
+        let len = offset.saturating_sub(self.start.offset).min(self.held_text.len());
+        if len > 0 {
+            out(&self.held_text[..len]);
+            self.start.advance(&self.held_text[..len]);
+            self.held_text.drain(..len);
+        }
+    }
+}
+
+/// Bytes of a line that decide whether it is a fence.
+const FENCE_LINE_BYTES: usize = 64;
+
+/// Most bytes between the start of a fence and that of the value in it.
+const MAX_FENCE_GAP: usize = 256;
+
+/// Finds the values at the end of a text.
+#[derive(Clone, Debug, Default)]
+struct TrailingValueFinder {
+    fields: &'static [&'static str],
+    /// Current offset, outside of values.
+    offset: usize,
+    /// Current line outside of values, from its first non-blank character, and the offset of that.
+    line: String,
+    line_offset: usize,
+    /// Set if the line is neither blank nor a fence.
+    is_prose: bool,
+    /// Set if a value has ended on the line.
+    has_value: bool,
+    /// Offset of the last fence, if nothing followed it.
+    fence_offset: Option<usize>,
+    /// Start of the values followed by fences only, and whether one of them has a field of the structure.
+    run_start: Option<usize>,
+    has_field: bool,
+    limit: usize,
+}
+
+impl TrailingValueFinder {
+    /// Returns the offset before which all text is reasoning, whatever follows.
+    fn certain_offset(&self) -> usize {
+        let line = if self.line.is_empty() { usize::MAX } else { self.line_offset };
+        self.run_start.or(self.fence_offset).unwrap_or(line)
+    }
+
+    fn end_run(&mut self) {
+        self.run_start = None;
+        self.has_field = false;
+    }
+
+    /// Gives up a run or fence that has become too long to hold, given that the text was read up to `read`.
+    fn drop_overlong(&mut self, read: usize) {
+        if self.run_start.is_some_and(|run| read - run > self.limit) {
+            self.end_run();
+        }
+        self.fence_offset = self.fence_offset.filter(|fence| read - fence <= MAX_FENCE_GAP);
+    }
+
+    fn push_text(&mut self, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let body = if self.line.is_empty() { piece.trim_start() } else { piece };
+            if self.line.is_empty() {
+                self.line_offset = self.offset + piece.len() - body.len();
+            }
+            self.offset += piece.len();
+            if !self.is_prose {
+                let room = FENCE_LINE_BYTES - self.line.len();
+                self.line.push_str(&body[..body.floor_char_boundary(room)]);
+                if body.len() > room || !may_be_separator(self.line.trim_end()) {
+                    self.is_prose = true;
+                    self.line.clear();
+                    self.end_run();
+                    self.fence_offset = None;
+                }
+            }
+            if piece.ends_with('\n') {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let line = line.trim();
+        if is_fence(line) {
+            self.fence_offset = Some(self.line_offset);
+        } else if !(line.is_empty() || line == "," && self.has_value) {
+            self.end_run();
+            self.fence_offset = None;
+        }
+        self.is_prose = false;
+        self.has_value = false;
+    }
+
+    fn begin_value(&mut self, at: usize) {
+        self.drop_overlong(at);
+        let prefix = std::mem::take(&mut self.line);
+        let prefix = prefix.trim();
+        let prose = std::mem::take(&mut self.is_prose);
+        if is_fence(prefix) {
+            self.fence_offset = Some(self.line_offset);
+        }
+        let begins = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
+        let goes_on = self.run_start.is_some() && matches!(prefix, "" | ",");
+        if prose || !(begins || goes_on) {
+            self.end_run();
+        } else {
+            self.run_start.get_or_insert(self.fence_offset.unwrap_or(at));
+            // If no fields are given, any value is the structure.
+            self.has_field |= self.fields.is_empty();
+        }
+        self.fence_offset = None;
+    }
+}
+
+impl JsonSink for TrailingValueFinder {
+    fn event(&mut self, event: JsonEvent<'_>) {
+        match event {
+            JsonEvent::Text(text) | JsonEvent::Comment(text) => self.push_text(text),
+            JsonEvent::ValueStart(start) => self.begin_value(start.place.offset),
+            JsonEvent::Key { text, depth: 1, .. } => {
+                self.has_field |= self.run_start.is_some() && self.fields.contains(&text);
+            }
+            JsonEvent::ValueEnd(end) => {
+                (self.offset, self.has_value) = (end.offset, true);
+                if end.is_auto_closed || self.run_start.is_some_and(|run| end.offset - run > self.limit) {
+                    self.end_run();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, _: crate::finding::FindingReport) {}
+}
+
+/// Returns whether a line is a fence with at most a language.
+fn is_fence(line: &str) -> bool {
+    Fence::parse(line).is_some_and(|(_, info)| !info.trim().contains(char::is_whitespace))
+}
+
+/// Returns whether a line with this beginning may become a fence or a comma.
+fn may_be_separator(line: &str) -> bool {
+    line == "," || line.bytes().all(fence::is_mark) || is_fence(line)
+}

@@ -1,0 +1,78 @@
+//! A list of objects under the only key of an object that is the whole reply, as services write lists that
+//! must be objects.
+
+use super::objects::{FoundObject, ObjectEvidence, ObjectKey};
+use super::{NeededKey, PrefixExtent, WrappedList};
+use crate::dialect::DialectEntry;
+use crate::lex::fence::Fence;
+
+/// The current list, or the finished one.
+#[derive(Debug, Default)]
+pub(super) struct WrappedItems {
+    /// Keys of each object in the list.
+    pub(super) keys: Vec<Vec<ObjectKey>>,
+    /// Set while the list is open.
+    pub(super) is_open: bool,
+    /// Set while its last object is open.
+    pub(super) is_item_open: bool,
+    /// Set if the list holds anything but objects.
+    pub(super) has_other_values: bool,
+}
+
+impl WrappedItems {
+    /// Starts a list.
+    pub(super) fn begin() -> WrappedItems {
+        WrappedItems { is_open: true, ..WrappedItems::default() }
+    }
+
+    /// Returns the names of the complete objects, if all have one.
+    fn names(&self, needed: &NeededKey) -> Option<Vec<&str>> {
+        let complete = self.keys.len() - usize::from(self.is_item_open);
+        let name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed.matches_name(key));
+        self.keys[..complete].iter().map(|keys| keys[name(keys)?].text.as_deref()).collect()
+    }
+}
+
+/// Returns the evidence of an object for a dialect whose objects may be listed under this key; `None` if it
+/// has no such key.
+pub(super) fn wrapped_evidence(
+    found: &FoundObject,
+    entry: &DialectEntry,
+    text: &str,
+    extent: PrefixExtent,
+) -> Option<ObjectEvidence> {
+    let WrappedList { names, item_test, reply_test } = entry.opening.wrapped_list?;
+    let key = found.keys.first().filter(|key| names.contains(&key.name.as_str()))?;
+    let Some(items) = &found.items else {
+        // The list may begin next.
+        let waits =
+            found.is_first && key.value.is_none() && found.end.is_none() && extent != PrefixExtent::All;
+        return waits.then_some(ObjectEvidence::Possible);
+    };
+    let named = items.names(entry.opening.keys.first()?);
+    let fits = found.is_first && found.keys.len() == 1 && key.text.is_none() && !items.has_other_values;
+    let Some(named) = named.filter(|named| fits && named.iter().all(|name| item_test(name))) else {
+        return Some(ObjectEvidence::Absent);
+    };
+    Some(match found.end {
+        // An incomplete object is no evidence.
+        None if extent == PrefixExtent::All => ObjectEvidence::Absent,
+        None => ObjectEvidence::Possible,
+        Some(end) if !reply_test(&named) || !is_reply_end(&text[end..]) => ObjectEvidence::Absent,
+        Some(_) if extent == PrefixExtent::All => ObjectEvidence::Dialect(entry.name),
+        // More text may follow.
+        Some(_) => ObjectEvidence::Possible,
+    })
+}
+
+/// Returns whether only white space and a fence line precede the object.
+pub(super) fn is_reply_start(before: &str) -> bool {
+    let before = before.trim();
+    before.is_empty() || Fence::parse(before).is_some()
+}
+
+/// Returns whether only white space and a closing fence follow the object.
+fn is_reply_end(behind: &str) -> bool {
+    let behind = behind.trim();
+    behind.is_empty() || behind.bytes().all(|byte| matches!(byte, b'`' | b'~'))
+}

@@ -1,0 +1,324 @@
+//! Reasoning that counts only once its end has arrived: a mark after the beginning of the answer, and
+//! the text after the first end of reasoning that contains another one.
+
+use super::answer::AnswerWriter;
+use super::new_lexer;
+use super::parse::{MarkCandidate, PlainParser, report_in_answer};
+use super::rules;
+use crate::dialect::draft::{mismatched_report, report_attributes};
+use crate::dialect::{Intent, IntentSink};
+use crate::event::AsideKind;
+use crate::lex::marks::{MarkEffect, MarkKind, OpenReasoning, ReasoningMark};
+use crate::lex::markup::{MarkupToken, TagKind};
+use crate::lex::space::is_blank;
+use crate::lex::tag_sentence;
+use crate::span::Place;
+
+/// Reasoning held until its end.
+pub(super) struct HeldReasoning {
+    /// The opening mark and its place; `None` for leading reasoning, whose text up to its first end was
+    /// emitted.
+    opening: Option<(MarkCandidate, String, Place)>,
+    open: OpenReasoning,
+    /// Text after the mark, or from the first end on, and its start.
+    text: String,
+    text_start: Place,
+    /// Openings of the same mark inside the reasoning.
+    pub(super) nested: NestedReasoning,
+    /// Index and length of the last end so far.
+    last_close: Option<(usize, usize)>,
+    /// Set once an end was read in a sentence about the mark.
+    is_about_mark: bool,
+}
+
+/// Reasoning nested in reasoning of the same mark.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NestedReasoning {
+    depth: usize,
+    /// Set once a nested opening was at the start of a line.
+    has_line_start: bool,
+    /// Set if text precedes the current place on its line.
+    is_mid_line: bool,
+}
+
+impl NestedReasoning {
+    /// Tracks text of the reasoning; `may_break` is `false` if it has no line break.
+    #[inline]
+    pub(super) fn track_text(&mut self, text: &str, may_break: bool) {
+        if self.is_mid_line && !may_break {
+            return;
+        }
+        let line = memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1);
+        self.is_mid_line = line.is_none() && self.is_mid_line || !is_blank(&text[line.unwrap_or(0)..]);
+    }
+
+    /// Records another opening of the same mark.
+    pub(super) fn open_nested(&mut self) {
+        self.depth += 1;
+        self.has_line_start |= !self.is_mid_line;
+    }
+
+    /// Records the end of a nested opening; returns `false` if none is open.
+    fn close_nested(&mut self) -> bool {
+        let open = self.depth > 0;
+        self.depth -= usize::from(open);
+        open
+    }
+
+    /// Returns whether no nested opening is open.
+    pub(super) fn is_empty(self) -> bool {
+        self.depth == 0
+    }
+}
+
+/// A reasoning mark that was read as text.
+pub(super) struct MarkMention {
+    pub(super) open: OpenReasoning,
+    /// Number of places watched before it, if places are watched.
+    pub(super) watched_count: usize,
+    /// Set if it is an element around others: marks in it are text too.
+    pub(super) is_element: bool,
+}
+
+impl MarkMention {
+    /// Creates the mention of a mark that was just read as text.
+    pub(super) fn new(mark: ReasoningMark, is_element: bool, answer: &mut AnswerWriter) -> MarkMention {
+        MarkMention {
+            open: OpenReasoning::new(mark),
+            watched_count: answer.prose().map_or(0, |prose| prose.watch_count()),
+            is_element,
+        }
+    }
+}
+
+impl HeldReasoning {
+    /// Holds reasoning that a mark opens after the beginning of the answer.
+    pub(super) fn new(found: MarkCandidate, raw: &str, at: Place) -> HeldReasoning {
+        HeldReasoning {
+            opening: Some((found, raw.to_owned(), at)),
+            open: OpenReasoning::new(found.mark),
+            text: String::new(),
+            text_start: at.end_of(raw),
+            nested: NestedReasoning::default(),
+            last_close: None,
+            is_about_mark: false,
+        }
+    }
+
+    /// Holds the text after the first end of leading reasoning that contains another one.
+    pub(super) fn from_first_end(
+        open: OpenReasoning,
+        nested: NestedReasoning,
+        raw: &str,
+        text_start: Place,
+    ) -> HeldReasoning {
+        let mut nested = nested;
+        nested.close_nested();
+        HeldReasoning {
+            opening: None,
+            open,
+            text: raw.to_owned(),
+            text_start,
+            nested,
+            last_close: Some((0, raw.len())),
+            is_about_mark: false,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len() + self.opening.as_ref().map_or(0, |(_, raw, _)| raw.len())
+    }
+
+    /// Returns whether the mark is a word of a sentence that continues after the end; `None` if there is no
+    /// such sentence, or it is not known yet.
+    fn is_mention(&self) -> Option<bool> {
+        let (at, len) = self.last_close.filter(|_| self.is_about_mark)?;
+        tag_sentence::closes_sentence(&self.text[..at], &self.text[at + len..], false)
+    }
+
+    /// Returns whether the text after the last end shows that the reasoning was over there: a line ends, and
+    /// no nested mark began one.
+    fn is_over(&self) -> bool {
+        let behind = self.last_close.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
+        !self.nested.has_line_start && behind.is_some_and(|behind| behind.starts_with(['\n', '\r']))
+    }
+}
+
+impl PlainParser {
+    /// Handles a token while reasoning is held; returns whether the token is consumed.
+    pub(super) fn push_held(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) -> bool {
+        let found = self.find_candidate(token).filter(|found| !found.is_self_closing);
+        let Some(held) = self.held_reasoning.as_mut() else { return false };
+        let raw = token.raw();
+        if held.text.len() + raw.len() > self.hold_limit {
+            // Cut at the limit itself: the first part of the text may decide on the mark.
+            if let (MarkupToken::Text(text), true) = (token, held.is_about_mark)
+                && let fit = text.floor_char_boundary(self.hold_limit.saturating_sub(held.text.len()))
+                && fit > 0
+            {
+                self.push_held(&MarkupToken::Text(&text[..fit]), at, out);
+                self.push_token(MarkupToken::Text(&text[fit..]), at.end_of(&text[..fit]), out);
+                return true;
+            }
+            self.give_up_held(out);
+            return false;
+        }
+        if held.opening.is_some() && is_child_element(token) && is_blank(&held.text) {
+            self.read_as_element(token, out);
+            return false;
+        }
+        let Some(found) = found else {
+            held.text.push_str(raw);
+            held.nested.track_text(raw, true);
+            match held.is_mention() {
+                Some(true) => self.read_as_mention(out),
+                Some(false) => self.give_up_held(out),
+                None if held.is_over() => self.give_up_held(out),
+                None => {}
+            }
+            return true;
+        };
+        let mark = found.mark;
+        let own = mark.is_same_family(held.open.mark());
+        if mark.kind == MarkKind::Open && own && !is_blank(&held.text) {
+            held.nested.open_nested();
+        }
+        let effect = held.open.apply(mark);
+        if effect == MarkEffect::Text || effect == MarkEffect::Close && held.nested.close_nested() {
+            if effect == MarkEffect::Close {
+                held.last_close = Some((held.text.len(), raw.len()));
+            }
+            held.text.push_str(raw);
+            held.nested.track_text(raw, true);
+            return true;
+        }
+        if held.opening.is_some() && tag_sentence::continues_sentence(&held.text, true) == Some(true) {
+            // The text after it decides.
+            (held.is_about_mark, held.last_close) = (true, Some((held.text.len(), raw.len())));
+            held.text.push_str(raw);
+            return true;
+        }
+        self.end_held_reasoning(raw, found, effect, at, out);
+        true
+    }
+
+    /// Reads the mark as a word of the sentence after it.
+    fn read_as_mention(&mut self, out: &mut dyn IntentSink) {
+        let Some(HeldReasoning { opening: Some((_, mark, place)), text, .. }) = self.held_reasoning.take()
+        else {
+            return;
+        };
+        self.replay(&(mark + &text), place, true, out);
+    }
+
+    /// Ends held reasoning.
+    fn end_held_reasoning(
+        &mut self,
+        raw: &str,
+        found: MarkCandidate,
+        effect: MarkEffect,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        let Some(HeldReasoning { opening, text, .. }) = self.held_reasoning.take() else { return };
+        let leading = opening.is_none();
+        if let Some((begun, mark, place)) = opening {
+            self.remove_opening(begun, &mark, place, out);
+        }
+        if leading && !text.is_empty() {
+            self.emit_reasoning(&text, out);
+        } else if !text.is_empty() {
+            out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
+        }
+        if effect == MarkEffect::CloseForeign {
+            out.report(mismatched_report(rules::THINK_MISMATCHED, raw, at));
+        }
+        report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
+        if leading {
+            self.end_reasoning(found.mark, out);
+        }
+    }
+
+    /// Removes the opening mark from the answer; no other mark is held before it.
+    fn remove_opening(&mut self, found: MarkCandidate, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        let before = self.answer.set_ignores_backticks(true);
+        let mark = MarkupToken::Reasoning(raw, found.mark);
+        let fate = self.answer.push_token(&mark, Some(found), at, out);
+        debug_assert!(fate.is_some(), "no code is open at the start of a line");
+        self.answer.set_ignores_backticks(before);
+        report_in_answer(raw, at, out);
+    }
+
+    /// Gives up waiting for an end: the held text ended before, or is text.
+    pub(super) fn give_up_held(&mut self, out: &mut dyn IntentSink) {
+        let Some(held) = self.held_reasoning.as_mut() else { return };
+        let Some((end, len)) = held.last_close else {
+            let Some(HeldReasoning { opening: Some((found, mark, place)), text, .. }) =
+                self.held_reasoning.take()
+            else {
+                return;
+            };
+            return self.read_as_text(found, &(mark + &text), place, false, out);
+        };
+        let behind = held.text.split_off(end + len);
+        let raw = held.text.split_off(end);
+        let at = held.text_start.end_of(&held.text);
+        let mark = held.open.mark().as_closing();
+        self.end_held_reasoning(
+            &raw,
+            MarkCandidate { mark, is_self_closing: false },
+            MarkEffect::Close,
+            at,
+            out,
+        );
+        self.replay(&behind, at.end_of(&raw), true, out);
+    }
+
+    /// Reads the held reasoning as an XML element.
+    fn read_as_element(&mut self, child: &MarkupToken<'_>, out: &mut dyn IntentSink) {
+        let Some(HeldReasoning { opening: Some((found, mark, place)), text, .. }) =
+            self.held_reasoning.take()
+        else {
+            return;
+        };
+        let phase = matches!(child, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
+        if found.mark.is_thinking() && phase {
+            self.answer.keep_thinking(&mark, place, out);
+            return self.replay(&text, place.end_of(&mark), true, out);
+        }
+        self.read_as_text(found, &(mark + &text), place, true, out);
+    }
+
+    /// Reads a mark as text, with the text after it.
+    fn read_as_text(
+        &mut self,
+        found: MarkCandidate,
+        text: &str,
+        at: Place,
+        element: bool,
+        out: &mut dyn IntentSink,
+    ) {
+        self.replay(text, at, true, out);
+        self.mention = Some(MarkMention::new(found.mark, element, &mut self.answer));
+    }
+
+    /// Reads text again; with `plainly`, no mark in it opens reasoning.
+    pub(super) fn replay(&mut self, text: &str, at: Place, plainly: bool, out: &mut dyn IntentSink) {
+        let before = std::mem::replace(&mut self.ignores_opening_marks, plainly);
+        let mut lexer = new_lexer(at, self.tag_limit, true);
+        lexer.push(text, &mut |token, at| self.push_token(token, at, out));
+        lexer.finish(&mut |token, at| self.push_token(token, at, out));
+        self.ignores_opening_marks = before;
+    }
+}
+
+/// Tags of calls, which are not an XML vocabulary: reasoning may begin with one.
+const CALL_TAGS: &[&str] =
+    &["tool_call", "tool_calls", "function_call", "function_calls", "invoke", "function"];
+
+/// Returns whether a token opens an element that is not reasoning.
+pub(super) fn is_child_element(token: &MarkupToken<'_>) -> bool {
+    matches!(token, MarkupToken::Tag(tag) if tag.kind != TagKind::Close
+        && crate::lex::marks::parse_tag_mark(tag.name, false).is_none()
+        && !CALL_TAGS.iter().any(|call| call.eq_ignore_ascii_case(tag.name)))
+}

@@ -1,0 +1,104 @@
+//! A structure that begins after a reply was taken for plain text (X-013).
+
+use super::rules;
+use crate::dialect::IntentSink;
+use crate::event::{EventKind, parse_kind};
+use crate::finding::FindingReport;
+use crate::span::Place;
+
+/// Watch for such a structure, until one was reported.
+#[derive(Clone, Debug)]
+pub(super) struct LateStructureWatch {
+    /// `None` if the caller chose the plain dialect.
+    event_finder: Option<EventLineFinder>,
+}
+
+/// Finder of a line that begins with an object naming an event of the contract.
+#[derive(Clone, Debug)]
+struct EventLineFinder {
+    /// Bytes of `EVENT_PATTERN` that the line has matched; `None` if it can no longer match.
+    matched_len: Option<usize>,
+    /// The event name after the pattern, so far.
+    name: String,
+}
+
+/// Beginning of an event object. White space between the characters does not count.
+const EVENT_PATTERN: &[u8] = b"{\"event\":\"";
+
+/// Longest event name, in bytes.
+const MAX_EVENT_NAME: usize = 32;
+
+impl LateStructureWatch {
+    pub(super) fn new(detected: bool) -> LateStructureWatch {
+        LateStructureWatch {
+            event_finder: detected.then_some(EventLineFinder { matched_len: Some(0), name: String::new() }),
+        }
+    }
+
+    /// Examines text of the answer.
+    #[inline]
+    pub(super) fn push_text(&mut self, text: &str, at: impl FnOnce() -> Place, out: &mut dyn IntentSink) {
+        if let Some(lines) = &mut self.event_finder
+            && let Some(found) = lines.find(text)
+        {
+            self.report_events(at().end_of(&text[..found]), out);
+        }
+    }
+
+    #[cold]
+    fn report_events(&mut self, at: Place, out: &mut dyn IntentSink) {
+        self.event_finder = None;
+        let message = "events begin after the reply was taken for plain text";
+        let report = FindingReport::new(rules::STRUCTURE_LATE, at, at.offset + 1, message);
+        out.report(report.with_repair("kept as text"));
+    }
+
+    /// Examines a tag of the answer.
+    pub(super) fn push_tag(&mut self, name: &str, raw: &str, at: Place, out: &mut dyn IntentSink) {
+        if self.event_finder.is_some() && matches!(name, "thinking" | "serp" | "final" | "phase") {
+            self.event_finder = None;
+            let message = format!("`{raw}` begins a structure after the reply was taken for plain text");
+            let report = FindingReport::new(rules::STRUCTURE_LATE, at, at.offset + raw.len(), message);
+            out.report(report.with_repair("kept as text"));
+        }
+    }
+}
+
+impl EventLineFinder {
+    /// Examines text of the answer; returns the index of the quote that ends the event name, if found.
+    #[inline]
+    fn find(&mut self, text: &str) -> Option<usize> {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let Some(matched) = self.matched_len else {
+                at += memchr::memchr(b'\n', &bytes[at..])? + 1;
+                self.matched_len = Some(0);
+                continue;
+            };
+            match bytes[at] {
+                b'\n' => self.matched_len = Some(0),
+                b'"' if matched == EVENT_PATTERN.len() => {
+                    if parse_kind(&self.name) == Some(EventKind::Contract) {
+                        return Some(at);
+                    }
+                    self.matched_len = None;
+                }
+                b if matched == EVENT_PATTERN.len() => {
+                    match b.is_ascii_graphic() && self.name.len() < MAX_EVENT_NAME {
+                        true => self.name.push(char::from(b)),
+                        false => self.matched_len = None,
+                    }
+                }
+                b if b.is_ascii_whitespace() => {}
+                b if b == EVENT_PATTERN[matched] => {
+                    self.name.clear();
+                    self.matched_len = Some(matched + 1);
+                }
+                _ => self.matched_len = None,
+            }
+            at += 1;
+        }
+        None
+    }
+}

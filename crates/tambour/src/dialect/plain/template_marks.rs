@@ -1,0 +1,125 @@
+//! Template marks that end a message, or begin one that is not reasoning: between messages and at the end of
+//! the reply they are not text of the answer.
+
+use super::parse::{MarkCandidate, PlainParser, PlainPart};
+use super::rules;
+use crate::dialect::IntentSink;
+use crate::finding::FindingReport;
+use crate::lex::marks::{HARMONY_MARK, MarkKind, ReasoningMark};
+use crate::lex::markup::MarkupToken;
+use crate::lex::space::is_blank;
+use crate::span::Place;
+
+/// Most bytes of such marks, with the white space around them.
+const MAX_END_MARKS_BYTES: usize = 1023;
+
+/// Marks that end a message, unless text follows them.
+pub(super) struct EndMarks {
+    raw: String,
+    start: Place,
+    /// Length up to the end of the last mark.
+    marks_len: usize,
+}
+
+impl EndMarks {
+    pub(super) fn len(&self) -> usize {
+        self.raw.len()
+    }
+}
+
+impl PlainParser {
+    /// Handles a template mark in the answer; returns whether it is consumed.
+    pub(super) fn handle_template_mark(
+        &mut self,
+        found: MarkCandidate,
+        raw: &str,
+        start: Place,
+        out: &mut dyn IntentSink,
+    ) -> bool {
+        // The mark that ends any message of Harmony ends the last one too.
+        let stop = found.mark.kind == MarkKind::Stop || found.mark == HARMONY_MARK.as_own_closing();
+        let header = is_header_mark(found.mark);
+        if !(stop || header)
+            || !self.answer.admits_mark()
+            || self.mention.as_ref().is_some_and(|mention| mention.is_element)
+        {
+            return false;
+        }
+        if header {
+            let begins = self.answer.is_line_start();
+            if begins {
+                report_template_mark(raw, start, out);
+                self.begin_message(start, out);
+            }
+            return begins;
+        }
+        self.end_marks = Some(EndMarks { raw: raw.to_owned(), start, marks_len: raw.len() });
+        true
+    }
+
+    /// Handles a token after marks that end a message; returns whether the token is consumed.
+    pub(super) fn push_after_end_marks(
+        &mut self,
+        token: &MarkupToken<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) -> bool {
+        let Some(mut ends) = self.end_marks.take() else { return false };
+        let raw = token.raw();
+        let found = self.find_candidate(token).map(|found| found.mark);
+        let fits = ends.raw.len() + raw.len() <= MAX_END_MARKS_BYTES;
+        match found {
+            Some(mark) if fits && (mark.kind == MarkKind::Stop || mark == HARMONY_MARK.as_own_closing()) => {
+                ends.raw.push_str(raw);
+                ends.marks_len = ends.raw.len();
+                self.end_marks = Some(ends);
+            }
+            Some(mark) if is_header_mark(mark) => {
+                report_template_mark(&(ends.raw + raw), ends.start, out);
+                self.begin_message(at, out);
+            }
+            Some(mark) if mark.kind == MarkKind::Open && mark.is_same_family(HARMONY_MARK) => {
+                report_template_mark(&ends.raw[..ends.marks_len], ends.start, out);
+                self.answer.interrupt(out);
+                return false;
+            }
+            None if fits && matches!(token, MarkupToken::Text(text) if is_blank(text)) => {
+                ends.raw.push_str(raw);
+                self.end_marks = Some(ends);
+            }
+            _ => {
+                self.push_answer_text(&ends.raw, ends.start, out);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Begins the next message of the answer, as a paragraph of its own.
+    pub(super) fn begin_message(&mut self, at: Place, out: &mut dyn IntentSink) {
+        self.answer.interrupt(out);
+        if self.part == PlainPart::Answer && self.answer.has_text() && !self.answer.ends_with_newline() {
+            self.push_token(MarkupToken::Text("\n\n"), at, out);
+        }
+    }
+
+    /// Ends the reply after such marks.
+    pub(super) fn finish_end_marks(&mut self, out: &mut dyn IntentSink) {
+        if let Some(ends) = self.end_marks.take() {
+            report_template_mark(&ends.raw[..ends.marks_len], ends.start, out);
+        }
+    }
+}
+
+/// Returns whether a mark begins a message that is not reasoning.
+fn is_header_mark(mark: ReasoningMark) -> bool {
+    mark.kind == MarkKind::Header || mark == HARMONY_MARK.as_closing()
+}
+
+/// Reports template marks that are left out.
+pub(super) fn report_template_mark(raw: &str, at: Place, out: &mut dyn IntentSink) {
+    let message = format!("`{}` belongs to the template of the model", raw.trim_end());
+    out.report(
+        FindingReport::new(rules::CONTROL_MARK, at, at.offset + raw.len(), message).with_repair("left out"),
+    );
+}

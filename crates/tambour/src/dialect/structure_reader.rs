@@ -1,0 +1,203 @@
+//! Text before a JSON structure: a leading draft, then text held until the structure begins. At
+//! the end of the reply, decides whether it has a structure at all.
+
+use super::draft::{LeadingThink, ReasoningRules};
+use super::preface::{Preface, PrefaceOverflow};
+use super::thoughts::Thoughts;
+use super::{Intent, IntentSink};
+use crate::finding::{FindingReport, Rule};
+use crate::limits::Limits;
+use crate::repair::json::{JsonEvent, JsonReader, JsonSink, TokenPlace};
+use crate::span::Place;
+
+/// The structure of a reply, built from the events of a JSON reader and the text around it.
+pub(super) trait JsonStructure {
+    /// Rules that reasoning may break.
+    const REASONING_RULES: ReasoningRules;
+    /// More text than `limits.hold` precedes the structure: the rule, the message and the repair.
+    const OVERFLOW: (&'static Rule, &'static str, &'static str);
+
+    /// Builds a JSON reader.
+    fn new_reader(limits: &Limits) -> JsonReader;
+
+    /// Sets the start of the text, after the leading draft.
+    fn start_at(&mut self, place: Place, draft: &LeadingThink);
+
+    /// Announces that the following text comes from an unclosed thought at `place`.
+    fn enter_thought(&mut self, place: Place);
+
+    /// Handles the next event of the reader.
+    fn handle_event(&mut self, event: &JsonEvent<'_>, preface: &mut Preface, out: &mut dyn IntentSink);
+
+    /// Handles the next finding of the reader.
+    fn handle_report(&mut self, report: FindingReport, out: &mut dyn IntentSink);
+
+    /// Like [`JsonSink::bracket`].
+    fn handle_bracket(&mut self, _place: TokenPlace<'_>) {}
+
+    /// Like [`JsonSink::rounded`].
+    fn handle_rounded(&mut self, _place: Place, _end: usize) {}
+
+    /// Returns whether the structure has begun.
+    fn has_begun(&self) -> bool;
+
+    /// Returns the thoughts in the surrounding text.
+    fn thoughts(&mut self) -> &mut Thoughts;
+
+    /// Returns the bytes of text held back.
+    fn held_bytes(&self) -> usize;
+
+    /// Called before the reader finishes.
+    fn prepare_finish(&mut self) {}
+
+    /// Called after the reader has finished; `found` is the text read as the structure at the end of a
+    /// thought.
+    fn complete(&mut self, _found: Option<&str>, _end: Place, _out: &mut dyn IntentSink) {}
+}
+
+/// Reads the text before a structure, and passes the structure on.
+pub(super) struct StructureReader<B> {
+    draft: LeadingThink,
+    reader: JsonReader,
+    pub(super) structure: B,
+    pub(super) preface: Preface,
+    limits: Limits,
+    end: Place,
+}
+
+/// Kind of a reply, known at its end.
+pub(super) enum ReplyShape {
+    /// No structure arrived in time: the reply was emitted unchanged.
+    Plain,
+    /// No structure, only this text, without thoughts.
+    Text(String),
+    /// The structure has begun.
+    Structure,
+}
+
+impl<B: JsonStructure> StructureReader<B> {
+    pub(super) fn new(structure: B, limits: &Limits) -> StructureReader<B> {
+        StructureReader {
+            draft: LeadingThink::new(B::REASONING_RULES, limits),
+            reader: B::new_reader(limits),
+            structure,
+            preface: Preface::new(limits.hold),
+            limits: limits.clone(),
+            end: Place::START,
+        }
+    }
+
+    /// Returns the extent of the reply itself, after the leading draft: its place, and the offset after it.
+    pub(super) fn extent(&self) -> (Place, usize) {
+        (self.draft.place(), self.end.offset)
+    }
+
+    /// Returns the place after all text so far.
+    pub(super) fn place(&self) -> Place {
+        if self.draft.is_over() { self.end } else { self.draft.place() }
+    }
+
+    /// Returns the bytes of text held back.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.draft.held_bytes()
+            + self.reader.held_bytes()
+            + self.preface.held_bytes()
+            + self.structure.held_bytes()
+    }
+
+    #[inline]
+    pub(super) fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        if self.draft.is_over() {
+            return self.read_text(text, out);
+        }
+        let rest = self.draft.push(text, out);
+        if self.draft.is_over() {
+            self.begin_reply(&rest, out);
+        }
+    }
+
+    /// Ends the reply.
+    pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> ReplyShape {
+        if !self.draft.is_over() {
+            let rest = self.draft.finish(out);
+            self.begin_reply(&rest, out);
+        }
+        if self.preface.is_plain() {
+            return ReplyShape::Plain;
+        }
+        let StructureReader { structure, preface, .. } = self;
+        structure.prepare_finish();
+        self.reader.finish(&mut StructureSink { body: structure, preface, out });
+        let found = structure.thoughts().finish(self.end.offset, out);
+        if let Some((place, text)) = &found {
+            structure.enter_thought(*place);
+            let mut reader = B::new_reader(&self.limits).without_thoughts().with_start(*place);
+            reader.push(text, &mut StructureSink { body: structure, preface, out });
+            reader.finish(&mut StructureSink { body: structure, preface, out });
+        }
+        structure.complete(found.as_ref().map(|(_, text)| text.as_str()), self.end, out);
+        match self.preface.take_text().filter(|_| !self.structure.has_begun()) {
+            Some(text) => ReplyShape::Text(text),
+            None => ReplyShape::Structure,
+        }
+    }
+
+    /// Begins the reply itself, once the leading draft is over.
+    fn begin_reply(&mut self, rest: &str, out: &mut dyn IntentSink) {
+        self.end = self.draft.place();
+        self.reader.set_start(self.end);
+        self.preface.start_at(self.end.offset);
+        self.structure.start_at(self.end, &self.draft);
+        self.read_text(rest, out);
+    }
+
+    /// Reads text after the leading draft.
+    fn read_text(&mut self, text: &str, out: &mut dyn IntentSink) {
+        if text.is_empty() {
+            return;
+        }
+        let start = self.end;
+        self.end.advance(text);
+        if self.preface.is_plain() {
+            return out.emit_intent(Intent::FinalText(text));
+        }
+        let StructureReader { preface, reader, structure, .. } = self;
+        let overflow = preface.push(text, |text, preface| {
+            reader.push(text, &mut StructureSink { body: structure, preface, out: &mut *out });
+            structure.has_begun()
+        });
+        if let Some(PrefaceOverflow { held_text, fitting, rest }) = overflow {
+            let (rule, message, repair) = B::OVERFLOW;
+            let place = start.end_of(fitting);
+            out.report(FindingReport::new(rule, place, place.offset, message).with_repair(repair));
+            out.emit_intent(Intent::FinalText(&held_text));
+            out.emit_intent(Intent::FinalText(rest));
+        }
+    }
+}
+
+/// Connects the structure to the JSON reader.
+struct StructureSink<'a, B> {
+    body: &'a mut B,
+    preface: &'a mut Preface,
+    out: &'a mut dyn IntentSink,
+}
+
+impl<B: JsonStructure> JsonSink for StructureSink<'_, B> {
+    #[inline]
+    fn event(&mut self, event: JsonEvent<'_>) {
+        self.body.handle_event(&event, self.preface, self.out);
+    }
+
+    fn report(&mut self, report: FindingReport) {
+        self.body.handle_report(report, self.out);
+    }
+
+    fn bracket(&mut self, place: TokenPlace<'_>) {
+        self.body.handle_bracket(place);
+    }
+
+    fn report_rounding(&mut self, place: Place, end: usize) {
+        self.body.handle_rounded(place, end);
+    }
+}

@@ -1,0 +1,318 @@
+//! Text outside the elements: left out if a structure follows, otherwise the answer (X-013, T-015). A summary
+//! after text may be an example in it, so it is held until a structure begins.
+
+use super::super::context::{self, LineContent};
+use super::super::rules;
+use super::super::serp::{self, SummaryOutcome};
+use super::super::structure::ThinkingMlElement;
+use super::super::top_level_text::{ReplyFence, TopLevelText};
+use super::{FramePart, ReplyFrame};
+use crate::dialect::{Intent, IntentSink, RawQueries, ReplyAction};
+use crate::finding::FindingReport;
+use crate::lex::markup::{MarkupTag, MarkupToken};
+use crate::span::Place;
+
+/// A `<serp>` after text, as written.
+pub(super) struct TextBeforeSummary {
+    /// Text outside before it, and the fence around the reply.
+    surrounding: TopLevelText,
+    fence: Option<ReplyFence>,
+    raw: String,
+    /// Set if it began a line.
+    is_line_start: bool,
+}
+
+/// A held summary after text: it is emitted when a structure begins, and is part of the text otherwise.
+pub(super) struct HeldSummary {
+    text: String,
+    /// Extent of the element.
+    start: Place,
+    end: usize,
+    /// Text outside without the element, and the fence that was removed.
+    text_without: TopLevelText,
+    fence: Option<ReplyFence>,
+    /// Length of the text outside up to the end of the element.
+    text_len: usize,
+    reports: Vec<FindingReport>,
+}
+
+impl HeldSummary {
+    pub(super) fn is_after(&self, at: Place) -> bool {
+        self.start.offset >= at.offset
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.text.len()
+    }
+}
+
+/// Most findings held with a summary; with more of them the element is taken as a summary.
+const MAX_HELD_REPORTS: usize = 64;
+
+/// Output that holds findings and passes on everything else.
+struct ReportHolder<'a> {
+    reports: &'a mut Vec<FindingReport>,
+    out: &'a mut dyn IntentSink,
+}
+
+impl IntentSink for ReportHolder<'_> {
+    fn emit_intent(&mut self, intent: Intent<'_>) {
+        self.out.emit_intent(intent);
+    }
+
+    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+        self.out.emit_queries(written, place, end)
+    }
+
+    fn emit_action(&mut self, action: ReplyAction) {
+        self.out.emit_action(action);
+    }
+
+    fn report(&mut self, report: FindingReport) {
+        self.reports.push(report);
+    }
+
+    fn fall_back(&mut self, reason: &'static str) {
+        self.out.fall_back(reason);
+    }
+
+    fn fail(&mut self, code: &'static str, message: &str) {
+        self.out.fail(code, message);
+    }
+}
+
+impl ReplyFrame {
+    /// Takes the text after a `<!--` that hides a structure, if the reply has ended without another
+    /// structure.
+    pub(in super::super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+        if self.mode != FramePart::Surrounding || self.seen.has(ThinkingMlElement::Final) {
+            return Vec::new();
+        }
+        // The mark of the comment is markup: text after it counts as at the start of a line.
+        (self.in_comment, self.context.line) = (false, LineContent::Tag);
+        let runs = self.surrounding.take_commented();
+        if let Some((_, at)) = runs.first()
+            && self.held_summary.as_ref().is_some_and(|waiting| waiting.is_after(*at))
+        {
+            // The summary is read again together with the text before it.
+            self.held_summary = None;
+            self.seen.remove(ThinkingMlElement::Serp);
+        }
+        runs
+    }
+
+    pub(super) fn keep_surrounding(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        // Text is cut at the limit itself, so that the result does not depend on the chunks.
+        let whole = !matches!(token, MarkupToken::Text(_));
+        let Some((rest, at)) =
+            self.surrounding.push(token.raw(), at, whole, self.context.options.limits.hold)
+        else {
+            return;
+        };
+        if self.seen.has(ThinkingMlElement::Final) && !self.answer.is_empty() {
+            // After the answer only the beginning matters, since everything is left out anyway.
+            return self.surrounding.record_overflow(rest, at);
+        }
+        // Too much to hold: the text is the answer.
+        self.drop_held_summary(out);
+        if !self.seen.has(ThinkingMlElement::Thinking) {
+            out.fall_back("structure_missing");
+        }
+        context::report_at(
+            rules::LIMIT_EXCEEDED,
+            at,
+            0,
+            "more text before the structure than `limits.hold`",
+            "given as the answer",
+            out,
+        );
+        self.seen.add(ThinkingMlElement::Final);
+        self.answer.imply();
+        // The tag was examined already.
+        self.replay_surrounding_as_answer(at.offset + usize::from(whole), out);
+        self.replay(rest, at, out);
+    }
+
+    /// Emits the text outside as the answer; its faults before offset `reported` were reported already.
+    pub(super) fn replay_surrounding_as_answer(&mut self, reported: usize, out: &mut dyn IntentSink) {
+        out.emit_intent(Intent::ThinkingEnd);
+        self.mode = FramePart::Final;
+        self.answer.begin_reported(reported);
+        (self.in_comment, self.context.line) = (false, LineContent::Blank);
+        for (text, at) in self.surrounding.take().runs() {
+            self.replay(text, at, out);
+        }
+    }
+
+    /// Drops and reports text before `<thinking>` or `<final>`.
+    pub(super) fn drop_surrounding(&mut self, next: ThinkingMlElement, out: &mut dyn IntentSink) {
+        if let Some(marker) = self.marker_place.take() {
+            context::report_embedded_marker(marker, "left out", out);
+        }
+        for (start, end) in self.surrounding.extents() {
+            let between = next == ThinkingMlElement::Final && self.seen.has(ThinkingMlElement::Thinking);
+            let (rule, message) = if between {
+                (rules::FINAL_NOT_ADJACENT, "text between `</thinking>` and `<final>`")
+            } else {
+                (rules::TEXT_OUTSIDE_STRUCTURE, "text before the structure")
+            };
+            let repair = if next == ThinkingMlElement::Final {
+                "not used, unless `<final>` is empty"
+            } else {
+                "left out"
+            };
+            out.report(FindingReport::new(rule, start, end, message).with_repair(repair));
+        }
+        let dropped = self.surrounding.take();
+        if next == ThinkingMlElement::Final && !dropped.is_blank() {
+            self.text_before_final = dropped;
+        }
+    }
+
+    /// Reports the fence around the reply.
+    pub(super) fn report_fence(&mut self, out: &mut dyn IntentSink) {
+        let Some(fence) = self.fence.as_mut().filter(|fence| !fence.is_reported) else { return };
+        fence.is_reported = true;
+        let message = "the reply is wrapped in a code fence";
+        let report = FindingReport::new(rules::FENCED_REPLY, fence.place, fence.end, message);
+        out.report(report.with_repair("fence removed"));
+    }
+
+    /// Begins a `<serp>`; text before it is saved unchanged.
+    pub(super) fn begin_summary_tag(
+        &mut self,
+        exact: bool,
+        tag: &MarkupTag<'_>,
+        at: Place,
+        out: &mut dyn IntentSink,
+    ) {
+        // Only the first one counts, so that the text is copied once at most.
+        let first = self.accepts_marks() && !self.seen.has(ThinkingMlElement::Serp);
+        let prose = (first && !self.surrounding.is_blank()).then(|| TextBeforeSummary {
+            surrounding: self.surrounding.clone(),
+            fence: self.fence.clone(),
+            raw: tag.raw.to_owned(),
+            is_line_start: self.context.line != LineContent::Text,
+        });
+        let mut reports = Vec::new();
+        if prose.is_some() {
+            let out = &mut ReportHolder { reports: &mut reports, out: &mut *out };
+            context::check_tag(ThinkingMlElement::Serp, exact, tag, at, out);
+        } else {
+            context::check_tag(ThinkingMlElement::Serp, exact, tag, at, out);
+        }
+        self.begin_element(ThinkingMlElement::Serp, at, tag.raw.len(), out);
+        if self.mode == FramePart::Summary {
+            // A fence alone is the one around the reply.
+            self.text_before_summary = prose.filter(|_| !self.surrounding.is_blank());
+        }
+        self.hold_reports(reports, out);
+    }
+
+    /// Holds findings about a summary as long as it may be text.
+    fn hold_reports(&mut self, reports: Vec<FindingReport>, out: &mut dyn IntentSink) {
+        match &mut self.held_summary {
+            _ if self.mode == FramePart::Summary
+                && self.text_before_summary.is_some()
+                && reports.len() < MAX_HELD_REPORTS =>
+            {
+                self.held_reports = reports;
+            }
+            Some(waiting) if self.mode == FramePart::Surrounding => waiting.reports.extend(reports),
+            _ => {
+                self.text_before_summary = None;
+                reports.into_iter().for_each(|report| out.report(report));
+            }
+        }
+    }
+
+    pub(super) fn push_summary_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        if self.text_before_summary.is_none() {
+            return self.read_summary_token(token, at, out);
+        }
+        let mut reports = std::mem::take(&mut self.held_reports);
+        self.read_summary_token(token, at, &mut ReportHolder { reports: &mut reports, out: &mut *out });
+        self.hold_reports(reports, out);
+    }
+
+    fn read_summary_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
+        if let Some(prose) = &mut self.text_before_summary {
+            prose.raw.push_str(token.raw());
+            if prose.surrounding.len() + prose.raw.len() > self.context.options.limits.hold {
+                self.text_before_summary = None;
+            }
+        }
+        match self.summary.push_token(token, at, out) {
+            SummaryOutcome::Open => {}
+            SummaryOutcome::Ended => {
+                if !self.hold_summary(at.offset + token.raw().len(), true) {
+                    self.end_summary(at.offset, out);
+                }
+            }
+            SummaryOutcome::OtherBegins(name, exact) => {
+                self.end_summary(at.offset, out);
+                if let MarkupToken::Tag(tag) = token {
+                    context::check_tag(name, exact, &tag, at, out);
+                }
+                self.begin_element(name, at, token.raw().len(), out);
+            }
+        }
+    }
+
+    /// Ends the summary together with the reply.
+    pub(super) fn close_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
+        if !self.hold_summary(end, false) {
+            self.summary.report_unclosed(end, out);
+            self.end_summary(end, out);
+        }
+    }
+
+    /// Holds the element that ends at `end` until a structure begins; returns whether it is held. An unclosed
+    /// one is held only in the middle of a line.
+    fn hold_summary(&mut self, end: usize, closed: bool) -> bool {
+        let prose = self.text_before_summary.take().filter(|prose| closed || !prose.is_line_start);
+        let Some(TextBeforeSummary { surrounding, fence, raw, .. }) =
+            prose.filter(|_| !self.summary.is_full())
+        else {
+            return false;
+        };
+        self.mode = FramePart::Surrounding;
+        let (text, start) = self.summary.take();
+        let text_without = std::mem::replace(&mut self.surrounding, surrounding);
+        let fence = std::mem::replace(&mut self.fence, fence);
+        self.surrounding.push(&raw, start, true, usize::MAX);
+        let text_len = self.surrounding.len();
+        let reports = std::mem::take(&mut self.held_reports);
+        self.held_summary = Some(HeldSummary { text, start, end, text_without, fence, text_len, reports });
+        true
+    }
+
+    /// Emits the held summary, because a structure begins.
+    pub(super) fn emit_held_summary(&mut self, out: &mut dyn IntentSink) {
+        let Some(waiting) = self.held_summary.take() else { return };
+        let whole = std::mem::replace(&mut self.surrounding, waiting.text_without);
+        for (text, at) in whole.runs_from(waiting.text_len) {
+            self.surrounding.push(text, at, false, usize::MAX);
+        }
+        self.fence = waiting.fence;
+        self.report_fence(out);
+        waiting.reports.into_iter().for_each(|report| out.report(report));
+        serp::emit_summary(&waiting.text, out);
+    }
+
+    /// Turns the held summary into text, because no structure began.
+    pub(super) fn drop_held_summary(&mut self, out: &mut dyn IntentSink) {
+        let Some(HeldSummary { start, end, .. }) = self.held_summary.take() else { return };
+        self.seen.remove(ThinkingMlElement::Serp);
+        let message = "`<serp>` stands in text without a structure";
+        context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
+    }
+
+    fn end_summary(&mut self, end: usize, out: &mut dyn IntentSink) {
+        self.report_fence(out);
+        self.mode = FramePart::Surrounding;
+        self.text_before_summary = None;
+        self.held_reports.drain(..).for_each(|report| out.report(report));
+        self.summary.finish(end, out);
+    }
+}

@@ -1,0 +1,329 @@
+//! Text outside the elements, held until a structure may make it superfluous (X-013, T-015), and the fence
+//! around a reply (T-018).
+
+use crate::lex::fence::Fence;
+use crate::lex::space::is_space;
+use crate::span::Place;
+
+/// Text outside the elements, from its first non-blank character.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TopLevelText {
+    text: String,
+    /// Contiguous runs of `text`; removed text was between them.
+    runs: Vec<TextRun>,
+    /// The place after `text`.
+    end: Place,
+    /// Line state at the end of `text`, kept so that the text is not searched again for each element.
+    tracker: LineTracker,
+    /// Start of the last `<!--`, which may belong to a queries block, and the line state before it.
+    last_comment: Option<(usize, LineTracker)>,
+    /// Index after the first `<!--` that hides an element.
+    hiding_comment: Option<usize>,
+    /// Index after an open `<!--` that hides an element in the middle of a line. The element counts unless
+    /// the comment closes and has text beside it.
+    mentioning_comment: Option<usize>,
+    /// Index after a closed `<!--` with nothing before it, and the index after its end.
+    sole_comment: Option<(usize, usize)>,
+    /// Set once text did not fit. The fields below hold the non-blank extents of such text, its end offset,
+    /// and whether the next such text begins a new extent.
+    has_overflow: bool,
+    overflow_extents: Vec<(Place, usize)>,
+    overflow_end: usize,
+    has_overflow_gap: bool,
+}
+
+/// Longest line, in bytes, that may open a fence around the reply.
+const MAX_FENCE_LINE: usize = 256;
+
+const COMMENT_OPEN: &str = "<!--";
+
+/// Lines at the end of a growing text.
+#[derive(Clone, Copy, Debug, Default)]
+struct LineTracker {
+    /// Index after the last non-blank character, and start of its line.
+    filled_len: usize,
+    filled_line: usize,
+    /// Start of the last line.
+    last_line: usize,
+}
+
+impl LineTracker {
+    /// Adds text that starts at index `from`.
+    fn add(&mut self, text: &str, from: usize) {
+        let inner = text.trim_end_matches(is_space);
+        if !inner.is_empty() {
+            self.filled_len = from + inner.len();
+            self.filled_line = inner.rfind('\n').map_or(self.last_line, |at| from + at + 1);
+        }
+        if let Some(at) = text.rfind('\n') {
+            self.last_line = from + at + 1;
+        }
+    }
+}
+
+/// A contiguous run of text.
+#[derive(Clone, Copy, Debug)]
+struct TextRun {
+    /// Start in the text outside.
+    index: usize,
+    /// Place in the reply.
+    place: Place,
+}
+
+/// The line that opens a fence around the reply.
+#[derive(Clone, Debug)]
+pub(super) struct ReplyFence {
+    fence: Fence,
+    pub(super) place: Place,
+    pub(super) end: usize,
+    /// Set once it was reported.
+    pub(super) is_reported: bool,
+}
+
+impl TopLevelText {
+    /// Adds text that starts at `place`, up to `limit` bytes in total, and returns the part that does not
+    /// fit. Text that is `whole`, such as a tag, is never cut. Leading white space is dropped.
+    pub(super) fn push<'a>(
+        &mut self,
+        text: &'a str,
+        mut place: Place,
+        whole: bool,
+        limit: usize,
+    ) -> Option<(&'a str, Place)> {
+        let mut text = text;
+        if self.text.is_empty() && !self.has_overflow {
+            let kept = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
+            place.advance(&text[..text.len() - kept.len()]);
+            text = kept;
+        }
+        let room = if self.has_overflow { 0 } else { limit.saturating_sub(self.text.len()) };
+        let fits = if whole && text.len() > room { 0 } else { text.floor_char_boundary(room) };
+        let (kept, rest) = text.split_at(fits);
+        if !kept.is_empty() {
+            if self.text.is_empty() || self.end != place {
+                self.runs.push(TextRun { index: self.text.len(), place: place });
+            }
+            self.append(kept);
+            place.advance(kept);
+            self.end = place;
+        }
+        (!rest.is_empty()).then_some((rest, place))
+    }
+
+    fn append(&mut self, text: &str) {
+        let from = self.text.len();
+        if text == COMMENT_OPEN {
+            self.last_comment = Some((from, self.tracker));
+            // A comment inside a comment: the outer one was left open.
+            self.hiding_comment = self.hiding_comment.or(self.mentioning_comment.take());
+        }
+        self.text.push_str(text);
+        self.tracker.add(text, from);
+    }
+
+    /// Records the extent of text that did not fit and is left out.
+    pub(super) fn record_overflow(&mut self, rest: &str, place: Place) {
+        self.has_overflow = true;
+        self.has_overflow_gap |= self.overflow_end != place.offset;
+        self.overflow_end = place.offset + rest.len();
+        let Some((at, end)) = trimmed_extent(rest, place) else { return };
+        match self.overflow_extents.last_mut() {
+            Some((_, last)) if !self.has_overflow_gap => *last = end,
+            _ => {
+                self.overflow_extents.push((at, end));
+                self.has_overflow_gap = false;
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.tracker.filled_len == 0 && self.overflow_extents.is_empty()
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the runs of text with their places.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (&str, Place)> {
+        let ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
+        self.runs.iter().zip(ends).map(|(run, end)| (&self.text[run.index..end], run.place))
+    }
+
+    /// Returns the runs of the text from index `byte` on.
+    pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
+        let ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
+        self.runs.iter().zip(ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
+            let from = run.index.max(byte);
+            (&self.text[from..end], run.place.end_of(&self.text[run.index..from]))
+        })
+    }
+
+    /// Returns the run that holds the byte at an index.
+    fn run_at(&self, byte: usize) -> TextRun {
+        let found = self.runs.iter().rev().find(|run| run.index <= byte);
+        found.copied().unwrap_or(TextRun { index: 0, place: self.end })
+    }
+
+    /// Returns the non-blank extent of each run: its place, and the offset after it.
+    pub(super) fn extents(&self) -> Vec<(Place, usize)> {
+        let mut ranges: Vec<Option<(Place, usize)>> =
+            self.runs().map(|(text, at)| trimmed_extent(text, at)).collect();
+        let mut beyond = self.overflow_extents.iter().copied().peekable();
+        if let Some(Some((_, last))) = ranges.last_mut()
+            && let Some((_, end)) = beyond.next_if(|(at, _)| *at == self.end)
+        {
+            // The overflow of the last run.
+            *last = end;
+        }
+        ranges.into_iter().flatten().chain(beyond).collect()
+    }
+
+    /// Takes all text.
+    pub(super) fn take(&mut self) -> TopLevelText {
+        std::mem::take(self)
+    }
+
+    /// Takes an open `<!--` from the end, because it belongs to a queries block. Returns its place, or `at`
+    /// without one.
+    pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
+        let last = |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.filled_len;
+        let Some((from, reach)) = self.last_comment.take().filter(last).filter(|_| !self.has_overflow) else {
+            return (String::new(), at);
+        };
+        let at = self.place_at(from);
+        (self.split_off(from, at, reach), at)
+    }
+
+    /// Records that the open comment hides the beginning of a structure, at the start of a line or in the
+    /// middle.
+    pub(super) fn record_hidden(&mut self, at_start: bool) {
+        let Some((from, _)) = self.last_comment else { return };
+        let place = if at_start { &mut self.hiding_comment } else { &mut self.mentioning_comment };
+        place.get_or_insert(from + COMMENT_OPEN.len());
+    }
+
+    /// Returns whether a comment hides an element that is read if no other one follows.
+    pub(super) fn has_hidden_element(&self) -> bool {
+        self.hiding_comment.is_some() && !self.has_overflow
+    }
+
+    /// Records that the open comment ends after the text so far.
+    pub(super) fn end_comment(&mut self) {
+        if let Some(from) = self.mentioning_comment.take()
+            && self.last_comment.is_some_and(|(_, before)| before.filled_len == 0)
+        {
+            self.sole_comment = Some((from, self.text.len() + "-->".len()));
+        }
+    }
+
+    /// Takes all text after the first `<!--` that hides an element, run by run.
+    pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
+        let only =
+            self.sole_comment.take().filter(|(_, end)| self.tracker.filled_len <= *end).map(|(from, _)| from);
+        let mentioned =
+            [self.hiding_comment.take(), self.mentioning_comment.take(), only].into_iter().flatten().min();
+        let Some(from) = mentioned.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
+            return Vec::new();
+        };
+        let place = self.place_at(from);
+        let mut reach = LineTracker::default();
+        reach.add(&self.text[..from], 0);
+        let first = (self.text[from..self.run_end(from)].to_owned(), place);
+        let later = self.runs().filter(|(_, at)| at.offset > place.offset);
+        let runs = [first].into_iter().chain(later.map(|(text, at)| (text.to_owned(), at))).collect();
+        self.split_off(from, place, reach);
+        runs
+    }
+
+    /// Returns the end of the run that holds the byte at an index.
+    fn run_end(&self, byte: usize) -> usize {
+        let next = self.runs.iter().map(|run| run.index).find(|from| *from > byte);
+        next.unwrap_or(self.text.len())
+    }
+
+    /// Returns the last non-blank line if it is short enough for a fence. It is examined for each element.
+    fn last_line(&self) -> Option<&str> {
+        let LineTracker { filled_len, filled_line, .. } = self.tracker;
+        (filled_len - filled_line <= MAX_FENCE_LINE).then(|| &self.text[filled_line..filled_len])
+    }
+
+    /// Removes a fence that opens on the last line, and returns it.
+    pub(super) fn take_fence(&mut self) -> Option<ReplyFence> {
+        let line_at = self.tracker.filled_line;
+        let line = self.last_line()?.trim_end();
+        let indent = line.len() - line.trim_start().len();
+        let line = line.trim_start();
+        let (fence, info) = Fence::parse(line)?;
+        if info.contains(char::from(fence.mark)) || info.trim().contains(char::is_whitespace) {
+            return None;
+        }
+        let place = self.place_at(line_at + indent);
+        let end = place.offset + line.len();
+        let mut reach = LineTracker::default();
+        reach.add(&self.text[..line_at], 0);
+        self.split_off(line_at, place, reach);
+        Some(ReplyFence { fence, place, end, is_reported: false })
+    }
+
+    /// Returns the place of the byte at an index.
+    fn place_at(&self, byte: usize) -> Place {
+        let run = self.run_at(byte);
+        run.place.end_of(&self.text[run.index..byte])
+    }
+
+    /// Removes the text from index `byte` on, whose place is `place`, and returns it. Later text starts a new
+    /// run.
+    fn split_off(&mut self, byte: usize, place: Place, reach: LineTracker) -> String {
+        let rest = self.text.split_off(byte);
+        while self.runs.last().is_some_and(|run| run.index >= byte) {
+            self.runs.pop();
+        }
+        (self.end, self.tracker) = (place, reach);
+        rest
+    }
+
+    /// Removes the line that closes `fence` at the end of the text.
+    pub(super) fn remove_last_closing(&mut self, fence: &ReplyFence) {
+        let body = self.text.trim_end();
+        let line = body.rfind('\n').map_or(0, |at| at + 1);
+        if !fence.fence.is_closed_by_line(&body[line..]) || self.has_overflow {
+            return;
+        }
+        let mut room = line;
+        let old = self.take();
+        for (text, at) in old.runs() {
+            let kept = room.min(text.len());
+            room -= kept;
+            self.push(&text[..kept], at, false, usize::MAX);
+        }
+    }
+
+    /// Removes the line that closes `fence` at the beginning of the text; returns whether there was one.
+    pub(super) fn remove_closing(&mut self, fence: &ReplyFence) -> bool {
+        let closes = fence.fence.is_closed_by_line(self.text.lines().next().unwrap_or(""));
+        if closes {
+            let mut skip = self.text.find('\n').map_or(self.text.len(), |at| at + 1);
+            let old = self.take();
+            for (text, at) in old.runs() {
+                let skipped = skip.min(text.len());
+                skip -= skipped;
+                self.push(&text[skipped..], at.end_of(&text[..skipped]), false, usize::MAX);
+            }
+            (self.has_overflow, self.overflow_extents) = (old.has_overflow, old.overflow_extents);
+            (self.overflow_end, self.has_overflow_gap) = (old.overflow_end, old.has_overflow_gap);
+        }
+        closes
+    }
+}
+
+/// Returns the extent of a text without surrounding white space, unless it is blank.
+fn trimmed_extent(text: &str, at: Place) -> Option<(Place, usize)> {
+    let body = text.trim_matches(is_space);
+    let before = text.len() - text.trim_start_matches(is_space).len();
+    (!body.is_empty()).then(|| (at.end_of(&text[..before]), at.offset + before + body.len()))
+}

@@ -1,0 +1,125 @@
+//! Calls written as elements: a sequence of `<invoke name="f"><parameter
+//! name="key">value</parameter></invoke>`.
+
+use serde_json::Value;
+
+use super::arguments::{ArgumentExtent, MarkIndex};
+use super::bare_values::Written;
+use super::formats::ElementMarks;
+use super::read::{
+    CallRejection, CompleteForm, TypedCall, WrittenCall, add_report, invalid_call, unclosed_report,
+};
+use super::rules;
+use crate::finding::FindingReport;
+use crate::lex::space::trim;
+use crate::options::Options;
+use crate::span::Place;
+
+impl CompleteForm<'_> {
+    /// Reads a sequence of calls written as elements, with their parameters.
+    pub(super) fn read_elements(
+        &self,
+        marks: &'static ElementMarks,
+        text: &str,
+        at: Place,
+        options: &Options,
+        told: &mut Vec<FindingReport>,
+    ) -> Result<Vec<WrittenCall>, CallRejection> {
+        let arguments = MarkIndex::new(text, &marks.parameter_marks);
+        let (mut calls, mut from, mut here) = (Vec::new(), 0, (0, at));
+        while let Some((name, start)) = read_tool_tag(text, from, marks)? {
+            let mut call = TypedCall::new(Some(name), options);
+            from = start;
+            while let Some(ParameterTag { key, is_string, value_start }) =
+                read_parameter_tag(text, from, marks)?
+            {
+                let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(value_start);
+                if !is_closed {
+                    here = (from, here.1.end_of(&text[here.0..from]));
+                    add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
+                }
+                let value = &text[value_start..end];
+                let line = value.strip_prefix('\n').filter(|_| !marks.is_typed).unwrap_or(value);
+                let line = line.strip_suffix('\n').filter(|_| !marks.is_typed).unwrap_or(line);
+                match is_string {
+                    Some(true) => call.add_value(trim(key), Value::from(line))?,
+                    Some(false) => call.add_text(trim(key), line, Written::Json)?,
+                    None => call.add_text(trim(key), line, Written::Bare)?,
+                }
+                from = next_offset;
+            }
+            let rest = text[from..].trim_start();
+            let (rest, missing) = match rest.strip_prefix(marks.close) {
+                Some(rest) => (rest, false),
+                None => (rest, true),
+            };
+            if !rest.trim_start().is_empty() && !rest.trim_start().starts_with(marks.open) {
+                return Err(invalid_call("other text stands between the arguments"));
+            }
+            if missing {
+                here = (from, here.1.end_of(&text[here.0..from]));
+                let message = format!("`{}` is missing", marks.close);
+                let report = FindingReport::new(rules::CALL_UNCLOSED, here.1, here.1.offset, message);
+                add_report(
+                    report.with_repair("closed where its arguments end"),
+                    options.limits.findings,
+                    told,
+                );
+            }
+            from = text.len() - rest.len();
+            calls.push(call.finish("")?);
+        }
+        if calls.is_empty() || !trim(&text[from..]).is_empty() {
+            return Err(invalid_call("other text stands between the calls"));
+        }
+        Ok(calls)
+    }
+}
+
+/// Reads the name of the tool called at `from`, after white space. Returns it with the start of the
+/// parameters, or `None` if there is no call.
+fn read_tool_tag<'t>(
+    text: &'t str,
+    from: usize,
+    marks: &ElementMarks,
+) -> Result<Option<(&'t str, usize)>, CallRejection> {
+    let rest = text[from..].trim_start();
+    let Some(inner) = rest.strip_prefix(marks.open) else { return Ok(None) };
+    let end = inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with("\">"));
+    let end = end.ok_or_else(|| invalid_call("the name of a tool has no end"))?;
+    Ok(Some((&inner[..end], text.len() - inner.len() + end + 2)))
+}
+
+/// Opening tag of a parameter written as an element.
+struct ParameterTag<'t> {
+    key: &'t str,
+    /// Declared type of its value: true for a text. Absent if not declared.
+    is_string: Option<bool>,
+    /// Offset of its value.
+    value_start: usize,
+}
+
+/// Reads the parameter tag at `from`, after white space. Returns `None` if there is none.
+fn read_parameter_tag<'t>(
+    text: &'t str,
+    from: usize,
+    marks: &ElementMarks,
+) -> Result<Option<ParameterTag<'t>>, CallRejection> {
+    let rest = text[from..].trim_start();
+    let Some(inner) = rest.strip_prefix(marks.parameter_marks.open) else { return Ok(None) };
+    let wrong = || invalid_call("the name of an argument has no end");
+    let end = inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with('"')).ok_or_else(wrong)?;
+    let behind = &inner[end + 1..];
+    let close = behind.find(['<', '>']).filter(|end| behind[*end..].starts_with('>')).ok_or_else(wrong)?;
+    let is_string = match trim(&behind[..close]) {
+        "" => None,
+        "string=\"false\"" => Some(false),
+        "string=\"true\"" => Some(true),
+        _ => return Err(invalid_call("an argument has an attribute that is not known")),
+    };
+    Ok(Some(ParameterTag {
+        key: &inner[..end],
+        is_string,
+        value_start: text.len() - behind.len() + close + 1,
+    }))
+}

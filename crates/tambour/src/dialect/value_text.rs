@@ -1,0 +1,57 @@
+//! Text in a JSON value where a string is expected.
+
+use serde_json::Value;
+
+/// Members that describe an object rather than hold its text.
+const DESCRIPTIVE_KEYS: [&str; 4] = ["type", "role", "index", "annotations"];
+
+/// Members that hold the text of an object and carry no meaning of their own.
+const TEXT_KEYS: [&str; 5] = ["text", "content", "delta", "message", "value"];
+
+/// Returns the text of a value: a string, a number, a list of texts or of content parts joined by blank
+/// lines, or an object with one text. `None` if it holds no text, or several under different keys.
+pub(super) fn text_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Array(items) => {
+            let texts: Vec<String> = items.iter().filter_map(text_in).collect();
+            (!texts.is_empty()).then(|| texts.join("\n\n"))
+        }
+        Value::Object(fields) => {
+            // A part of another kind, such as an image, has text only under `text`.
+            let kind = fields.get("type").and_then(Value::as_str);
+            if kind.is_some_and(|kind| !kind.contains("text")) {
+                return fields.get("text").and_then(member_text);
+            }
+            let mut texts = fields.iter().filter(|(key, _)| !DESCRIPTIVE_KEYS.contains(&key.as_str()));
+            let text = texts.find_map(|(_, value)| member_text(value))?;
+            texts.all(|(_, value)| member_text(value).is_none()).then_some(text)
+        }
+        Value::Null | Value::Bool(_) => None,
+    }
+}
+
+/// Returns the text of an object's member; a number is no text there.
+fn member_text(value: &Value) -> Option<String> {
+    if value.is_number() { None } else { text_in(value) }
+}
+
+/// Returns whether [`text_in`] loses nothing of a value: no item with content but without text, and no key
+/// with a meaning of its own.
+pub(super) fn is_lossless(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(is_lossless),
+        Value::Object(fields) => {
+            let whole = |(key, value): (&String, &Value)| {
+                let nested = value.is_object() || value.as_array().is_some_and(|items| !items.is_empty());
+                let about = DESCRIPTIVE_KEYS.contains(&key.as_str()) && !nested;
+                about
+                    || TEXT_KEYS.contains(&key.as_str()) && member_text(value).is_some() && is_lossless(value)
+            };
+            text_in(value).is_some() && fields.iter().all(whole)
+        }
+        Value::String(_) | Value::Number(_) | Value::Null => true,
+        Value::Bool(_) => false,
+    }
+}

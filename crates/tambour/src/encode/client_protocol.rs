@@ -1,0 +1,187 @@
+//! Parts shared by the protocols of other clients.
+
+use serde_json::{Value, json};
+
+use super::json;
+use crate::event::{Failure, FinishReason};
+
+/// Context of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct StreamContext {
+    /// Id of the message.
+    pub message_id: String,
+    /// Id of the request.
+    pub request_id: String,
+    /// Time of the request, in seconds since 1970.
+    pub created_at: i64,
+    /// Model name given by the client.
+    pub model: String,
+    /// True if the answer is sent as a whole, and not at all if the message fails: half a JSON value is
+    /// useless, and no other text may replace it.
+    pub sends_whole_answer: bool,
+    /// Id of the response it continues, as given by the client.
+    pub previous_response: Option<String>,
+    /// True if it runs in the background.
+    pub is_background: bool,
+    /// True if it is deleted after it has been read.
+    pub is_unstored: bool,
+}
+
+/// Token counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageCounts {
+    /// Tokens of the prompt.
+    pub input: u64,
+    /// Tokens of the reply.
+    pub output: u64,
+    /// Tokens of both.
+    pub total: u64,
+    /// Tokens of the reply that are reasoning.
+    pub reasoning: u64,
+    /// Tokens of the prompt that were cached.
+    pub cached: u64,
+}
+
+impl UsageCounts {
+    /// Reads the counts of any upstream, under any of their names.
+    #[must_use]
+    pub fn from_usage(usage: &Value) -> UsageCounts {
+        let count = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64()).unwrap_or(0);
+        let input = count(&["/prompt_tokens", "/input_tokens"]);
+        let output = count(&["/completion_tokens", "/output_tokens"]);
+        UsageCounts {
+            input,
+            output,
+            total: count(&["/total_tokens"]).max(input + output),
+            reasoning: count(&[
+                "/completion_tokens_details/reasoning_tokens",
+                "/output_tokens_details/reasoning_tokens",
+            ]),
+            cached: count(&["/prompt_tokens_details/cached_tokens", "/cache_read_input_tokens"]),
+        }
+    }
+
+    /// Counts in the form of the chat completions interface.
+    #[must_use]
+    pub fn to_chat_usage(&self) -> Value {
+        let UsageCounts { input, output, total, reasoning, cached } = self;
+        json!({
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": total,
+            "prompt_tokens_details": {"cached_tokens": cached},
+            "completion_tokens_details": {"reasoning_tokens": reasoning},
+        })
+    }
+}
+
+/// Answer text to be sent. Text behind tool calls is held back until the end, since the fallback text must
+/// not replace an answer that only calls tools. So is an answer that is sent as a whole.
+#[derive(Debug)]
+pub(super) struct AnswerBuffer {
+    pub(super) has_sent_text: bool,
+    has_calls: bool,
+    sends_whole_answer: bool,
+    held_text: Vec<String>,
+}
+
+impl AnswerBuffer {
+    pub(super) fn new(about: &StreamContext) -> AnswerBuffer {
+        AnswerBuffer {
+            has_sent_text: false,
+            has_calls: false,
+            sends_whole_answer: about.sends_whole_answer,
+            held_text: Vec::new(),
+        }
+    }
+
+    /// Accepts text, a JSON string; returns whether it may be sent now.
+    pub(super) fn push_text(&mut self, text: &str) -> bool {
+        if self.sends_whole_answer || self.has_calls && !self.has_sent_text {
+            self.held_text.push(text.to_owned());
+            return false;
+        }
+        self.has_sent_text = true;
+        true
+    }
+
+    pub(super) fn note_call(&mut self) {
+        self.has_calls = true;
+    }
+
+    /// Takes the held text at the end of a message; drops it if the answer was `replaced`.
+    pub(super) fn take_held(&mut self, replaced: bool) -> Vec<String> {
+        let held = std::mem::take(&mut self.held_text);
+        if replaced { Vec::new() } else { held }
+    }
+}
+
+/// Titles of phases that are sent as text. The first is held back until its phase has text: an empty single
+/// phase is not sent.
+#[derive(Debug, Default)]
+pub(super) struct PhaseTitles {
+    count: usize,
+    held_title: Option<String>,
+}
+
+impl PhaseTitles {
+    /// Begins a phase; returns the titles to be sent now.
+    pub(super) fn begin_phase(&mut self, title: &str) -> Vec<String> {
+        self.count += 1;
+        if self.count == 1 {
+            self.held_title = Some(title.to_owned());
+            return Vec::new();
+        }
+        self.held_title.take().into_iter().chain([title.to_owned()]).collect()
+    }
+
+    /// Title to be sent before the next text of the phase, if it is still held back.
+    pub(super) fn take_held(&mut self) -> Option<String> {
+        self.held_title.take()
+    }
+}
+
+/// Id of a call that is unique across messages.
+pub(super) fn unique_call_id(about: &StreamContext, call: &str) -> String {
+    let message = about.message_id.rsplit_once('_').map_or(&*about.message_id, |(_, id)| id);
+    format!("{call}_{message}")
+}
+
+/// Error code of a failure: that of an upstream which refused the request, since clients act on it, otherwise
+/// our own.
+pub(super) fn error_code(failure: &Failure) -> &str {
+    failure.upstream.as_ref().and_then(|refusal| refusal.code.as_deref()).unwrap_or(&failure.code)
+}
+
+/// Appends a frame without an event name.
+pub(super) fn write_data_frame(out: &mut Vec<u8>, json: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"data: ");
+    json(out);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// Appends a frame named after the `type` of its data.
+pub(super) fn write_named_frame(out: &mut Vec<u8>, name: &str, json: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'\n');
+    write_data_frame(out, json);
+}
+
+/// Appends a JSON value.
+pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
+    json::write_value(value, out);
+}
+
+/// Title as text of the reasoning, on its own line.
+pub(super) fn format_title(title: &str, first: bool) -> String {
+    format!("{}**{title}**\n", if first { "" } else { "\n\n" })
+}
+
+/// Finish reason in terms of the chat completions interface.
+pub(super) fn finish_reason(reason: FinishReason, called: bool) -> &'static str {
+    match reason {
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled if called => "tool_calls",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled => "stop",
+    }
+}

@@ -1,0 +1,164 @@
+//! Transitions within an unfinished token, byte by byte.
+
+use super::token::{is_attribute_name, is_attribute_start};
+use crate::lex::marks::{LiteralMatcher, MarkMatch, ReasoningMark, is_name_byte};
+
+/// Position inside an unfinished token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LexerState {
+    Text,
+    Lt,
+    Bang(u8),
+    Mark(usize),
+    LiteralMark(LiteralMatcher),
+    Slash,
+    Name,
+    Space,
+    AttributeName,
+    AfterAttributeName,
+    Equals,
+    Quoted(u8),
+    Unquoted,
+    SelfSlash,
+    Dashes(u8),
+    /// `--!` in a comment.
+    DashesBang,
+    /// Directly behind `<!--`; `true` after one dash there.
+    CommentStart(bool),
+}
+
+pub(super) enum LexerStep {
+    Continue(LexerState),
+    /// The byte ends the token and belongs to it.
+    Tag,
+    CommentOpen,
+    CommentClose,
+    /// An end of a comment that only HTML knows.
+    HtmlCommentClose,
+    Mark,
+    Reasoning(ReasoningMark),
+    /// The byte does not fit: the bytes before it are text.
+    Mismatch,
+}
+
+/// Settings of the syntax.
+#[derive(Clone, Debug)]
+pub(super) struct MarkupSyntax {
+    /// A literal that begins with `<<`, or empty.
+    pub(super) mark: &'static str,
+    /// Most bytes of a tag.
+    pub(super) limit: usize,
+    /// True if reasoning marks that are not tags are tokens.
+    pub(super) reads_reasoning: bool,
+    pub(super) is_in_comment: bool,
+    /// True if comments end as in HTML (R-85).
+    pub(super) has_html_comments: bool,
+}
+
+impl LexerState {
+    /// Applies one byte to an unfinished token of `len` bytes.
+    #[inline]
+    pub(super) fn step(&self, byte: u8, len: usize, syntax: &MarkupSyntax) -> LexerStep {
+        let inside_character = (0x80..0xC0).contains(&byte);
+        if len >= syntax.limit && !inside_character {
+            return LexerStep::Mismatch;
+        }
+        let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        match *self {
+            LexerState::Text => LexerStep::Mismatch,
+            LexerState::Lt => match byte {
+                b'/' => LexerStep::Continue(LexerState::Slash),
+                b'!' => LexerStep::Continue(LexerState::Bang(0)),
+                b'<' if !syntax.mark.is_empty() => LexerStep::Continue(LexerState::Mark(2)),
+                b'|' if syntax.reads_reasoning && !syntax.is_in_comment => LexerStep::Continue(
+                    LexerState::LiteralMark(LiteralMatcher::default().with_byte(b'<').with_byte(b'|')),
+                ),
+                b if b.is_ascii_alphabetic() => LexerStep::Continue(LexerState::Name),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::Bang(dashes) => match (byte, dashes) {
+                (b'-', 0) => LexerStep::Continue(LexerState::Bang(1)),
+                (b'-', _) => LexerStep::CommentOpen,
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::Mark(matched) => {
+                if syntax.mark.as_bytes().get(matched) != Some(&byte) {
+                    LexerStep::Mismatch
+                } else if matched + 1 == syntax.mark.len() {
+                    LexerStep::Mark
+                } else {
+                    LexerStep::Continue(LexerState::Mark(matched + 1))
+                }
+            }
+            LexerState::LiteralMark(mut word) => match word.push(byte) {
+                MarkMatch::Mismatch => LexerStep::Mismatch,
+                MarkMatch::Prefix => LexerStep::Continue(LexerState::LiteralMark(word)),
+                MarkMatch::Mark(mark, _) => LexerStep::Reasoning(mark),
+            },
+            LexerState::Slash if byte.is_ascii_alphabetic() => LexerStep::Continue(LexerState::Name),
+            LexerState::Slash => LexerStep::Mismatch,
+            LexerState::Name => match byte {
+                b'>' => LexerStep::Tag,
+                b'/' => LexerStep::Continue(LexerState::SelfSlash),
+                // `-->` ends a comment even directly behind a name.
+                b'-' if syntax.is_in_comment => LexerStep::Mismatch,
+                b if is_name_byte(b) => LexerStep::Continue(LexerState::Name),
+                _ if space => LexerStep::Continue(LexerState::Space),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::Space | LexerState::AfterAttributeName => match byte {
+                b'>' => LexerStep::Tag,
+                b'/' => LexerStep::Continue(LexerState::SelfSlash),
+                b'=' if *self == LexerState::AfterAttributeName => LexerStep::Continue(LexerState::Equals),
+                b if is_attribute_start(b) => LexerStep::Continue(LexerState::AttributeName),
+                _ if space => LexerStep::Continue(*self),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::AttributeName => match byte {
+                b'>' => LexerStep::Tag,
+                b'/' => LexerStep::Continue(LexerState::SelfSlash),
+                b'=' => LexerStep::Continue(LexerState::Equals),
+                b'-' if syntax.is_in_comment => LexerStep::Mismatch,
+                b if is_attribute_name(b) => LexerStep::Continue(LexerState::AttributeName),
+                _ if space => LexerStep::Continue(LexerState::AfterAttributeName),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::Equals => match byte {
+                b'"' | b'\'' => LexerStep::Continue(LexerState::Quoted(byte)),
+                b'<' | b'>' | b'=' | b'`' => LexerStep::Mismatch,
+                _ if space => LexerStep::Continue(LexerState::Equals),
+                _ => LexerStep::Continue(LexerState::Unquoted),
+            },
+            LexerState::Quoted(quote) => match byte {
+                b if b == quote => LexerStep::Continue(LexerState::Space),
+                b'<' => LexerStep::Mismatch,
+                _ => LexerStep::Continue(*self),
+            },
+            LexerState::Unquoted => match byte {
+                b'>' => LexerStep::Tag,
+                b'<' | b'"' | b'\'' | b'=' | b'`' => LexerStep::Mismatch,
+                _ if space => LexerStep::Continue(LexerState::Space),
+                _ => LexerStep::Continue(LexerState::Unquoted),
+            },
+            LexerState::SelfSlash if byte == b'>' => LexerStep::Tag,
+            LexerState::SelfSlash => LexerStep::Mismatch,
+            LexerState::Dashes(seen) => match byte {
+                b'-' => LexerStep::Continue(LexerState::Dashes(2)),
+                b'>' if seen == 2 => LexerStep::CommentClose,
+                b'!' if seen == 2 && syntax.has_html_comments => LexerStep::Continue(LexerState::DashesBang),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::DashesBang => match byte {
+                b'>' => LexerStep::HtmlCommentClose,
+                b'-' => LexerStep::Continue(LexerState::Dashes(1)),
+                _ => LexerStep::Mismatch,
+            },
+            LexerState::CommentStart(dash) => match byte {
+                b'>' => LexerStep::HtmlCommentClose,
+                b'-' if dash => LexerStep::Continue(LexerState::Dashes(2)),
+                b'-' => LexerStep::Continue(LexerState::CommentStart(true)),
+                _ => LexerStep::Mismatch,
+            },
+        }
+    }
+}

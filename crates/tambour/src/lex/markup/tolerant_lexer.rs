@@ -1,0 +1,247 @@
+//! Tolerant lexer: reads text tokens of the strict lexer again and finds misspelled tags of known names in
+//! them.
+//!
+//! Each tag of the strict syntax stays one, whatever its name, and no byte is read more than twice. In
+//! comments only strict tags count.
+
+use super::head::{HeadStep, TagHead};
+use super::lexer::MarkupLexer;
+use super::names::TagNames;
+use super::token::{MarkupTag, MarkupToken};
+use crate::lex::scan;
+use crate::span::{LazyPlace, Place, PlaceCounter};
+
+/// Lexer that also accepts tags of known names with blanks inside, in another letter case, with full-width
+/// brackets and slashes, or without the closing bracket; each has its [`TagFaults`](super::TagFaults).
+#[derive(Clone, Debug)]
+pub struct TolerantLexer {
+    strict: MarkupLexer,
+    reader: TolerantReader,
+}
+
+/// Reads the tokens of the strict lexer. Only one of the two has an unfinished token at a time.
+#[derive(Clone, Debug)]
+struct TolerantReader {
+    names: TagNames,
+    limit: usize,
+    reads_comments: bool,
+    is_in_comment: bool,
+    /// The unfinished tag, and the part of it from earlier text.
+    head: Option<TagHead>,
+    carry: String,
+    /// True if only blanks and tags precede on this line, up to the last token.
+    is_first_on_line: bool,
+    /// Start of the unfinished token, or the place after the last one.
+    place: PlaceCounter,
+}
+
+impl MarkupLexer {
+    /// Continues with tolerance for tags of these names. Reasoning marks that are not tags are text.
+    #[must_use]
+    pub fn into_tolerant(mut self, names: TagNames) -> TolerantLexer {
+        self.leave_reasoning();
+        let (limit, reads_comments) = self.tag_limits();
+        let place = PlaceCounter::new(self.place());
+        let reader = TolerantReader {
+            names,
+            limit,
+            reads_comments,
+            is_in_comment: false,
+            head: None,
+            carry: String::new(),
+            is_first_on_line: true,
+            place,
+        };
+        TolerantLexer { strict: self, reader }
+    }
+}
+
+impl TolerantLexer {
+    /// Reads `text` and passes each token to `out` with the place it starts at.
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        let TolerantLexer { strict, reader } = self;
+        strict.push(text, &mut |token, _| reader.push_token(token, out));
+        if !strict.carry().is_empty() {
+            reader.end_head(out);
+        }
+    }
+
+    /// Fast path of most text, before [`TolerantLexer::push_text`]: whether `text` continues text and contains the
+    /// start of no other token.
+    #[inline]
+    pub fn is_plain_text(&self, text: &str) -> bool {
+        // A `<` that the strict lexer skips as a less-than sign may begin a tag with blanks inside.
+        self.reader.head.is_none() && self.strict.is_plain_text(text) && find_bracket(text).is_none()
+    }
+
+    /// Skips text for which [`TolerantLexer::is_plain_text`] holds.
+    #[inline]
+    pub fn skip_text(&mut self, text: &str) {
+        self.strict.skip_text(text);
+        self.reader.is_first_on_line = is_line_start(self.reader.is_first_on_line, text);
+        self.reader.place.add(text);
+    }
+
+    /// Ends the input. An unfinished token is emitted as text.
+    pub fn finish(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        let TolerantLexer { strict, reader } = self;
+        strict.finish(&mut |token, _| reader.push_token(token, out));
+        reader.abandon_head(out);
+        reader.is_in_comment = false;
+    }
+
+    /// Text of the unfinished token.
+    #[must_use]
+    pub fn carry(&self) -> &str {
+        if self.reader.carry.is_empty() { self.strict.carry() } else { &self.reader.carry }
+    }
+
+    /// The unfinished token if it is the beginning of a tag of a known name; at the end of a reply that is no
+    /// text (F-204).
+    #[must_use]
+    pub fn unfinished_tag(&self) -> Option<&str> {
+        let half = self.carry();
+        (!self.reader.is_in_comment && self.reader.names.starts_tag(half)).then_some(half)
+    }
+
+    /// Discards the unfinished token and returns its start.
+    pub fn drop_carry(&mut self) -> Place {
+        let start = self.reader.place.count_pending();
+        self.reader.place.add(self.strict.carry());
+        self.strict.drop_carry();
+        self.reader.place.add(&std::mem::take(&mut self.reader.carry));
+        self.reader.head = None;
+        start
+    }
+
+    /// Place after the last token.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.reader.place.place()
+    }
+}
+
+impl TolerantReader {
+    fn push_token(&mut self, token: MarkupToken<'_>, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        match token {
+            MarkupToken::Text(text) if !self.is_in_comment => return self.push_text(text, out),
+            MarkupToken::CommentOpen => self.is_in_comment = self.reads_comments,
+            MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.is_in_comment = false,
+            _ => {}
+        }
+        self.end_head(out);
+        let token = match token {
+            MarkupToken::Tag(tag) => {
+                MarkupToken::Tag(MarkupTag { faults: self.names.case_slips(tag.name), ..tag })
+            }
+            other => other,
+        };
+        self.emit(token, out);
+    }
+
+    fn push_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        // `from`: start of the text not emitted yet; `begin`: start of the current tag, if it is not carried.
+        let (mut from, mut begin, mut at) = (0, 0, 0);
+        loop {
+            let Some(head) = &mut self.head else {
+                let Some(found) = find_bracket(&text[at..]) else {
+                    return self.emit_text(&text[from..], out);
+                };
+                begin = at + found;
+                let bracket = if text.as_bytes()[begin] == b'<' { '<' } else { '＜' };
+                let leads = is_line_start(self.is_first_on_line, &text[from..begin]);
+                self.head = Some(TagHead::new(bracket, leads, &self.names));
+                at = begin + bracket.len_utf8();
+                continue;
+            };
+            let Some(c) = text[at..].chars().next() else {
+                self.emit_text(&text[from..begin], out);
+                self.carry.push_str(&text[begin..]);
+                return;
+            };
+            let (next, len) = (head.step(c, &self.names), self.carry.len() + at - begin + c.len_utf8());
+            match next {
+                HeadStep::Continue | HeadStep::End if len > self.limit => self.abandon_head(out),
+                HeadStep::Continue => at += c.len_utf8(),
+                HeadStep::Mismatch => self.abandon_head(out),
+                HeadStep::End | HeadStep::MissingBracket => {
+                    at += if next == HeadStep::End { c.len_utf8() } else { 0 };
+                    self.emit_text(&text[from..begin], out);
+                    self.emit_tag(&text[begin..at], out);
+                    (from, begin) = (at, at);
+                }
+            }
+        }
+    }
+
+    /// Ends a tag before a token that begins with `<`.
+    fn end_head(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        match self.head.as_mut().map(|head| head.step('<', &self.names)) {
+            Some(HeadStep::MissingBracket) => self.emit_tag("", out),
+            _ => self.abandon_head(out),
+        }
+    }
+
+    /// Treats the current tag as text, and emits the part of it from earlier text.
+    fn abandon_head(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        self.head = None;
+        if !self.carry.is_empty() {
+            let mut text = std::mem::take(&mut self.carry);
+            self.emit_text(&text, out);
+            text.clear();
+            self.carry = text;
+        }
+    }
+
+    /// Emits the current tag, which ends with `tail`.
+    fn emit_tag(&mut self, tail: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        let Some(head) = self.head.take() else { return };
+        let mut whole = std::mem::take(&mut self.carry);
+        let raw = if whole.is_empty() {
+            tail
+        } else {
+            whole.push_str(tail);
+            &whole
+        };
+        let mut tag = MarkupTag::parse_tolerant(raw, head.is_closing, head.name_len());
+        tag.faults = head.faults.union(self.names.case_slips(tag.name));
+        self.emit(MarkupToken::Tag(tag), out);
+        whole.clear();
+        self.carry = whole;
+    }
+
+    fn emit_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        if !text.is_empty() {
+            self.is_first_on_line = is_line_start(self.is_first_on_line, text);
+            self.emit(MarkupToken::Text(text), out);
+        }
+    }
+
+    fn emit(&mut self, token: MarkupToken<'_>, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
+        let raw = token.raw();
+        out(token, LazyPlace::from_counter(&mut self.place));
+        self.place.add(raw);
+    }
+}
+
+/// Returns whether the last line of `text` has only blanks; `before` is the answer for the line it continues.
+fn is_line_start(before: bool, text: &str) -> bool {
+    match text.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t')) {
+        Some(last) => matches!(last, b'\n' | b'\r'),
+        None => before,
+    }
+}
+
+/// Offset of the next opening bracket.
+fn find_bracket(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        at += scan::find2(b'<', "＜".as_bytes()[0], &bytes[at..])?;
+        if bytes[at] == b'<' || text[at..].starts_with('＜') {
+            return Some(at);
+        }
+        // Many Chinese characters begin with the same byte.
+        at += "＜".len();
+    }
+}

@@ -1,0 +1,281 @@
+//! Sentences about a tag: text behind a tag that continues a sentence in which the tag is a word, such as
+//! `<final> holds the answer`.
+
+use super::prose::ProseLine;
+
+/// Words that continue such a sentence behind a tag. So does any other verb in the third person.
+const SENTENCE_WORDS: &[&str] = &[
+    "and",
+    "are",
+    "block",
+    "blocks",
+    "can",
+    "could",
+    "element",
+    "elements",
+    "field",
+    "is",
+    "isn't",
+    "mark",
+    "marker",
+    "may",
+    "means",
+    "might",
+    "must",
+    "or",
+    "part",
+    "section",
+    "shall",
+    "should",
+    "tag",
+    "tags",
+    "token",
+    "vs",
+    "was",
+    "were",
+    "will",
+    "would",
+    // In other languages.
+    "ist",
+    "sind",
+    "steht",
+    "dient",
+    "bedeutet",
+    "enthält",
+    "und",
+    "oder",
+    "es",
+    "son",
+    "significa",
+    "contiene",
+    "sirve",
+    "est",
+    "sont",
+    "contient",
+    "sert",
+    "signifie",
+    "indica",
+    "это",
+    "содержит",
+    "означает",
+];
+
+/// Words that look like verbs in the third person but are none.
+const NON_VERBS: &[&str] = &[
+    "across",
+    "afterwards",
+    "alas",
+    "always",
+    "besides",
+    "business",
+    "class",
+    "focus",
+    "guess",
+    "guys",
+    "less",
+    "lots",
+    "miss",
+    "nevertheless",
+    "news",
+    "nonetheless",
+    "numbers",
+    "ours",
+    "pass",
+    "perhaps",
+    "plus",
+    "pros",
+    "regardless",
+    "steps",
+    "thanks",
+    "theirs",
+    "things",
+    "this",
+    "thus",
+    "towards",
+    "unless",
+    "users",
+    "versus",
+    "whereas",
+    "yours",
+];
+
+/// Least bytes of an unlisted verb in the third person.
+const MIN_VERB_LEN: usize = 4;
+
+/// Most bytes of white space between a tag and such a sentence.
+pub const MAX_BLANK: usize = 64;
+
+/// Bytes of a word after which its end is no longer awaited.
+const MAX_WORD_LEN: usize = 24;
+
+/// Such words in Chinese, Japanese and Korean.
+const CJK_SENTENCE_WORDS: &[&str] = &[
+    "标签",
+    "标记",
+    "元素",
+    "字段",
+    "表示",
+    "代表",
+    "用于",
+    "用来",
+    "之间",
+    "里面",
+    "里放",
+    "里写",
+    "中放",
+    "包住",
+    "是",
+    "和",
+    "与",
+    "或",
+    "タグ",
+    "マーク",
+    "は",
+    "태그",
+];
+
+/// Characters after `是` and `は` that make another word of them.
+const CJK_OTHER_WORD: &[char] =
+    &['的', '啊', '吗', '呀', '否', '不', '吧', '呢', '，', '。', '！', ',', '.', '!', 'い'];
+
+/// Punctuation that continues such a sentence.
+const SENTENCE_SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', '、', '）', '？', '：'];
+
+/// Returns whether text right behind a tag continues a sentence about it; `None` until more text decides.
+#[must_use]
+pub fn continues_sentence(behind: &str, end: bool) -> Option<bool> {
+    let text = behind.trim_start_matches([' ', '\t']);
+    let blank = behind.len() - text.len();
+    if blank > MAX_BLANK {
+        return Some(false);
+    }
+    let Some(first) = text.chars().next() else { return end.then_some(false) };
+    if SENTENCE_SIGNS.contains(&first) {
+        return Some(true);
+    }
+    if let Some(found) = CJK_SENTENCE_WORDS.iter().find(|word| text.starts_with(**word)) {
+        let next = text[found.len()..].chars().next();
+        return match (*found, next) {
+            ("是" | "は", None) => end.then_some(false),
+            ("是" | "は", Some(next)) => Some(!CJK_OTHER_WORD.contains(&next)),
+            _ => Some(true),
+        };
+    }
+    if !end && CJK_SENTENCE_WORDS.iter().any(|word| word.starts_with(text)) {
+        return None;
+    }
+    if blank == 0 || !first.is_lowercase() {
+        return Some(false);
+    }
+    let word = text.split(|c: char| !c.is_alphabetic() && c != '\'').next().unwrap_or_default();
+    if word.len() > MAX_WORD_LEN {
+        return Some(false);
+    }
+    if word.len() == text.len() && !end {
+        return None;
+    }
+    let verb = word.ends_with('s')
+        && !word.contains('\'')
+        && word.len() >= MIN_VERB_LEN
+        && !NON_VERBS.contains(&word);
+    Some(SENTENCE_WORDS.contains(&word) || verb)
+}
+
+/// Returns whether a text begins with words that refer back to the tag before it; `None` until more text
+/// decides.
+#[must_use]
+pub fn refers_to_tag(text: &str, end: bool) -> Option<bool> {
+    if TAG_REFERENCES.iter().any(|words| text.starts_with(words)) {
+        return Some(true);
+    }
+    (end || !TAG_REFERENCES.iter().any(|words| words.starts_with(text))).then_some(false)
+}
+
+/// Words that refer to the tag just written.
+const TAG_REFERENCES: &[&str] =
+    &["That tag ", "This tag ", "The tag above ", "这个标签", "该标签", "上面的标签", "以上标签"];
+
+/// Returns whether text right behind a tag begins with a lower-case letter on the same line, so that it
+/// starts no sentence.
+#[must_use]
+pub fn starts_lowercase(behind: &str) -> bool {
+    let text = behind.trim_start_matches([' ', '\t']);
+    text.len() < behind.len() && text.starts_with(char::is_lowercase)
+}
+
+/// Returns whether a sentence continues or ends behind a tag that is a word of it.
+#[must_use]
+pub fn is_within_sentence(behind: &str) -> bool {
+    let text = behind.trim_start_matches([' ', '\t']);
+    behind.len() - text.len() < MAX_BLANK && (starts_lowercase(behind) || text.starts_with(CLOSING_SIGNS))
+}
+
+/// Punctuation that continues or ends such a sentence behind a closing tag.
+const CLOSING_SIGNS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '；', '：', '）', '、'];
+
+/// Returns whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag;
+/// `None` until more text decides.
+#[must_use]
+pub fn closes_sentence(inside: &str, behind: &str, end: bool) -> Option<bool> {
+    let text = behind.trim_start_matches([' ', '\t']);
+    let blank = behind.len() - text.len();
+    let Some(next) = text.chars().next() else { return (end || blank > MAX_BLANK).then_some(false) };
+    let chinese = ('\u{3400}'..='\u{9FFF}').contains(&next);
+    let mut line = ProseLine::default();
+    line.push_text(inside);
+    let goes_on = blank > 0 && next.is_lowercase() || chinese && line.is_in_sentence();
+    Some(blank <= MAX_BLANK && (CLOSING_SIGNS.contains(&next) || goes_on))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{closes_sentence, continues_sentence, starts_lowercase};
+
+    #[test]
+    fn sentences_about_a_tag_are_known() {
+        //
+        let about = [
+            " is a tag.",
+            " stands for search engine results page.",
+            " marks reasoning.",
+            ", then comes another",
+            "标签用于推理。",
+            " 表示思考",
+            "是推理标签",
+            " and what follows",
+            " tags",
+        ];
+        for text in about {
+            assert_eq!(continues_sentence(text, true), Some(true), "{text:?}");
+        }
+        let other = [
+            "is it?",
+            " Is it?",
+            "\nis it?",
+            " this is hard",
+            " let me see",
+            "是的，我去",
+            " HP 10",
+            "用户想知道",
+            " users want",
+            " perhaps not",
+            "...and then",
+            " i see",
+        ];
+        for text in other {
+            assert_eq!(continues_sentence(text, true), Some(false), "{text:?}");
+        }
+        for text in ["", " ", " stand", " i", "标", "是", "用"] {
+            assert_eq!(continues_sentence(text, false), None, "{text:?}");
+        }
+        assert_eq!(closes_sentence(" marks it and ", ", and so on", false), Some(true));
+        assert_eq!(closes_sentence(" marks it and ", " ends it", false), Some(true));
+        assert_eq!(closes_sentence("标签用于推理，以", "结束", false), Some(true));
+        assert_eq!(closes_sentence(" is it so?", "The answer", false), Some(false));
+        assert_eq!(closes_sentence(" is it so?", "\nthe answer", false), Some(false));
+        assert_eq!((closes_sentence("a", " ", false), closes_sentence("a", " ", true)), (None, Some(false)));
+        assert!(
+            starts_lowercase(" the tag") && !starts_lowercase(" The tag") && !starts_lowercase("the tag")
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! Detectors of numbers with a check digit: identity numbers and bank cards.
+
+use std::ops::Range;
+
+use super::Detector;
+use super::digits::{DigitGroup, GroupGap, digit_groups, is_separate, join_digits};
+use super::folded_text::{FoldedText, is_alnum};
+
+/// Detects identity numbers of mainland China by their check digit.
+pub(super) struct NationalIdDetector;
+
+impl Detector for NationalIdDetector {
+    fn kind(&self) -> &'static str {
+        "national_id"
+    }
+
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        let groups = digit_groups(text);
+        for at in 0..groups.len() {
+            // In one group, or split into place, birthday and serial number.
+            for used in [1, 3] {
+                let Some(window) = groups.get(at..at + used) else { continue };
+                if window[1..].iter().any(|group| !matches!(group.gap, GroupGap::Space | GroupGap::Dash)) {
+                    continue;
+                }
+                let mut digits = join_digits(text, window);
+                let mut end = window[used - 1].end;
+                if digits.len() == 17 && matches!(text.char_at(end), Some('x' | 'X')) {
+                    digits.push('X');
+                    end += 1;
+                }
+                let shape = used == 1 || (window[0].len(), window[1].len()) == (6, 8);
+                if shape
+                    && is_identity_number(&digits)
+                    && !is_alnum(text.char_before(window[0].start))
+                    && !is_alnum(text.char_at(end))
+                {
+                    found(text.byte_range(window[0].start..end));
+                }
+            }
+        }
+    }
+}
+
+/// Checks ISO 7064 MOD 11-2 over eighteen characters, and that the birthday is possible.
+fn is_identity_number(digits: &str) -> bool {
+    let bytes = digits.as_bytes();
+    if bytes.len() != 18 {
+        return false;
+    }
+    let mut sum = 0;
+    for &byte in bytes {
+        // The sum doubles at each step; the last character makes it 1.
+        let value = if byte == b'X' { 10 } else { u32::from(byte - b'0') };
+        sum = (sum * 2 + value) % 11;
+    }
+    let (year, month, day) = (&digits[6..8], &digits[10..12], &digits[12..14]);
+    sum == 1
+        && matches!(year, "18" | "19" | "20")
+        && ("01"..="12").contains(&month)
+        && ("01"..="31").contains(&day)
+}
+
+/// Detects bank cards by their check digit.
+pub(super) struct BankCardDetector;
+
+impl Detector for BankCardDetector {
+    fn kind(&self) -> &'static str {
+        "bank_card"
+    }
+
+    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
+        let groups = digit_groups(text);
+        let mut at = 0;
+        while at < groups.len() {
+            let used =
+                (1..=5.min(groups.len() - at)).rev().find(|&used| is_bank_card(text, &groups[at..at + used]));
+            if let Some(used) = used {
+                found(text.byte_range(groups[at].start..groups[at + used - 1].end));
+            }
+            at += used.unwrap_or(1);
+        }
+    }
+}
+
+fn is_bank_card(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
+    let gaps = groups[1..].iter().all(|group| matches!(group.gap, GroupGap::Space | GroupGap::Dash));
+    let lengths: Vec<usize> = groups.iter().map(DigitGroup::len).collect();
+    let shape =
+        matches!(lengths[..], [13..=19] | [4, 4, 4, 4] | [4, 4, 4, 4, 1..=3] | [4, 6, 4 | 5] | [6, 13]);
+    if !gaps || !shape || !is_separate(text, groups) {
+        return false;
+    }
+    let digits = join_digits(text, groups);
+    let issued = matches!(
+        (digits.as_bytes(), digits.len()),
+        ([b'4', ..], 13 | 16 | 19)
+            | ([b'5' | b'6' | b'2', ..], 16)
+            | ([b'3', b'4' | b'7', ..], 15)
+            | ([b'3', b'0' | b'6' | b'8', ..], 14)
+            | ([b'3', b'5', ..], 16)
+            | ([b'6', b'2', ..], 17..=19)
+            | ([b'9', ..], 19)
+    );
+    issued && passes_luhn(&digits)
+}
+
+fn passes_luhn(digits: &str) -> bool {
+    let sum: u32 = digits
+        .bytes()
+        .rev()
+        .enumerate()
+        .map(|(place, byte)| {
+            let value = u32::from(byte - b'0');
+            if place % 2 == 0 { value } else { value * 2 / 10 + value * 2 % 10 }
+        })
+        .sum();
+    sum > 0 && sum.is_multiple_of(10)
+}

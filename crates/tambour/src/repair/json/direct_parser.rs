@@ -1,0 +1,280 @@
+//! Fast path for a text that is one valid object or array: builds the value without events. At the first
+//! doubt it gives up, and the repairing reader starts from the beginning.
+
+use serde_json::{Map, Number, Value};
+
+use crate::limits::Limits;
+use crate::span::Span;
+
+use super::number;
+
+/// Value and span of a text that holds nothing else. `None` if anything would have to be reported: a fault, a
+/// duplicate key, lost digits, a limit.
+pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
+    let mut direct = DirectParser {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        bytes_left: limits.value,
+        items_left: limits.items,
+        depth_left: limits.depth,
+        max_word: limits.hold,
+        entries: Vec::new(),
+        values: Vec::new(),
+    };
+    let opening = direct.skip_blanks()?;
+    let start = direct.at;
+    let value = match opening {
+        b'{' => direct.parse_object()?,
+        b'[' => direct.parse_array()?,
+        _ => return None,
+    };
+    let span = Span { start, end: direct.at };
+    direct.skip_blanks().is_none().then_some((value, span))
+}
+
+struct DirectParser<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// Remaining limits.
+    bytes_left: usize,
+    items_left: usize,
+    depth_left: usize,
+    /// Most bytes of a key or a number.
+    max_word: usize,
+    /// Members and elements of open containers.
+    entries: Vec<(String, Value)>,
+    values: Vec<Value>,
+}
+
+/// Bytes of a string that are checked one by one before a search pays off.
+const SHORT_STRING: usize = 16;
+/// Length of a number without exponent whose digits a double always keeps.
+const EXACT_DIGITS: usize = 15;
+
+impl DirectParser<'_> {
+    /// Skips white space; returns the next byte, `None` at the end.
+    #[inline]
+    fn skip_blanks(&mut self) -> Option<u8> {
+        loop {
+            match *self.bytes.get(self.at)? {
+                b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
+    }
+
+    #[inline]
+    fn count_item(&mut self) -> Option<()> {
+        self.items_left = self.items_left.checked_sub(1)?;
+        Some(())
+    }
+
+    fn parse_value(&mut self) -> Option<Value> {
+        let first = self.skip_blanks()?;
+        match first {
+            b'"' => {
+                self.count_item()?;
+                Some(Value::String(self.parse_string()?))
+            }
+            b'{' => self.parse_object(),
+            b'[' => self.parse_array(),
+            b't' => self.parse_literal("true", Value::Bool(true)),
+            b'f' => self.parse_literal("false", Value::Bool(false)),
+            b'n' => self.parse_literal("null", Value::Null),
+            b'-' | b'0'..=b'9' => self.parse_number(),
+            _ => None,
+        }
+    }
+
+    fn parse_literal(&mut self, word: &str, value: Value) -> Option<Value> {
+        self.count_item()?;
+        self.bytes[self.at..].starts_with(word.as_bytes()).then(|| self.at += word.len())?;
+        Some(value)
+    }
+
+    fn enter(&mut self) -> Option<()> {
+        self.count_item()?;
+        self.depth_left = self.depth_left.checked_sub(1)?;
+        self.at += 1;
+        Some(())
+    }
+
+    fn leave(&mut self) {
+        self.depth_left += 1;
+        self.at += 1;
+    }
+
+    /// Returns whether another item follows; `None` if neither an item nor the end does.
+    fn has_next(&mut self, end: u8) -> Option<bool> {
+        match self.skip_blanks()? {
+            b',' => {
+                self.at += 1;
+                Some(true)
+            }
+            byte => (byte == end).then_some(false),
+        }
+    }
+
+    fn parse_object(&mut self) -> Option<Value> {
+        self.enter()?;
+        let first = self.entries.len();
+        let mut more = self.skip_blanks()? != b'}';
+        while more {
+            if self.skip_blanks()? != b'"' {
+                return None;
+            }
+            self.count_item()?;
+            let before = self.at;
+            let key = self.parse_string()?;
+            // Length as written; the decoded key is no longer.
+            if self.at - before > self.max_word {
+                return None;
+            }
+            if self.skip_blanks()? != b':' {
+                return None;
+            }
+            self.at += 1;
+            let value = self.parse_value()?;
+            self.entries.push((key, value));
+            more = self.has_next(b'}')?;
+        }
+        self.leave();
+        let entries = self.entries.drain(first..);
+        let mut map = Map::with_capacity(entries.len());
+        for (key, value) in entries {
+            if map.insert(key, value).is_some() {
+                return None;
+            }
+        }
+        Some(Value::Object(map))
+    }
+
+    fn parse_array(&mut self) -> Option<Value> {
+        self.enter()?;
+        let first = self.values.len();
+        let mut more = self.skip_blanks()? != b']';
+        while more {
+            let value = self.parse_value()?;
+            self.values.push(value);
+            more = self.has_next(b']')?;
+        }
+        self.leave();
+        Some(Value::Array(self.values.drain(first..).collect()))
+    }
+
+    /// Parses a string from its opening quote on.
+    fn parse_string(&mut self) -> Option<String> {
+        let start = self.at + 1;
+        let end = self.find_string_stop(start)?;
+        if self.bytes[end] == b'"' {
+            self.at = end + 1;
+            self.bytes_left = self.bytes_left.checked_sub(end - start)?;
+            return Some(self.text[start..end].to_owned());
+        }
+        let mut text = String::with_capacity((end - start) * 2);
+        text.push_str(&self.text[start..end]);
+        self.at = end;
+        loop {
+            if self.bytes[self.at] == b'"' {
+                self.at += 1;
+                self.bytes_left = self.bytes_left.checked_sub(text.len())?;
+                return Some(text);
+            }
+            let c = self.parse_escape()?;
+            text.push(c);
+            let end = self.find_string_stop(self.at)?;
+            text.push_str(&self.text[self.at..end]);
+            self.at = end;
+        }
+    }
+
+    /// Offset of the next quote or backslash in a string, if no control character precedes it.
+    #[inline]
+    fn find_string_stop(&self, from: usize) -> Option<usize> {
+        let rest = &self.bytes[from..];
+        for (at, &byte) in rest.iter().take(SHORT_STRING).enumerate() {
+            if byte == b'"' || byte == b'\\' {
+                return Some(from + at);
+            }
+            if byte < b' ' {
+                return None;
+            }
+        }
+        let rest = rest.get(SHORT_STRING..)?;
+        let at = memchr::memchr2(b'"', b'\\', rest)?;
+        // Checks all bytes, which is faster than stopping early.
+        let control = rest[..at].iter().fold(false, |control, &byte| control | (byte < b' '));
+        (!control).then_some(from + SHORT_STRING + at)
+    }
+
+    /// Parses an escape from its backslash on.
+    fn parse_escape(&mut self) -> Option<char> {
+        let c = match *self.bytes.get(self.at + 1)? {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let high = self.parse_hex(self.at + 2)?;
+                self.at += 6;
+                if !(0xD800..0xE000).contains(&high) {
+                    return char::from_u32(high);
+                }
+                if self.bytes.get(self.at..self.at + 2)? != b"\\u" {
+                    return None;
+                }
+                let low = self.parse_hex(self.at + 2)?;
+                self.at += 6;
+                let both = 0x10000 + ((high.checked_sub(0xD800)? & 0x3FF) << 10) + low.checked_sub(0xDC00)?;
+                return (high < 0xDC00 && low < 0xE000).then(|| char::from_u32(both)).flatten();
+            }
+            _ => return None,
+        };
+        self.at += 2;
+        Some(c)
+    }
+
+    /// Parses four hexadecimal digits.
+    fn parse_hex(&self, at: usize) -> Option<u32> {
+        let digits = self.bytes.get(at..at + 4)?;
+        digits.iter().try_fold(0, |value, &digit| Some(value * 16 + char::from(digit).to_digit(16)?))
+    }
+
+    fn parse_number(&mut self) -> Option<Value> {
+        self.count_item()?;
+        let (start, mut whole, mut exponent) = (self.at, true, false);
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'0'..=b'9' => {}
+                b'.' | b'-' | b'+' => whole = false,
+                b'e' | b'E' => (whole, exponent) = (false, true),
+                _ => break,
+            }
+            self.at += 1;
+        }
+        let word = &self.text[start..self.at];
+        if word.len() > self.max_word {
+            return None;
+        }
+        if whole && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {
+            let digits = word.bytes();
+            return Some(digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')).into());
+        }
+        if !exponent
+            && word.len() <= EXACT_DIGITS
+            && word.contains('.')
+            && number::is_json_number(word.as_bytes())
+        {
+            return Number::from_f64(word.parse().ok()?).map(Value::Number);
+        }
+        let read =
+            number::parse_number(word, false).filter(|read| !read.is_nonstandard && !read.is_rounded)?;
+        Some(Value::Number(read.number))
+    }
+}

@@ -1,0 +1,128 @@
+//! Estimates the cost of compiling a schema. To find what no other keyword has evaluated
+//! (`unevaluatedProperties`, `unevaluatedItems`), the adjacent schemas are compiled once more for each path
+//! that leads to them, through references too, so a short schema can take unbounded time and memory. The
+//! estimate visits each place once.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::references::{DATA_KEYWORDS, SchemaReferences, visit_schemas};
+
+/// Most schemas that may be compiled.
+pub(super) const MAX_COMPILED: u64 = 50_000;
+
+/// Keywords that cause schemas to be compiled again.
+const UNEVALUATED_KEYWORDS: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+/// Keywords with schemas for the same value.
+const BRANCH_KEYWORDS: [&str; 6] = ["allOf", "anyOf", "oneOf", "if", "then", "else"];
+/// Keywords with schemas that are compiled again themselves, but not the schemas nested in them.
+const SHALLOW_KEYWORDS: [&str; 6] = [
+    "additionalProperties",
+    "patternProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contains",
+    "prefixItems",
+];
+/// Keywords with schemas that are compiled only where something refers to them.
+const DEFINITION_KEYWORDS: [&str; 2] = ["$defs", "definitions"];
+
+/// Counts the schemas to compile, with memoized results.
+pub(super) struct CompileCost<'a, 'b> {
+    references: &'b SchemaReferences<'a>,
+    /// Counts by address; 1 while a count is being computed.
+    full_counts: HashMap<*const Value, u64>,
+    again_counts: HashMap<*const Value, u64>,
+}
+
+impl<'a, 'b> CompileCost<'a, 'b> {
+    pub(super) fn new(references: &'b SchemaReferences<'a>) -> CompileCost<'a, 'b> {
+        CompileCost { references, full_counts: HashMap::new(), again_counts: HashMap::new() }
+    }
+
+    /// Returns the place of the first schema at which the total exceeds [`MAX_COMPILED`].
+    pub(super) fn first_over_limit(mut self, schema: &'a Value) -> Option<String> {
+        let mut all = 0u64;
+        let mut found = None;
+        visit_schemas(schema, &mut |pointer, fields| {
+            if UNEVALUATED_KEYWORDS.iter().any(|key| fields.contains_key(*key)) {
+                all = all.saturating_add(self.count_branches(fields));
+                found = (all > MAX_COMPILED).then(|| pointer.to_owned());
+            }
+            found.is_none()
+        });
+        found
+    }
+
+    /// Counts the schemas compiled for one schema.
+    fn count_full(&mut self, schema: &'a Value) -> u64 {
+        let place = std::ptr::from_ref(schema);
+        if let Some(known) = self.full_counts.get(&place) {
+            return *known;
+        }
+        self.full_counts.insert(place, 1);
+        let mut count = 1u64;
+        match schema {
+            Value::Object(fields) => {
+                let own = |key: &str| DATA_KEYWORDS.contains(&key) || DEFINITION_KEYWORDS.contains(&key);
+                for (_, value) in fields.iter().filter(|(key, _)| !own(key)) {
+                    count = count.saturating_add(self.count_nested(value));
+                }
+                if UNEVALUATED_KEYWORDS.iter().any(|key| fields.contains_key(*key)) {
+                    count = count.saturating_add(self.count_branches(fields));
+                }
+            }
+            Value::Array(_) => count = self.count_nested(schema),
+            _ => {}
+        }
+        self.full_counts.insert(place, count);
+        count
+    }
+
+    fn count_nested(&mut self, value: &'a Value) -> u64 {
+        match value {
+            Value::Object(_) => self.count_full(value),
+            Value::Array(items) => {
+                items.iter().fold(0, |all: u64, item| all.saturating_add(self.count_nested(item)))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Counts the schemas compiled again to find what a schema evaluates.
+    fn count_again(&mut self, schema: &'a Value) -> u64 {
+        let Value::Object(fields) = schema else { return 1 };
+        let place = std::ptr::from_ref(schema);
+        if let Some(known) = self.again_counts.get(&place) {
+            return *known;
+        }
+        self.again_counts.insert(place, 1);
+        let count = self.count_branches(fields);
+        self.again_counts.insert(place, count);
+        count
+    }
+
+    fn count_branches(&mut self, fields: &'a Map<String, Value>) -> u64 {
+        let mut count = 1u64;
+        let mut add = |more: u64| count = count.saturating_add(more);
+        for schema in BRANCH_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
+            for schema in schema.as_array().map_or(std::slice::from_ref(schema), Vec::as_slice) {
+                add(self.count_full(schema));
+                add(self.count_again(schema));
+            }
+        }
+        for schema in
+            fields.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values)
+        {
+            add(self.count_again(schema));
+        }
+        for value in SHALLOW_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
+            add(self.count_nested(value));
+        }
+        for target in self.references.targets(fields) {
+            add(self.count_again(target));
+        }
+        count
+    }
+}
