@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::settings::{SETTINGS, Settings, VERSION_NAME};
-use crate::cpu_pool::CpuPool;
 use crate::config::{Config, ConfigError, UpstreamConfig};
+use crate::cpu_pool::CpuPool;
 use crate::dialogues::{ParsedTemplateCache, TurnClaims};
 use crate::http::RunningThreads;
 use crate::http::idempotency::SecretResponses;
@@ -33,7 +33,7 @@ use crate::streams::StreamRegistry;
 use crate::telemetry::TraceHandle;
 use crate::tools::{DeskRegistry, SchemaCache, WebhookClient};
 use crate::turns::TurnQueues;
-use crate::upstream::{ServiceKind, RecordedReplies, HttpService, ReplySource, Upstream};
+use crate::upstream::{HttpService, RecordedReplies, ReplySource, ServiceKind, Upstream};
 
 /// The state as handlers receive it.
 pub(crate) type AppState = Arc<App>;
@@ -427,7 +427,9 @@ pub(crate) fn build_upstreams(
 fn build_source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<ReplySource, ConfigError> {
     let wrong = |field: &str, what: &str| config.field_error(&format!("upstreams.{name}.{field}"), what);
     match given.kind.as_str() {
-        "demo" => RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error)),
+        "demo" => {
+            RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error))
+        }
         "replay" => {
             let read = RecordedReplies::load_file(given.url.as_ref()).map(ReplySource::Replay);
             read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))

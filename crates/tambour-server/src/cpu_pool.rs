@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::owner_map::OwnerMap;
 use crate::fail;
 use crate::http::problem::Problem;
+use crate::owner_map::OwnerMap;
 
 /// Size in bytes from which a request's work is done in the pool; smaller work is faster than handing it
 /// over.
@@ -53,7 +53,11 @@ impl CpuPool {
     }
 
     fn with_turns(turns: usize) -> CpuPool {
-        CpuPool { total_permits: Arc::new(Semaphore::new(turns)), owner_turns: turns.div_ceil(2), queues: OwnerMap::default() }
+        CpuPool {
+            total_permits: Arc::new(Semaphore::new(turns)),
+            owner_turns: turns.div_ceil(2),
+            queues: OwnerMap::default(),
+        }
     }
 
     /// Runs the work when it is its owner's turn. If the caller is dropped, work that has not begun is not

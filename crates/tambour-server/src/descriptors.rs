@@ -25,7 +25,9 @@ pub(crate) fn max_streams() -> usize {
 #[cfg(unix)]
 fn allowed_files() -> usize {
     // The hard limit, to which `raise` raises the soft one.
-    rlimit::Resource::NOFILE.get().map_or(DEFAULT_FILES, |(_, hard)| usize::try_from(hard).unwrap_or(usize::MAX))
+    rlimit::Resource::NOFILE
+        .get()
+        .map_or(DEFAULT_FILES, |(_, hard)| usize::try_from(hard).unwrap_or(usize::MAX))
 }
 
 #[cfg(not(unix))]

@@ -101,7 +101,10 @@ pub(crate) fn current_hour() -> String {
 fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
     let mut counts: Vec<RuleCount> = Vec::new();
     for finding in findings.and_then(Value::as_array).into_iter().flatten() {
-        let Ok(RepairedFinding { rule, code, repair: Some(_) }) = RepairedFinding::deserialize(finding) else { continue };
+        let Ok(RepairedFinding { rule, code, repair: Some(_) }) = RepairedFinding::deserialize(finding)
+        else {
+            continue;
+        };
         match counts.iter_mut().find(|one| one.rule == rule && one.code == code) {
             Some(one) => one.count += 1,
             None => counts.push(RuleCount { rule: rule.to_owned(), code: code.to_owned(), count: 1 }),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tambour::event::{FinishReason, ToolCall};
 use tambour::tool::{RegisteredTool, ToolRegistry};
-use tambour::{InputEnd, Event, Options, Pipeline, Profile, Sink};
+use tambour::{Event, InputEnd, Options, Pipeline, Profile, Sink};
 
 use crate::app::App;
 use crate::record::{self, Timings};
@@ -252,7 +252,10 @@ async fn load_turn(app: &App, kept: TurnHistory) -> Result<Option<(String, TurnM
     }
     let Some((request, summary)) = source else { return Ok(None) };
     if let Some(summary) = summary {
-        return Ok(Some((status, TurnMessages::new(&request, &serde_json::from_str(&summary).unwrap_or_default()))));
+        return Ok(Some((
+            status,
+            TurnMessages::new(&request, &serde_json::from_str(&summary).unwrap_or_default()),
+        )));
     }
     // The end may be in the log already while the record is not built yet.
     let fold = record::fold_log(&*app.store, &id).await?;

@@ -81,7 +81,11 @@ impl KeyRegistry {
             limits: None,
         }));
         let known = stored.into_iter().map(ActiveKey::new).collect();
-        KeyRegistry { keys: RwLock::new(known), tokens: Mutex::default(), change_lock: tokio::sync::Mutex::default() }
+        KeyRegistry {
+            keys: RwLock::new(known),
+            tokens: Mutex::default(),
+            change_lock: tokio::sync::Mutex::default(),
+        }
     }
 
     fn read_keys(&self) -> RwLockReadGuard<'_, Vec<ActiveKey>> {

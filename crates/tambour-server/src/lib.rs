@@ -1,16 +1,12 @@
 //! Tambour as a service: messages over HTTP, live event streams, upstream models, a log that survives.
 
-mod self_woken;
 mod app;
-mod cpu_pool;
-mod message_start;
-mod owner_map;
 pub mod config;
 mod connection;
+mod cpu_pool;
 mod data_folder;
 mod descriptors;
 mod dialogues;
-mod runner;
 #[doc(hidden)]
 pub mod fail;
 mod figures;
@@ -22,13 +18,17 @@ mod live_run;
 pub mod logs;
 pub mod mcp;
 mod memory;
+mod message_start;
 mod metrics;
+mod owner_map;
 pub mod prompts;
 mod quotas;
 mod reading_defaults;
 mod record;
 mod reload;
 mod rotation;
+mod runner;
+mod self_woken;
 mod serve;
 mod skeins;
 mod states;
@@ -45,6 +45,6 @@ pub mod upstream;
 pub use config::{Config, ConfigError};
 pub use http::openapi::description as openapi;
 pub use reload::ReloadHandle;
-pub use serve::{ServerFailed, Server, StartError};
+pub use serve::{Server, ServerFailed, StartError};
 pub use telemetry::TraceSpan;
 pub use tools::ToolLimits;

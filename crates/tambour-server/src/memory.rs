@@ -12,8 +12,8 @@ use tambour::lex::weight::JsonWeight;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::owner_map::OwnerMap;
 use crate::http::problem::Problem;
+use crate::owner_map::OwnerMap;
 
 /// Bytes per semaphore permit.
 const PERMIT_BYTES: usize = 1 << 10;
@@ -111,7 +111,8 @@ impl MemoryBudget {
     /// # Errors
     /// No memory became free in time.
     pub(crate) async fn reserve_work(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
-        let room = WORK_POOLS.iter().zip(&self.work).find(|((most, _), _)| bytes <= *most).map(|(_, room)| room);
+        let room =
+            WORK_POOLS.iter().zip(&self.work).find(|((most, _), _)| bytes <= *most).map(|(_, room)| room);
         room.ok_or_else(Problem::internal)?.acquire(owner, bytes).await
     }
 
@@ -142,7 +143,11 @@ impl MemoryBudget {
 impl MemoryPool {
     fn new(bytes: usize) -> MemoryPool {
         let units = bytes / PERMIT_BYTES;
-        MemoryPool { total: Arc::new(Semaphore::new(units)), owner_units: units / 2, shares: OwnerMap::default() }
+        MemoryPool {
+            total: Arc::new(Semaphore::new(units)),
+            owner_units: units / 2,
+            shares: OwnerMap::default(),
+        }
     }
 
     /// Converts bytes to units, capped at one owner's share, so that larger requests run alone.

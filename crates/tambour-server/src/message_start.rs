@@ -9,7 +9,6 @@ use tambour::texts::format_count;
 use tambour_prompt::lore::TimedEffects;
 
 use crate::app::App;
-use crate::runner::{self, UpstreamChoice, ToolOffer, MessageRun};
 use crate::history::{self, PromptRecord};
 use crate::http::idempotency;
 use crate::http::problem::Problem;
@@ -17,6 +16,7 @@ use crate::ids;
 use crate::keys::Caller;
 use crate::live_run::{LiveRun, ReaderGuard};
 use crate::metrics::Metrics;
+use crate::runner::{self, MessageRun, ToolOffer, UpstreamChoice};
 use crate::store::{AcquireOutcome, MessageRow, NewRun, StoreError, WriteOutcome};
 use crate::upstream::Message;
 use tokio::sync::OwnedMutexGuard;
@@ -139,7 +139,13 @@ async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMes
     // Stored before the model is asked: a message that cannot be stored does not begin.
     let started = Instant::now();
     let conversation = row.conversation_id.clone();
-    let new = NewRun { row, opens_conversation, is_exclusive: !asked.is_queued, repeat_since: idempotency::repeat_since(), replaces };
+    let new = NewRun {
+        row,
+        opens_conversation,
+        is_exclusive: !asked.is_queued,
+        repeat_since: idempotency::repeat_since(),
+        replaces,
+    };
     let (lease, kept) = match app.store.acquire(new).await? {
         AcquireOutcome::Started { lease, durable } => (lease, durable),
         AcquireOutcome::Repeated(row) => {
@@ -217,7 +223,11 @@ impl PendingPrompt {
     }
 
     /// Builds the messages for the model and the prompt to log. Called when the message has its turn.
-    pub(crate) async fn build(self, app: &App, row: &MessageRow) -> Result<(PromptRecord, Vec<Message>), StoreError> {
+    pub(crate) async fn build(
+        self,
+        app: &App,
+        row: &MessageRow,
+    ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
         let (sent, messages) = if self.has_history {
             history::build_prompt(app, row, self.sent).await?
         } else {

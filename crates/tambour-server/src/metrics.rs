@@ -94,14 +94,18 @@ impl MetricConstructor<Histogram> for HistogramBounds {
 }
 
 /// Bounds for calls to models.
-const MODEL_BOUNDS: HistogramBounds = HistogramBounds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
+const MODEL_BOUNDS: HistogramBounds =
+    HistogramBounds(&[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0]);
 /// Bounds for writes to disk.
-const DISK_BOUNDS: HistogramBounds = HistogramBounds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
+const DISK_BOUNDS: HistogramBounds =
+    HistogramBounds(&[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
 
 impl UpstreamMetrics {
     /// Counts a failed attempt.
     pub(crate) fn count_failure(&self, upstream: &Arc<str>, code: &str) {
-        self.failures.get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() }).inc();
+        self.failures
+            .get_or_create(&FailureLabels { upstream: upstream.clone(), code: code.to_owned() })
+            .inc();
     }
 
     /// Records the end of a call: its duration and the time to its first text, if any.
@@ -165,9 +169,17 @@ impl Metrics {
             registry: Registry::default(),
         };
         for (name, help, gauge) in [
-            ("running", "Messages and turns of dialogues that run or wait in line", &metrics.running_messages),
+            (
+                "running",
+                "Messages and turns of dialogues that run or wait in line",
+                &metrics.running_messages,
+            ),
             ("streams_open", "Event streams open", &metrics.open_streams),
-            ("tool_waits", "Messages that wait for a confirmation or a client's result", &metrics.waiting_messages),
+            (
+                "tool_waits",
+                "Messages that wait for a confirmation or a client's result",
+                &metrics.waiting_messages,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }
@@ -188,7 +200,9 @@ impl Metrics {
     #[must_use]
     pub(crate) fn render(&self, running: usize, open: usize) -> String {
         let waits = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        for (gauge, value) in [(&self.running_messages, running), (&self.open_streams, open), (&self.waiting_messages, waits)] {
+        for (gauge, value) in
+            [(&self.running_messages, running), (&self.open_streams, open), (&self.waiting_messages, waits)]
+        {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
         let mut out = String::new();

@@ -14,11 +14,13 @@ use tambour::options::Language;
 use tambour::sequence::Sequencer;
 
 use crate::dialogues;
-use crate::runner::{UpstreamSpending, interrupted_failure};
 use crate::figures;
-use crate::history::{HistoryWriter, TurnMessages, PromptRecord};
+use crate::history::{HistoryWriter, PromptRecord, TurnMessages};
 use crate::reading_defaults::ReadingDefaults;
-use crate::store::{Batch, Lease, MessageRow, MessageOutcome, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome};
+use crate::runner::{UpstreamSpending, interrupted_failure};
+use crate::store::{
+    Batch, Lease, MessageOutcome, MessageRow, RunEnd, RunKind, Store, StoreError, UsageRow, WriteOutcome,
+};
 use crate::tools::{self, CallError};
 
 /// Durations of a message.
@@ -160,7 +162,13 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
     }
     let (turn, summary, details) = (turn.to_string(), record.to_string(), Value::Object(details).to_string());
     let size = size + row.request.len() + turn.len() + summary.len() + details.len();
-    MessageOutcome { size: size as u64, turn: Some(turn), summary, details: Some(details), ..MessageOutcome::default() }
+    MessageOutcome {
+        size: size as u64,
+        turn: Some(turn),
+        summary,
+        details: Some(details),
+        ..MessageOutcome::default()
+    }
 }
 
 /// Closes messages that were running when the server stopped: adds the missing events and one `error`.
@@ -241,9 +249,16 @@ fn closing_events(folded: &mut LogFold, row: &MessageRow, own: &ReadingDefaults,
         // The next message of the conversation includes the known results.
         let calls: Vec<ToolCall> = done.iter().map(|(call, _)| call.clone()).collect();
         let told = tools::results_message(options.texts.language, &done, own.max_shown_bytes);
-        add_tool_results(folded.last_reply(), &calls, &told, &folded.history_writer(&row.request, own), &mut batch);
+        add_tool_results(
+            folded.last_reply(),
+            &calls,
+            &told,
+            &folded.history_writer(&row.request, own),
+            &mut batch,
+        );
     }
-    let mut send = |event: Event<'_>| batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
+    let mut send =
+        |event: Event<'_>| batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
     if sequencer.has_started() {
         sequencer.finish(&mut send);
     }
@@ -259,7 +274,13 @@ fn unanswered_result(call_id: &str, begun: bool, language: Language) -> ToolResu
 }
 
 /// Adds the entry with the tool results after a reply; returns the history text of the reply.
-pub(crate) fn add_tool_results(raw: &str, calls: &[ToolCall], told: &str, again: &HistoryWriter, batch: &mut Batch) -> String {
+pub(crate) fn add_tool_results(
+    raw: &str,
+    calls: &[ToolCall],
+    told: &str,
+    again: &HistoryWriter,
+    batch: &mut Batch,
+) -> String {
     let raw = raw.trim_end_matches('\n');
     let history = again.render_reply(raw, calls, false).filter(|text| text != raw);
     let between = ToolResultsEntry { told: told.to_owned(), history };

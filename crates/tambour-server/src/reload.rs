@@ -40,7 +40,10 @@ impl ReloadHandle {
     }
 
     /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
-    pub(crate) async fn load_and_apply(&self, load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync)) {
+    pub(crate) async fn load_and_apply(
+        &self,
+        load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync),
+    ) {
         let loaded = load();
         let applied = match loaded {
             Ok(config) => self.apply(config).await,

@@ -120,7 +120,9 @@ pub(crate) fn apply_structure(
     let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
         return Ok(());
     };
-    if let Ok((Some(expected), _)) = parse_skein(skein).and_then(|skein| skein.expected_structure(&ProtocolRegistry::default())) {
+    if let Ok((Some(expected), _)) =
+        parse_skein(skein).and_then(|skein| skein.expected_structure(&ProtocolRegistry::default()))
+    {
         options.set("filament.structure", expected.to_json())?;
     }
     Ok(())
@@ -143,7 +145,12 @@ pub(crate) fn input_problem(code: &'static str, error: &tambour::Error) -> Probl
 /// # Errors
 /// An unreadable Skein, a card or lorebook that the owner does not have, an invalid context, a template that
 /// fails.
-pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: PromptParts, how: RenderSettings) -> Result<RenderedPrompt, Problem> {
+pub(crate) async fn render(
+    app: &Arc<App>,
+    owner: &str,
+    parts: PromptParts,
+    how: RenderSettings,
+) -> Result<RenderedPrompt, Problem> {
     if parts.books.len() > MAX_BOOKS {
         let detail = format!("`lorebook_ids` has at most {MAX_BOOKS} ids, not {}", parts.books.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
@@ -164,14 +171,21 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: PromptParts, how:
         files.push((kind, row));
     }
     if bytes > MAX_IMPORT_BYTES {
-        let detail = format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
+        let detail =
+            format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
     let mut others = Vec::with_capacity(files.len());
     for (kind, row) in files {
-        let bytes = app.store.import_bytes(owner, kind, &row.id).await?.ok_or_else(|| missing_import(kind, &row.id))?;
+        let bytes = app
+            .store
+            .import_bytes(owner, kind, &row.id)
+            .await?
+            .ok_or_else(|| missing_import(kind, &row.id))?;
         others.push(
-            app.cpu_pool.run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found))).await??,
+            app.cpu_pool
+                .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
+                .await??,
         );
     }
     if let Err(error) = role::check_roles(&context) {
@@ -186,9 +200,8 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: PromptParts, how:
         .run(owner, move || {
             let mut others = others.into_iter();
             let mut skein = match skein {
-                Some(value) => {
-                    parse_skein(&value).map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?
-                }
+                Some(value) => parse_skein(&value)
+                    .map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?,
                 None => others.next().unwrap_or_default(),
             };
             others.for_each(|other| skein.merge_lore(&other));
@@ -208,7 +221,9 @@ pub(crate) async fn render(app: &Arc<App>, owner: &str, parts: PromptParts, how:
                 || how.max_context.or(skein.max_context).is_some()
                 || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
             options.count_tokens = if limited { &count } else { &|_| 0 };
-            skein.render(&context.into(), &options).map_err(|error| input_problem("prompt_not_rendered", &error))
+            skein
+                .render(&context.into(), &options)
+                .map_err(|error| input_problem("prompt_not_rendered", &error))
         })
         .await?
 }
@@ -219,7 +234,9 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Returns the budget of a rendering, which ends when the client is gone or after [`RENDER_TIMEOUT`].
 fn render_budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
     let began = Instant::now();
-    Budget::with_stop(engine.limits(), move || gone.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT)
+    Budget::with_stop(engine.limits(), move || {
+        gone.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
+    })
 }
 
 /// Parses a stored file again.

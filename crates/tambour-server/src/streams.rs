@@ -114,7 +114,10 @@ impl OpenStream {
     /// Watches the connection once the message has ended; `None` stands for one that has ended already.
     pub(crate) fn watch(&self, live_run: Option<Arc<LiveRun>>) {
         if let Some(connection) = self.connection.clone() {
-            self.streams.lock().watched.insert(self.number, WatchedStream { connection, live_run, ended_ms: None });
+            self.streams
+                .lock()
+                .watched
+                .insert(self.number, WatchedStream { connection, live_run, ended_ms: None });
         }
     }
 }

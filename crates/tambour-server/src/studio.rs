@@ -115,7 +115,8 @@ fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &Head
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
         response
     };
-    let kept = if name.starts_with(HASHED_FOLDER) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let kept =
+        if name.starts_with(HASHED_FOLDER) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));

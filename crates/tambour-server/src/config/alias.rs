@@ -141,7 +141,8 @@ impl Config {
                 })?;
                 let unusable =
                     |error: String| self.field_error(&field("contract"), &format!("cannot be used: {error}"));
-                let options = ReadingDefaults::new(&self.limits, &self.tools, &Settings::default()).options_for(Some(&contract));
+                let options = ReadingDefaults::new(&self.limits, &self.tools, &Settings::default())
+                    .options_for(Some(&contract));
                 if let Some(schema) = options.map_err(unusable)?.json_schema() {
                     let limits = SchemaLimits::new(self.tools.max_patterns, self.tools.max_pattern_bytes);
                     Schema::with_limits(schema.value().clone(), &limits)

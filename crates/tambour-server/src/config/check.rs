@@ -89,11 +89,14 @@ impl Config {
     ) -> Result<Option<String>, ConfigError> {
         let field = |which: &str| format!("upstreams.{name}.{which}");
         let (field, from, key) = match (&given.key_env, &given.key_file) {
-            (_, Some(path)) => (field("key_file"), format!("the file {}", path.display()), read_key_file(path)),
+            (_, Some(path)) => {
+                (field("key_file"), format!("the file {}", path.display()), read_key_file(path))
+            }
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
                 // `--upstream` names this variable even where it is not set: a local model needs no key.
-                let unasked = variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
+                let unasked =
+                    variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
                 if unasked && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
                 }

@@ -128,9 +128,10 @@ impl Config {
             return Err(self.field_error(&format!("mcp.{name}"), what));
         }
         if cfg!(not(feature = "mcp")) {
-            return Err(
-                self.field_error(&format!("mcp.{name}"), "needs a server that was built with the feature `mcp`")
-            );
+            return Err(self.field_error(
+                &format!("mcp.{name}"),
+                "needs a server that was built with the feature `mcp`",
+            ));
         }
         match (&server.url, &server.command) {
             (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),

@@ -30,7 +30,10 @@ impl ValueOrigins {
     pub(crate) fn origin_of(&self, field: &str) -> Option<String> {
         let above =
             std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(above, _)| above));
-        above.into_iter().find_map(|field| self.sources.get(field).cloned()).or_else(|| self.place_in_file(field))
+        above
+            .into_iter()
+            .find_map(|field| self.sources.get(field).cloned())
+            .or_else(|| self.place_in_file(field))
     }
 
     /// Returns the place of a field in the file, or of its nearest parent there.
@@ -58,7 +61,9 @@ pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = Some(parsed.get_ref());
     let mut path: Vec<&str> = Vec::new();
-    while let Some((key, value)) = table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at))) {
+    while let Some((key, value)) =
+        table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at)))
+    {
         path.push(key.get_ref());
         table = value.get_ref().as_table();
     }

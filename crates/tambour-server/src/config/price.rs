@@ -61,7 +61,9 @@ impl Config {
                 for (part, value) in given {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");
-                        return Err(self.field_error(&field, "takes the price of a million tokens, 0 to 1000000"));
+                        return Err(
+                            self.field_error(&field, "takes the price of a million tokens, 0 to 1000000")
+                        );
                     }
                 }
             }

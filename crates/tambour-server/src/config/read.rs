@@ -5,7 +5,7 @@ use std::path::Path;
 use tambour::texts::explain_parse_error;
 
 use super::origins::{field_at, format_place};
-use super::{Config, ConfigError, ValueOrigins, RetentionConfig, UPSTREAM_KEY};
+use super::{Config, ConfigError, RetentionConfig, UPSTREAM_KEY, ValueOrigins};
 use crate::tools::SECRET_ENV_PREFIX;
 
 impl Config {
@@ -83,7 +83,12 @@ fn parse_table(table: &toml::Table) -> Result<Config, String> {
 /// Sets a field of the table from a variable: `LIMITS_HOLD` is `limits.hold` where `limits` is a table of the
 /// configuration. The type is that of the default, so that a key made of digits stays text. Returns the
 /// dotted name.
-fn set_field(table: &mut toml::Table, variable: &str, field: &str, value: &str) -> Result<String, ConfigError> {
+fn set_field(
+    table: &mut toml::Table,
+    variable: &str,
+    field: &str,
+    value: &str,
+) -> Result<String, ConfigError> {
     // Fields absent by default need a type too.
     let retention = RetentionConfig { days: Some(0), bytes: Some(0) };
     let defaults = toml::Table::try_from(Config { retention, ..Config::default() })

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::metrics::counter::Counter;
 use sha2::{Digest, Sha256};
 use tambour_prompt::dialogue::TemplateSource;
-use tambour_prompt::template::{TemplateFiles, LayeredTemplate};
+use tambour_prompt::template::{LayeredTemplate, TemplateFiles};
 
 use crate::app::App;
 use crate::http::problem::Problem;
@@ -57,7 +57,8 @@ impl ParsedTemplateCache {
 impl OwnerTemplates {
     /// Loads the templates: a changed file applies from the next turn on (S-104).
     pub(crate) async fn load(app: &App, owner: &str) -> Result<OwnerTemplates, Problem> {
-        let stored_templates = app.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();
+        let stored_templates =
+            app.store.published_texts((owner, DocumentKind::Template)).await?.into_iter().collect();
         let folder = app.loaded_config().config.config_dir.join("prompts");
         let files = tokio::task::spawn_blocking(move || prompts::load_folder(&folder)).await;
         let files = files.map_err(|_| Problem::internal())?.map_err(|error| {

@@ -7,16 +7,18 @@ use serde_json::{Value, json};
 use tambour::event::{Extension, Failure, FinishReason, Notice};
 use tambour::texts::format_count;
 use tambour::{InputEnd, Options};
-use tambour_prompt::dialogue::{ModelCall, ReplyKind, Dialogue, DialogueEnv, InputRefusal, ModelReply, DialogueSettings, DialogueTurn, DialogueRequest};
+use tambour_prompt::dialogue::{
+    Dialogue, DialogueEnv, DialogueRequest, DialogueSettings, DialogueTurn, InputRefusal, ModelCall,
+    ModelReply, ReplyKind,
+};
 use tambour_prompt::script::{Script, load};
 
-use super::turn_quota::TurnQuota;
-use super::turn_log::TurnLog;
 use super::templates::OwnerTemplates;
+use super::turn_log::TurnLog;
+use super::turn_quota::TurnQuota;
 use super::turn_record::{self, TurnRecord};
 use crate::app::App;
 use crate::cpu_pool::run_in_place;
-use crate::runner::UpstreamSpending;
 use crate::fail;
 use crate::figures::{self, ReplyEnd};
 use crate::http::problem::Problem;
@@ -24,9 +26,12 @@ use crate::ids;
 use crate::keys::Caller;
 use crate::live_run::LiveRun;
 use crate::metrics::Metrics;
-use crate::store::{CallRecord, DialogueRow, Figures, InputClaim, DialogueProgress, StoreError, WriteOutcome};
+use crate::runner::UpstreamSpending;
+use crate::store::{
+    CallRecord, DialogueProgress, DialogueRow, Figures, InputClaim, StoreError, WriteOutcome,
+};
 use crate::telemetry::TraceSpan;
-use crate::upstream::{ModelRequest, ReplyItem, Message, Upstream, new_failure};
+use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream, new_failure};
 
 /// Most bytes of a script parsed on the worker.
 const INLINE_SCRIPT_BYTES: usize = 4 << 10;
@@ -196,7 +201,8 @@ async fn drive_turn(
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    let written = outlet.finish(ended, Some(DialogueProgress { status, state, changed, records, once })).await;
+    let written =
+        outlet.finish(ended, Some(DialogueProgress { status, state, changed, records, once })).await;
     if let Err(written) = written {
         if written == WriteOutcome::Fenced {
             app.add_figures(&running.figures).await;
@@ -347,8 +353,16 @@ impl RunningDialogue<'_> {
 
     /// Asks the model and applies its reply. The result is added to the record.
     async fn run_call(&mut self, call: &ModelCall, record: &mut Value, outlet: &mut TurnLog) {
-        let CallOutcome { reply, is_delivered, raw, finish, usage, is_unformatted, first_text_ms, elapsed_ms } =
-            self.read_reply(call, outlet).await;
+        let CallOutcome {
+            reply,
+            is_delivered,
+            raw,
+            finish,
+            usage,
+            is_unformatted,
+            first_text_ms,
+            elapsed_ms,
+        } = self.read_reply(call, outlet).await;
         fail::point("turn");
         self.app.charge_key(&self.client.caller.key, &self.row.owner, 0, &usage).await;
         // A round names no model.
@@ -411,7 +425,12 @@ impl RunningDialogue<'_> {
             first_text_ms,
             findings: record.get("findings"),
         };
-        self.figures.extend(figures::reply_figures(&figures::current_hour(), &self.row.owner, &end, &[spending]));
+        self.figures.extend(figures::reply_figures(
+            &figures::current_hour(),
+            &self.row.owner,
+            &end,
+            &[spending],
+        ));
     }
 
     async fn read_reply(&self, call: &ModelCall, outlet: &mut TurnLog) -> CallOutcome {
@@ -502,7 +521,10 @@ impl RunningDialogue<'_> {
                         let _ = reader.finish(&end, outlet);
                     }
                     Err(cancelled_failure())
-                } else if end.is_truncated() && called.raw.trim().is_empty() && !matches!(end, InputEnd::Failed(_)) {
+                } else if end.is_truncated()
+                    && called.raw.trim().is_empty()
+                    && !matches!(end, InputEnd::Failed(_))
+                {
                     // The round was not answered (S-065).
                     Err(new_failure("upstream_closed", "the reply ended before there was any text", true))
                 } else {

@@ -10,15 +10,15 @@ use tambour::event::{Event, EventKind, Extension, Failure, FinishReason, parse_k
 use tambour::options::Language;
 use tambour::sequence::Sequencer;
 use tambour::span::Place;
-use tambour::{InputEnd, Finding, Options, Pipeline, Sink};
+use tambour::{Finding, InputEnd, Options, Pipeline, Sink};
 use tambour_prompt::dialogue::DialogueTurn;
 
 use super::turn::CANCELLED;
-use crate::runner::interrupted_failure;
 use crate::http::problem::Problem;
 use crate::live_run::LiveRun;
 use crate::record::FinishError;
-use crate::store::{Batch, LogEntryKind, Lease, MessageOutcome, DialogueProgress, RunEnd, WriteOutcome};
+use crate::runner::interrupted_failure;
+use crate::store::{Batch, DialogueProgress, Lease, LogEntryKind, MessageOutcome, RunEnd, WriteOutcome};
 
 /// Bytes of a log read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -94,7 +94,11 @@ impl TurnLog {
     }
 
     /// Finishes the log, whose end was written, together with the progress of the dialogue, atomically.
-    pub(crate) async fn finish(&mut self, status: &str, progress: Option<DialogueProgress>) -> Result<(), WriteOutcome> {
+    pub(crate) async fn finish(
+        &mut self,
+        status: &str,
+        progress: Option<DialogueProgress>,
+    ) -> Result<(), WriteOutcome> {
         if let Some(lost) = self.write_failure {
             return Err(lost);
         }

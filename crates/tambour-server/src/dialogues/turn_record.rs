@@ -78,7 +78,9 @@ impl TurnRecord {
     pub(super) fn begin(turn: &str, input: &TurnInput, state: &str) -> TurnRecord {
         let (text, answer) = match input {
             TurnInput::Text(text) => (text.clone(), None),
-            TurnInput::Answer { call_id, value } => (None, Some(json!({ "call_id": call_id, "value": value }))),
+            TurnInput::Answer { call_id, value } => {
+                (None, Some(json!({ "call_id": call_id, "value": value })))
+            }
         };
         TurnRecord {
             turn: turn.to_owned(),
@@ -190,7 +192,11 @@ pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<T
 }
 
 /// Calls `see` for each call record of a dialogue, oldest first.
-async fn for_each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + Send) -> Result<(), StoreError> {
+async fn for_each_call(
+    app: &App,
+    dialogue: &str,
+    mut see: impl FnMut(Value) + Send,
+) -> Result<(), StoreError> {
     let see = |_, call| {
         see(call);
         ControlFlow::Continue(())
@@ -199,7 +205,11 @@ async fn for_each_call(app: &App, dialogue: &str, mut see: impl FnMut(Value) + S
 }
 
 /// Adds the steps that a dialogue reached to the coverage of its session.
-pub(crate) async fn add_coverage(app: &App, row: &DialogueRow, coverage: &mut Coverage) -> Result<(), StoreError> {
+pub(crate) async fn add_coverage(
+    app: &App,
+    row: &DialogueRow,
+    coverage: &mut Coverage,
+) -> Result<(), StoreError> {
     let mut calls = Vec::new();
     for_each_call(app, &row.id, |call| calls.extend(covered_call(&call))).await?;
     let mut turns = Vec::new();

@@ -14,7 +14,7 @@ use super::page;
 use super::page::QueryParams;
 use super::problem::Problem;
 use crate::app::App;
-use crate::skeins::{reparse_import, missing_import, import_to_skein};
+use crate::skeins::{import_to_skein, missing_import, reparse_import};
 use crate::store::{ImportKind, ImportRow};
 
 /// Query of a card or lorebook.

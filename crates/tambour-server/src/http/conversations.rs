@@ -201,7 +201,10 @@ pub(super) async fn export(
 ) -> Result<Response, Problem> {
     let row = find_owned(&app, &caller, &id).await?;
     let first = format!("{}\n", conversation_json(&row));
-    let lines = futures_util::stream::unfold(ConversationExport { app, id, first: Some(first), last_number: 0 }, ConversationExport::next);
+    let lines = futures_util::stream::unfold(
+        ConversationExport { app, id, first: Some(first), last_number: 0 },
+        ConversationExport::next,
+    );
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/jsonl; charset=utf-8")),
         (

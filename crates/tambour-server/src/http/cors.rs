@@ -9,7 +9,8 @@ use crate::app::AppState;
 
 const ALLOWED_METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 /// Allowed request headers; more if a browser asks for them, since a configured origin is trusted.
-const ALLOWED_HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
+const ALLOWED_HEADERS: &str =
+    "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id";
 /// Response headers that pages may read.
 const EXPOSED_HEADERS: &str = "content-disposition, etag, location, retry-after, x-request-id";
 /// Seconds for which a browser may cache a preflight response.

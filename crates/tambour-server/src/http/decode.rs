@@ -135,8 +135,10 @@ pub(super) async fn check(
     };
     let options = request_options(&app, &caller.owner, Some(&contract)).await?;
     let (name, reply) = (asked.contract, asked.reply);
-    run_work(&app, &caller, (bytes.len(), &options.clone()), move || check_reply(name.as_deref(), &reply, &options))
-        .await
+    run_work(&app, &caller, (bytes.len(), &options.clone()), move || {
+        check_reply(name.as_deref(), &reply, &options)
+    })
+    .await
 }
 
 fn check_reply(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {

@@ -20,7 +20,7 @@ use super::page::{self, QueryParams};
 use super::problem::{Problem, parse_body};
 use super::versions::{check_length, find_owned as document, load_version};
 use crate::app::App;
-use crate::dialogues::{self, ForkOrigin, DialogueOrigin, OwnerTemplates, TurnRecord};
+use crate::dialogues::{self, DialogueOrigin, ForkOrigin, OwnerTemplates, TurnRecord};
 use crate::ids;
 use crate::skeins;
 use crate::store::DialogueRow;
@@ -180,7 +180,8 @@ pub(super) async fn replay(
     let test = ScriptTest::parse("the test", &new.test)
         .map_err(|error| skeins::input_problem("invalid_test", &error).with("field", "test"))?;
     if test.turns.len() > MAX_TEST_TURNS {
-        let detail = format!("a test has at most {MAX_TEST_TURNS} turns here; `tambour run --test` takes more");
+        let detail =
+            format!("a test has at most {MAX_TEST_TURNS} turns here; `tambour run --test` takes more");
         return Err(Problem::invalid("invalid_test", detail).with("field", "test"));
     }
     let prompts = OwnerTemplates::load(&app, &caller.owner).await?;

@@ -16,24 +16,25 @@ use tambour_prompt::script::load;
 use tokio::sync::oneshot;
 
 use super::events::{self, EventReader, TurnEvents};
-use super::idempotency::{reused_key_problem, repeat_since};
+use super::idempotency::{repeat_since, reused_key_problem};
 use super::keys::{Caller, invalid_key};
 use super::page;
 use super::page::QueryParams;
-use super::problem::{Problem, parse_body, deserialize_object};
+use super::problem::{Problem, deserialize_object, parse_body};
 use super::repeated_inputs::{EarlierResponse, find_response, idempotency_key};
 use super::request::RequestId;
 use super::versions::{find_owned as document, load_version};
 use crate::app::{App, RunningTurn};
-use crate::dialogues::{self, TurnQuota, TurnClient, TurnClaim, TurnInput, DialogueOrigin, TurnLog, TurnRun};
-use crate::runner::retry_close;
+use crate::dialogues::{self, DialogueOrigin, TurnClaim, TurnClient, TurnInput, TurnLog, TurnQuota, TurnRun};
 use crate::fail;
 use crate::ids;
 use crate::live_run::ReaderGuard;
 use crate::metrics::Metrics;
+use crate::runner::retry_close;
 use crate::store::DocumentKind::Script;
 use crate::store::{
-    AcquireOutcome, DialogueFilter, DialogueRow, Lease, MessageRow, NewRun, InputClaim, RunKind, StoreError, WriteOutcome,
+    AcquireOutcome, DialogueFilter, DialogueRow, InputClaim, Lease, MessageRow, NewRun, RunKind, StoreError,
+    WriteOutcome,
 };
 
 /// Most bytes of a user's text, of the variables and of an answer.
@@ -365,7 +366,8 @@ pub(super) async fn input(
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
-    let once = repeat.map(|repeat| InputClaim { owner, repeat, request, created, since: repeat_since(), turn });
+    let once =
+        repeat.map(|repeat| InputClaim { owner, repeat, request, created, since: repeat_since(), turn });
     let (begins, begun_now) = oneshot::channel();
     let work = app.clone();
     // Clients may disconnect: a turn that has begun runs to its end.
@@ -375,7 +377,11 @@ pub(super) async fn input(
     if let Some(opened) = opened
         && let Ok((row, reading)) = begun_now.await
     {
-        return Ok(events::stream_response(app, EventReader::of_turn(&row, events, Some(reading), 0), opened));
+        return Ok(events::stream_response(
+            app,
+            EventReader::of_turn(&row, events, Some(reading), 0),
+            opened,
+        ));
     }
     let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
     Ok(Json(turn).into_response())
@@ -420,7 +426,9 @@ async fn respond_repeated(
     (repeat, request): (&str, &str),
     stream: Option<TurnEvents>,
 ) -> Result<Option<Response>, Problem> {
-    let Some(EarlierResponse { response: Some(answer), turn }) = find_response(app, caller, repeat, request).await? else {
+    let Some(EarlierResponse { response: Some(answer), turn }) =
+        find_response(app, caller, repeat, request).await?
+    else {
         return Ok(None);
     };
     let passing = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
@@ -534,7 +542,9 @@ fn parse_input(new: &NewInput) -> Result<TurnInput, Problem> {
         }
         (Some(text), None) if text.len() > MAX_INPUT_BYTES => Err(too_long_problem("text")),
         (text, None) => Ok(TurnInput::Text(text.clone())),
-        (None, Some(answer)) if answer.value.to_string().len() > MAX_INPUT_BYTES => Err(too_long_problem("answer")),
+        (None, Some(answer)) if answer.value.to_string().len() > MAX_INPUT_BYTES => {
+            Err(too_long_problem("answer"))
+        }
         (None, Some(answer)) => {
             Ok(TurnInput::Answer { call_id: answer.call_id.clone(), value: answer.value.clone() })
         }

@@ -23,15 +23,15 @@ use super::messages::find_owned;
 use super::new_message::NewMessage;
 use super::page::QueryParams;
 use super::problem::Problem;
-use crate::self_woken::SelfWoken;
 use crate::app::App;
 use crate::ids;
 use crate::live_run::{LiveRun, ReaderGuard};
 use crate::metrics::Metrics;
 use crate::record;
+use crate::self_woken::SelfWoken;
 use crate::store::batch::BatchPosition;
 use crate::store::{Batch, LogState, MessageRow, RunKind, StoreError};
-use crate::streams::{StreamLimit, OpenStream};
+use crate::streams::{OpenStream, StreamLimit};
 use crate::upstream::new_failure;
 
 /// Approximate bytes of frames built at once; more only when the client has read these.
@@ -94,7 +94,8 @@ pub(super) async fn follow(
     let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let resumed = StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
+    let resumed =
+        StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
     resumed.respond(app, &id, |reading, seen| EventReader::of_request(&row, &asked, reading, seen)).await
 }
 
@@ -114,7 +115,8 @@ pub(super) async fn follow_turn(
         });
     let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
     let asked = serde_json::from_str(&row.request).unwrap_or_default();
-    let resumed = StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
+    let resumed =
+        StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
     resumed.respond(app, &turn, |reading, seen| EventReader::of_turn(&row, asked, reading, seen)).await
 }
 
@@ -214,7 +216,8 @@ pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: O
     let heartbeat = Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10));
     let rare = rare_event(open_stream.removal.clone(), heartbeat);
     // Boxed, so that the state is not moved at each step.
-    let sending = Box::new(SendingStream { app, reader, open_stream, heartbeat, rare, progress: StreamProgress::New });
+    let sending =
+        Box::new(SendingStream { app, reader, open_stream, heartbeat, rare, progress: StreamProgress::New });
     let stream = futures_util::stream::unfold(sending, |mut sending| async move {
         let frames = sending.next().await?;
         Some((frames, sending))
@@ -332,16 +335,23 @@ impl EventReader {
         reading: Option<ReaderGuard>,
         seen: u64,
     ) -> EventReader {
-        let protocol = asked.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
+        let protocol =
+            asked.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
         let envelope = Envelope::new(&row.id, &row.request_id);
         let native = NativeEncoder::new(envelope, protocol, asked.extensions, asked.findings);
         EventReader::new(&row.id, Box::new(native), reading, seen)
     }
 
     /// Creates a reader of a dialogue turn.
-    pub(super) fn of_turn(row: &MessageRow, asked: TurnEvents, reading: Option<ReaderGuard>, seen: u64) -> EventReader {
+    pub(super) fn of_turn(
+        row: &MessageRow,
+        asked: TurnEvents,
+        reading: Option<ReaderGuard>,
+        seen: u64,
+    ) -> EventReader {
         let envelope = Envelope::new(&row.id, &row.request_id);
-        let native = NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, asked.extensions, asked.findings);
+        let native =
+            NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, asked.extensions, asked.findings);
         EventReader::new(&row.id, Box::new(native), reading, seen)
     }
 
@@ -352,7 +362,12 @@ impl EventReader {
         let closing = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
         for (name, json) in closing.chain([("error", json!(failure).to_string())]) {
             self.last_number += 1;
-            let entry = EncoderEntry { number: self.last_number, kind: EncoderEntryKind::Event(name), json: &json, reply: None };
+            let entry = EncoderEntry {
+                number: self.last_number,
+                kind: EncoderEntryKind::Event(name),
+                json: &json,
+                reply: None,
+            };
             self.encoder.write_entry(&entry, &mut self.out);
         }
     }
@@ -380,7 +395,9 @@ impl EventReader {
 
     /// Waits for the next batch.
     async fn fetch_batch(&mut self, app: &App) -> Result<(), StoreError> {
-        let batches = self.batches.get_or_insert_with(|| app.store.follow(&self.message, self.last_number, FRAME_BYTES));
+        let batches = self
+            .batches
+            .get_or_insert_with(|| app.store.follow(&self.message, self.last_number, FRAME_BYTES));
         // A log may end without an end entry: the server is stopping, and the next start writes one.
         let batch = batches.next().await.unwrap_or(Err(StoreError::Closed))?;
         self.batch = Some(Arc::new(batch));

@@ -21,7 +21,7 @@ use super::keys::{Caller, TOKEN_LIFETIME};
 use super::problem::Problem;
 use crate::app::{App, AppState};
 use crate::ids;
-use crate::store::{RequestClaim, StoredResponse, RequestKey};
+use crate::store::{RequestClaim, RequestKey, StoredResponse};
 
 /// Most bytes of a key.
 pub(super) const MAX_KEY_BYTES: usize = 255;
@@ -40,7 +40,8 @@ pub(super) enum ResponseStorage {
 }
 
 /// Response with a secret that stays valid.
-pub(super) const SECRET_RESPONSE: ResponseStorage = ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
+pub(super) const SECRET_RESPONSE: ResponseStorage =
+    ResponseStorage::Secret(Duration::from_secs(RETENTION_HOURS.unsigned_abs() * 3600));
 /// Response with a token of an event stream.
 pub(super) const TOKEN_RESPONSE: ResponseStorage = ResponseStorage::Secret(TOKEN_LIFETIME);
 
@@ -75,7 +76,10 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// Claims a request for processing; returns the response if it was processed before.
-pub(super) async fn claim(app: &AppState, key: RequestKey) -> Result<Result<RequestHold, StoredResponse>, Problem> {
+pub(super) async fn claim(
+    app: &AppState,
+    key: RequestKey,
+) -> Result<Result<RequestHold, StoredResponse>, Problem> {
     match app.store.claim_request(&key, &repeat_since()).await? {
         RequestClaim::Claimed => {}
         RequestClaim::Responded(kept) => return Ok(Err(kept)),
@@ -133,7 +137,8 @@ pub(super) async fn process_once(
             let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
             let location = parts.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let (status, location) = (parts.status.as_u16(), location.map(str::to_owned));
-            let kept = StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
+            let kept =
+                StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
             store_response(&work, keep, sent, kept).await;
             Response::from_parts(parts, Body::from(body))
         } else {
@@ -204,8 +209,9 @@ impl SecretResponses {
     /// Drops expired responses, and those that name a deleted id.
     pub(crate) fn drop_expired(&self, deleted: Option<&str>) {
         let now = Instant::now();
-        let named =
-            |known: &MemoryResponse| deleted.is_some_and(|id| known.response.named_ids.iter().any(|name| name == id));
+        let named = |known: &MemoryResponse| {
+            deleted.is_some_and(|id| known.response.named_ids.iter().any(|name| name == id))
+        };
         self.memory().retain(|_, of_owner| {
             of_owner.retain(|known| known.expires_at > now && !named(known));
             !of_owner.is_empty()

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::cpu_pool::DropFlag;
 use crate::ids;
 use crate::skeins::import_to_skein;
-use crate::store::{ImportKind, ImportRow, ImportQuota};
+use crate::store::{ImportKind, ImportQuota, ImportRow};
 
 /// Path of the operation, whose bodies may be longer than others.
 pub(super) const PATH: &str = "/api/v1/imports";
@@ -95,7 +95,8 @@ pub(super) async fn create(
     let ended = DropFlag::default();
     let gone = Arc::clone(&ended.0);
     // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
-    let (rows, told) = app.cpu_pool.run(&caller.owner, move || parse_files(files, &gone).map(to_rows)).await??;
+    let (rows, told) =
+        app.cpu_pool.run(&caller.owner, move || parse_files(files, &gone).map(to_rows)).await??;
     let (work, owner) = (app.clone(), caller.owner);
     app.run_to_completion(async move {
         if !work.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {

@@ -1,9 +1,8 @@
 //! HTTP interface: one file per resource. Handlers translate requests and delegate.
 
-mod operation_docs;
-mod tool_answers;
 mod cards;
 mod conversations;
+mod cors;
 mod decode;
 mod dialogue_turns;
 mod dialogues;
@@ -17,7 +16,7 @@ pub(crate) mod keys;
 mod messages;
 mod new_message;
 pub(crate) mod openapi;
-mod cors;
+mod operation_docs;
 mod page;
 mod play;
 pub(crate) mod problem;
@@ -25,6 +24,7 @@ mod prompts;
 mod record;
 mod repeated_inputs;
 mod request;
+mod request_body;
 mod routes;
 mod rules;
 mod schemas;
@@ -32,9 +32,9 @@ mod scripts;
 mod search;
 mod services;
 mod settings;
-mod request_body;
 mod states;
 mod templates;
+mod tool_answers;
 mod tool_calls;
 mod tools;
 mod usage;
@@ -62,15 +62,18 @@ pub(crate) fn build_router(app: AppState) -> Router {
         let routes = if operation.needs_key() { &mut api } else { &mut open };
         let mut serve = (operation.handler)();
         if let Some(keep) = operation.stored_response {
-            serve = serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::process_once));
+            serve =
+                serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::process_once));
         }
         if operation.path == imports::PATH {
             serve = serve.layer(DefaultBodyLimit::max(max_import));
         }
         *routes = std::mem::take(routes).route(operation.path, serve);
     }
-    let reading =
-        middleware::from_fn_with_state((app.clone(), BodyLimits { max_request, max_import }), request_body::read_whole);
+    let reading = middleware::from_fn_with_state(
+        (app.clone(), BodyLimits { max_request, max_import }),
+        request_body::read_whole,
+    );
     // The body is read only after the caller is authenticated.
     open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(crate::studio::serve_file)

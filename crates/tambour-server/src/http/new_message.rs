@@ -13,20 +13,20 @@ use tambour::options::HoldMode;
 use tambour::{Options, dialect};
 use tambour_prompt::lore::TimedEffects;
 
-use self::prompt::{rendered_prompt, given_prompt, system_prompt};
+use self::prompt::{given_prompt, rendered_prompt, system_prompt};
 use super::foreign::JSON_DIALECT;
 use super::keys::Caller;
 use super::problem::Problem;
 use super::tools::{ToolChoice, select_tools};
 use crate::app::App;
-use crate::message_start::StartRequest;
-use crate::runner::{UpstreamChoice, ToolOffer};
 use crate::history::PromptRecord;
+use crate::message_start::StartRequest;
 use crate::reading_defaults::Contract;
+use crate::runner::{ToolOffer, UpstreamChoice};
 use crate::skeins;
 use crate::store::MessageRow;
 use crate::tools::{self, MAX_DEFINITION_BYTES, OfferedTool};
-use crate::upstream::{ModelRequest, Message};
+use crate::upstream::{Message, ModelRequest};
 
 /// Body of `POST /api/v1/messages`.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -231,14 +231,22 @@ pub(super) struct ForeignSettings {
 
 /// Returns the options of a request: defaults, overridden by the contract. A schema among them is untrusted:
 /// it is compiled within limits on the CPU pool.
-pub(super) async fn request_options(app: &App, owner: &str, contract: Option<&Contract>) -> Result<Options, Problem> {
+pub(super) async fn request_options(
+    app: &App,
+    owner: &str,
+    contract: Option<&Contract>,
+) -> Result<Options, Problem> {
     let schema = contract.and_then(|contract| contract.options.get("json_value.schema"));
-    if let Some(length) = schema.map(|schema| schema.to_string().len()).filter(|length| *length > MAX_DEFINITION_BYTES)
+    if let Some(length) =
+        schema.map(|schema| schema.to_string().len()).filter(|length| *length > MAX_DEFINITION_BYTES)
     {
         let detail = format!("a schema takes at most {MAX_DEFINITION_BYTES} bytes, not {length}");
         return Err(Problem::invalid("schema_limit", detail).with("field", "json_value.schema"));
     }
-    let mut options = app.reading_defaults().options_for(contract).map_err(|error| Problem::invalid("invalid_option", error))?;
+    let mut options = app
+        .reading_defaults()
+        .options_for(contract)
+        .map_err(|error| Problem::invalid("invalid_option", error))?;
     if let Some(schema) = options.json_schema() {
         let limits = &app.loaded_config().config.tools;
         options.set_json_schema(app.schemas.get((&app.cpu_pool, owner), schema.value(), limits).await?);
@@ -337,7 +345,8 @@ impl NewMessage {
         };
         let mut candidates = Vec::with_capacity(1 + self.others.len());
         for new in [self].into_iter().chain(&self.others) {
-            candidates.push(new.upstream_choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
+            candidates
+                .push(new.upstream_choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
         }
         let (said, timed_lore) = match self.has_skein() {
             true => rendered_prompt(app, caller, self).await?,
@@ -351,7 +360,9 @@ impl NewMessage {
             _ => None,
         });
         let says_hold = self.contract.as_ref().is_some_and(|contract| contract.options.contains_key("hold"));
-        if self.wait && !says_hold && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
+        if self.wait
+            && !says_hold
+            && (self.max_reasks.is_some_and(|reasks| reasks > 0) || candidates.len() > 1)
         {
             // The client sees nothing before the end, so the whole reply can be re-asked.
             candidates.iter_mut().for_each(|choice| choice.options.hold = HoldMode::All);

@@ -6,8 +6,6 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use super::operation_docs;
-use super::tool_answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::conversations::NewConversation;
 use super::decode::{Check, Decode};
 use super::dialogue_turns::{NewFork, NewReplay};
@@ -16,13 +14,15 @@ use super::idempotency::ResponseStorage;
 use super::imports::{self, NewFile, NewImports};
 use super::keys::{KeyChange, NewKey};
 use super::new_message::{IfBusy, NewMessage};
+use super::operation_docs;
 use super::play::NewPlay;
 use super::prompts::{MigrateMacros, RenderPrompt};
-use super::routes::{ResponseContent, OPERATIONS, ApiOperation};
+use super::routes::{ApiOperation, OPERATIONS, ResponseContent};
 use super::schemas;
 use super::scripts::{NewScript, ScriptText};
 use super::states::{NewOperations, NewStateSchema, Rollback};
 use super::templates::NewTemplate;
+use super::tool_answers::{PostedConfirmation, PostedError, PostedResult, ToolConfirmations, ToolResults};
 use super::tool_calls::NewToolCall;
 use super::tools::{InlineTool, ToolChoice};
 use super::versions::Publish;
@@ -92,7 +92,8 @@ pub fn description() -> Value {
     for (name, schema) in schemas::response_schemas() {
         schemas[name] = schema;
     }
-    let tags = operation_docs::TAGS.map(|(name, description)| json!({"name": name, "description": description}));
+    let tags =
+        operation_docs::TAGS.map(|(name, description)| json!({"name": name, "description": description}));
     json!({
         "openapi": "3.1.0",
         "info": {

@@ -36,7 +36,9 @@ impl PageQuery {
     /// Returns a page of `rows`, each with its id.
     pub(super) fn page_of(&self, rows: Vec<(String, Value)>) -> Result<Value, Problem> {
         let from = match self.after() {
-            Some(after) => rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown_cursor(after))? + 1,
+            Some(after) => {
+                rows.iter().position(|(id, _)| id == after).ok_or_else(|| unknown_cursor(after))? + 1
+            }
             None => 0,
         };
         let limit = self.limit()? as usize;

@@ -7,21 +7,21 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tambour::event::{EventCollector, Event, Failure};
+use tambour::event::{Event, EventCollector, Failure};
 use tambour::options::Language;
 use tambour::{InputEnd, Pipeline};
-use tambour_prompt::dialogue::{Line, DialogueStatus, DialogueTurn};
+use tambour_prompt::dialogue::{DialogueStatus, DialogueTurn, Line};
 
 use super::dialogue_turns::coverage_of;
-use super::dialogues::{run_turn, find_owned};
+use super::dialogues::{find_owned, run_turn};
 use super::keys::Caller;
 use super::problem::{Problem, parse_body};
 use super::request::RequestId;
 use crate::app::App;
-use crate::dialogues::{self, TurnQuota, TurnInput};
-use crate::runner::UpstreamSpending;
+use crate::dialogues::{self, TurnInput, TurnQuota};
 use crate::figures::{self, ReplyEnd};
-use crate::upstream::{ModelRequest, ReplyItem, Message, new_failure};
+use crate::runner::UpstreamSpending;
+use crate::upstream::{Message, ModelRequest, ReplyItem, new_failure};
 
 /// Default and highest number of turns.
 const DEFAULT_TURNS: u32 = 30;
@@ -199,7 +199,13 @@ async fn invent_answer(
         status: if matches!(end, InputEnd::Failed(_)) { "failed" } else { "completed" },
         ..ReplyEnd::default()
     };
-    app.add_figures(&figures::reply_figures(&figures::current_hour(), &caller.owner, &reply_end, &[spending])).await;
+    app.add_figures(&figures::reply_figures(
+        &figures::current_hour(),
+        &caller.owner,
+        &reply_end,
+        &[spending],
+    ))
+    .await;
     if let InputEnd::Failed(failure) = end {
         return Ok(Err(failure));
     }

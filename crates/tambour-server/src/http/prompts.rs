@@ -15,7 +15,7 @@ use tambour_prompt::macros::migrate;
 use super::keys::Caller;
 use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::skeins::{RenderSettings, PromptParts, Tokenizer, render, rendered_json};
+use crate::skeins::{PromptParts, RenderSettings, Tokenizer, render, rendered_json};
 
 /// Body of `POST /api/v1/prompts/render`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

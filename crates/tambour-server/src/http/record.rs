@@ -82,7 +82,8 @@ pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String
         // The end may be in the log already: a client that has seen it gets the same here.
         None => {
             let fold = fold_log(&*app.store, &row.id).await?;
-            let (status, record) = fold.into_record(Timings::default(), &row.request, &app.reading_defaults());
+            let (status, record) =
+                fold.into_record(Timings::default(), &row.request, &app.reading_defaults());
             (status.to_owned(), record)
         }
     })

@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::idempotency::{MAX_KEY_BYTES, read_key, reused_key_problem, repeat_since};
+use super::idempotency::{MAX_KEY_BYTES, read_key, repeat_since, reused_key_problem};
 use super::keys::Caller;
 use super::problem::Problem;
 use crate::app::App;
@@ -19,7 +19,10 @@ pub(super) struct EarlierResponse {
 }
 
 /// Returns the idempotency key of a request: the header, or the id in the body.
-pub(super) fn idempotency_key(headers: &HeaderMap, request_id: Option<&str>) -> Result<Option<String>, Problem> {
+pub(super) fn idempotency_key(
+    headers: &HeaderMap,
+    request_id: Option<&str>,
+) -> Result<Option<String>, Problem> {
     let header = read_key(headers)?;
     match request_id {
         Some(id) if id.is_empty() || id.len() > MAX_KEY_BYTES => {
@@ -37,7 +40,9 @@ pub(super) async fn find_response(
     repeat: &str,
     request: &str,
 ) -> Result<Option<EarlierResponse>, Problem> {
-    let Some(found) = app.store.input_response(&caller.owner, repeat, &repeat_since()).await? else { return Ok(None) };
+    let Some(found) = app.store.input_response(&caller.owner, repeat, &repeat_since()).await? else {
+        return Ok(None);
+    };
     if found.request != request {
         return Err(reused_key_problem());
     }

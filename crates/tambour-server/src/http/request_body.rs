@@ -19,8 +19,8 @@ use super::problem::Problem;
 use super::request::too_large_problem;
 use super::states::OPERATIONS_SUFFIX;
 use crate::app::App;
-use crate::cpu_pool::{OFFLOAD_BYTES, run_in_place};
 use crate::connection::Connection;
+use crate::cpu_pool::{OFFLOAD_BYTES, run_in_place};
 use crate::memory::{self, MemoryHold, MemoryPermit};
 
 /// Size limits of bodies.

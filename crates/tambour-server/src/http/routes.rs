@@ -5,8 +5,8 @@ use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use super::foreign::{ag_ui, ai_sdk, anthropic, chat, models, responses};
 use super::idempotency::{self, ResponseStorage};
 use super::{
-    tool_answers, cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys,
-    messages, openapi, play, prompts, record, rules, scripts, services, settings, states, templates,
+    cards, conversations, decode, dialogue_turns, dialogues, events, figures, imports, keys, messages,
+    openapi, play, prompts, record, rules, scripts, services, settings, states, templates, tool_answers,
     tool_calls, tools, usage, versions,
 };
 use crate::app::AppState;

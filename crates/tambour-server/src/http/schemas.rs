@@ -35,7 +35,8 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         "type": ["string", "null"],
         "description": "what stands for the reply in its conversation, where it is not the reply itself",
     });
-    let turn = object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
+    let turn =
+        object_schema(&[("reply", text.clone()), ("history?", history.clone()), ("told?", text.clone())]);
     let attempt = object_schema(&[
         ("raw", text.clone()),
         ("findings", list_schema(&schema_ref("Finding"))),
@@ -180,7 +181,11 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("Conversation", object_schema(&conversation)),
         (
             "State",
-            object_schema(&[("conversation_id", text.clone()), ("state", json!({})), ("schema", schema_of_state())]),
+            object_schema(&[
+                ("conversation_id", text.clone()),
+                ("state", json!({})),
+                ("schema", schema_of_state()),
+            ]),
         ),
         (
             "StateHistory",
@@ -245,11 +250,20 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("Lorebooks", page_schema("Lorebook")),
         ("Lorebook", import_schema("lorebook_id", &text, &number)),
         ("RenderedPrompt", rendered_schema(&text, &number, &flag)),
-        ("MigratedMacros", object_schema(&[("text", text.clone()), ("warnings", list_schema(&any)), ("report", any)])),
+        (
+            "MigratedMacros",
+            object_schema(&[("text", text.clone()), ("warnings", list_schema(&any)), ("report", any)]),
+        ),
         ("Keys", object_schema(&[("data", list_schema(&schema_ref("Key"))), ("has_more", flag.clone())])),
         ("Key", object_schema(&key)),
         ("Figures", figures_schema(&text, &number)),
-        ("Usage", object_schema(&[("data", list_schema(&usage_of_key(&text, &number))), ("has_more", flag.clone())])),
+        (
+            "Usage",
+            object_schema(&[
+                ("data", list_schema(&usage_of_key(&text, &number))),
+                ("has_more", flag.clone()),
+            ]),
+        ),
         ("Finding", object_schema(&finding)),
         ("Metadata", metadata(&text, &number, &flag)),
         ("Problem", object_schema(&problem)),
@@ -292,7 +306,8 @@ fn match_schema(text: &Value) -> Value {
 fn upstreams(text: &Value, flag: &Value) -> Value {
     let some = json!({"type": ["string", "null"]});
     let number = json!({"type": "number"});
-    let price = object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
+    let price =
+        object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
     let prices = json!({
         "type": "object", "additionalProperties": price, "description": "of a million tokens, by model; `*` is for all others",
     });
@@ -322,7 +337,11 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("weight", json!({"type": ["integer", "null"]})),
         ("has_prompt", flag.clone()),
     ]);
-    object_schema(&[("currency", text.clone()), ("data", list_schema(&upstream)), ("aliases", list_schema(&alias))])
+    object_schema(&[
+        ("currency", text.clone()),
+        ("data", list_schema(&upstream)),
+        ("aliases", list_schema(&alias)),
+    ])
 }
 
 /// Test of something that is named.

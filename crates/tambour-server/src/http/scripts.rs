@@ -17,7 +17,10 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use super::problem::{Problem, parse_body};
-use super::versions::{DraftQuery, VersionQuery, delete, check_length, check_name, missing_document, find_owned, document_json, store_version, load_version};
+use super::versions::{
+    DraftQuery, VersionQuery, check_length, check_name, delete, document_json, find_owned, load_version,
+    missing_document, store_version,
+};
 use crate::app::App;
 use crate::dialogues::OwnerTemplates;
 use crate::ids;
@@ -61,13 +64,19 @@ struct ScriptFaults {
 }
 
 /// Checks a script. Messages are in the given language, or in that of the texts.
-async fn check_script(app: &App, owner: &str, yaml: &str, told: Option<Language>) -> Result<ScriptFaults, Problem> {
+async fn check_script(
+    app: &App,
+    owner: &str,
+    yaml: &str,
+    told: Option<Language>,
+) -> Result<ScriptFaults, Problem> {
     check_length(yaml, "yaml")?;
     let prompts = OwnerTemplates::load(app, owner).await?;
     let (limits, texts) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
     let (text, told) = (yaml.to_owned(), told.unwrap_or(texts));
     let check = move || check_all_told(load_in(&text, &limits, told), &prompts, texts, told);
-    let problems = if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
+    let problems =
+        if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);

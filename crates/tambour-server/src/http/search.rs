@@ -57,7 +57,8 @@ pub(super) async fn search(
     loop {
         let page = app.store.conversations(owner, after.as_deref(), ROWS_PER_READ).await?;
         for row in page.rows {
-            let over = looked >= MAX_CONVERSATIONS || read >= MAX_SCAN_BYTES || began.elapsed() >= MAX_SCAN_TIME;
+            let over =
+                looked >= MAX_CONVERSATIONS || read >= MAX_SCAN_BYTES || began.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
             if data.len() >= limit as usize || over && looked > 0 {
                 return Ok(search_page(&data, true, after.as_deref()));

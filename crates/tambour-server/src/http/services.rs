@@ -16,7 +16,7 @@ use super::keys::{Caller, require_admin};
 use super::problem::Problem;
 use crate::app::App;
 use crate::config::{AliasConfig, UpstreamConfig, mask_url};
-use crate::upstream::{ModelRequest, ReplyItem, Message, Upstream};
+use crate::upstream::{Message, ModelRequest, ReplyItem, Upstream};
 
 /// Longest time of an upstream test.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -114,7 +114,8 @@ pub(super) async fn test_alias(
 fn missing<'a>((what, name): (&str, &str), known: impl Iterator<Item = &'a str> + Clone) -> Problem {
     let names = list_names(name, known.clone());
     let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
-    Problem::not_found(format!("there is no {what} `{name}`; {names}")).with("close", closest_names(name, known))
+    Problem::not_found(format!("there is no {what} `{name}`; {names}"))
+        .with("close", closest_names(name, known))
 }
 
 /// Requests a few tokens from an upstream and adds the result to `of`. Counts against the quota of the caller.
@@ -126,8 +127,12 @@ async fn tried(
     of: Value,
 ) -> Result<Json<Value>, Problem> {
     app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
-    let ask =
-        ModelRequest { messages: vec![Message::new("user", "Say: ok")], max_tokens: Some(TEST_TOKENS), has_fallback: true, ..ask };
+    let ask = ModelRequest {
+        messages: vec![Message::new("user", "Say: ok")],
+        max_tokens: Some(TEST_TOKENS),
+        has_fallback: true,
+        ..ask
+    };
     let began = Instant::now();
     let came = tokio::time::timeout(TEST_TIMEOUT, wait_first(upstream, &ask)).await;
     let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

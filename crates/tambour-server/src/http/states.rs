@@ -25,7 +25,7 @@ use super::problem::{Problem, parse_body};
 use crate::app::App;
 use crate::cpu_pool::run_in_place;
 use crate::states::{self, ChangedState, wait_change_turn};
-use crate::store::{StatePoint, StateRollback, StateUpdates, StateUpdateRow, is_route_update};
+use crate::store::{StatePoint, StateRollback, StateUpdateRow, StateUpdates, is_route_update};
 
 /// Most mismatches with the schema that are reported.
 const MAX_MISMATCHES: usize = 16;
@@ -180,7 +180,11 @@ pub(super) async fn show(
         Some(at) => {
             let point = find_point(&app, &id, "at", at).await?;
             let updates = app.store.state_updates(&id).await?;
-            rollback_result(app.cpu_pool.run(&caller.owner, move || updates.state_at(point.to_state_point())).await?, "at")?.0
+            rollback_result(
+                app.cpu_pool.run(&caller.owner, move || updates.state_at(point.to_state_point())).await?,
+                "at",
+            )?
+            .0
         }
     };
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
@@ -266,9 +270,11 @@ pub(super) async fn schema(
     find_owned(&app, &caller, &id).await?;
     let compiled = match &schema {
         Value::Null => None,
-        schema => {
-            Some(app.schemas.get((&app.cpu_pool, &caller.owner), schema, &app.loaded_config().config.tools).await?)
-        }
+        schema => Some(
+            app.schemas
+                .get((&app.cpu_pool, &caller.owner), schema, &app.loaded_config().config.tools)
+                .await?,
+        ),
     };
     let _turn = wait_change_turn(&app, &id).await?;
     let text = (!schema.is_null()).then(|| schema.to_string());
@@ -280,7 +286,8 @@ pub(super) async fn schema(
     let version = run_in_place(|| states::state_version(&row.state.to_string(), text.as_deref()));
     let mut mismatches = Vec::new();
     if let Some(compiled) = compiled {
-        mismatches = app.cpu_pool.run(&caller.owner, move || compiled.check(&row.state, MAX_MISMATCHES)).await?;
+        mismatches =
+            app.cpu_pool.run(&caller.owner, move || compiled.check(&row.state, MAX_MISMATCHES)).await?;
     }
     let mismatches: Vec<Value> = mismatches
         .into_iter()
@@ -312,7 +319,8 @@ pub(super) async fn operations(
     let refused = state::describe_refusals(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice_text(REFUSED_NOTICE).to_owned();
     let known = applied.results.len();
-    let beyond = (count > known).then(|| format!("{known} to {}: {}", count - 1, RefusalReason::LimitExceeded));
+    let beyond =
+        (count > known).then(|| format!("{known} to {}: {}", count - 1, RefusalReason::LimitExceeded));
     let about = refused.into_iter().chain(beyond);
     let notices: Vec<Value> =
         about.map(|about| json!({"code": REFUSED_NOTICE, "message": message, "ref": about})).collect();
@@ -355,7 +363,8 @@ pub(super) async fn rollback(
                 return Err(Problem::invalid("invalid_field", detail).with("field", "to"));
             }
         };
-        let (state, taken_back) = rollback_result(work.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
+        let (state, taken_back) =
+            rollback_result(work.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
         let version = run_in_place(|| states::state_version(&state.to_string(), row.schema.as_deref()));
         Ok((etag(version), Json(json!({"taken_back": taken_back, "state": state}))))
     })
@@ -380,7 +389,12 @@ impl NamedPoint {
 }
 
 /// Returns the point with that id: a message of the conversation, or an update by the route.
-async fn find_point(app: &App, conversation: &str, field: &'static str, id: &str) -> Result<NamedPoint, Problem> {
+async fn find_point(
+    app: &App,
+    conversation: &str,
+    field: &'static str,
+    id: &str,
+) -> Result<NamedPoint, Problem> {
     if is_route_update(id) {
         return Ok(NamedPoint::Update(id.to_owned()));
     }

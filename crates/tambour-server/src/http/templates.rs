@@ -15,7 +15,9 @@ use super::keys::Caller;
 use super::page;
 use super::page::QueryParams;
 use super::problem::{Problem, parse_body};
-use super::versions::{DraftQuery, VersionQuery, delete, check_length, document_json, store_version, load_version};
+use super::versions::{
+    DraftQuery, VersionQuery, check_length, delete, document_json, load_version, store_version,
+};
 use crate::app::App;
 use crate::dialogues::OwnerTemplates;
 use crate::store::DocumentKind::Template as Kind;

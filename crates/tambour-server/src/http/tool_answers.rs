@@ -14,7 +14,7 @@ use super::keys::Caller;
 use super::messages::find_owned;
 use super::problem::{Problem, parse_body};
 use crate::app::App;
-use crate::tools::{ToolAnswer, CallDecision, AnswerDesk, AnswerRefusal};
+use crate::tools::{AnswerDesk, AnswerRefusal, CallDecision, ToolAnswer};
 
 /// Body of `POST /api/v1/messages/{id}/tool_results`.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -107,8 +107,12 @@ fn tool_answer(posted: PostedResult) -> Result<(String, ToolAnswer), Problem> {
             Err(ToolError { code: code.unwrap_or_else(|| "failed".to_owned()).into(), message })
         }
         (true, _, Some(_)) => return Err(invalid_result(&call_id, "a result that is `ok` has no `error`")),
-        (false, Some(_), _) => return Err(invalid_result(&call_id, "a result that is not `ok` has no `result`")),
-        (false, None, None) => return Err(invalid_result(&call_id, "a result that is not `ok` has an `error`")),
+        (false, Some(_), _) => {
+            return Err(invalid_result(&call_id, "a result that is not `ok` has no `result`"));
+        }
+        (false, None, None) => {
+            return Err(invalid_result(&call_id, "a result that is not `ok` has an `error`"));
+        }
     };
     Ok((call_id, answer))
 }

@@ -16,9 +16,9 @@ use super::problem::{Problem, parse_body};
 use super::tools::select_registered;
 use crate::app::App;
 use crate::cpu_pool::run_in_place;
-use crate::runner;
 use crate::ids;
 use crate::metrics::Metrics;
+use crate::runner;
 use crate::telemetry::TraceSpan;
 use crate::tools::{Executor, WebhookRequest};
 

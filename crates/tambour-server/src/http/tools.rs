@@ -19,11 +19,11 @@ use super::problem::{Problem, parse_body};
 use crate::app::App;
 use crate::config::is_tool_name;
 use crate::ids;
-use crate::mcp::{ToolLookup, ListedTool, McpServers};
+use crate::mcp::{ListedTool, McpServers, ToolLookup};
 use crate::store::ToolRow;
 use crate::tools::{
-    MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, Definition, Executor, WebhookGuard, OfferedTool, SECRET_ENV_PREFIX, HiddenText, ToolLimits,
-    secret_from_env,
+    Definition, Executor, HiddenText, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, OfferedTool,
+    SECRET_ENV_PREFIX, ToolLimits, WebhookGuard, secret_from_env,
 };
 
 /// Most tools of one owner.
@@ -40,7 +40,8 @@ pub(super) async fn list(
     QueryParams(query): QueryParams<page::PageQuery>,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.tools(&caller.owner).await?;
-    let mut rows: BTreeMap<String, Value> = rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
+    let mut rows: BTreeMap<String, Value> =
+        rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
     for (name, listed) in app.loaded_config().mcp.all_tools() {
         // Tools that the operator names take precedence; others of a server do not replace registered ones.
         if listed.is_named || !rows.contains_key(&name) {
@@ -58,7 +59,9 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let row = app.store.tool(&caller.owner, &name).await?;
     match (app.loaded_config().mcp.find_tool(&name), row) {
-        (ToolLookup::Tool(listed), row) if listed.is_named || row.is_none() => Ok(Json(mcp_tool_json(&listed))),
+        (ToolLookup::Tool(listed), row) if listed.is_named || row.is_none() => {
+            Ok(Json(mcp_tool_json(&listed)))
+        }
         (_, Some(row)) => Ok(Json(tool_json(&row))),
         (_, None) => Err(missing_tool(&name)),
     }
@@ -230,9 +233,9 @@ fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard
             "secret_env",
             format!("`secret_env` names a variable that begins with `{SECRET_ENV_PREFIX}`"),
         )),
-        (None, Some(name)) => {
-            secret_from_env(name).map(|_| ()).map_err(|missing| invalid_field("secret_env", missing.text(Language::En)))
-        }
+        (None, Some(name)) => secret_from_env(name)
+            .map(|_| ())
+            .map_err(|missing| invalid_field("secret_env", missing.text(Language::En))),
         _ => Ok(()),
     }
 }
@@ -353,7 +356,11 @@ async fn select_mcp_tool(
 }
 
 /// Returns the registered tool of that name, or that of an MCP server.
-pub(super) async fn select_registered(app: &App, caller: &Caller, name: &str) -> Result<OfferedTool, Problem> {
+pub(super) async fn select_registered(
+    app: &App,
+    caller: &Caller,
+    name: &str,
+) -> Result<OfferedTool, Problem> {
     let loaded = app.loaded_config();
     let mcp = &loaded.mcp;
     let found = match mcp.find_tool(name) {

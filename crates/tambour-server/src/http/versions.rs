@@ -17,7 +17,7 @@ use super::problem::{Problem, parse_body};
 use crate::app::App;
 use crate::dialogues::hash_text;
 use crate::ids;
-use crate::store::{Document, DocumentChange, DocumentKind, PutOptions, PutOutcome, DocumentVersion};
+use crate::store::{Document, DocumentChange, DocumentKind, DocumentVersion, PutOptions, PutOutcome};
 
 /// Most documents of one kind per owner.
 const MAX_DOCUMENTS: u32 = 1000;
@@ -122,7 +122,12 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
 }
 
 /// Returns the document with that id if it is the owner's.
-pub(super) async fn find_owned(app: &App, owner: &str, kind: DocumentKind, id: &str) -> Result<Document, Problem> {
+pub(super) async fn find_owned(
+    app: &App,
+    owner: &str,
+    kind: DocumentKind,
+    id: &str,
+) -> Result<Document, Problem> {
     app.store.document((owner, kind), id).await?.ok_or_else(|| missing_document(kind, id))
 }
 
@@ -172,8 +177,12 @@ pub(super) async fn store_version(
     draft: &DraftQuery,
 ) -> Result<u32, Problem> {
     draft.check()?;
-    let put =
-        PutOptions { is_published: !draft.draft, is_autosave: draft.autosave, max_documents: MAX_DOCUMENTS, based_on: base_version(headers)? };
+    let put = PutOptions {
+        is_published: !draft.draft,
+        is_autosave: draft.autosave,
+        max_documents: MAX_DOCUMENTS,
+        based_on: base_version(headers)?,
+    };
     let now = ids::now();
     let document =
         Document { id, name, created: now.clone(), changed: now.clone(), published: None, latest: 0 };

@@ -114,8 +114,10 @@ impl McpConnection {
         let handler = McpHandler { changed: tools_changed.clone() };
         let refused = |error| ConnectionError::Refused(Box::new(error));
         if let Some(url) = &given.url {
-            let transport =
-                StreamableHttpClientTransport::with_client(http_client(url)?, http_config(url, given, key, most));
+            let transport = StreamableHttpClientTransport::with_client(
+                http_client(url)?,
+                http_config(url, given, key, most),
+            );
             let service = handler.serve(transport).await.map_err(refused)?;
             return Ok(McpConnection { service, tools_changed, program: ServerProcess::default() });
         }
@@ -132,7 +134,11 @@ impl McpConnection {
         let is_too_long = Some(lines.too_long_flag());
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
         let service = handler.serve(transport).await.map_err(refused)?;
-        Ok(McpConnection { service, tools_changed, program: ServerProcess { child: Some(child), is_too_long } })
+        Ok(McpConnection {
+            service,
+            tools_changed,
+            program: ServerProcess { child: Some(child), is_too_long },
+        })
     }
 }
 

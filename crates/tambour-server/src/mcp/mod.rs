@@ -4,16 +4,16 @@
 mod connect;
 #[cfg(feature = "mcp")]
 pub mod lines;
-#[cfg(not(feature = "mcp"))]
-mod none;
-#[cfg(feature = "mcp")]
-mod tool_list;
 #[cfg(feature = "mcp")]
 mod result;
 #[cfg(feature = "mcp")]
 mod server;
 #[cfg(feature = "mcp")]
 mod stderr;
+#[cfg(not(feature = "mcp"))]
+mod stub;
+#[cfg(feature = "mcp")]
+mod tool_list;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::{Config, ConfigError, McpConfig};
-use crate::tools::{Definition, CallError};
-#[cfg(not(feature = "mcp"))]
-use none::Server;
+use crate::tools::{CallError, Definition};
 #[cfg(feature = "mcp")]
 use server::McpServer;
+#[cfg(not(feature = "mcp"))]
+use stub::McpServer;
 
 /// MCP servers of a configuration.
 #[derive(Default)]
@@ -74,8 +74,12 @@ impl McpServers {
     pub(crate) fn new(config: &Config, before: Option<&McpServers>) -> Result<McpServers, ConfigError> {
         let make = |(name, given): (&String, &McpConfig)| {
             let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
-            let bounds = ServerBounds { timeout: Duration::from_millis(ms), max_result_bytes: config.tools.max_answer };
-            let key = given.key_env.as_deref().map(|variable| config.read_mcp_key(name, variable)).transpose()?;
+            let bounds = ServerBounds {
+                timeout: Duration::from_millis(ms),
+                max_result_bytes: config.tools.max_answer,
+            };
+            let key =
+                given.key_env.as_deref().map(|variable| config.read_mcp_key(name, variable)).transpose()?;
             let kept = before.and_then(|before| before.by_name.get(name));
             let server = match kept.filter(|kept| kept.has_settings(given, key.as_deref(), bounds)) {
                 Some(kept) => kept.clone(),
@@ -126,8 +130,10 @@ impl McpServers {
     /// Looks up a tool name after waiting for servers that may have it and have not listed their tools yet.
     pub(crate) async fn wait_for_tool(&self, name: &str) -> ToolLookup {
         let asked = |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
-        futures_util::future::join_all(self.by_name.values().filter(asked).map(|server| server.wait_connected()))
-            .await;
+        futures_util::future::join_all(
+            self.by_name.values().filter(asked).map(|server| server.wait_connected()),
+        )
+        .await;
         self.find_tool(name)
     }
 

@@ -87,7 +87,9 @@ fn decoded_size(base64: &str) -> String {
 pub(super) fn call_error(error: &ServiceError, server: &str, most: usize) -> CallError {
     match error {
         ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),
-        ServiceError::UnexpectedResponse => CallError::ServerRefused("its answer is none to a call".to_owned()),
+        ServiceError::UnexpectedResponse => {
+            CallError::ServerRefused("its answer is none to a call".to_owned())
+        }
         ServiceError::TransportSend(failed) => {
             let mut cause: Option<&(dyn Error + 'static)> = Some(failed.error.as_ref());
             while let Some(error) = cause {

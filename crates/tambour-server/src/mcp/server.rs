@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::connect::{McpConnection, ConnectionError};
-use super::{ServerBounds, ListedTool, tool_list, result};
+use super::connect::{ConnectionError, McpConnection};
+use super::{ListedTool, ServerBounds, result, tool_list};
 use crate::config::McpConfig;
 use crate::fail;
 use crate::supervise::{RestartBackoff, millis};
@@ -196,7 +196,9 @@ async fn supervise_connection(shared: Arc<McpState>) {
             // Cancelled: the runtime is shutting down.
             return;
         }
-        shared.state.send_replace(ConnectionState::Down("the connection panicked; it is made again".to_owned()));
+        shared
+            .state
+            .send_replace(ConnectionState::Down("the connection panicked; it is made again".to_owned()));
         let pause = pauses.next_pause(began.elapsed());
         let again_ms = millis(pause);
         tracing::error!(
@@ -278,7 +280,8 @@ impl McpState {
     /// Connects and lists the tools.
     async fn open(&self) -> Result<McpConnection, ConnectionError> {
         let connection =
-            McpConnection::open(&self.name, &self.config, self.key.as_deref(), self.bounds.max_result_bytes).await?;
+            McpConnection::open(&self.name, &self.config, self.key.as_deref(), self.bounds.max_result_bytes)
+                .await?;
         // The tools are listed when they change.
         connection.service.set_response_cache_config(ClientCacheConfig::disabled()).await;
         self.set_listed(self.list(connection.service.peer()).await?);
@@ -296,7 +299,10 @@ impl McpState {
         let McpConnection { service, tools_changed, program } = connection;
         let peer = service.peer().clone();
         let end = service.cancellation_token();
-        self.state.send_replace(ConnectionState::Up(LiveConnection { peer: peer.clone(), is_too_long: program.too_long_flag() }));
+        self.state.send_replace(ConnectionState::Up(LiveConnection {
+            peer: peer.clone(),
+            is_too_long: program.too_long_flag(),
+        }));
         tracing::info!(mcp = self.name, "an MCP server is connected");
         let mut ended = std::pin::pin!(service.waiting());
         let mut refreshing = std::pin::pin!(self.refresh_tools(&peer, &tools_changed));

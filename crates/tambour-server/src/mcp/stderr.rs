@@ -22,7 +22,9 @@ pub(super) async fn log_stderr(name: String, mut stderr: impl AsyncRead + Unpin)
             }
             count += 1;
             match count {
-                ..=MAX_LINES_PER_MINUTE => tracing::info!(mcp = name, said = line, "the program of the MCP server"),
+                ..=MAX_LINES_PER_MINUTE => {
+                    tracing::info!(mcp = name, said = line, "the program of the MCP server")
+                }
                 _ if count == MAX_LINES_PER_MINUTE + 1 => {
                     tracing::warn!(
                         mcp = name,

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use super::{Bounds, Listed};
+use super::{ListedTool, ServerBounds};
 use crate::config::McpConfig;
-use crate::tools::Trouble;
+use crate::tools::CallError;
 
 /// Never constructed.
-pub(super) enum Server {}
+pub(super) enum McpServer {}
 
-impl Server {
-    pub(super) fn new(name: &str, _: McpConfig, _: Option<String>, _: Bounds) -> Server {
+impl McpServer {
+    pub(super) fn new(name: &str, _: McpConfig, _: Option<String>, _: ServerBounds) -> McpServer {
         unreachable!("the check of the configuration refuses `{name}`")
     }
 
-    pub(super) fn is(&self, _: &McpConfig, _: Option<&str>, _: Bounds) -> bool {
+    pub(super) fn has_settings(&self, _: &McpConfig, _: Option<&str>, _: ServerBounds) -> bool {
         match *self {}
     }
 
@@ -38,11 +38,11 @@ impl Server {
         match *self {}
     }
 
-    pub(super) fn listed(&self) -> Vec<Listed> {
+    pub(super) fn listed_tools(&self) -> Vec<ListedTool> {
         match *self {}
     }
 
-    pub(super) fn tool(&self, _: &str) -> Option<Listed> {
+    pub(super) fn find_tool(&self, _: &str) -> Option<ListedTool> {
         match *self {}
     }
 
@@ -50,11 +50,11 @@ impl Server {
         match *self {}
     }
 
-    pub(super) async fn reach(&self) -> bool {
+    pub(super) async fn wait_connected(&self) -> bool {
         match *self {}
     }
 
-    pub(super) async fn call(&self, _: &str, _: &Value) -> Result<Value, Trouble> {
+    pub(super) async fn call(&self, _: &str, _: &Value) -> Result<Value, CallError> {
         match *self {}
     }
 }

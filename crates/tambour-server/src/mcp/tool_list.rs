@@ -9,7 +9,7 @@ use super::ListedTool;
 use super::connect::ConnectionError;
 use crate::config::{McpConfig, is_tool_name};
 use crate::ids;
-use crate::tools::{MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES, Definition, Executor};
+use crate::tools::{Definition, Executor, MAX_DEFINITION_BYTES, MAX_DESCRIPTION_BYTES};
 
 /// Most pages of a list.
 const MAX_PAGES: usize = 50;
@@ -48,11 +48,17 @@ pub(super) async fn list_tools(
                 let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
                 let executor = Executor::Mcp { server: server.to_owned(), tool: tool.name.to_string() };
                 let confirm = given.needs_confirmation(&tool.name);
-                let description = tool.description.as_deref().or(tool.title.as_deref()).map(shorten_description);
+                let description =
+                    tool.description.as_deref().or(tool.title.as_deref()).map(shorten_description);
                 let definition =
                     Definition { description, schema, callers: None, read_only, confirm, executor };
                 bytes += size;
-                found.push(ListedTool { is_named: given.names_explicitly(&name), name, definition, listed_at: since.clone() });
+                found.push(ListedTool {
+                    is_named: given.names_explicitly(&name),
+                    name,
+                    definition,
+                    listed_at: since.clone(),
+                });
                 continue;
             };
             let tool: String = tool.name.chars().take(64).flat_map(char::escape_debug).collect();
@@ -94,7 +100,8 @@ mod tests {
         for long in ["需".repeat(MAX_DESCRIPTION_BYTES), "word ".repeat(MAX_DESCRIPTION_BYTES)] {
             let line = shorten_description(&long);
             assert!(
-                (MAX_DESCRIPTION_BYTES - 10..=MAX_DESCRIPTION_BYTES).contains(&line.len()) && line.ends_with('…'),
+                (MAX_DESCRIPTION_BYTES - 10..=MAX_DESCRIPTION_BYTES).contains(&line.len())
+                    && line.ends_with('…'),
                 "{}",
                 line.len()
             );

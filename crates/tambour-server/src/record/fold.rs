@@ -7,11 +7,14 @@ use serde_json::{Map, Value, json};
 use tambour::Options;
 use tambour::event::{ToolCall, ToolResult};
 
-use super::{ATTEMPT_ENTRY, StateEntry, ToolResultsEntry, UPSTREAM_ENTRY, PROMPT_ENTRY, STATE_ENTRY, ROUND_ENTRY, Timings};
+use super::{
+    ATTEMPT_ENTRY, PROMPT_ENTRY, ROUND_ENTRY, STATE_ENTRY, StateEntry, Timings, ToolResultsEntry,
+    UPSTREAM_ENTRY,
+};
 use crate::history::HistoryWriter;
 use crate::reading_defaults::ReadingDefaults;
 use crate::store::batch::LOST_ENTRY;
-use crate::store::{Batch, LogEntryKind, Lease, Store, StoreError, StoredUpdate};
+use crate::store::{Batch, Lease, LogEntryKind, Store, StoreError, StoredUpdate};
 
 /// Bytes of a log read at once.
 const READ_BYTES: usize = 1 << 20;
@@ -157,7 +160,10 @@ impl LogFold {
             UPSTREAM_ENTRY => return self.chosen_fields = serde_json::from_value(data).unwrap_or_default(),
             ATTEMPT_ENTRY => return self.discarded.push(data),
             ROUND_ENTRY => {
-                let Ok(ToolResultsEntry { told: tool_results, history }) = serde_json::from_value(data) else { return };
+                let Ok(ToolResultsEntry { told: tool_results, history }) = serde_json::from_value(data)
+                else {
+                    return;
+                };
                 self.calls.clear();
                 return self.rounds.push(FoldedRound { end: self.reply.len(), tool_results, history });
             }
@@ -278,9 +284,15 @@ impl LogFold {
     }
 
     /// Builds the record of a message with this `request`, without the fields of its row.
-    pub(crate) fn into_record(self, timings: Timings, request: &str, own: &ReadingDefaults) -> (&'static str, Value) {
+    pub(crate) fn into_record(
+        self,
+        timings: Timings,
+        request: &str,
+        own: &ReadingDefaults,
+    ) -> (&'static str, Value) {
         let status = self.status();
-        let history = if self.has_ended() { self.history_text(&self.history_writer(request, own)) } else { None };
+        let history =
+            if self.has_ended() { self.history_text(&self.history_writer(request, own)) } else { None };
         let (said, history) =
             if self.rounds.is_empty() { (Vec::new(), history) } else { (self.round_records(history), None) };
         let answer = self.answer();

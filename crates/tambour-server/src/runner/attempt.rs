@@ -6,18 +6,18 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tambour::event::{ReplyAppraisal, Completed, EventKind, Extension, FinishReason, ToolCall, ReplyWorth};
+use tambour::event::{Completed, EventKind, Extension, FinishReason, ReplyAppraisal, ReplyWorth, ToolCall};
 use tambour::options::{HoldMode, Language};
 use tambour::texts::format_count;
-use tambour::{InputEnd, Event, Finding, Options, Pipeline, Severity, Sink};
+use tambour::{Event, Finding, InputEnd, Options, Pipeline, Severity, Sink};
 
-use super::{UpstreamChoice, RunLog, MessageRun, millis};
+use super::{MessageRun, RunLog, UpstreamChoice, millis};
 use crate::cpu_pool;
 use crate::history::HistoryWriter;
 use crate::record::{self, Timings};
 use crate::states::MessageState;
 use crate::store::{Batch, WriteOutcome};
-use crate::upstream::{ModelRequest, Content, ReplyItem, Message, NativeCall, new_failure};
+use crate::upstream::{Content, Message, ModelRequest, NativeCall, ReplyItem, new_failure};
 
 /// One model call.
 pub(super) struct Attempt {
@@ -192,8 +192,15 @@ impl Attempt {
     }
 
     /// Processes one item; returns the end of the reply.
-    fn process_item(&mut self, item: ReplyItem, choice: &UpstreamChoice, run: &MessageRun) -> Option<InputEnd> {
-        if let (Some(heard), false) = (&mut self.kept_items, matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_))) {
+    fn process_item(
+        &mut self,
+        item: ReplyItem,
+        choice: &UpstreamChoice,
+        run: &MessageRun,
+    ) -> Option<InputEnd> {
+        if let (Some(heard), false) =
+            (&mut self.kept_items, matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_)))
+        {
             match (heard.last_mut(), &item) {
                 (Some(ReplyItem::Text(all)), ReplyItem::Text(text))
                 | (Some(ReplyItem::Reasoning(all)), ReplyItem::Reasoning(text)) => all.push_str(text),
@@ -388,7 +395,9 @@ impl Attempt {
         (kept["raw"], kept["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
         match end {
             InputEnd::Failed(failure) => kept["error"] = json!(failure),
-            InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => kept["finish_reason"] = json!(reason),
+            InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => {
+                kept["finish_reason"] = json!(reason)
+            }
             _ => {}
         }
         batch.push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(kept.to_string().as_bytes()));
@@ -410,7 +419,12 @@ impl Attempt {
     }
 
     /// Adds the entry with the tool results; returns the reply as a message for the model.
-    pub(super) fn add_results_entry(&mut self, calls: &[ToolCall], told: &str, again: &HistoryWriter) -> Message {
+    pub(super) fn add_results_entry(
+        &mut self,
+        calls: &[ToolCall],
+        told: &str,
+        again: &HistoryWriter,
+    ) -> Message {
         let text = record::add_tool_results(&self.gathered.raw, calls, told, again, &mut self.gathered.batch);
         let content = (!text.is_empty()).then_some(Content::Text(text));
         Message { content, tool_calls: self.native_calls.clone(), ..Message::new("assistant", "") }

@@ -4,7 +4,7 @@ use tambour::InputEnd;
 use tambour::event::ReplyWorth;
 
 use super::attempt::Attempt;
-use super::{UpstreamChoice, MessageRun};
+use super::{MessageRun, UpstreamChoice};
 use crate::upstream::ReplyItem;
 
 /// Unusable reply with text, as received.

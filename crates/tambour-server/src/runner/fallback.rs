@@ -5,7 +5,7 @@ use tambour::InputEnd;
 use tambour::event::{Failure, FinishReason};
 
 use super::attempt::Attempt;
-use super::{UpstreamChoice, RunLog};
+use super::{RunLog, UpstreamChoice};
 use crate::record;
 use crate::store::{Batch, WriteOutcome};
 

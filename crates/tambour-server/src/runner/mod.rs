@@ -3,10 +3,10 @@
 
 mod attempt;
 mod best_reply;
-mod tool_execution;
-mod fallback;
 mod call_repeats;
+mod fallback;
 mod spending;
+mod tool_execution;
 mod tool_loop;
 
 use std::panic::AssertUnwindSafe;
@@ -21,25 +21,25 @@ use tambour::{InputEnd, Options};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use crate::self_woken::SelfWoken;
 use crate::app::App;
 use crate::cpu_pool;
-use crate::message_start::PendingPrompt;
 use crate::fail;
 use crate::history::{HistoryWriter, PromptRecord};
 use crate::live_run::LiveRun;
 use crate::memory::MemoryPermit;
+use crate::message_start::PendingPrompt;
 use crate::metrics::Metrics;
-use crate::record::{self, RunTotals, Timings, FinishError};
+use crate::record::{self, FinishError, RunTotals, Timings};
+use crate::self_woken::SelfWoken;
 use crate::states::{self, MessageState};
 use crate::store::{Batch, Lease, MessageRow, StoreError, WriteOutcome};
 use crate::telemetry::TraceSpan;
 use crate::tools::OfferedTool;
-use crate::upstream::{ModelRequest, Message, Upstream, new_failure};
+use crate::upstream::{Message, ModelRequest, Upstream, new_failure};
 use attempt::{Attempt, AttemptSettings};
 use best_reply::BestReply;
-pub(crate) use tool_execution::{refusal_of_call, execute};
 pub(crate) use spending::{MessageSpending, UpstreamSpending};
+pub(crate) use tool_execution::{execute, refusal_of_call};
 use tool_loop::ToolLoop;
 
 /// A message to run.
@@ -141,8 +141,9 @@ pub(crate) async fn run_message(
     let reading = read_replies(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
     let reading = AssertUnwindSafe(reading).catch_unwind().await;
     drop(choices);
-    let ended =
-        Box::pin(AssertUnwindSafe(finish_run(&app, &run, log, reading.ok(), timings, spending)).catch_unwind());
+    let ended = Box::pin(
+        AssertUnwindSafe(finish_run(&app, &run, log, reading.ok(), timings, spending)).catch_unwind(),
+    );
     match ended.await {
         Ok(Ok(status)) => {
             if status == "failed" {
@@ -289,7 +290,8 @@ async fn read_replies(
         let place = (log.next_number(), log.seq);
         let before_it = before.as_deref();
         let may_stand = reasks < run.max_reasks;
-        let repeat = AttemptSettings { reasks, keeps_discarded, keeps_items: may_stand, holds_all: best.is_some() };
+        let repeat =
+            AttemptSettings { reasks, keeps_discarded, keeps_items: may_stand, holds_all: best.is_some() };
         let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, repeat, place);
         let mut attempt = Box::new(attempt);
         let end = match not_asked.take() {
@@ -312,7 +314,8 @@ async fn read_replies(
             best = BestReply::choose(*attempt, &end, best);
             continue;
         }
-        let cancelled = run.live_run.cancel.is_cancelled() || end == InputEnd::Finished(FinishReason::Cancelled);
+        let cancelled =
+            run.live_run.cancel.is_cancelled() || end == InputEnd::Finished(FinishReason::Cancelled);
         let given_up = before.is_none() && attempt.can_fall_back(&end) && !cancelled;
         if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
             attempt.fall_back(&end, choice, next, log).await?;
@@ -320,10 +323,13 @@ async fn read_replies(
             ask = choice.build_request(run, others.len());
             ask.messages = choice.replace_system(sent, messages);
             log.append(record::prompt_entry(log.next_number(), sent)).await?;
-            state = states::load_message_state(app, &run.row, known, &ask.dialect).await.unwrap_or_else(|error| {
-                not_asked = Some(InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)));
-                None
-            });
+            state = states::load_message_state(app, &run.row, known, &ask.dialect).await.unwrap_or_else(
+                |error| {
+                    not_asked =
+                        Some(InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)));
+                    None
+                },
+            );
             if let Some(tools) = &mut tools {
                 tools.switch_choice(choice);
             }

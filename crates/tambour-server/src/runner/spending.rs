@@ -52,8 +52,11 @@ impl UpstreamSpending {
 impl MessageSpending {
     /// Adds a call, which may have no counts.
     pub(super) fn add(&mut self, choice: &UpstreamChoice, usage: Option<Value>) {
-        let call =
-            UpstreamSpending::from_call(&choice.upstream, &choice.ask, usage.as_ref().unwrap_or(&Value::Null));
+        let call = UpstreamSpending::from_call(
+            &choice.upstream,
+            &choice.ask,
+            usage.as_ref().unwrap_or(&Value::Null),
+        );
         match self.calls.iter().position(|one| one.upstream == call.upstream) {
             Some(at) => {
                 let mut all = self.calls.remove(at);

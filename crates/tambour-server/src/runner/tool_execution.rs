@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::app::LoadedConfig;
 use crate::telemetry::TraceSpan;
-use crate::tools::{Executor, OfferedTool, WebhookRequest, CallError};
+use crate::tools::{CallError, Executor, OfferedTool, WebhookRequest};
 
 /// Returns the reason why a call must not run. The call was checked when it was read; this is the last check
 /// before it has effects.

@@ -20,14 +20,17 @@ use tambour::texts::format_count;
 use self::call_round::CallRound;
 use super::attempt::Attempt;
 use super::call_repeats::CallRepeats;
-use super::{UpstreamChoice, RunLog, ToolOffer, MessageRun, refusal_of_call, execute, interrupted_failure};
+use super::{MessageRun, RunLog, ToolOffer, UpstreamChoice, execute, interrupted_failure, refusal_of_call};
 use crate::app::{App, LoadedConfig};
 use crate::fail;
 use crate::history::HistoryWriter;
 use crate::metrics::Metrics;
 use crate::store::WriteOutcome;
-use crate::telemetry::{TraceSpan, ToolCallInfo};
-use crate::tools::{ToolAnswer, CallDecision, AnswerDesk, Executor, OfferedTool, WebhookRequest, CallError, results_message, result_text};
+use crate::telemetry::{ToolCallInfo, TraceSpan};
+use crate::tools::{
+    AnswerDesk, CallDecision, CallError, Executor, OfferedTool, ToolAnswer, WebhookRequest, result_text,
+    results_message,
+};
 use crate::upstream::{Message, NativeCall, new_failure};
 
 /// Reason why the calls of a reply stop.
@@ -67,7 +70,12 @@ pub(super) struct ToolLoop<'a> {
 }
 
 impl<'a> ToolLoop<'a> {
-    pub(super) fn new(app: &'a Arc<App>, run: &'a MessageRun, offer: &'a ToolOffer, choice: &UpstreamChoice) -> ToolLoop<'a> {
+    pub(super) fn new(
+        app: &'a Arc<App>,
+        run: &'a MessageRun,
+        offer: &'a ToolOffer,
+        choice: &UpstreamChoice,
+    ) -> ToolLoop<'a> {
         let desk = app.desks.open(&run.live_run.id);
         let (history, language) = (choice.history_writer(), choice.options.texts.language);
         ToolLoop { app, run, offer, desk, reply_count: 0, repeats: CallRepeats::default(), history, language }
@@ -119,7 +127,8 @@ impl<'a> ToolLoop<'a> {
             attempt.push_line_break();
         }
         // Even without a further reply: the next message of the conversation includes the results.
-        let said = (calls.len() <= MAX_CALLS).then(|| attempt.add_results_entry(&calls, &told, &self.history));
+        let said =
+            (calls.len() <= MAX_CALLS).then(|| attempt.add_results_entry(&calls, &told, &self.history));
         if let Err(end) = &ended {
             self.run.mark_failed(end);
             attempt.abandon(end);
@@ -156,7 +165,8 @@ impl<'a> ToolLoop<'a> {
             round.refuse_all(&barred, &CallError::OtherRefused, &self.app.metrics);
             return Ok(());
         }
-        let asks = |call: &ToolCall| self.find_tool(call).is_some_and(|offered| offered.tool.requires_confirmation);
+        let asks =
+            |call: &ToolCall| self.find_tool(call).is_some_and(|offered| offered.tool.requires_confirmation);
         self.desk.register_calls(calls, asks);
         if let Some(denied) = self.wait_confirmations(loaded, round, asks).await? {
             round.refuse_all(&denied, &CallError::OtherDenied, &self.app.metrics);
@@ -210,10 +220,11 @@ impl<'a> ToolLoop<'a> {
         }
         let ms = loaded.config.tools.confirmations_ms;
         round.push_status("awaiting_confirmation", &asked, Some(ms)).await?;
-        let given: Vec<Option<CallDecision>> = match self.wait_answers(ms, self.desk.wait_decisions(&asked)).await? {
-            Some(all) => all.into_iter().map(Some).collect(),
-            None => self.desk.close(&asked).0,
-        };
+        let given: Vec<Option<CallDecision>> =
+            match self.wait_answers(ms, self.desk.wait_decisions(&asked)).await? {
+                Some(all) => all.into_iter().map(Some).collect(),
+                None => self.desk.close(&asked).0,
+            };
         let mut errors: Vec<Option<CallError>> = vec![None; round.calls.len()];
         for (call, decision) in asked.iter().zip(given) {
             let place = round.calls.iter().position(|one| one.call_id == call.call_id).unwrap_or_default();
@@ -237,10 +248,11 @@ impl<'a> ToolLoop<'a> {
         self.desk.expect_results(calls);
         let ms = loaded.config.tools.results_ms;
         self.start_calls(round, group.clone(), "awaiting_tool_results", Some(ms)).await?;
-        let given: Vec<Option<ToolAnswer>> = match self.wait_answers(ms, self.desk.wait_results(calls)).await? {
-            Some(all) => all.into_iter().map(Some).collect(),
-            None => self.desk.close(calls).1,
-        };
+        let given: Vec<Option<ToolAnswer>> =
+            match self.wait_answers(ms, self.desk.wait_results(calls)).await? {
+                Some(all) => all.into_iter().map(Some).collect(),
+                None => self.desk.close(calls).1,
+            };
         for (place, answer) in group.zip(given) {
             let late = || Err(CallError::NoResult(ms).error(round.language));
             round.record_result(place, answer.unwrap_or_else(late), &self.app.metrics);
@@ -249,7 +261,12 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Runs a call by a webhook or an MCP server.
-    async fn run_on_server(&self, loaded: &LoadedConfig, round: &mut CallRound<'_>, place: usize) -> Result<(), LoopHalt> {
+    async fn run_on_server(
+        &self,
+        loaded: &LoadedConfig,
+        round: &mut CallRound<'_>,
+        place: usize,
+    ) -> Result<(), LoopHalt> {
         let call = &round.calls[place];
         let Some(OfferedTool { executor, .. }) = self.find_tool(call) else {
             round.record_error(place, &CallError::NoExecutor, &self.app.metrics);
@@ -294,7 +311,9 @@ impl<'a> ToolLoop<'a> {
             round.spans[place] = self.run.span.start_tool(&ToolCallInfo {
                 name: &call.name,
                 call_id: &call.call_id,
-                is_client_call: self.find_tool(call).is_some_and(|one| matches!(one.executor, Executor::Client {})),
+                is_client_call: self
+                    .find_tool(call)
+                    .is_some_and(|one| matches!(one.executor, Executor::Client {})),
                 args: &call.args,
             });
             let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Figures, InputClaim, RowPage, Retention, StoreError};
+use super::{Figures, InputClaim, Retention, RowPage, StoreError};
 
 /// Stored dialogue.
 #[derive(Clone, Debug)]

@@ -141,7 +141,12 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn version(&self, of: DocumentScope<'_>, id: &str, version: u32) -> Result<Option<DocumentVersion>, StoreError>;
+    async fn version(
+        &self,
+        of: DocumentScope<'_>,
+        id: &str,
+        version: u32,
+    ) -> Result<Option<DocumentVersion>, StoreError>;
 
     /// Returns the published texts of an owner, by id.
     ///

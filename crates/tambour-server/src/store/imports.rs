@@ -82,7 +82,12 @@ pub trait Imports: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn import_bytes(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn import_bytes(
+        &self,
+        owner: &str,
+        kind: ImportKind,
+        id: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Deletes a file and the stored responses that name it; returns `false` if there was none.
     ///

@@ -47,5 +47,10 @@ pub trait InputResponses: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn input_response(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<InputResponse>, StoreError>;
+    async fn input_response(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<InputResponse>, StoreError>;
 }

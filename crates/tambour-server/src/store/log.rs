@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::{Batch, MessageRow, MessageOutcome, StoreError};
+use super::{Batch, MessageOutcome, MessageRow, StoreError};
 
 /// Result of a write to a log. A run continues only after [`WriteOutcome::Stored`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Figures, DialogueProgress, StoreError, StoredUpdate, UsageRow};
+use super::{DialogueProgress, Figures, StoreError, StoredUpdate, UsageRow};
 
 /// Kind of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,11 @@ pub trait Messages: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn history_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<TurnHistory>, StoreError>;
+    async fn history_before(
+        &self,
+        message: &MessageRow,
+        bytes: usize,
+    ) -> Result<Vec<TurnHistory>, StoreError>;
 
     /// Returns the history of one message.
     ///

@@ -15,11 +15,11 @@ mod dialogues;
 mod documents;
 mod figures;
 mod imports;
-mod responses;
+mod input_responses;
 mod log;
 mod messages;
+mod responses;
 mod server_identity;
-mod input_responses;
 mod sqlite;
 mod states;
 mod tools;
@@ -30,20 +30,23 @@ pub use admin::{Admin, KeyRow, UsageRow};
 pub use batch::{Batch, LogEntry, LogEntryKind};
 pub use conversations::{ConversationRow, Conversations};
 pub use deletion::{Deletion, Retention};
-pub use dialogues::{CallRecord, DialogueFilter, DialogueRow, Dialogues, DialogueProgress};
-pub use documents::{Document, DocumentChange, DocumentKind, Documents, DocumentScope, PutOptions, PutOutcome, DocumentVersion};
+pub use dialogues::{CallRecord, DialogueFilter, DialogueProgress, DialogueRow, Dialogues};
+pub use documents::{
+    Document, DocumentChange, DocumentKind, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome,
+};
 pub use figures::{
     FigureStep, Figures, FirstTexts, ReplyCounts, ReplyFigures, RuleCount, StepFigures, StepRepairs,
 };
-pub use imports::{ImportKind, ImportRow, Imports, ImportQuota};
-pub use responses::{Responses, RequestClaim, StoredResponse, RequestKey};
-pub use log::{AcquireOutcome, PendingAppend, Lease, Log, LogState, NewRun, RunEnd, WriteOutcome};
-pub use messages::{MessageRow, Messages, MessageOutcome, RowPage, RunKind, TurnHistory};
-pub use server_identity::ServerIdentity;
+pub use imports::{ImportKind, ImportQuota, ImportRow, Imports};
 pub use input_responses::{InputClaim, InputResponse, InputResponses};
+pub use log::{AcquireOutcome, Lease, Log, LogState, NewRun, PendingAppend, RunEnd, WriteOutcome};
+pub use messages::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, TurnHistory};
+pub use responses::{RequestClaim, RequestKey, Responses, StoredResponse};
+pub use server_identity::ServerIdentity;
 pub use sqlite::{DamagedFile, JournalLoss, JournalReport, ShortFile, SqliteStore, StoreOptions};
 pub use states::{
-    StatePoint, ROUTE_UPDATE, StateRollback, StateRow, StateUpdates, States, StoredUpdate, StateUpdateRow, is_route_update,
+    ROUTE_UPDATE, StatePoint, StateRollback, StateRow, StateUpdateRow, StateUpdates, States, StoredUpdate,
+    is_route_update,
 };
 pub use tools::{ToolRow, Tools};
 

@@ -55,7 +55,12 @@ pub trait Responses: Send + Sync {
     ///
     /// # Errors
     /// The database failed; the request stays claimed.
-    async fn store_response(&self, sent: &RequestKey, kept: &StoredResponse, now: &str) -> Result<(), StoreError>;
+    async fn store_response(
+        &self,
+        sent: &RequestKey,
+        kept: &StoredResponse,
+        now: &str,
+    ) -> Result<(), StoreError>;
 
     /// Releases a claimed request: it may be processed again unless its response was stored.
     fn release_request(&self, sent: &RequestKey);

@@ -101,7 +101,9 @@ impl StateUpdates {
             StatePoint::Start => Some(0),
             StatePoint::Update(id) => last(&|row| row.id == id),
             // A message without updates has the state of the one before it.
-            StatePoint::After(id, number) => Some(last(&|row| row.id == id || row.message_number < number).unwrap_or(0)),
+            StatePoint::After(id, number) => {
+                Some(last(&|row| row.id == id || row.message_number < number).unwrap_or(0))
+            }
         }
     }
 
@@ -125,7 +127,9 @@ impl StateUpdates {
         match self.count_to(to) {
             None => StateRollback::Unknown,
             Some(_) if !self.can_reach(to) => StateRollback::Gone,
-            Some(count) => StateRollback::Done(apply_updates(self.base.clone(), &self.rows[self.base_len()..count]), 0),
+            Some(count) => {
+                StateRollback::Done(apply_updates(self.base.clone(), &self.rows[self.base_len()..count]), 0)
+            }
         }
     }
 
@@ -226,5 +230,9 @@ pub trait States: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn roll_state_back(&self, conversation: &str, to: StatePoint<'_>) -> Result<StateRollback, StoreError>;
+    async fn roll_state_back(
+        &self,
+        conversation: &str,
+        to: StatePoint<'_>,
+    ) -> Result<StateRollback, StoreError>;
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::response::Response;
 use rust_embed::{EmbeddedFile, Metadata};
 
-use super::{respond, page_response, content_policy};
+use super::{content_policy, page_response, respond};
 
 /// Returns a file of a studio of three files, one of which has a gzip variant.
 fn files(name: &str) -> Option<EmbeddedFile> {

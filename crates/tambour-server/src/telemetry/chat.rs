@@ -72,7 +72,9 @@ impl ChatSpan {
                     }
                 }
                 ReplyItem::Usage(usage) => self.usage = Some(usage.clone()),
-                ReplyItem::End(InputEnd::Finished(reason) | InputEnd::Incomplete(reason)) => self.finish = Some(*reason),
+                ReplyItem::End(InputEnd::Finished(reason) | InputEnd::Incomplete(reason)) => {
+                    self.finish = Some(*reason)
+                }
                 // Recorded by `failed`.
                 ReplyItem::End(_) => {}
             }
@@ -87,7 +89,12 @@ impl ChatSpan {
 
 impl Drop for ChatSpan {
     fn drop(&mut self) {
-        let ended = genai::chat_end_attributes(self.usage.as_ref(), self.first_text, self.finish, self.reply_text.as_ref());
+        let ended = genai::chat_end_attributes(
+            self.usage.as_ref(),
+            self.first_text,
+            self.finish,
+            self.reply_text.as_ref(),
+        );
         self.span.set_attributes(ended);
         if self.retries > 0 {
             self.span.set_attributes([opentelemetry::KeyValue::new("tambour.retries", self.retries)]);

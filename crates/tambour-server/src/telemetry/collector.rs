@@ -21,7 +21,10 @@ pub(super) const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Creates the provider of spans that are sent to a collector.
-pub(super) fn build_provider(endpoint: &str, config: &TelemetryConfig) -> Result<SdkTracerProvider, HttpError> {
+pub(super) fn build_provider(
+    endpoint: &str,
+    config: &TelemetryConfig,
+) -> Result<SdkTracerProvider, HttpError> {
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(ExportClient::new(endpoint)?)
@@ -61,7 +64,11 @@ impl ExportClient {
             // Proxies of the environment are not used for local hosts.
             inner = inner.no_proxy();
         }
-        Ok(ExportClient { inner: inner.build()?, runtime: Handle::current(), is_failing: AtomicBool::new(false) })
+        Ok(ExportClient {
+            inner: inner.build()?,
+            runtime: Handle::current(),
+            is_failing: AtomicBool::new(false),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use tambour::event::FinishReason;
 
 use super::{CallTarget, ToolCallInfo};
 use crate::quotas::TokenCounts;
-use crate::upstream::{ModelRequest, Message, NativeCall};
+use crate::upstream::{Message, ModelRequest, NativeCall};
 
 /// Conversation or dialogue.
 pub(super) const CONVERSATION: &str = "gen_ai.conversation.id";

@@ -7,19 +7,19 @@ mod chat;
 mod collector;
 #[cfg(feature = "otel")]
 mod genai;
-#[cfg(not(feature = "otel"))]
-mod off;
 #[cfg(feature = "otel")]
 mod spans;
+#[cfg(not(feature = "otel"))]
+mod stub;
 
 #[cfg(feature = "otel")]
 pub(crate) use chat::ChatSpan;
-#[cfg(not(feature = "otel"))]
-use off as chosen;
-#[cfg(not(feature = "otel"))]
-pub(crate) use off::ChatSpan;
 #[cfg(feature = "otel")]
 use spans as chosen;
+#[cfg(not(feature = "otel"))]
+use stub as chosen;
+#[cfg(not(feature = "otel"))]
+pub(crate) use stub::ChatSpan;
 
 pub use chosen::TraceSpan;
 pub(crate) use chosen::{ParentSpan, TraceHandle};

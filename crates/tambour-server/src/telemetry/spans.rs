@@ -55,8 +55,9 @@ impl TraceHandle {
     /// The client of the collector cannot be created.
     pub(crate) fn start(config: &Config) -> Result<TraceHandle, ConfigError> {
         let Some(endpoint) = config.telemetry.endpoint() else { return Ok(TraceHandle::default()) };
-        let provider = collector::build_provider(endpoint, &config.telemetry)
-            .map_err(|error| config.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}")))?;
+        let provider = collector::build_provider(endpoint, &config.telemetry).map_err(|error| {
+            config.field_error("telemetry.otlp_endpoint", &format!("cannot be used: {error}"))
+        })?;
         let tracer = provider.tracer("tambour");
         Ok(TraceHandle(Some(Arc::new(SpanFactory { provider, tracer, content: config.telemetry.content }))))
     }
@@ -73,7 +74,13 @@ impl TraceHandle {
     }
 
     /// Starts the span of a message.
-    pub(crate) fn start_message(&self, parent: &ParentSpan, id: &str, conversation: &str, dialect: &str) -> TraceSpan {
+    pub(crate) fn start_message(
+        &self,
+        parent: &ParentSpan,
+        id: &str,
+        conversation: &str,
+        dialect: &str,
+    ) -> TraceSpan {
         self.start_root(parent, "message", || {
             vec![
                 KeyValue::new("tambour.message.id", id.to_owned()),
@@ -85,7 +92,9 @@ impl TraceHandle {
 
     /// Starts the span of a dialogue turn.
     pub(crate) fn start_turn(&self, parent: &ParentSpan, dialogue: &str) -> TraceSpan {
-        self.start_root(parent, "dialogue turn", || vec![KeyValue::new(genai::CONVERSATION, dialogue.to_owned())])
+        self.start_root(parent, "dialogue turn", || {
+            vec![KeyValue::new(genai::CONVERSATION, dialogue.to_owned())]
+        })
     }
 
     fn start_root(
@@ -110,8 +119,9 @@ impl TraceHandle {
     pub(crate) async fn stop(&self) {
         let Some(traces) = self.0.clone() else { return };
         // Blocks until the collector has answered.
-        let stopped =
-            tokio::task::spawn_blocking(move || traces.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT));
+        let stopped = tokio::task::spawn_blocking(move || {
+            traces.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT)
+        });
         if let Ok(Err(error)) = stopped.await {
             tracing::warn!(%error, "the last traces were not sent");
         }

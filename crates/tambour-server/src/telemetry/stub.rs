@@ -3,57 +3,57 @@
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::{Asked, ToolCalled};
+use super::{CallTarget, ToolCallInfo};
 use crate::config::{Config, ConfigError};
-use crate::upstream::{Ask, Item};
+use crate::upstream::{ModelRequest, ReplyItem};
 
 /// Tracer stub.
 #[derive(Clone, Default)]
-pub(crate) struct Traces(());
+pub(crate) struct TraceHandle(());
 
 /// Span stub.
 #[derive(Clone, Debug, Default)]
-pub struct Span(());
+pub struct TraceSpan(());
 
 /// Parent span stub.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parent(());
+pub(crate) struct ParentSpan(());
 
 /// Never constructed.
 pub(crate) enum ChatSpan {}
 
-impl Traces {
-    pub(crate) fn start(_: &Config) -> Result<Traces, ConfigError> {
-        Ok(Traces(()))
+impl TraceHandle {
+    pub(crate) fn start(_: &Config) -> Result<TraceHandle, ConfigError> {
+        Ok(TraceHandle(()))
     }
 
-    pub(crate) fn parent(&self, _: &HeaderMap) -> Parent {
-        Parent(())
+    pub(crate) fn read_parent(&self, _: &HeaderMap) -> ParentSpan {
+        ParentSpan(())
     }
 
-    pub(crate) fn message(&self, _: &Parent, _: &str, _: &str, _: &str) -> Span {
-        Span(())
+    pub(crate) fn start_message(&self, _: &ParentSpan, _: &str, _: &str, _: &str) -> TraceSpan {
+        TraceSpan(())
     }
 
-    pub(crate) fn turn(&self, _: &Parent, _: &str) -> Span {
-        Span(())
+    pub(crate) fn start_turn(&self, _: &ParentSpan, _: &str) -> TraceSpan {
+        TraceSpan(())
     }
 
     pub(crate) async fn stop(&self) {}
 }
 
-impl Span {
-    pub(crate) fn chat(&self, _: &Asked<'_>, _: &Ask) -> Option<Box<ChatSpan>> {
+impl TraceSpan {
+    pub(crate) fn start_chat(&self, _: &CallTarget<'_>, _: &ModelRequest) -> Option<Box<ChatSpan>> {
         None
     }
 
-    pub(crate) fn tool(&self, _: &ToolCalled<'_>) -> Span {
-        Span(())
+    pub(crate) fn start_tool(&self, _: &ToolCallInfo<'_>) -> TraceSpan {
+        TraceSpan(())
     }
 
-    pub(crate) fn headers(&self, _: &mut HeaderMap) {}
+    pub(crate) fn inject_headers(&self, _: &mut HeaderMap) {}
 
-    pub(crate) fn result(&self, _: &Value) {}
+    pub(crate) fn record_result(&self, _: &Value) {}
 
     pub(crate) fn fail(&self, _: &str) {}
 
@@ -61,15 +61,15 @@ impl Span {
 }
 
 impl ChatSpan {
-    pub(crate) fn headers(&self, _: &mut HeaderMap) {
+    pub(crate) fn inject_headers(&self, _: &mut HeaderMap) {
         match *self {}
     }
 
-    pub(crate) fn came(&mut self, _: &[Item]) {
+    pub(crate) fn record_items(&mut self, _: &[ReplyItem]) {
         match *self {}
     }
 
-    pub(crate) fn failed(&mut self, _: &str, _: bool) {
+    pub(crate) fn record_failure(&mut self, _: &str, _: bool) {
         match *self {}
     }
 }

@@ -83,7 +83,9 @@ impl CallError {
             NoTool(_) => "tool_unknown",
             Forbidden(_) => "tool_forbidden",
             Arguments(..) => "tool_args_invalid",
-            OtherRefused | OtherDenied | BeforeFailed | MessageEnded | ServerStopped | NoExecutor => "not_run",
+            OtherRefused | OtherDenied | BeforeFailed | MessageEnded | ServerStopped | NoExecutor => {
+                "not_run"
+            }
             Denied(_) => "denied",
             Unconfirmed(_) => "confirmation_timeout",
             NoResult(_) | Timeout(_) | ServerTimeout(_) => "timeout",
@@ -143,7 +145,9 @@ impl CallError {
             TooLarge(most) => format!("the webhook answered more than {}", format_count(*most, "byte")),
             Unreachable => "the webhook cannot be reached".to_owned(),
             NoClient => "the server cannot call webhooks".to_owned(),
-            ConnectionBroken => "the connection to the webhook broke; whether it took effect is not known".to_owned(),
+            ConnectionBroken => {
+                "the connection to the webhook broke; whether it took effect is not known".to_owned()
+            }
             ServerDown(name) => format!("the MCP server `{name}` cannot be reached; the call was not sent"),
             ServerTimeout(ms) => {
                 format!("the MCP server did not answer within {ms} ms; whether it took effect is not known")
@@ -154,7 +158,9 @@ impl CallError {
             ServerRefused(said) => format!("the MCP server did not take the call: {said}"),
             ToolFailed(said) if said.is_empty() => "the tool failed, and did not say why".to_owned(),
             ToolFailed(said) => format!("the tool failed: {said}"),
-            ResultTooLarge(most) => format!("the MCP server answered more than {}", format_count(*most, "byte")),
+            ResultTooLarge(most) => {
+                format!("the MCP server answered more than {}", format_count(*most, "byte"))
+            }
         }
     }
 

@@ -145,7 +145,9 @@ impl AnswerDesk {
             match place(slot) {
                 AnswerSlot::Expected => {}
                 AnswerSlot::NotExpected => return Err(AnswerRefusal::NotWaiting(call.clone())),
-                AnswerSlot::Given(_) | AnswerSlot::Closed => return Err(AnswerRefusal::Answered(call.clone())),
+                AnswerSlot::Given(_) | AnswerSlot::Closed => {
+                    return Err(AnswerRefusal::Answered(call.clone()));
+                }
             }
         }
         for (call, value) in given {
@@ -158,7 +160,11 @@ impl AnswerDesk {
         Ok(())
     }
 
-    async fn wait_all<T>(&self, calls: &[ToolCall], place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>) -> Vec<T> {
+    async fn wait_all<T>(
+        &self,
+        calls: &[ToolCall],
+        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+    ) -> Vec<T> {
         let mut changed = self.answer_notify.subscribe();
         loop {
             if let Some(all) = self.take_complete(calls, &place) {
@@ -170,7 +176,11 @@ impl AnswerDesk {
     }
 
     /// Takes the answers to these calls, if they are complete.
-    fn take_complete<T>(&self, calls: &[ToolCall], place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>) -> Option<Vec<T>> {
+    fn take_complete<T>(
+        &self,
+        calls: &[ToolCall],
+        place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
+    ) -> Option<Vec<T>> {
         let mut slots = self.lock();
         let mut given =
             |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&place), Some(AnswerSlot::Given(_)));

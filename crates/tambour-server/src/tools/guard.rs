@@ -135,7 +135,9 @@ fn address_kind_v4(v4: Ipv4Addr) -> AddressKind {
         // "This network", link-local (cloud metadata services), multicast and reserved.
         (0 | 224.., ..) | (169, 254, _) => AddressKind::Never,
         // Protocol assignments, documentation, benchmarks, and the old 6to4 relay.
-        (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => AddressKind::Never,
+        (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113) | (198, 18 | 19, _) => {
+            AddressKind::Never
+        }
         (10 | 127, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => AddressKind::Private,
         _ => AddressKind::Public,
     }
@@ -161,7 +163,7 @@ fn address_kind_v6(v6: Ipv6Addr) -> AddressKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{WebhookRefusal, WebhookGuard, AddressKind, ToolLimits, address_kind};
+    use super::{AddressKind, ToolLimits, WebhookGuard, WebhookRefusal, address_kind};
 
     fn guard(hosts: &[&str], private: bool) -> WebhookGuard {
         let allowed_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
@@ -260,9 +262,15 @@ mod tests {
         ];
         let hosts = ["127.0.0.1", "[::1]", "::ffff:7f00:1"];
         for spelling in spellings {
-            assert!(matches!(guard(&hosts, false).check_url(spelling), Err(WebhookRefusal::Private(_))), "{spelling}");
+            assert!(
+                matches!(guard(&hosts, false).check_url(spelling), Err(WebhookRefusal::Private(_))),
+                "{spelling}"
+            );
             assert!(guard(&hosts, true).check_url(spelling).is_ok(), "{spelling}");
-            assert!(matches!(guard(&[], true).check_url(spelling), Err(WebhookRefusal::Host(_))), "{spelling}");
+            assert!(
+                matches!(guard(&[], true).check_url(spelling), Err(WebhookRefusal::Host(_))),
+                "{spelling}"
+            );
         }
         let metadata = guard(&["169.254.169.254"], true);
         assert!(matches!(metadata.check_url("http://2852039166/"), Err(WebhookRefusal::Never(_))));

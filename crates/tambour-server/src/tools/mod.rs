@@ -3,11 +3,11 @@
 //!
 //! The order of calls does not belong here but to the loop in `drive`.
 
+mod call_errors;
 mod desk;
 mod guard;
-mod schemas;
 mod result_texts;
-mod call_errors;
+mod schemas;
 mod webhook;
 
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,12 @@ use tambour::options::Language;
 use tambour::schema::Schema;
 use tambour::tool::{RegisteredTool, ToolRegistry};
 
-pub(crate) use desk::{ToolAnswer, CallDecision, AnswerDesk, DeskRegistry, AnswerRefusal};
-pub(crate) use guard::WebhookGuard;
-pub(crate) use schemas::SchemaCache;
-pub(crate) use result_texts::{results_message, result_text};
 pub(crate) use call_errors::CallError;
-pub(crate) use webhook::{WebhookRequest, WebhookClient, secret_from_env};
+pub(crate) use desk::{AnswerDesk, AnswerRefusal, CallDecision, DeskRegistry, ToolAnswer};
+pub(crate) use guard::WebhookGuard;
+pub(crate) use result_texts::{result_text, results_message};
+pub(crate) use schemas::SchemaCache;
+pub(crate) use webhook::{WebhookClient, WebhookRequest, secret_from_env};
 
 /// Limits of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

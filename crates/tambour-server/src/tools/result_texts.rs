@@ -6,7 +6,11 @@ use tambour::event::{ToolCall, ToolResult};
 use tambour::options::Language;
 
 /// Builds the message with the results of a reply's calls, in order.
-pub(crate) fn results_message(language: Language, calls: &[(ToolCall, ToolResult)], max_shown: usize) -> String {
+pub(crate) fn results_message(
+    language: Language,
+    calls: &[(ToolCall, ToolResult)],
+    max_shown: usize,
+) -> String {
     let shown: Vec<Value> =
         calls.iter().map(|(call, result)| result_json(language, call, result, max_shown)).collect();
     let shown = Value::from(shown);
@@ -106,10 +110,16 @@ mod tests {
     #[test]
     fn each_language_is_whole() {
         let (call, mut result) = call(Value::Null);
-        for trouble in [CallError::BeforeFailed, CallError::Denied(None), CallError::Status(500, String::new())] {
+        for trouble in
+            [CallError::BeforeFailed, CallError::Denied(None), CallError::Status(500, String::new())]
+        {
             let told = |language| {
                 let error = Some(trouble.error(language));
-                results_message(language, &[(call.clone(), ToolResult { ok: false, error, ..result.clone() })], 1000)
+                results_message(
+                    language,
+                    &[(call.clone(), ToolResult { ok: false, error, ..result.clone() })],
+                    1000,
+                )
             };
             assert!(told(Language::En).is_ascii(), "{}", told(Language::En));
             let message = block(&told(Language::Zh))[0]["error"]["message"].clone();

@@ -39,9 +39,13 @@ impl Weighter<[u8; 32], CachedSchema> for SchemaWeighter {
 impl SchemaCache {
     pub(crate) fn new() -> SchemaCache {
         // One shard, so that the largest schema fits.
-        let options =
-            OptionsBuilder::new().estimated_items_capacity(1000).weight_capacity(CACHE_BYTES).shards(1).build();
-        let build = |options| Cache::with_options(options, SchemaWeighter, Default::default(), Default::default());
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(1000)
+            .weight_capacity(CACHE_BYTES)
+            .shards(1)
+            .build();
+        let build =
+            |options| Cache::with_options(options, SchemaWeighter, Default::default(), Default::default());
         // The options are complete, so the fallback is never used.
         SchemaCache(options.map_or_else(|_| Cache::with_weighter(1000, CACHE_BYTES, SchemaWeighter), build))
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::guard::WebhookRefusal;
-use super::{WebhookGuard, SECRET_ENV_PREFIX, HiddenText, ToolLimits, CallError};
+use super::{CallError, HiddenText, SECRET_ENV_PREFIX, ToolLimits, WebhookGuard};
 use crate::telemetry::TraceSpan;
 
 /// Webhook client with its access rule.

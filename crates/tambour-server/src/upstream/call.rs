@@ -88,7 +88,9 @@ impl UpstreamCall {
         }
         for item in items {
             match item {
-                ReplyItem::Text(_) if self.first_text.is_none() => self.first_text = Some(self.started.elapsed()),
+                ReplyItem::Text(_) if self.first_text.is_none() => {
+                    self.first_text = Some(self.started.elapsed())
+                }
                 ReplyItem::End(InputEnd::Failed(failure)) => self.record_failure(failure, None),
                 ReplyItem::End(_) => {
                     self.outcome = "completed";

@@ -61,7 +61,8 @@ pub(super) fn unsendable_failure(what: impl Into<String>) -> Failure {
 
 /// Converts messages to turns.
 pub(super) fn build_turns(messages: &[Message]) -> Result<PromptTurns<'_>, Failure> {
-    let (mut system, mut turns, mut calls) = (String::new(), Vec::<ChatTurn<'_>>::new(), CallIndex::default());
+    let (mut system, mut turns, mut calls) =
+        (String::new(), Vec::<ChatTurn<'_>>::new(), CallIndex::default());
     for message in messages {
         calls.add(message);
         let parts = match message.role.as_str() {
@@ -129,7 +130,9 @@ pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Fail
     }
     parts.retain(|part| !matches!(part, ChatPart::Text(text) if text.trim().is_empty()));
     // Only users are named.
-    if let (Some(name), "user", Some(ChatPart::Text(text))) = (&message.name, &*message.role, parts.first_mut()) {
+    if let (Some(name), "user", Some(ChatPart::Text(text))) =
+        (&message.name, &*message.role, parts.first_mut())
+    {
         *text = format!("{name}: {text}").into();
     }
     parts.extend(message.tool_calls.iter().map(ChatPart::Call));
@@ -144,7 +147,8 @@ fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
     let Some(here) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
     let (head, data) = here.split_once(',').unwrap_or_default();
     let kind = head.strip_suffix(";base64").filter(|kind| !kind.is_empty());
-    let kind = kind.ok_or_else(|| unsendable_failure("a `data:` URL of an image is `data:image/TYPE;base64,...`"))?;
+    let kind =
+        kind.ok_or_else(|| unsendable_failure("a `data:` URL of an image is `data:image/TYPE;base64,...`"))?;
     Ok(ImageSource::Inline { kind: kind.split(';').next().unwrap_or(kind), data })
 }
 

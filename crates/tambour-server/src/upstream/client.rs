@@ -99,7 +99,10 @@ impl ServiceClient {
     }
 
     /// Sends a request and returns the response head.
-    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ConnectError> {
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ConnectError> {
         if let Some(login) = &self.login {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| login.clone());
         }
@@ -201,7 +204,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    use super::{ServiceClient, ConnectError};
+    use super::{ConnectError, ServiceClient};
 
     /// Sends a request through a proxy; returns the proxy's view of it and the client's result.
     async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, ConnectError>) {

@@ -9,7 +9,7 @@ use tambour::lex::sse::{SseFrame, SseReader};
 
 use super::kind::ServiceKind;
 use super::lines::LineReader;
-use super::{ReplyItem, NativeCall, new_failure};
+use super::{NativeCall, ReplyItem, new_failure};
 
 /// Most bytes of one JSON body, and of all calls of a response.
 pub(super) const MAX_BODY_BYTES: usize = 16 << 20;
@@ -154,10 +154,14 @@ impl ResponseDecoder {
         }
         match format {
             ResponseFormat::Unknown(_) => {}
-            ResponseFormat::Body(whole) if whole.len() + chunk.len() > MAX_BODY_BYTES => reader.push_too_long("the answer", items),
+            ResponseFormat::Body(whole) if whole.len() + chunk.len() > MAX_BODY_BYTES => {
+                reader.push_too_long("the answer", items)
+            }
             ResponseFormat::Body(whole) => whole.extend_from_slice(chunk),
             ResponseFormat::Sse(frames) => frames.push(chunk, &mut |frame| reader.read_frame(&frame, items)),
-            ResponseFormat::Lines(lines) => lines.push(chunk, &mut |data, cut| reader.read_line(data, cut, items)),
+            ResponseFormat::Lines(lines) => {
+                lines.push(chunk, &mut |data, cut| reader.read_line(data, cut, items))
+            }
         }
         if reader.frames.progress().is_done {
             // Anything that follows is ignored.
@@ -234,7 +238,8 @@ impl FrameReader {
 
     fn push_too_long(&mut self, what: &str, items: &mut Vec<ReplyItem>) {
         self.has_ended = true;
-        let failure = new_failure("upstream_error", format!("{what} is longer than {MAX_BODY_BYTES} bytes"), false);
+        let failure =
+            new_failure("upstream_error", format!("{what} is longer than {MAX_BODY_BYTES} bytes"), false);
         items.push(ReplyItem::End(InputEnd::Failed(failure)));
     }
 }

@@ -46,7 +46,8 @@ pub(super) struct ExtraFields {
 
 impl ExtraFields {
     pub(super) fn from_request(ask: &ModelRequest) -> ExtraFields {
-        let (chat_fields, service_fields) = ask.extra_fields.clone().into_iter().partition(|(name, _)| CHAT_FIELDS.contains(&name.as_str()));
+        let (chat_fields, service_fields) =
+            ask.extra_fields.clone().into_iter().partition(|(name, _)| CHAT_FIELDS.contains(&name.as_str()));
         ExtraFields { chat_fields, service_fields }
     }
 

@@ -43,7 +43,8 @@ pub(super) struct ServiceRequest {
 
 impl ServiceKind {
     /// All kinds.
-    pub const ALL: [ServiceKind; 4] = [ServiceKind::OpenAi, ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
+    pub const ALL: [ServiceKind; 4] =
+        [ServiceKind::OpenAi, ServiceKind::Anthropic, ServiceKind::Gemini, ServiceKind::Ollama];
 
     /// Returns its name in a configuration.
     #[must_use]
@@ -83,7 +84,12 @@ impl ServiceKind {
     }
 
     /// Builds a request to a service of the kind at `base`, which has no trailing slash.
-    pub(super) fn build_request(self, base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
+    pub(super) fn build_request(
+        self,
+        base: &str,
+        model: Option<&str>,
+        ask: &ModelRequest,
+    ) -> Result<ServiceRequest, Failure> {
         match self {
             ServiceKind::OpenAi => Ok(openai::build_request(base, model, ask)),
             ServiceKind::Anthropic => anthropic::build_request(base, model, ask),

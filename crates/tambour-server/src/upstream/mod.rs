@@ -7,6 +7,7 @@
 mod anthropic;
 mod breaker;
 mod call;
+mod chat_turns;
 mod client;
 mod decode;
 mod fields;
@@ -22,7 +23,6 @@ mod replay;
 mod retry;
 mod service;
 mod stream;
-mod chat_turns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,14 +38,14 @@ use tambour::texts::Language;
 
 use crate::app::build_upstreams;
 use crate::config::{Config, ConfigError, Price};
-use crate::metrics::{UpstreamMetrics, Metrics};
+use crate::metrics::{Metrics, UpstreamMetrics};
 use crate::telemetry::{CallTarget, TraceSpan};
 
 #[cfg(any(feature = "mcp", feature = "otel"))]
 pub(crate) use client::is_local_host;
 pub use decode::ResponseDecoder;
 pub use kind::ServiceKind;
-pub use message::{Content, Function, CallExtras, Message, NativeCall};
+pub use message::{CallExtras, Content, Function, Message, NativeCall};
 #[cfg(feature = "mcp")]
 pub(crate) use redact::redact;
 pub use replay::RecordedReplies;
@@ -244,14 +244,17 @@ impl Upstream {
     pub async fn open(&self, ask: &ModelRequest) -> Result<UpstreamReply, Failure> {
         let asked = match &self.source {
             ReplySource::Service(service) => service.call_target(ask),
-            ReplySource::Replay(_) => CallTarget { provider: "replay", base: None, model: ask.model.as_deref() },
+            ReplySource::Replay(_) => {
+                CallTarget { provider: "replay", base: None, model: ask.model.as_deref() }
+            }
         };
         let span = ask.span.start_chat(&asked, ask);
         let mut call = UpstreamCall::begin(&self.name, &ask.message, &self.metrics, &self.breaker, span);
         let source = match &self.source {
             ReplySource::Service(service) => {
                 let headers = call.trace_headers();
-                let stream = service.open(ask, headers, |failure, wait| call.record_failure(failure, wait)).await?;
+                let stream =
+                    service.open(ask, headers, |failure, wait| call.record_failure(failure, wait)).await?;
                 ReplyStream::Service(Box::new(stream))
             }
             ReplySource::Replay(replay) => {

@@ -70,7 +70,9 @@ impl Service<Uri> for ProxyConnector {
         }
         if to.scheme_str() == Some("http") {
             let connecting = self.to_proxy.call(proxy.uri().clone());
-            return Box::pin(async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: true }) });
+            return Box::pin(
+                async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: true }) },
+            );
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy.clone());
         if let Some(name) = proxy.basic_auth() {

@@ -12,7 +12,8 @@ const MAX_KEPT_CHARS: usize = 300;
 
 /// Returns the text, shortened, with `[access_key]` in place of every possible secret.
 pub(crate) fn redact(text: &str) -> String {
-    static TOKENS: LazyLock<DetectorSet> = LazyLock::new(|| DetectorSet::empty().with_detector(SecretDetector));
+    static TOKENS: LazyLock<DetectorSet> =
+        LazyLock::new(|| DetectorSet::empty().with_detector(SecretDetector));
     static KNOWN: LazyLock<DetectorSet> = LazyLock::new(DetectorSet::default);
     // Redacted before truncating: half a key is not recognized.
     let text: String = text.chars().take(MAX_EXAMINED_CHARS).collect();
@@ -72,8 +73,9 @@ fn is_secret(token: &str) -> bool {
     if behind(&KEY_PREFIXES).is_some_and(|rest| rest.len() >= 3) {
         return true;
     }
-    if behind(&ID_PREFIXES).is_some_and(|rest| rest.len() >= 6 && (digits(rest) || rest.contains('*') || has_inner_capital(rest)))
-    {
+    if behind(&ID_PREFIXES).is_some_and(|rest| {
+        rest.len() >= 6 && (digits(rest) || rest.contains('*') || has_inner_capital(rest))
+    }) {
         return true;
     }
     // A long alphanumeric run. Model names contain separators and few changes between letters and digits.
@@ -99,5 +101,7 @@ fn count_changes(token: &str) -> usize {
 /// Returns `true` for a long hexadecimal number, with or without hyphens.
 fn is_hexadecimal(token: &str) -> bool {
     let digits = token.bytes().filter(u8::is_ascii_hexdigit).count();
-    digits >= 24 && token.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') && count_changes(token) > 0
+    digits >= 24
+        && token.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        && count_changes(token) > 0
 }

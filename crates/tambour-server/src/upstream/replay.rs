@@ -141,10 +141,15 @@ impl RecordedReplies {
 
 /// Parses a recording.
 fn parse_record(line: &str) -> Result<Arc<RecordedReply>, String> {
-    let record: RecordedReply = serde_json::from_str(line).map_err(|error| explain_parse_error(&error.to_string()))?;
+    let record: RecordedReply =
+        serde_json::from_str(line).map_err(|error| explain_parse_error(&error.to_string()))?;
     let known = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
     if let Some(name) = record.protocol.as_deref().filter(|name| !known.clone().any(|known| known == *name)) {
-        return Err(format!("there is no `protocol` `{}`; known: {}", clip_name(name), list_names(name, known)));
+        return Err(format!(
+            "there is no `protocol` `{}`; known: {}",
+            clip_name(name),
+            list_names(name, known)
+        ));
     }
     Ok(Arc::new(record))
 }

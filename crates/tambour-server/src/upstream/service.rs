@@ -11,7 +11,7 @@ use serde_json::Value;
 use tambour::event::{Failure, UpstreamRefusal};
 use tokio::time::Instant;
 
-use super::client::{ServiceClient, ConnectError};
+use super::client::{ConnectError, ServiceClient};
 use super::kind::{ServiceKind, ServiceRequest};
 use super::redact::redact;
 use super::stream::HttpReply;
@@ -63,8 +63,10 @@ impl HttpService {
         mut failed: impl FnMut(&Failure, Option<Duration>),
     ) -> Result<HttpReply, Failure> {
         let model = ask.model.as_deref().or(self.model.as_deref());
-        let request =
-            self.kind.build_request(self.client.base(), model, ask).inspect_err(|failure| failed(failure, None))?;
+        let request = self
+            .kind
+            .build_request(self.client.base(), model, ask)
+            .inspect_err(|failure| failed(failure, None))?;
         let asked = Instant::now();
         let mut attempt = 1;
         loop {
@@ -82,8 +84,10 @@ impl HttpService {
                     (refusal_failure(status, response).await, wait)
                 }
                 Err(failure) => {
-                    let wait =
-                        failure.retryable.then(|| retry::retry_pause(attempt + 1, None, &self.timeouts)).flatten();
+                    let wait = failure
+                        .retryable
+                        .then(|| retry::retry_pause(attempt + 1, None, &self.timeouts))
+                        .flatten();
                     (failure, wait)
                 }
             };
@@ -110,9 +114,11 @@ impl HttpService {
         })?;
         match tokio::time::timeout_at(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(ConnectError::Timeout)) => {
-                Err(new_failure("upstream_timeout", "the upstream did not accept the connection in time", true))
-            }
+            Ok(Err(ConnectError::Timeout)) => Err(new_failure(
+                "upstream_timeout",
+                "the upstream did not accept the connection in time",
+                true,
+            )),
             Ok(Err(ConnectError::Unreachable)) => {
                 Err(new_failure("upstream_unreachable", "the upstream cannot be reached", true))
             }
@@ -127,7 +133,8 @@ impl HttpService {
 
 /// Returns the failure for an error status. The service's own text is kept, shortened and redacted.
 async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Failure {
-    let body = tokio::time::timeout(Duration::from_secs(5), read_error_body(response)).await.unwrap_or_default();
+    let body =
+        tokio::time::timeout(Duration::from_secs(5), read_error_body(response)).await.unwrap_or_default();
     let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let said = error_text(&body);
     let (code, retryable) = match status.as_u16() {
@@ -137,9 +144,11 @@ async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Fa
         _ => ("upstream_refused", false),
     };
     let said = said.map_or_else(String::new, |said| format!(": {said}"));
-    let mut failure = new_failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
+    let mut failure =
+        new_failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
     if code == "upstream_refused" && status.is_client_error() {
-        failure.upstream = Some(Box::new(UpstreamRefusal { status: status.as_u16(), code: error_code(&body) }));
+        failure.upstream =
+            Some(Box::new(UpstreamRefusal { status: status.as_u16(), code: error_code(&body) }));
     }
     failure
 }

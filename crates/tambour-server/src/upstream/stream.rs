@@ -118,10 +118,14 @@ impl HttpReply {
     /// Counts a chunk and its items; adds a failure beyond the limits.
     fn count(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
         // An empty delta is no content.
-        items.retain(|item| !matches!(item, ReplyItem::Text(text) | ReplyItem::Reasoning(text) if text.is_empty()));
+        items.retain(
+            |item| !matches!(item, ReplyItem::Text(text) | ReplyItem::Reasoning(text) if text.is_empty()),
+        );
         let calls = std::mem::replace(&mut self.call_bytes, self.decoder.call_bytes());
         let has_content = calls < self.call_bytes
-            || items.iter().any(|item| matches!(item, ReplyItem::Text(_) | ReplyItem::Reasoning(_) | ReplyItem::Call(_)));
+            || items.iter().any(|item| {
+                matches!(item, ReplyItem::Text(_) | ReplyItem::Reasoning(_) | ReplyItem::Call(_))
+            });
         self.received_bytes = self.received_bytes.saturating_add(chunk.len());
         match memchr::memrchr2(b'\n', b'\r', chunk) {
             Some(end) => {

@@ -17,7 +17,7 @@ use tambour::state::{self, AppliedBlock, Op, OpResult, Operation, StatePath, Sta
 use super::{ForeignRequest, stream_message, threads};
 use crate::app::App;
 use crate::http::keys::Caller;
-use crate::http::problem::{Problem, parse_body, in_place_if_long};
+use crate::http::problem::{Problem, in_place_if_long, parse_body};
 use crate::http::request::RequestId;
 use crate::states::{self, ChangedState};
 
@@ -55,7 +55,9 @@ pub(in crate::http) async fn run_agent(
     };
     let mut said: Vec<Value> =
         context_message(&body).into_iter().chain(messages.iter().filter_map(chat_message)).collect();
-    said.extend(body.get("resume").and_then(Value::as_array).into_iter().flatten().filter_map(resume_message));
+    said.extend(
+        body.get("resume").and_then(Value::as_array).into_iter().flatten().filter_map(resume_message),
+    );
     wanted.set("messages", said);
     if let Some(tools) = body.get("tools").and_then(Value::as_array) {
         wanted.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
@@ -114,7 +116,8 @@ async fn init_state(
     conversation: &str,
     given: Map<String, Value>,
 ) -> Result<ChangedState, Problem> {
-    let set = |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
+    let set =
+        |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
     let operations = given.into_iter().filter_map(set).collect();
     states::change_state(app, (&caller.owner, conversation), operations, String::new(), false, None).await
 }

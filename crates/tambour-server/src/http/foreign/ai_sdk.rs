@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 use tambour::encode::ai_sdk::AiSdkEncoder;
-use tambour::encode::{StreamContext, Encoder};
+use tambour::encode::{Encoder, StreamContext};
 
 use super::{ForeignRequest, describe_message, stream_message, threads};
 use crate::app::App;
@@ -87,7 +87,11 @@ pub(in crate::http) async fn resume_stream(
     let state = app.store.state(&conversation).await?.map(|row| row.state);
     let encoder: Box<dyn Encoder> = Box::new(AiSdkEncoder::new(describe_message(&row), state));
     let reading = live.add_reader();
-    Ok(add_stream_header(events::stream_response(app, EventReader::new(&row.id, encoder, Some(reading), 0), opened)))
+    Ok(add_stream_header(events::stream_response(
+        app,
+        EventReader::new(&row.id, encoder, Some(reading), 0),
+        opened,
+    )))
 }
 
 /// `POST /api/chat/{id}/stop`

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, anthropic};
 use tambour_prompt::tokens::estimate_tokens;
 
-use super::{ForeignRequest, failure_response, stream_message, run_message};
+use super::{ForeignRequest, failure_response, run_message, stream_message};
 use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
@@ -50,7 +50,8 @@ pub(in crate::http) async fn count_tokens(
     let (mut new, _) = parse_request(&app, body)?;
     new.check(&app)?;
     let asked = new.to_start_request(&app, &caller, request, None).await?;
-    let tools: usize = asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
+    let tools: usize =
+        asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
     let said: usize = asked.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
     Ok(Json(json!({ "input_tokens": said + tools })))
 }
@@ -66,7 +67,8 @@ fn message_tokens(message: &Message) -> usize {
         _ => 0,
     };
     let calls = message.tool_calls.iter();
-    let calls = calls.map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments));
+    let calls =
+        calls.map(|call| estimate_tokens(&call.function.name) + estimate_tokens(&call.function.arguments));
     MESSAGE_TOKENS + estimate_tokens(&message.text()) + parts * IMAGE_TOKENS + calls.sum::<usize>()
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tambour::encode::Encoder;
 use tambour::encode::chat::{self, ChatEncoder, ChatOptions};
 
-use super::{ForeignRequest, failure_response, chat_messages, stream_message, run_message};
+use super::{ForeignRequest, chat_messages, failure_response, run_message, stream_message};
 use crate::app::App;
 use crate::http::keys::Caller;
 use crate::http::new_message::NewMessage;
@@ -40,7 +40,10 @@ pub(in crate::http) async fn complete(
 }
 
 /// Parses the request; returns the message, whether to stream, and the options of the encoder.
-fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool, ChatOptions), Problem> {
+fn parse_request(
+    app: &App,
+    mut body: Map<String, Value>,
+) -> Result<(NewMessage, bool, ChatOptions), Problem> {
     let wrong =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut wanted = ForeignRequest::for_model(app, &mut body)?;

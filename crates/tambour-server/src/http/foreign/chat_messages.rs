@@ -26,7 +26,8 @@ pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem
         // Deprecated form of a result.
         if fields.get("role") == Some(&json!("function")) {
             let name = fields.remove("name").unwrap_or_default();
-            let text = format!("{}: {}", name.as_str().unwrap_or("function"), content_text(fields.get("content")));
+            let text =
+                format!("{}: {}", name.as_str().unwrap_or("function"), content_text(fields.get("content")));
             return Ok(json!({"role": "user", "content": text}));
         }
         if fields.get("content").is_none_or(Value::is_null) && !fields.contains_key("tool_calls") {

@@ -4,10 +4,10 @@ pub(super) mod ag_ui;
 pub(super) mod ai_sdk;
 pub(super) mod anthropic;
 pub(super) mod chat;
+mod chat_messages;
 pub(super) mod forms;
 pub(super) mod models;
 pub(super) mod responses;
-mod chat_messages;
 mod threads;
 
 pub(crate) use threads::RunningThreads;
@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tambour::dialect;
-use tambour::encode::{StreamContext, Encoder, EncoderEntry, EncoderEntryKind, FoldedMessage};
+use tambour::encode::{Encoder, EncoderEntry, EncoderEntryKind, FoldedMessage, StreamContext};
 use tambour::event::Failure;
 
 use super::events::{self, EventReader};
@@ -30,9 +30,9 @@ use super::problem::Problem;
 use super::record;
 use super::tools::ToolChoice;
 use crate::app::App;
-use crate::message_start::{self, StartedMessage};
 use crate::config::{AliasConfig, CHOICE_FIELDS};
 use crate::live_run::ReaderGuard;
+use crate::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
 /// Request being converted to a message.
@@ -119,7 +119,10 @@ impl ForeignRequest {
 
     /// Does the same for clients that need not name a model: the alias `default`, otherwise the default
     /// upstream.
-    pub(super) fn for_model_or_default(app: &App, body: &mut Map<String, Value>) -> Result<ForeignRequest, Problem> {
+    pub(super) fn for_model_or_default(
+        app: &App,
+        body: &mut Map<String, Value>,
+    ) -> Result<ForeignRequest, Problem> {
         let named = body.get("model").is_some_and(|model| !model.is_null());
         let loaded = app.loaded_config();
         if !named && let Some(name) = loaded.config.default_upstream() {
@@ -248,7 +251,8 @@ impl ForeignRequest {
             self.fallbacks.clear();
             self.foreign.selects_upstream = true;
         }
-        self.foreign.overrides = self.fixed_fields.iter().filter(|name| more.contains_key(*name)).cloned().collect();
+        self.foreign.overrides =
+            self.fixed_fields.iter().filter(|name| more.contains_key(*name)).cloned().collect();
         // Extensions are in the log anyway; the protocol decides which of them a client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());

@@ -14,9 +14,8 @@ use serde_json::{Map, Value, json};
 use tambour::encode::{Encoder, responses};
 
 use self::items::items_to_messages;
-use super::{ForeignRequest, describe_message, failure_response, fold_message, stream_message, run_message};
+use super::{ForeignRequest, describe_message, failure_response, fold_message, run_message, stream_message};
 use crate::app::App;
-use crate::message_start::{self, StartedMessage};
 use crate::http::events::{self, EventReader};
 use crate::http::keys::Caller;
 use crate::http::messages::find_owned;
@@ -25,6 +24,7 @@ use crate::http::page::QueryParams;
 use crate::http::problem::{Problem, parse_body};
 use crate::http::record;
 use crate::http::request::RequestId;
+use crate::message_start::{self, StartedMessage};
 use crate::store::MessageRow;
 
 /// Prefix of a response's id before that of its message.
@@ -47,7 +47,11 @@ pub(in crate::http) async fn create(
         wanted.check(&app)?;
         let asked = wanted.to_start_request(&app, &caller, request, None).await?;
         let StartedMessage { row, .. } = message_start::start_message(&app, asked).await?;
-        return Ok(Json(responses::response_from_log(&describe_message(&row), &fold_message(&app, &row.id).await?)).into_response());
+        return Ok(Json(responses::response_from_log(
+            &describe_message(&row),
+            &fold_message(&app, &row.id).await?,
+        ))
+        .into_response());
     }
     let (about, whole) = run_message(&app, &caller, request, wanted).await?;
     let response = responses::response_from_log(&about, &whole);
@@ -76,7 +80,9 @@ pub(in crate::http) async fn show(
     let row = find_response(&app, &caller, &id).await?;
     let about = describe_message(&row);
     if !stream {
-        return Ok(Json(responses::response_from_log(&about, &fold_message(&app, &row.id).await?)).into_response());
+        return Ok(
+            Json(responses::response_from_log(&about, &fold_message(&app, &row.id).await?)).into_response()
+        );
     }
     let opened = events::open_stream(&app, &caller)?;
     let seen = starting_after.map_or(0, |number| number.saturating_add(1));

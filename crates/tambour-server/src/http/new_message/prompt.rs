@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::history::PromptRecord;
 use crate::http::keys::Caller;
 use crate::http::problem::Problem;
-use crate::skeins::{self, RenderSettings, PromptParts};
+use crate::skeins::{self, PromptParts, RenderSettings};
 use crate::upstream::{Content, Message};
 
 /// Returns the given messages or text as a prompt.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tambour::event::Extension;
 
-use super::{list_schema, schema_ref, notice_schema, object_schema};
+use super::{list_schema, notice_schema, object_schema, schema_ref};
 
 /// Metadata of a completed message.
 pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
@@ -73,7 +73,8 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
     let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
     let one = kinds.into_iter().flat_map(|(kind, events)| {
         events.iter().map(move |(name, fields)| {
-            let mut shape = object_schema(&[("event", json!({"const": name})), ("data", object_schema(fields))]);
+            let mut shape =
+                object_schema(&[("event", json!({"const": name})), ("data", object_schema(fields))]);
             shape["description"] = Value::from(format!("{name} ({kind})"));
             shape
         })

@@ -7,12 +7,12 @@ use tambour::InputEnd;
 use tambour::event::{ToolCall, ToolResult};
 use tambour::options::Language;
 
+use crate::metrics::Metrics;
 use crate::runner::attempt::Attempt;
 use crate::runner::{RunLog, millis};
-use crate::metrics::Metrics;
 use crate::store::WriteOutcome;
 use crate::telemetry::TraceSpan;
-use crate::tools::{ToolAnswer, CallError};
+use crate::tools::{CallError, ToolAnswer};
 
 /// Progress of the calls of one reply.
 pub(super) struct CallRound<'r> {

@@ -11,13 +11,13 @@ use super::StoreState;
 use super::admin::add_usage;
 use super::dialogues::store_progress;
 use super::figures::add_figures;
-use super::journal::{EntryRange, SegmentExtents, ExtentMark};
+use super::journal::{EntryRange, ExtentMark, SegmentExtents};
 use super::messages::kind_name;
 use super::states::insert_updates;
-use super::tail::{LogTail, DrainedEntries};
+use super::tail::{DrainedEntries, LogTail};
 use super::writer::WriterTask;
 use crate::fail;
-use crate::store::{MessageRow, MessageOutcome};
+use crate::store::{MessageOutcome, MessageRow};
 
 /// Bytes written after which another connection runs a checkpoint.
 const CHECKPOINT_BYTES: usize = 8 << 20;
@@ -79,7 +79,8 @@ impl CommitState {
     pub(super) fn new(shared: Arc<StoreState>) -> CommitState {
         let (checkpoint, wanted) = mpsc::channel(1);
         let is_overdue = Arc::new(AtomicBool::new(false));
-        let (task, dead) = (run_checkpoints(shared.pool.clone(), wanted, is_overdue.clone()), shared.dead.clone());
+        let (task, dead) =
+            (run_checkpoints(shared.pool.clone(), wanted, is_overdue.clone()), shared.dead.clone());
         tokio::spawn(async move {
             // Without checkpoints the write-ahead file would grow for ever.
             if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
@@ -179,7 +180,11 @@ impl CommitState {
     }
 }
 
-async fn write_group(connection: &mut SqliteConnection, group: &CommitGroup, boot_id: Option<&str>) -> sqlx::Result<()> {
+async fn write_group(
+    connection: &mut SqliteConnection,
+    group: &CommitGroup,
+    boot_id: Option<&str>,
+) -> sqlx::Result<()> {
     fail::point("database.before");
     for row in &group.messages {
         insert_message(connection, row).await?;
@@ -188,7 +193,9 @@ async fn write_group(connection: &mut SqliteConnection, group: &CommitGroup, boo
     for row in &group.records {
         insert_record(connection, row).await?;
     }
-    ExtentMark { extents: &group.extents, stored_through: group.full_segment, boot_id }.write(connection).await?;
+    ExtentMark { extents: &group.extents, stored_through: group.full_segment, boot_id }
+        .write(connection)
+        .await?;
     fail::point("database.amid");
     Ok(())
 }
@@ -200,7 +207,10 @@ pub(super) async fn begin_transaction(connection: &mut SqliteConnection) -> sqlx
 }
 
 /// Commits the transaction, or rolls it back after an error.
-pub(super) async fn end_transaction(connection: &mut SqliteConnection, written: sqlx::Result<()>) -> sqlx::Result<()> {
+pub(super) async fn end_transaction(
+    connection: &mut SqliteConnection,
+    written: sqlx::Result<()>,
+) -> sqlx::Result<()> {
     let ended = match written {
         Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
         Err(error) => Err(error),

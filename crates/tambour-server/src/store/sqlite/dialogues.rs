@@ -11,8 +11,8 @@ use super::figures::add_figures;
 use super::responses::delete_responses_naming;
 use crate::fail;
 use crate::store::{
-    CallRecord, Deletion, DialogueFilter, DialogueRow, Dialogues, DocumentKind, InputClaim, RowPage, DialogueProgress, InputResponse,
-    Retention, StoreError,
+    CallRecord, Deletion, DialogueFilter, DialogueProgress, DialogueRow, Dialogues, DocumentKind, InputClaim,
+    InputResponse, Retention, RowPage, StoreError,
 };
 
 #[async_trait]
@@ -90,7 +90,11 @@ impl Dialogues for SqliteStore {
             write_records(&mut connection, &row.id, records).await?;
             let query =
                 sqlx::query("delete from repeats where status = ?1 and substr(request, 1, length(?2)) = ?2");
-            query.bind(InputResponse::NO_RESPONSE).bind(input_prefix(&row.id)).execute(&mut *connection).await?;
+            query
+                .bind(InputResponse::NO_RESPONSE)
+                .bind(input_prefix(&row.id))
+                .execute(&mut *connection)
+                .await?;
             match once {
                 Some(once) => once.store(&mut connection, &row.id, None).await,
                 None => Ok(()),
@@ -227,7 +231,11 @@ async fn update_row(
 }
 
 /// Stores call and turn records. A dialogue deleted meanwhile gets none.
-async fn write_records(connection: &mut SqliteConnection, id: &str, records: &[CallRecord]) -> sqlx::Result<()> {
+async fn write_records(
+    connection: &mut SqliteConnection,
+    id: &str,
+    records: &[CallRecord],
+) -> sqlx::Result<()> {
     for record in records {
         let (statement, record) = match record {
             CallRecord::New(record) => (

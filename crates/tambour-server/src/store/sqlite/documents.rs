@@ -7,7 +7,9 @@ use sqlx::{FromRow, Row, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use crate::fail;
-use crate::store::{Document, DocumentChange, Documents, DocumentScope, PutOptions, PutOutcome, StoreError, DocumentVersion};
+use crate::store::{
+    Document, DocumentChange, DocumentScope, DocumentVersion, Documents, PutOptions, PutOutcome, StoreError,
+};
 
 const SELECT_DOCUMENT: &str = "select id, name, created, changed, published, coalesce((select max(version) from versions \
      where versions.owner = documents.owner and versions.kind = documents.kind and versions.id = documents.id), 0) \
@@ -23,7 +25,11 @@ impl Documents for SqliteStore {
         Ok(sqlx::query_as(statement).bind(owner).bind(kind.db_name()).fetch_all(self.pool()).await?)
     }
 
-    async fn document(&self, (owner, kind): DocumentScope<'_>, id: &str) -> Result<Option<Document>, StoreError> {
+    async fn document(
+        &self,
+        (owner, kind): DocumentScope<'_>,
+        id: &str,
+    ) -> Result<Option<Document>, StoreError> {
         let statement = sqlx::AssertSqlSafe(format!("{SELECT_DOCUMENT} and id = ?"));
         let query = sqlx::query_as(statement).bind(owner).bind(kind.db_name()).bind(id);
         Ok(query.fetch_optional(self.pool()).await?)
@@ -64,7 +70,11 @@ impl Documents for SqliteStore {
         Ok(outcome)
     }
 
-    async fn versions(&self, (owner, kind): DocumentScope<'_>, id: &str) -> Result<Vec<DocumentVersion>, StoreError> {
+    async fn versions(
+        &self,
+        (owner, kind): DocumentScope<'_>,
+        id: &str,
+    ) -> Result<Vec<DocumentVersion>, StoreError> {
         let query = sqlx::query_as(
             "select version, created, hash, '' as text from versions where owner = ? and kind = ? and id = ? \
              order by version desc",
@@ -85,7 +95,10 @@ impl Documents for SqliteStore {
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn published_texts(&self, (owner, kind): DocumentScope<'_>) -> Result<Vec<(String, String)>, StoreError> {
+    async fn published_texts(
+        &self,
+        (owner, kind): DocumentScope<'_>,
+    ) -> Result<Vec<(String, String)>, StoreError> {
         let query = sqlx::query_as(
             "select documents.id, text from documents join versions on versions.owner = documents.owner and \
              versions.kind = documents.kind and versions.id = documents.id and version = published \
@@ -194,7 +207,13 @@ async fn write_version(
          where (select count(*) from documents where owner = ?1 and kind = ?2 and id <> ?3) < ?6 \
          on conflict (owner, kind, id) do update set changed = excluded.changed, name = excluded.name",
     );
-    let query = query.bind(owner).bind(kind).bind(id).bind(&document.name).bind(&document.changed).bind(max_documents);
+    let query = query
+        .bind(owner)
+        .bind(kind)
+        .bind(id)
+        .bind(&document.name)
+        .bind(&document.changed)
+        .bind(max_documents);
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(PutOutcome::TooMany);
     }
@@ -212,7 +231,8 @@ async fn write_version(
              and substr(created, 1, ?6) = substr(?5, 1, ?6) and not exists \
              (select 1 from documents where owner = ?1 and kind = ?2 and id = ?3 and published = ?4)",
         );
-        let query = query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(INTERVAL_CHARS);
+        let query =
+            query.bind(owner).bind(kind).bind(id).bind(before).bind(&text.created).bind(INTERVAL_CHARS);
         query.execute(&mut *connection).await?;
     }
     if is_published {

@@ -8,7 +8,7 @@ use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use super::responses::delete_responses_naming;
 use crate::fail;
-use crate::store::{ImportKind, ImportRow, Imports, ImportQuota, StoreError};
+use crate::store::{ImportKind, ImportQuota, ImportRow, Imports, StoreError};
 
 const SELECT_ROW: &str =
     "select id, name, file, version, entries, created, size from imports where owner = ? and kind = ?";
@@ -42,7 +42,12 @@ impl Imports for SqliteStore {
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn import_bytes(&self, owner: &str, kind: ImportKind, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn import_bytes(
+        &self,
+        owner: &str,
+        kind: ImportKind,
+        id: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let query = sqlx::query_scalar("select bytes from imports where owner = ? and kind = ? and id = ?");
         Ok(query.bind(owner).bind(kind.db_name()).bind(id).fetch_optional(self.pool()).await?)
     }

@@ -31,7 +31,12 @@ impl InputClaim {
 
 #[async_trait]
 impl InputResponses for SqliteStore {
-    async fn input_response(&self, owner: &str, repeat: &str, since: &str) -> Result<Option<InputResponse>, StoreError> {
+    async fn input_response(
+        &self,
+        owner: &str,
+        repeat: &str,
+        since: &str,
+    ) -> Result<Option<InputResponse>, StoreError> {
         self.wait_caught_up().await?;
         let query = sqlx::query_as(
             "select request, status, answer, turn from repeats where owner = ? and repeat = ? and created >= ?",

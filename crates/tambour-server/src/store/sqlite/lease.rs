@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::journal::{LogEnd, JournalRecord, Segment};
-use super::tail::{TailAppend, LogTail};
+use super::journal::{JournalRecord, LogEnd, Segment};
+use super::tail::{LogTail, TailAppend};
 use super::writer::WriterTask;
-use super::{StoreState, SqliteStore};
+use super::{SqliteStore, StoreState};
 use crate::fail;
-use crate::store::{PendingAppend, Batch, Lease, MessageRow, RunEnd, StoreError, WriteOutcome};
+use crate::store::{Batch, Lease, MessageRow, PendingAppend, RunEnd, StoreError, WriteOutcome};
 
 /// Lease held by this process.
 pub(super) struct SqliteLease {
@@ -43,8 +43,16 @@ impl SqliteLease {
     }
 
     /// Writes a record to the journal if the lease holds, and runs `then` before anything else is written.
-    fn write_record<T>(&self, record: &JournalRecord<'_>, then: impl FnOnce(&Arc<Segment>) -> T) -> Result<T, PutError> {
-        match self.store.append_journal_if(record, || !self.is_finished && self.tail.is_held(self.epoch), then) {
+    fn write_record<T>(
+        &self,
+        record: &JournalRecord<'_>,
+        then: impl FnOnce(&Arc<Segment>) -> T,
+    ) -> Result<T, PutError> {
+        match self.store.append_journal_if(
+            record,
+            || !self.is_finished && self.tail.is_held(self.epoch),
+            then,
+        ) {
             Ok(Some(done)) => Ok(done),
             Ok(None) => Err(PutError::Fenced),
             Err(error) => Err(PutError::Failed(error)),
@@ -136,7 +144,8 @@ impl Lease for SqliteLease {
 
     fn wait_turn(&self) -> BoxFuture<'static, ()> {
         let (shared, row) = (self.store.shared.clone(), self.row.clone());
-        async move { shared.run_queue.wait_turn(&row.conversation_id, row.number.unwrap_or_default()).await }.boxed()
+        async move { shared.run_queue.wait_turn(&row.conversation_id, row.number.unwrap_or_default()).await }
+            .boxed()
     }
 
     fn append(&mut self, batch: Batch) -> PendingAppend<'_> {

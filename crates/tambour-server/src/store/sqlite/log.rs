@@ -9,8 +9,10 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::SqliteStore;
-use super::tail::{TailReader, LogTail};
-use crate::store::{AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError};
+use super::tail::{LogTail, TailReader};
+use crate::store::{
+    AcquireOutcome, Batch, Lease, Log, LogState, MessageRow, NewRun, ServerIdentity, Store, StoreError,
+};
 
 #[async_trait]
 impl Log for SqliteStore {
@@ -93,7 +95,8 @@ impl LogFollower {
                     return Ok(Some(batch));
                 }
             }
-            self.batches.extend(self.store.read_batches(&self.message, self.last_number, self.bytes, None).await?);
+            self.batches
+                .extend(self.store.read_batches(&self.message, self.last_number, self.bytes, None).await?);
         }
         // A database row may begin earlier.
         let batch = self.batches.pop_front().map(|batch| batch.skip_through(self.last_number));

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::SqliteStore;
-use crate::store::{MessageRow, Messages, MessageOutcome, RowPage, RunKind, StoreError, TurnHistory};
+use crate::store::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, StoreError, TurnHistory};
 
 /// Query of a [`TurnHistory`]; request and summary only where the turn itself was not stored.
 macro_rules! turn {
@@ -76,7 +76,11 @@ impl Messages for SqliteStore {
         Ok(page)
     }
 
-    async fn history_before(&self, message: &MessageRow, bytes: usize) -> Result<Vec<TurnHistory>, StoreError> {
+    async fn history_before(
+        &self,
+        message: &MessageRow,
+        bytes: usize,
+    ) -> Result<Vec<TurnHistory>, StoreError> {
         use futures_util::TryStreamExt;
         self.wait_caught_up().await?;
         let mut rows = sqlx::query_as::<_, TurnHistory>(concat!(

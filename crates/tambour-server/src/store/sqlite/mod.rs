@@ -14,17 +14,17 @@ mod dialogues;
 mod documents;
 mod figures;
 mod imports;
+mod input_responses;
 mod journal;
-mod responses;
 mod lease;
 mod log;
 mod messages;
 mod migrations;
-mod server_identity;
 mod pending;
+mod responses;
 mod run_queue;
-mod input_responses;
 mod runs;
+mod server_identity;
 mod states;
 mod tail;
 mod tools;
@@ -123,7 +123,8 @@ impl SqliteStore {
         migrations::name_sessions(&pool).await?;
         migrations::rebuild_old(&pool).await?;
         let folder = file.with_extension("journal");
-        let ReplayResult { next_segment, report } = journal::replay(&folder, &pool, durable, accept_loss).await?;
+        let ReplayResult { next_segment, report } =
+            journal::replay(&folder, &pool, durable, accept_loss).await?;
         let identity = Arc::new(server_identity::begin_epoch(&pool).await?);
         // A number is not reused while something refers to it.
         let query = "select max(coalesce((select max(number) from messages), 0), \

@@ -37,7 +37,10 @@ impl PendingRows {
 
     /// Counts a notification of a changed row whose change is not visible yet.
     pub(super) fn count_notification(&self, id: &str) {
-        self.rows().entry(id.to_owned()).or_insert(PendingRow { row: None, notifications: 0 }).notifications += 1;
+        self.rows()
+            .entry(id.to_owned())
+            .or_insert(PendingRow { row: None, notifications: 0 })
+            .notifications += 1;
     }
 
     /// Makes a changed row visible. Without a pending notification the database has it already.

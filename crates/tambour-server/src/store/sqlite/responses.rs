@@ -7,13 +7,15 @@ use sqlx::{FromRow, QueryBuilder, Row, Sqlite, SqliteConnection};
 use super::SqliteStore;
 use super::commit::{begin_transaction, end_transaction};
 use crate::fail;
-use crate::store::{Responses, RequestClaim, StoredResponse, RequestKey, StoreError};
+use crate::store::{RequestClaim, RequestKey, Responses, StoreError, StoredResponse};
 
 #[async_trait]
 impl Responses for SqliteStore {
     async fn claim_request(&self, sent: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
         // Claimed first: a response stored between the two steps is found.
-        let Some(held) = self.shared.run_queue.claim_guarded(sent.clone()) else { return Ok(RequestClaim::InProgress) };
+        let Some(held) = self.shared.run_queue.claim_guarded(sent.clone()) else {
+            return Ok(RequestClaim::InProgress);
+        };
         let query = sqlx::query_as(
             "select digest, status, location, body from kept \
              where owner = ? and route = ? and word = ? and created > ?",
@@ -28,7 +30,12 @@ impl Responses for SqliteStore {
         })
     }
 
-    async fn store_response(&self, sent: &RequestKey, kept: &StoredResponse, now: &str) -> Result<(), StoreError> {
+    async fn store_response(
+        &self,
+        sent: &RequestKey,
+        kept: &StoredResponse,
+        now: &str,
+    ) -> Result<(), StoreError> {
         fail::point("kept.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
@@ -56,7 +63,12 @@ impl Responses for SqliteStore {
     }
 }
 
-async fn insert_response(connection: &mut SqliteConnection, sent: &RequestKey, kept: &StoredResponse, now: &str) -> sqlx::Result<()> {
+async fn insert_response(
+    connection: &mut SqliteConnection,
+    sent: &RequestKey,
+    kept: &StoredResponse,
+    now: &str,
+) -> sqlx::Result<()> {
     let old = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
     let old = old.bind(&sent.owner).bind(&sent.route).bind(&sent.idempotency_key);
     let old: Vec<i64> = old.fetch_all(&mut *connection).await?;
@@ -85,7 +97,10 @@ async fn delete_rows(connection: &mut SqliteConnection, numbers: &[i64]) -> sqlx
 }
 
 /// Deletes the responses that name one of the deleted ids.
-pub(super) async fn delete_responses_naming(connection: &mut SqliteConnection, ids: &[String]) -> sqlx::Result<()> {
+pub(super) async fn delete_responses_naming(
+    connection: &mut SqliteConnection,
+    ids: &[String],
+) -> sqlx::Result<()> {
     let mut query = QueryBuilder::<Sqlite>::new("select kept from kept_names where name in (");
     let mut list = query.separated(", ");
     ids.iter().for_each(|id| {

@@ -101,7 +101,10 @@ impl RunOrder {
     }
 
     fn last_before(&self, conversation: &str, number: i64) -> Option<Arc<LogTail>> {
-        self.unfinished_runs(conversation).filter(|(other, _)| *other < number).last().map(|(_, tail)| tail.clone())
+        self.unfinished_runs(conversation)
+            .filter(|(other, _)| *other < number)
+            .last()
+            .map(|(_, tail)| tail.clone())
     }
 
     /// Returns `true` if a conversation is closed to new runs.

@@ -14,8 +14,8 @@ use super::tail::LogTail;
 use super::writer::WriterTask;
 use crate::fail;
 use crate::store::{
-    AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, ServerIdentity, RunKind, RequestKey, Store, StoreError,
-    WriteOutcome,
+    AcquireOutcome, Conversations, Lease, MessageRow, Messages, NewRun, RequestKey, RunKind, ServerIdentity,
+    Store, StoreError, WriteOutcome,
 };
 
 impl SqliteStore {
@@ -25,8 +25,11 @@ impl SqliteStore {
         // A deletion of the conversation waits for those that have looked it up.
         let _acquiring = self.shared.begin_lock.read().await;
         let row = &new.row;
-        let word =
-            row.repeat.clone().map(|idempotency_key| RequestKey { owner: row.owner.clone(), route: String::new(), idempotency_key });
+        let word = row.repeat.clone().map(|idempotency_key| RequestKey {
+            owner: row.owner.clone(),
+            route: String::new(),
+            idempotency_key,
+        });
         let held = word.clone().map(|sent| self.shared.run_queue.claim_guarded(sent));
         if matches!(held, Some(None)) {
             return Ok(AcquireOutcome::InProgress);
@@ -86,7 +89,9 @@ impl SqliteStore {
         let lease = self.new_lease(row, tail);
         // From here on dropping the lease cleans up.
         let durable = match synced?? {
-            Some(synced) => async { synced.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed(),
+            Some(synced) => {
+                async { synced.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed()
+            }
             None => std::future::ready(WriteOutcome::Stored).boxed(),
         };
         Ok(AcquireOutcome::Started { lease, durable })

@@ -15,8 +15,8 @@ use super::commit::{begin_transaction, end_transaction};
 use crate::fail;
 use crate::store::states::empty_state;
 use crate::store::{
-    StatePoint, MessageRow, StateRollback, StateRow, StateUpdates, States, StoreError, StoredUpdate, StateUpdateRow,
-    is_route_update,
+    MessageRow, StatePoint, StateRollback, StateRow, StateUpdateRow, StateUpdates, States, StoreError,
+    StoredUpdate, is_route_update,
 };
 
 /// Most updates of one conversation that can be undone, and most bytes of them; older ones become part of the
@@ -49,7 +49,9 @@ impl States for SqliteStore {
         // Parsing a large state takes a while.
         let work = move || {
             let mut present = serde_json::from_str(&present).unwrap_or_else(|_| empty_state());
-            for applied in later.iter().filter_map(|applied| serde_json::from_str::<AppliedBlock>(applied).ok()) {
+            for applied in
+                later.iter().filter_map(|applied| serde_json::from_str::<AppliedBlock>(applied).ok())
+            {
                 if let Err(error) = applied.redo(&mut present) {
                     tracing::error!(%error, "a stored update does not fit its state");
                 }
@@ -147,7 +149,11 @@ impl States for SqliteStore {
         Ok(())
     }
 
-    async fn roll_state_back(&self, conversation: &str, to: StatePoint<'_>) -> Result<StateRollback, StoreError> {
+    async fn roll_state_back(
+        &self,
+        conversation: &str,
+        to: StatePoint<'_>,
+    ) -> Result<StateRollback, StoreError> {
         self.wait_caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
@@ -185,7 +191,8 @@ pub(super) async fn undo_from(
     number: i64,
 ) -> sqlx::Result<bool> {
     let mut updates = read_updates(connection, conversation).await?;
-    let of_message = |update: &StateUpdateRow| update.message_number >= number && !is_route_update(&update.id);
+    let of_message =
+        |update: &StateUpdateRow| update.message_number >= number && !is_route_update(&update.id);
     if let Some(count) = updates.rows.iter().position(of_message) {
         let Some(gone) = updates.undo_after(count) else { return Ok(false) };
         store_rollback(connection, conversation, &updates, &gone).await?;
@@ -199,7 +206,13 @@ async fn read_updates(connection: &mut SqliteConnection, conversation: &str) -> 
     let head: Option<(String, i64, String, i64)> =
         query.bind(conversation).fetch_optional(&mut *connection).await?;
     let Some((base, base_number, present, snapshot_position)) = head else {
-        return Ok(StateUpdates { base: empty_state(), base_number: -1, snapshot: empty_state(), snapshot_position: 0, rows: Vec::new() });
+        return Ok(StateUpdates {
+            base: empty_state(),
+            base_number: -1,
+            snapshot: empty_state(),
+            snapshot_position: 0,
+            rows: Vec::new(),
+        });
     };
     let query = sqlx::query_as("select * from state_updates where conversation_id = ? order by position");
     let rows: Vec<StateUpdateRow> = query.bind(conversation).fetch_all(&mut *connection).await?;
@@ -300,7 +313,10 @@ pub(super) async fn insert_updates(
 }
 
 /// Removes deleted messages' updates from the history; the current state is kept.
-pub(super) async fn forget_messages(connection: &mut SqliteConnection, messages: &[String]) -> sqlx::Result<()> {
+pub(super) async fn forget_messages(
+    connection: &mut SqliteConnection,
+    messages: &[String],
+) -> sqlx::Result<()> {
     let mut query =
         QueryBuilder::<Sqlite>::new("select distinct conversation_id from state_updates where id in (");
     let mut list = query.separated(", ");
@@ -320,7 +336,8 @@ pub(super) async fn forget_messages(connection: &mut SqliteConnection, messages:
         updates.move_to_base((last + 1).max(updates.base_len()));
         updates.rows.retain(|row| !goes(row));
         let query = sqlx::query("update states set present = ?, upto = ? where conversation_id = ?");
-        let query = query.bind(updates.snapshot.to_string()).bind(updates.snapshot_position).bind(&conversation);
+        let query =
+            query.bind(updates.snapshot.to_string()).bind(updates.snapshot_position).bind(&conversation);
         query.execute(&mut *connection).await?;
         write_base(connection, &conversation, &updates).await?;
     }

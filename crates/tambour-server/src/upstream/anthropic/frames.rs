@@ -12,7 +12,7 @@ use tambour::lex::sse::SseFrame;
 
 use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::redact::redact;
-use crate::upstream::{Function, ReplyItem, CallExtras, NativeCall, new_failure};
+use crate::upstream::{CallExtras, Function, NativeCall, ReplyItem, new_failure};
 
 /// Decoder for the events.
 pub(in crate::upstream) struct AnthropicFrames {
@@ -42,7 +42,11 @@ enum AnthropicBlock {
 impl AnthropicFrames {
     /// Creates a decoder for a message's reply.
     pub(in crate::upstream) fn new(message: &Arc<str>) -> AnthropicFrames {
-        AnthropicFrames { progress: DecodeProgress::new(message), blocks: BTreeMap::new(), usage: AnthropicCounts::default() }
+        AnthropicFrames {
+            progress: DecodeProgress::new(message),
+            blocks: BTreeMap::new(),
+            usage: AnthropicCounts::default(),
+        }
     }
 
     /// Processes the start of a block, or a whole block of a reply that is not a stream.
@@ -56,7 +60,10 @@ impl AnthropicFrames {
         match kind.as_ref() {
             "text" => push_text(ReplyItem::Text, text.unwrap_or_default(), items),
             "thinking" => {
-                self.blocks.insert(index, AnthropicBlock::Thinking { text: String::new(), signature: String::new() });
+                self.blocks.insert(
+                    index,
+                    AnthropicBlock::Thinking { text: String::new(), signature: String::new() },
+                );
                 self.push_thinking(index, thinking.unwrap_or_default(), items);
                 self.push_signature(index, &signature.unwrap_or_default(), items);
             }
@@ -146,7 +153,8 @@ impl FrameDecoder for AnthropicFrames {
                 AnthropicBlock::Redacted(block) => before.push(block),
                 AnthropicBlock::Call { id, name, arguments } => {
                     let arguments = if arguments.trim().is_empty() { "{}".to_owned() } else { arguments };
-                    let extras = (!before.is_empty()).then(|| CallExtras::Anthropic(std::mem::take(&mut before)));
+                    let extras =
+                        (!before.is_empty()).then(|| CallExtras::Anthropic(std::mem::take(&mut before)));
                     let function = Function { name, arguments };
                     calls.push(NativeCall { id, kind: "function".to_owned(), function, extras });
                 }
@@ -157,7 +165,8 @@ impl FrameDecoder for AnthropicFrames {
 
     fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
         let Some(event) = self.progress.parse::<AnthropicEvent<'_>>(frame.data) else { return };
-        let AnthropicEvent { kind, index, message, content_block, delta, usage, error, content, stop_reason } = event;
+        let AnthropicEvent { kind, index, message, content_block, delta, usage, error, content, stop_reason } =
+            event;
         let index = index.unwrap_or_default();
         let kind = kind.as_deref().unwrap_or(frame.name);
         if kind == "error" || error.is_some() {
@@ -165,8 +174,9 @@ impl FrameDecoder for AnthropicFrames {
         }
         match kind {
             "message_start" => {
-                let usage =
-                    message.as_ref().and_then(|message| AnthropicCounts::deserialize(message.get("usage")?).ok());
+                let usage = message
+                    .as_ref()
+                    .and_then(|message| AnthropicCounts::deserialize(message.get("usage")?).ok());
                 self.add_counts(usage, items);
             }
             "content_block_start" => {
@@ -179,7 +189,9 @@ impl FrameDecoder for AnthropicFrames {
                 match delta.kind.as_deref().unwrap_or_default() {
                     "text_delta" => push_text(ReplyItem::Text, delta.text.unwrap_or_default(), items),
                     "thinking_delta" => self.push_thinking(index, delta.thinking.unwrap_or_default(), items),
-                    "signature_delta" => self.push_signature(index, &delta.signature.unwrap_or_default(), items),
+                    "signature_delta" => {
+                        self.push_signature(index, &delta.signature.unwrap_or_default(), items)
+                    }
                     "input_json_delta" => {
                         self.push_arguments(index, &delta.partial_json.unwrap_or_default(), items);
                     }

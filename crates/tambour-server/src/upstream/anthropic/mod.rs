@@ -6,10 +6,13 @@ use axum::http::request::Builder;
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
-use super::fields::{ToolSelection, ExtraFields, ReplyFormat, tool_selection, response_format, functions, require_model, object_of, stop_sequences};
+use super::chat_turns::{ChatPart, ChatTurn, ImageSource, PromptTurns, arguments, build_turns};
+use super::fields::{
+    ExtraFields, ReplyFormat, ToolSelection, functions, object_of, require_model, response_format,
+    stop_sequences, tool_selection,
+};
 use super::kind::{ServiceRequest, add_secret_header};
-use super::chat_turns::{ImageSource, ChatPart, PromptTurns, ChatTurn, arguments, build_turns};
-use super::{ModelRequest, CallExtras};
+use super::{CallExtras, ModelRequest};
 pub(super) use frames::AnthropicFrames;
 
 /// Version of the interface.
@@ -24,7 +27,11 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 }
 
 /// Builds a request to a service at `base`, with or without the version.
-pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
+pub(super) fn build_request(
+    base: &str,
+    model: Option<&str>,
+    ask: &ModelRequest,
+) -> Result<ServiceRequest, Failure> {
     let version = if base.ends_with("/v1") { "" } else { "/v1" };
     Ok(ServiceRequest { url: format!("{base}{version}/messages"), body: build_body(model, ask)? })
 }
@@ -35,7 +42,10 @@ fn build_body(model: Option<&str>, ask: &ModelRequest) -> Result<Value, Failure>
     let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
     let mut fields = ExtraFields::from_request(ask);
     // A limit given as a field of the service takes precedence over the default.
-    let most = fields.max_tokens(ask).or_else(|| fields.take("max_tokens")).unwrap_or_else(|| DEFAULT_MAX_TOKENS.into());
+    let most = fields
+        .max_tokens(ask)
+        .or_else(|| fields.take("max_tokens"))
+        .unwrap_or_else(|| DEFAULT_MAX_TOKENS.into());
     let body = object_of([
         ("model", Some(require_model(model, "anthropic")?.into())),
         ("max_tokens", Some(most)),
@@ -66,7 +76,8 @@ fn tool(function: &Value) -> Value {
 }
 
 fn tool_choice(ask: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
-    let one_at_a_time = fields.chat_field("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
+    let one_at_a_time =
+        fields.chat_field("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
     let mut chosen = match tool_selection(ask) {
         None if one_at_a_time => json!({"type": "auto"}),
         None => return None,
@@ -85,7 +96,9 @@ fn tool_choice(ask: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
 /// Tambour's own reading checks the reply against those.
 fn output_config(ask: &ModelRequest) -> Option<Value> {
     match response_format(ask)? {
-        ReplyFormat::Schema(schema, true) => Some(json!({"format": {"type": "json_schema", "schema": schema}})),
+        ReplyFormat::Schema(schema, true) => {
+            Some(json!({"format": {"type": "json_schema", "schema": schema}}))
+        }
         _ => None,
     }
 }
@@ -120,7 +133,9 @@ fn reasoning<'a>(part: &ChatPart<'a>) -> Option<&'a Vec<Value>> {
 fn block(part: &ChatPart<'_>) -> Value {
     match part {
         ChatPart::Text(text) => json!({"type": "text", "text": text}),
-        ChatPart::Image(ImageSource::Remote(url)) => json!({"type": "image", "source": {"type": "url", "url": url}}),
+        ChatPart::Image(ImageSource::Remote(url)) => {
+            json!({"type": "image", "source": {"type": "url", "url": url}})
+        }
         ChatPart::Image(ImageSource::Inline { kind, data }) => {
             json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
         }

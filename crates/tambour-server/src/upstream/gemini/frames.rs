@@ -11,7 +11,7 @@ use tambour::lex::sse::SseFrame;
 
 use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, ReplyItem, CallExtras, NativeCall, new_failure};
+use crate::upstream::{CallExtras, Function, NativeCall, ReplyItem, new_failure};
 
 /// Decoder for the responses.
 pub(in crate::upstream) struct GeminiFrames {
@@ -70,7 +70,12 @@ impl GeminiFrames {
     }
 
     /// Adds a complete call; `false` if it exceeds the limits.
-    fn add_call(&mut self, call: GeminiCall<'_>, signature: Option<String>, items: &mut Vec<ReplyItem>) -> bool {
+    fn add_call(
+        &mut self,
+        call: GeminiCall<'_>,
+        signature: Option<String>,
+        items: &mut Vec<ReplyItem>,
+    ) -> bool {
         let id = call.id.unwrap_or_default().into_owned();
         let name = call.name.unwrap_or_default().into_owned();
         let arguments = Value::Object(call.args.unwrap_or_default()).to_string();

@@ -8,10 +8,15 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tambour::event::Failure;
 
-use super::fields::{ToolSelection, ExtraFields, ReplyFormat, tool_selection, response_format, functions, require_model, object_of, stop_sequences};
+use super::chat_turns::{
+    ChatPart, ChatTurn, ImageSource, PromptTurns, arguments, build_turns, unsendable_failure,
+};
+use super::fields::{
+    ExtraFields, ReplyFormat, ToolSelection, functions, object_of, require_model, response_format,
+    stop_sequences, tool_selection,
+};
 use super::kind::{ServiceRequest, add_secret_header};
-use super::chat_turns::{ImageSource, ChatPart, PromptTurns, ChatTurn, arguments, build_turns, unsendable_failure};
-use super::{ModelRequest, CallExtras, NativeCall};
+use super::{CallExtras, ModelRequest, NativeCall};
 pub(super) use frames::GeminiFrames;
 
 /// Version of the interface if the base URL names none.
@@ -25,20 +30,26 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 }
 
 /// Builds a request to a service at `base`, with or without the version.
-pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
+pub(super) fn build_request(
+    base: &str,
+    model: Option<&str>,
+    ask: &ModelRequest,
+) -> Result<ServiceRequest, Failure> {
     let model = require_model(model, "gemini")?;
     Ok(ServiceRequest { url: request_url(base, model)?, body: build_body(model, ask)? })
 }
 
 fn request_url(base: &str, model: &str) -> Result<String, Failure> {
-    let mut url = Url::parse(base).map_err(|error| unsendable_failure(format!("the base URL is none: {error}")))?;
+    let mut url =
+        Url::parse(base).map_err(|error| unsendable_failure(format!("the base URL is none: {error}")))?;
     let versioned = url.path_segments().and_then(|mut all| all.next_back()).is_some_and(is_version);
     let (folder, name) = match model.split_once('/') {
         Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
         _ => ("models", model),
     };
     {
-        let mut path = url.path_segments_mut().map_err(|()| unsendable_failure("the base URL takes no path"))?;
+        let mut path =
+            url.path_segments_mut().map_err(|()| unsendable_failure("the base URL takes no path"))?;
         path.pop_if_empty();
         if !versioned {
             path.push(API_VERSION);
@@ -58,7 +69,8 @@ fn is_version(segment: &str) -> bool {
 fn build_body(model: &str, ask: &ModelRequest) -> Result<Value, Failure> {
     let PromptTurns { system, turns } = build_turns(&ask.messages)?;
     let signed = wants_signatures(model);
-    let contents: Vec<Value> = turns.iter().map(|turn| turn_content(turn, signed)).collect::<Result<_, _>>()?;
+    let contents: Vec<Value> =
+        turns.iter().map(|turn| turn_content(turn, signed)).collect::<Result<_, _>>()?;
     let mut fields = ExtraFields::from_request(ask);
     let top_k = fields.take("top_k");
     let mut config = object_of([
@@ -77,7 +89,10 @@ fn build_body(model: &str, ask: &ModelRequest) -> Result<Value, Failure> {
         ("contents", Some(contents.into())),
         ("systemInstruction", (!system.is_empty()).then(|| json!({"parts": [{"text": system}]}))),
         ("tools", (!declared.is_empty()).then(|| json!([{"functionDeclarations": declared}]))),
-        ("toolConfig", tool_selection(ask).map(|choice| json!({"functionCallingConfig": calling_config(&choice)}))),
+        (
+            "toolConfig",
+            tool_selection(ask).map(|choice| json!({"functionCallingConfig": calling_config(&choice)})),
+        ),
         ("generationConfig", (!config.is_empty()).then(|| Value::Object(config))),
     ]);
     Ok(fields.finish(Value::Object(body)))

@@ -11,7 +11,7 @@ use tambour::lex::sse::SseFrame;
 
 use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, ReplyItem, NativeCall, new_failure};
+use crate::upstream::{Function, NativeCall, ReplyItem, new_failure};
 
 /// Decoder for the lines.
 pub(in crate::upstream) struct OllamaFrames {

@@ -6,10 +6,13 @@ use axum::http::request::Builder;
 use serde_json::{Value, json};
 use tambour::event::Failure;
 
-use super::fields::{ToolSelection, ExtraFields, ReplyFormat, tool_selection, response_format, require_model, object_of, stop_sequences};
+use super::chat_turns::{CallIndex, ChatPart, ImageSource, arguments, message_parts, unsendable_failure};
+use super::fields::{
+    ExtraFields, ReplyFormat, ToolSelection, object_of, require_model, response_format, stop_sequences,
+    tool_selection,
+};
 use super::kind::{ServiceRequest, add_bearer};
-use super::chat_turns::{CallIndex, ImageSource, ChatPart, arguments, message_parts, unsendable_failure};
-use super::{ModelRequest, Message};
+use super::{Message, ModelRequest};
 pub(super) use frames::OllamaFrames;
 
 /// Adds the headers of a request.
@@ -18,7 +21,11 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 }
 
 /// Builds a request to a service at `base`, with or without `/api`.
-pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> Result<ServiceRequest, Failure> {
+pub(super) fn build_request(
+    base: &str,
+    model: Option<&str>,
+    ask: &ModelRequest,
+) -> Result<ServiceRequest, Failure> {
     let folder = if base.ends_with("/api") { "" } else { "/api" };
     Ok(ServiceRequest { url: format!("{base}{folder}/chat"), body: build_body(model, ask)? })
 }

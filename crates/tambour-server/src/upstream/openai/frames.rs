@@ -14,7 +14,7 @@ use tambour::lex::sse::SseFrame;
 
 use crate::upstream::decode::{DecodeProgress, FrameDecoder};
 use crate::upstream::service::error_text;
-use crate::upstream::{Function, ReplyItem, NativeCall, new_failure};
+use crate::upstream::{Function, NativeCall, ReplyItem, new_failure};
 
 /// Decoder for the frames.
 pub(in crate::upstream) struct OpenAiFrames {
@@ -90,7 +90,8 @@ impl FrameDecoder for OpenAiFrames {
         for text in [content, refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
             items.push(ReplyItem::Text(text.into_owned()));
         }
-        let old = function_call.map(|function| CallFragment { function: Some(function), ..CallFragment::default() });
+        let old = function_call
+            .map(|function| CallFragment { function: Some(function), ..CallFragment::default() });
         for fragment in tool_calls.unwrap_or_default().into_iter().chain(old) {
             if !self.add_fragment(fragment, items) {
                 return;
@@ -110,7 +111,11 @@ impl FrameDecoder for OpenAiFrames {
 impl OpenAiFrames {
     /// Adds a part of a call; `false` if it exceeds the limits. Some services number calls, some send each
     /// whole, some give all the same number.
-    fn add_fragment(&mut self, CallFragment { index, id, function }: CallFragment<'_>, items: &mut Vec<ReplyItem>) -> bool {
+    fn add_fragment(
+        &mut self,
+        CallFragment { index, id, function }: CallFragment<'_>,
+        items: &mut Vec<ReplyItem>,
+    ) -> bool {
         let OpenAiFunction { name, arguments } = function.unwrap_or_default();
         let name = name.filter(|name| !name.is_empty());
         let arguments = match arguments {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use tambour::encode::responses;
 
-use super::items::{items_to_messages, content_text};
+use super::items::{content_text, items_to_messages};
 use super::{ForeignRequest, describe_message, fold_message};
 use crate::app::App;
 use crate::history::{self, PromptRecord};

@@ -62,13 +62,21 @@ impl JournalLoss {
     /// Returns `true` if nothing is lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lost_messages.is_empty() && self.truncated_messages.is_empty() && self.unfinished_messages.is_empty() && self.unknown_records == 0
+        self.lost_messages.is_empty()
+            && self.truncated_messages.is_empty()
+            && self.unfinished_messages.is_empty()
+            && self.unknown_records == 0
     }
 
     /// Returns the number of known messages that are lost or incomplete.
     #[must_use]
     pub fn message_count(&self) -> u64 {
-        let named = self.truncated_messages.keys().chain(&self.lost_messages).chain(&self.unfinished_messages).collect::<BTreeSet<_>>();
+        let named = self
+            .truncated_messages
+            .keys()
+            .chain(&self.lost_messages)
+            .chain(&self.unfinished_messages)
+            .collect::<BTreeSet<_>>();
         named.len() as u64
     }
 }
@@ -86,12 +94,21 @@ impl Display for JournalLoss {
         }
         for ShortFile { file, known_bytes, found_bytes } in &self.short {
             match found_bytes {
-                None => write!(f, "{} is gone, which had {}; ", file.display(), format_count(*known_bytes, "byte"))?,
+                None => write!(
+                    f,
+                    "{} is gone, which had {}; ",
+                    file.display(),
+                    format_count(*known_bytes, "byte")
+                )?,
                 Some(found) => write!(f, "{} has {found} of {known_bytes} bytes; ", file.display())?,
             }
         }
         write_list(f, "gone", self.lost_messages.iter().map(Clone::clone))?;
-        write_list(f, "cut off", self.truncated_messages.iter().map(|(id, last)| format!("{id} behind event {last}")))?;
+        write_list(
+            f,
+            "cut off",
+            self.truncated_messages.iter().map(|(id, last)| format!("{id} behind event {last}")),
+        )?;
         write_list(f, "perhaps cut off", self.unfinished_messages.iter().map(Clone::clone))?;
         if self.unknown_records > 0 {
             write!(f, "{} of messages that cannot be told; ", format_count(self.unknown_records, "record"))?;
@@ -104,7 +121,11 @@ impl Display for JournalLoss {
 }
 
 /// Writes a list of messages with the same fate, the first of them by id.
-fn write_list(f: &mut Formatter<'_>, what: &str, names: impl ExactSizeIterator<Item = String>) -> fmt::Result {
+fn write_list(
+    f: &mut Formatter<'_>,
+    what: &str,
+    names: impl ExactSizeIterator<Item = String>,
+) -> fmt::Result {
     let count = names.len();
     if count == 0 {
         return Ok(());

@@ -9,14 +9,14 @@
 
 mod extent;
 mod loss;
-mod v1;
 mod record;
 mod replay;
-mod space;
 mod scan;
+mod space;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod v1;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,10 +27,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use crate::{data_folder, fail};
-pub(super) use extent::{SegmentExtents, ExtentMark};
+pub(super) use extent::{ExtentMark, SegmentExtents};
 pub use loss::{DamagedFile, JournalLoss, JournalReport, ShortFile};
-pub(super) use record::{LogEnd, EntryRange, JournalRecord};
-pub(super) use replay::{ReplayResult, reserve_numbers, replay};
+pub(super) use record::{EntryRange, JournalRecord, LogEnd};
+pub(super) use replay::{ReplayResult, replay, reserve_numbers};
 use space::SpaceCheck;
 pub(super) use sync::JournalSyncer;
 
@@ -94,7 +94,13 @@ impl Journal {
             data_folder::sync_folder(above)?;
         }
         let segment = Arc::new(Segment::create(&folder, number, durable)?);
-        let open = OpenSegment { segment, full_segments: Vec::new(), last_record: 0, is_torn: false, buffer: Vec::new() };
+        let open = OpenSegment {
+            segment,
+            full_segments: Vec::new(),
+            last_record: 0,
+            is_torn: false,
+            buffer: Vec::new(),
+        };
         let syncer = durable.then(|| JournalSyncer::start(dead.clone())).transpose()?;
         let boot_id = (!durable).then(extent::boot_id);
         Ok(Journal { space: SpaceCheck::open(&folder)?, folder, open: Mutex::new(open), syncer, boot_id })
@@ -123,8 +129,9 @@ impl Journal {
         open.write_record(record)?;
         let result = then(&open.segment);
         let durable = self.syncer.is_some();
-        let full_segment =
-            (open.segment.length() >= SEGMENT_BYTES).then(|| open.start_next(&self.folder, durable)).and_then(|next| {
+        let full_segment = (open.segment.length() >= SEGMENT_BYTES)
+            .then(|| open.start_next(&self.folder, durable))
+            .and_then(|next| {
                 next.inspect_err(|error| tracing::warn!(%error, "the journal cannot go on in a new file"))
                     .ok()
             });
@@ -165,7 +172,9 @@ impl Journal {
     pub(super) fn remove_segments(&self, upto: u64) {
         fail::point("journal.before");
         self.lock().full_segments.retain(|segment| segment.number > upto);
-        for (_, file) in list_segments(&self.folder).into_iter().flatten().filter(|(number, _)| *number <= upto) {
+        for (_, file) in
+            list_segments(&self.folder).into_iter().flatten().filter(|(number, _)| *number <= upto)
+        {
             if let Err(error) = std::fs::remove_file(&file) {
                 tracing::warn!(%error, file = %file.display(), "a segment of the journal stays");
             }

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Batch, MessageRow, MessageOutcome};
+use crate::store::{Batch, MessageOutcome, MessageRow};
 
 /// First bytes of a record. None of them occurs in UTF-8, so no body contains them, whatever a user or model
 /// writes: a reader that has lost its position finds the next record by them, and never a forged one.
@@ -189,7 +189,12 @@ impl<'a> RecordHeader<'a> {
             MESSAGE => FoundRecord::Message(serde_json::from_slice(body).ok()?),
             ENTRIES => {
                 let message = self.message.to_owned();
-                FoundRecord::Entries(EntryRange { message, first: self.first, last: self.last, body: body.to_vec() })
+                FoundRecord::Entries(EntryRange {
+                    message,
+                    first: self.first,
+                    last: self.last,
+                    body: body.to_vec(),
+                })
             }
             END => {
                 let mut rest = body;

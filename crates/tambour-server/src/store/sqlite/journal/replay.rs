@@ -15,7 +15,9 @@ use super::loss::{DamagedFile, JournalReport, ShortFile};
 use super::record::{EntryRange, FoundRecord, RecordSubject};
 use super::scan::{self, DamagedRange, SegmentPart};
 use super::{SEGMENT_HEADER, list_segments};
-use crate::store::sqlite::commit::{begin_transaction, end_transaction, insert_message, insert_record, insert_rows};
+use crate::store::sqlite::commit::{
+    begin_transaction, end_transaction, insert_message, insert_record, insert_rows,
+};
 use crate::store::sqlite::server_identity;
 use crate::store::{Batch, MessageRow, StoreError};
 use crate::{data_folder, fail};
@@ -135,7 +137,12 @@ fn log_report(report: &JournalReport, accepted: bool) {
     }
     let loss = &report.loss;
     if !loss.is_empty() {
-        let (gone, cut, open, unknown) = (loss.lost_messages.len(), loss.truncated_messages.len(), loss.unfinished_messages.len(), loss.unknown_records);
+        let (gone, cut, open, unknown) = (
+            loss.lost_messages.len(),
+            loss.truncated_messages.len(),
+            loss.unfinished_messages.len(),
+            loss.unknown_records,
+        );
         tracing::error!(gone, cut, open, unknown, accepted, "messages are lost with a part of the journal");
     }
 }
@@ -182,7 +189,11 @@ impl<'a> ReplayReader<'a> {
         }
     }
 
-    async fn read_segment(&mut self, file: &PathBuf, known: Option<&SegmentExtent>) -> Result<(), StoreError> {
+    async fn read_segment(
+        &mut self,
+        file: &PathBuf,
+        known: Option<&SegmentExtent>,
+    ) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
         let pieces = scan::scan_segment(&bytes).map_err(|_| {
             let detail = format!("{} is a journal of a later version", file.display());
@@ -254,7 +265,9 @@ impl<'a> ReplayReader<'a> {
         Ok(match subject {
             Some(RecordSubject::Probe) => true,
             Some(RecordSubject::Message(id)) => self.message_end(id).await?.exists,
-            Some(RecordSubject::Entries { message, last, .. }) => self.message_end(message).await?.last >= *last,
+            Some(RecordSubject::Entries { message, last, .. }) => {
+                self.message_end(message).await?.last >= *last
+            }
             None => false,
         })
     }
@@ -412,7 +425,11 @@ impl<'a> ReplayReader<'a> {
         let JournalReport { damaged, loss, .. } = &mut self.report;
         if !loss.short.is_empty() {
             // Ended messages are fully in the database; unfinished ones may have lost entries.
-            loss.unfinished_messages = unfinished_messages(self.pool).await?.into_iter().filter(|id| !loss.truncated_messages.contains_key(id)).collect();
+            loss.unfinished_messages = unfinished_messages(self.pool)
+                .await?
+                .into_iter()
+                .filter(|id| !loss.truncated_messages.contains_key(id))
+                .collect();
         }
         if !loss.is_empty() {
             loss.damaged.clone_from(damaged);

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::record::{FIXED_HEADER_BYTES, FoundRecord, RecordHeader, RECORD_MARK, RecordSubject};
+use super::record::{FIXED_HEADER_BYTES, FoundRecord, RECORD_MARK, RecordHeader, RecordSubject};
 use super::{SEGMENT_HEADER, v1};
 
 /// Zeros at the end of a file that identify allocated but unwritten space.
@@ -41,7 +41,8 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
     let name = bytes.len().min(SEGMENT_HEADER.len());
     let is_new = SegmentScan::new(bytes, name).find_header(name).is_some();
     let is_old = !is_new && v1::V1Scan::new(bytes).any(|piece| matches!(piece, SegmentPart::Record(_)));
-    let damage = |bytes, records| SegmentPart::Damage(DamagedRange { offset: 0, bytes, records, subject: None });
+    let damage =
+        |bytes, records| SegmentPart::Damage(DamagedRange { offset: 0, bytes, records, subject: None });
     if is_new || (bytes.starts_with(SEGMENT_HEADER) && !is_old) {
         let wrong = (!bytes.starts_with(SEGMENT_HEADER)).then(|| damage(name, 0));
         return Ok(wrong.into_iter().chain(SegmentScan::new(bytes, name)).collect());
@@ -86,11 +87,17 @@ impl<'a> SegmentScan<'a> {
     /// scan is linear.
     fn find_header(&self, from: usize) -> Option<(usize, RecordHeader<'a>)> {
         let rest = self.bytes.get(from..)?;
-        memmem::find_iter(rest, &RECORD_MARK).find_map(|at| Some((from + at, RecordHeader::parse(&rest[at..])?)))
+        memmem::find_iter(rest, &RECORD_MARK)
+            .find_map(|at| Some((from + at, RecordHeader::parse(&rest[at..])?)))
     }
 
     /// Skips unreadable bytes up to the next intact header.
-    fn skip_damage(&mut self, head: Option<RecordHeader<'a>>, next: Option<(usize, RecordHeader<'a>)>, end: usize) -> SegmentPart {
+    fn skip_damage(
+        &mut self,
+        head: Option<RecordHeader<'a>>,
+        next: Option<(usize, RecordHeader<'a>)>,
+        end: usize,
+    ) -> SegmentPart {
         let offset = self.at;
         let number = head.map_or(self.next, |head| head.number);
         let (end, records) = match next {
@@ -126,7 +133,8 @@ impl Iterator for SegmentScan<'_> {
             return Some(SegmentPart::Damage(DamagedRange { offset, bytes: 0, records, subject: None }));
         }
         let end = self.at.saturating_add(head.length).saturating_add(head.body_length);
-        if let Some(found) = self.bytes.get(self.at + head.length..end).and_then(|body| head.parse_body(body)) {
+        if let Some(found) = self.bytes.get(self.at + head.length..end).and_then(|body| head.parse_body(body))
+        {
             self.at = end;
             self.next = head.number.saturating_add(1);
             return Some(SegmentPart::Record(found));
@@ -143,8 +151,12 @@ impl Iterator for SegmentScan<'_> {
 /// Returns `true` if the rest of a file can be the beginning of a header, or was never written.
 fn is_partial_header(rest: &[u8]) -> bool {
     let mark = &RECORD_MARK[..rest.len().min(RECORD_MARK.len())];
-    let whole = rest.get(FIXED_HEADER_BYTES - 1).map_or(FIXED_HEADER_BYTES, |id| FIXED_HEADER_BYTES + usize::from(*id));
-    (rest.starts_with(mark) && rest.len() < whole) || ends_unwritten(rest) || rest.iter().all(|byte| *byte == 0)
+    let whole = rest
+        .get(FIXED_HEADER_BYTES - 1)
+        .map_or(FIXED_HEADER_BYTES, |id| FIXED_HEADER_BYTES + usize::from(*id));
+    (rest.starts_with(mark) && rest.len() < whole)
+        || ends_unwritten(rest)
+        || rest.iter().all(|byte| *byte == 0)
 }
 
 /// Returns `true` if bytes end in unwritten space: neither headers nor bodies end so.

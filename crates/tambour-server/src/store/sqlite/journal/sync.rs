@@ -54,7 +54,12 @@ impl JournalSyncer {
     }
 
     /// Queues entries of a message, written to `segment`.
-    pub(in crate::store::sqlite) fn queue_entries(&self, segment: &Arc<Segment>, tail: &Arc<LogTail>, upto: LogPosition) {
+    pub(in crate::store::sqlite) fn queue_entries(
+        &self,
+        segment: &Arc<Segment>,
+        tail: &Arc<LogTail>,
+        upto: LogPosition,
+    ) {
         self.shared.enqueue(segment, |queue| queue.tails.push((tail.clone(), upto)));
     }
 

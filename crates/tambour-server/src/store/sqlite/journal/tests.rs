@@ -1,6 +1,6 @@
 //! Journals damaged at every byte and truncated at every length.
 
-use super::record::{LogEnd, FoundRecord, RECORD_MARK, JournalRecord, RecordSubject};
+use super::record::{FoundRecord, JournalRecord, LogEnd, RECORD_MARK, RecordSubject};
 use super::scan::{DamagedRange, SegmentPart, SegmentScan, scan_segment};
 use super::{SEGMENT_HEADER, v1};
 use crate::store::{Batch, MessageRow};
@@ -61,15 +61,19 @@ fn journal() -> (Vec<u8>, Vec<TestRecord>) {
 fn subject(found: &FoundRecord) -> RecordSubject {
     match found {
         FoundRecord::Message(row) => RecordSubject::Message(row.id.clone()),
-        FoundRecord::Entries(entries) | FoundRecord::End(entries, _) => {
-            RecordSubject::Entries { message: entries.message.clone(), first: entries.first, last: entries.last }
-        }
+        FoundRecord::Entries(entries) | FoundRecord::End(entries, _) => RecordSubject::Entries {
+            message: entries.message.clone(),
+            first: entries.first,
+            last: entries.last,
+        },
         FoundRecord::Other => RecordSubject::Probe,
     }
 }
 
 /// Separates intact records from damage.
-fn split_damage(pieces: impl IntoIterator<Item = SegmentPart>) -> (Vec<RecordSubject>, Vec<DamagedRange>, usize) {
+fn split_damage(
+    pieces: impl IntoIterator<Item = SegmentPart>,
+) -> (Vec<RecordSubject>, Vec<DamagedRange>, usize) {
     let (mut records, mut damage, mut torn) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
         match piece {
@@ -99,7 +103,8 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
                 // A scan has no memory besides offset and number: from the next record that it finds in
                 // place, it reads the rest like an intact journal.
                 let upto = written.get(n + 2).map_or(bytes.len(), |record| record.end);
-                let scan = SegmentScan::from_record(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
+                let scan =
+                    SegmentScan::from_record(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
                 let (records, damage, torn) = split_damage(scan);
                 let behind = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
                 assert!(records.iter().eq(behind), "{at}: {records:?}");
@@ -164,10 +169,12 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
     for (n, record) in written.iter().enumerate() {
         let number = u32::try_from(n + 1).unwrap();
         for cut in record.start + 1..record.end {
-            let (records, damage, torn) = split_damage(SegmentScan::from_record(&bytes[..cut], record.start, number));
+            let (records, damage, torn) =
+                split_damage(SegmentScan::from_record(&bytes[..cut], record.start, number));
             assert_eq!((records.len(), damage.len(), torn), (0, 0, 1), "{cut}");
         }
-        let (records, damage, torn) = split_damage(SegmentScan::from_record(&bytes[..record.end], record.start, number));
+        let (records, damage, torn) =
+            split_damage(SegmentScan::from_record(&bytes[..record.end], record.start, number));
         assert_eq!((records.len(), damage.len(), torn), (1, 0, 0));
     }
     for cut in (0..=SEGMENT_HEADER.len()).chain((SEGMENT_HEADER.len()..bytes.len()).step_by(1999)) {

@@ -2,7 +2,7 @@
 
 use memchr::memchr3_iter;
 
-use super::record::{EntryRange, FoundRecord, read_u64, read_u32};
+use super::record::{EntryRange, FoundRecord, read_u32, read_u64};
 use super::scan::{DamagedRange, SegmentPart};
 
 /// Name and version.
@@ -30,7 +30,10 @@ impl<'a> V1Scan<'a> {
         let letters = memchr3_iter(b'M', b'E', b'P', rest);
         letters.filter_map(|letter| (from + letter).checked_sub(PREFIX_BYTES)).find(|at| {
             *at >= from
-                && self.bytes.get(*at..).is_some_and(|rest| is_plausible(rest) && parse_record(&mut &*rest).is_some())
+                && self
+                    .bytes
+                    .get(*at..)
+                    .is_some_and(|rest| is_plausible(rest) && parse_record(&mut &*rest).is_some())
         })
     }
 }
