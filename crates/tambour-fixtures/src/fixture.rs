@@ -55,7 +55,7 @@ pub struct FixtureExpectation {
     pub events_any_of: Option<Vec<Vec<Value>>>,
     /// Same as `events`, compared without white space.
     pub events_ws: Option<Vec<Value>>,
-    /// All findings of the lenient profile, as [lines](crate::lists_findings).
+    /// All findings of the lenient profile, as [lines](crate::finding_lines).
     pub findings: Option<Vec<String>>,
     /// Findings of the strict profile, where they differ.
     pub findings_strict: Option<Vec<String>>,

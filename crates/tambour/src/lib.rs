@@ -1,7 +1,7 @@
 //! Structured replies of language models as one typed, repaired, contract-checked event stream.
 //!
 //! A reply goes in as it arrives, cut into chunks anywhere; events come out while the model is still writing,
-//! in one grammar whatever dialect the model wrote. Faults are repaired and reported as a [`OperationFinding`];
+//! in one grammar whatever dialect the model wrote. Faults are repaired and reported as a [`Finding`];
 //! anything that acts (tool calls, state operations) waits until it is complete and valid. Text is emitted as
 //! soon as its role is known: in the example, whose tags are missing, at the end of the answer.
 //!
@@ -34,13 +34,13 @@
 //!   `filament` (tags with JSON, operations on a state), `toolcall` (text with the tool calls of model
 //!   families), `json_value` (a value checked against its schema), `plain`, and `auto`, which detects one of
 //!   them.
-//! * **Events**, [`event::AnthropicEvent`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`,
+//! * **Events**, [`event::Event`]: `serp_summary`, `thinking_start`, `phase_start`, `phase_delta`,
 //!   `thinking_end`, `final_delta`, `serp_queries`, `final_end`, then `completed` or `error`; with
 //!   [`Pipeline::with_extensions`] also [`event::Extension`].
-//! * **Sinks**, [`Sink`]: a closure receives events; [`event::Collected`] stores findings too, and
+//! * **Sinks**, [`Sink`]: a closure receives events; [`event::EventCollector`] stores findings too, and
 //!   [`Pipeline::with_findings`] sends findings as events.
-//! * **Options**, [`settings::all`]: every option by its public name, with default and unit.
-//! * [`Pipeline`] reads one reply; [`pipeline::Outcome`] is its result. [`verdict::Contract`] checks a reply
+//! * **Options**, [`settings::all_settings`]: every option by its public name, with default and unit.
+//! * [`Pipeline`] reads one reply; [`pipeline::ReplyOutcome`] is its result. [`verdict::Contract`] checks a reply
 //!   against its rules, [`encode`] writes events as JSON Lines or SSE, [`contract::StreamChecker`] checks a stream
 //!   of events.
 

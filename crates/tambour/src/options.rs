@@ -1,4 +1,4 @@
-//! Options of reading a reply. Each dialect has its own options type in its folder; [`ChatOptions::set`] sets any
+//! Options of reading a reply. Each dialect has its own options type in its folder; [`Options::set`] sets any
 //! of them by public name.
 
 pub(crate) mod sections;
@@ -16,7 +16,7 @@ pub use crate::texts::{Language, Texts};
 pub use sections::OptionSection;
 pub use setting::{Setting, SettingValues};
 
-/// Options for reading and judging a reply. `ChatOptions::default()` suits a stream.
+/// Options for reading and judging a reply. `Options::default()` suits a stream.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
@@ -48,7 +48,7 @@ pub struct Options {
     pub texts: Texts,
     /// Size limits.
     pub limits: Limits,
-    /// Options of dialects; see [`ChatOptions::section`].
+    /// Options of dialects; see [`Options::section`].
     pub(crate) sections: sections::OptionSections,
 }
 

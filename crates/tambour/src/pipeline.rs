@@ -166,7 +166,7 @@ impl Pipeline {
     }
 
     /// Accepts a complete call that the upstream sent apart from the reply, with its arguments as JSON text.
-    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`ChatOptions::tools`], otherwise a
+    /// At the end of the reply it becomes a `tool_call` if it fits a tool of [`Options::tools`], otherwise a
     /// `notice`.
     pub fn push_call(&mut self, name: &str, arguments: &str, sink: &mut dyn Sink) {
         if self.is_finished {
@@ -181,7 +181,7 @@ impl Pipeline {
         }
     }
 
-    /// Ends the reply. Calling it again does nothing. In a tool loop ([`ChatOptions::tool_loop`]) a reply with
+    /// Ends the reply. Calling it again does nothing. In a tool loop ([`Options::tool_loop`]) a reply with
     /// calls leaves the stream open: run [`Pipeline::pending_calls`], then read on with [`Pipeline::next_reply`].
     pub fn finish(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         if std::mem::replace(&mut self.is_finished, true) {
@@ -267,7 +267,7 @@ impl Pipeline {
         stages.send(completed, sink);
     }
 
-    /// Calls whose results a tool loop waits for, after [`Pipeline::finish_reply`]. Empty when the stream is over.
+    /// Calls whose results a tool loop waits for, after [`Pipeline::finish`]. Empty when the stream is over.
     #[must_use]
     pub fn pending_calls(&self) -> &[ToolCall] {
         if self.stages.awaits_results { &self.stages.outcome.calls } else { &[] }
@@ -279,13 +279,13 @@ impl Pipeline {
         &self.stages.outcome
     }
 
-    /// State after the operations so far, if one is attached ([`ChatOptions::check_state`]).
+    /// State after the operations so far, if one is attached ([`Options::state`]).
     #[must_use]
     pub fn state(&self) -> Option<&Value> {
         self.stages.policy.state()
     }
 
-    /// Ends a stream that [`Pipeline::finish_reply`] left open for its calls when no further reply will follow,
+    /// Ends a stream that [`Pipeline::finish`] left open for its calls when no further reply will follow,
     /// because they were cancelled or must not run. Otherwise does nothing.
     pub fn abandon(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         if std::mem::take(&mut self.stages.awaits_results) {
@@ -325,7 +325,7 @@ impl Pipeline {
         self.utf8.held_bytes() + self.dialect.held_bytes() + self.stages.sequencer.held_bytes()
     }
 
-    /// Rewrites the reply in its canonical form, after [`Pipeline::finish_reply`], from its `events`, extension
+    /// Rewrites the reply in its canonical form, after [`Pipeline::finish`], from its `events`, extension
     /// events included, and what the dialect has recorded. The result never acts where the reply did not,
     /// passes the strict check, and is written the same when it is read again. `None` if the dialect cannot
     /// be written.

@@ -329,7 +329,7 @@ impl ExpectedStructure {
         self.elements.iter().find(|element| element.name == name)
     }
 
-    /// All names and aliases of the elements, such as for [`Names`](crate::lex::examine_tags::Names).
+    /// All names and aliases of the elements, such as for [`TagNames`](crate::lex::markup::TagNames).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let of = |element| {
             let ExpectedElement { name, aliases, .. }: &ExpectedElement = element;

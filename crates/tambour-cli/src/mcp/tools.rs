@@ -21,7 +21,7 @@ use crate::decode::{EventLines, Finish};
 use crate::repair::{RepairedReply, ReplyRepair};
 use crate::{CommandOutcome, args, json, output};
 
-/// Longest text in bytes, that of one reply ([`Limits::input_of_answer`]).
+/// Longest text in bytes, that of one reply ([`Limits::input`]).
 pub(super) const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// Tool of the server.

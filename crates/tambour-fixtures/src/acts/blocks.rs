@@ -10,7 +10,7 @@ pub(super) struct Written {
     pub(super) text: String,
     /// Bytes of it that must have come before it may act.
     pub(super) whole: usize,
-    /// [`Zone::PlainReader`], or what is wrong with it.
+    /// [`Zone::Plain`], or what is wrong with it.
     pub(super) fault: Zone,
     /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
     pub(super) shown: bool,

@@ -41,7 +41,7 @@ pub struct Outcome {
     pub zones: BTreeMap<Zone, usize>,
     /// Actions of each kind.
     pub actions: BTreeMap<ActionKind, usize>,
-    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::PlainReader`].
+    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::Plain`].
     pub forms: BTreeMap<(&'static str, Zone), usize>,
     /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
     pub acting: usize,

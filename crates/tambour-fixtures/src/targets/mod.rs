@@ -148,7 +148,7 @@ pub fn check_words(data: &[u8]) {
     }
 }
 
-/// Makes seeded inputs for [`check_words()`]: damaged replies of [`make_trial`](crate::check_words::make_trial), without separate
+/// Makes seeded inputs for [`check_words()`]: damaged replies of [`make_trial`](crate::words::make_trial), without separate
 /// reasoning.
 #[must_use]
 pub fn random_words_input(dialect: usize, seed: u64, replies: &ReplyPool) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Measures the text held back, from input and output, and compares it with [`Pipeline::held`].
+//! Measures the text held back, from input and output, and compares it with [`Pipeline::held_bytes`].
 
 use std::collections::BTreeMap;
 

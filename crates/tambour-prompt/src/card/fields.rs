@@ -201,7 +201,7 @@ impl<'a> CardFields<'a> {
     }
 }
 
-/// Like [`split_commas`], but does not split inside regular expressions.
+/// Like [`split`], but does not split inside regular expressions.
 pub(super) fn split_keys(text: &str) -> Vec<String> {
     let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
     let mut take = |key: &str| {

@@ -29,7 +29,7 @@ pub enum DialogueRequest {
     Call(Box<ModelCall>),
     /// Pass this event to the client.
     Event(Box<Extension>),
-    /// Wait for the user, then [`Dialogue::input_of_answer`].
+    /// Wait for the user, then [`Dialogue::input`].
     User {
         /// Set if an input without text brings the next message.
         continues: bool,

@@ -5,9 +5,9 @@
 //!
 //! | request | action of the caller |
 //! | --- | --- |
-//! | [`DialogueRequest::ModelCall`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
-//! | [`DialogueRequest::AnthropicEvent`] | passes it to the client |
-//! | [`DialogueRequest::User`] | [`Dialogue::input_of_answer`] once the user has written something |
+//! | [`DialogueRequest::Call`] | calls the model, reads its reply with [`ModelCall::reader`], then [`Dialogue::reply`] or [`Dialogue::fail`] |
+//! | [`DialogueRequest::Event`] | passes it to the client |
+//! | [`DialogueRequest::User`] | [`Dialogue::input`] once the user has written something |
 //! | [`DialogueRequest::Answer`] | [`Dialogue::answer`] when the client has answered |
 //! | [`DialogueRequest::Finished`] | nothing: the dialogue has ended |
 //!

@@ -24,7 +24,7 @@ impl Assembly {
         Assembly::with_budget(engine, context, chance, Budget::new(engine.limits()))
     }
 
-    /// Like [`Assembly::new_id`], but charges `budget`, which other assemblies may share and which may stop the
+    /// Like [`Assembly::new`], but charges `budget`, which other assemblies may share and which may stop the
     /// rendering.
     #[must_use]
     pub fn with_budget(engine: &Engine, context: PromptContext, chance: u64, budget: Budget) -> Assembly {

@@ -58,7 +58,7 @@ impl Budget {
         Budget::with_callback(limits, None)
     }
 
-    /// Like [`Budget::new_id`], but fails the rendering with `limit_exceeded` soon after `stop` returns true.
+    /// Like [`Budget::new`], but fails the rendering with `limit_exceeded` soon after `stop` returns true.
     /// The library has no clock, so the caller implements deadlines and cancellation here.
     #[must_use]
     pub fn with_stop(limits: &JinjaLimits, stop: impl Fn() -> bool + Send + Sync + 'static) -> Budget {

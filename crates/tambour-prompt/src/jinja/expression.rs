@@ -129,7 +129,7 @@ pub fn evaluate_condition(expression: &str, variables: &Map<String, Value>) -> R
 }
 
 /// Like [`evaluate_condition`], but compares only values of the same type, or a number with a text that is a number as
-/// a whole ([`number`](super::number)). Any value can be compared with `none` for equality.
+/// a whole ([`parse_number`](super::parse_number)). Any value can be compared with `none` for equality.
 ///
 /// # Errors
 /// Same as [`evaluate`], except for missing variables; also fails when values of different types are

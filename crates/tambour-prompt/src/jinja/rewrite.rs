@@ -1,6 +1,6 @@
 //! Rewrites the source of a template before the engine compiles it.
 //!
-//! The engine has no `rewrite_set_global` statement, does not report the place of a printed missing value or a
+//! The engine has no `set_global` statement, does not report the place of a printed missing value or a
 //! function call, spells values as Python does when `~` joins them, forgets assignments when a template ends,
 //! and does not charge for operators. Small edits between the tokens add all this; offsets in the rewritten
 //! source map back to the original.
@@ -110,7 +110,7 @@ fn macro_names(source: &str) -> HashSet<&str> {
 /// Rewrites a template source.
 ///
 /// # Errors
-/// The template sets a read-only name, or `rewrite_set_global` does not have the form `{% set_global name = value
+/// The template sets a read-only name, or `set_global` does not have the form `{% set_global name = value
 /// %}`.
 pub(super) fn rewrite(source: &str) -> Result<RewrittenSource> {
     let text = String::with_capacity(source.len() + source.len() / 4);

@@ -36,13 +36,13 @@ pub struct LoreEntry {
     pub whole_words: Option<bool>,
     /// Place in the prompt.
     pub position: EntryPosition,
-    /// Number of messages from the end of the chat, for [`EntryPosition::DepthSlot`].
+    /// Number of messages from the end of the chat, for [`EntryPosition::AtDepth`].
     pub depth: u32,
     /// Counts `depth` from the beginning of the chat.
     pub from_start: bool,
     /// Role of the message that the entry becomes at a depth.
     pub role: MessageRole,
-    /// Name of the outlet, for [`EntryPosition::TurnLog`].
+    /// Name of the outlet, for [`EntryPosition::Outlet`].
     pub outlet: String,
     /// Probability of activation, in percent.
     pub probability: f64,

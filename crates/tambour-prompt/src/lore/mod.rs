@@ -1,7 +1,7 @@
 //! World info: entries of lorebooks and the choice of those that go into a prompt
 //! (`docs/from-sillytavern.md`).
 //!
-//! [`activation`] is a pure function of entries, messages, settings, timed effects of earlier turns and a token
+//! [`activate`] is a pure function of entries, messages, settings, timed effects of earlier turns and a token
 //! counter. It returns the active entries, their places and the dropped entries.
 //!
 //! ```

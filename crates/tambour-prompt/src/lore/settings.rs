@@ -81,9 +81,9 @@ pub struct LoreScan<'a> {
     pub lines: &'a [ChatLine],
     /// Additional texts that are searched at any depth.
     pub extra_texts: &'a [&'a str],
-    /// Texts of the user and the character, for entries whose [`Entry::read_sources`] name them.
+    /// Texts of the user and the character, for entries whose [`LoreEntry::sources`] name them.
     ///
-    /// [`Entry::read_sources`]: super::Entry::sources
+    /// [`LoreEntry::sources`]: super::LoreEntry::sources
     pub sources: &'a [(CharacterText, String)],
     /// Settings of the scan.
     pub settings: ScanSettings,
@@ -91,9 +91,9 @@ pub struct LoreScan<'a> {
     pub timed_effects: TimedEffects,
     /// Counts the tokens of a text.
     pub count_tokens: &'a dyn Fn(&str) -> usize,
-    /// Charges for bytes that keys search; returns false when the limit is reached ([`LoreActivation::cut`]).
+    /// Charges for bytes that keys search; returns false when the limit is reached ([`LoreActivation::is_truncated`]).
     ///
-    /// [`LoreActivation::cut`]: super::Activation::cut
+    /// [`LoreActivation::is_truncated`]: super::LoreActivation::is_truncated
     pub charge: &'a dyn Fn(u64) -> bool,
 }
 

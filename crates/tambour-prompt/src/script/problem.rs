@@ -2,7 +2,7 @@
 
 use tambour::finding::{Finding, FindingReport, Profile, Severity};
 
-/// A fault of a script: a [`OperationFinding`] with the path of the field.
+/// A fault of a script: a [`Finding`] with the path of the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScriptProblem {

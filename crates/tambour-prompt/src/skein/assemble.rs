@@ -135,7 +135,7 @@ pub fn from_book(imported: &ImportedFile) -> Skein {
     }
 }
 
-/// Builds a prompt from a preset. [`Skein::take`] adds a card and its book.
+/// Builds a prompt from a preset. [`Skein::merge_lore`] adds a card and its book.
 #[must_use]
 pub fn from_preset(imported: &ImportedFile) -> Skein {
     let mut skein = Skein::default();

@@ -85,7 +85,7 @@ fn find_entry<'t, 'i>(
     table.iter().find(|(key, _)| key.get_ref() == name)
 }
 
-/// Formats `FILE:MAX_LINE_BYTES:COLUMN`.
+/// Formats `FILE:LINE:COLUMN`.
 pub(super) fn format_place(path: &Path, text: &str, at: usize) -> String {
     let Location { line, column, .. } = Location::from_offset(text, at);
     format!("{}:{line}:{column}", path.display())

@@ -3,7 +3,7 @@
 //!
 //!
 //! A run is a message of a conversation, or a turn of a dialogue, whose id then takes the place of the
-//! conversation's. It is driven by the holder of its [`Lease`]. Each [`RunLog::claim`] raises the epoch of the
+//! conversation's. It is driven by the holder of its [`Lease`]. Each [`Log::claim`] raises the epoch of the
 //! lease, and an older epoch can no longer write. Every operation is atomic: after a crash all of it is
 //! there, or none.
 
@@ -57,7 +57,7 @@ pub struct NewRun {
     pub replaces: Option<String>,
 }
 
-/// Result of [`RunLog::acquire`].
+/// Result of [`Log::acquire`].
 pub enum AcquireOutcome {
     /// The message has begun.
     Started {

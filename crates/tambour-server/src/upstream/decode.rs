@@ -145,7 +145,7 @@ impl ResponseDecoder {
         ResponseDecoder { kind, format: ResponseFormat::Unknown(0), reader }
     }
 
-    /// Decodes bytes. Nothing is decoded after an [`ReplyItem::InputEnd`].
+    /// Decodes bytes. Nothing is decoded after an [`ReplyItem::End`].
     pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ReplyItem>) {
         let Some(chunk) = self.skip_start(chunk) else { return };
         let ResponseDecoder { format, reader, .. } = self;

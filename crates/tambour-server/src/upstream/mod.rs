@@ -267,7 +267,7 @@ impl Upstream {
 }
 
 impl UpstreamReply {
-    /// Waits for the next items and adds all that are available to `items`. The last item is [`ReplyItem::InputEnd`].
+    /// Waits for the next items and adds all that are available to `items`. The last item is [`ReplyItem::End`].
     pub async fn next(&mut self, items: &mut Vec<ReplyItem>) {
         let before = items.len();
         match &mut self.source {

@@ -94,7 +94,7 @@ impl StreamCheckOptions {
 
 /// Checks a stream of events against the contract as it arrives.
 ///
-/// Feed it a transcript with [`push`](StreamChecker::push_text), or events with [`push_event`](StreamChecker::push_event) and
+/// Feed it a transcript with [`push`](StreamChecker::push), or events with [`event`](StreamChecker::push_event) and
 /// [`push_value`](StreamChecker::push_value), but not both. Findings of a transcript have byte offsets into it; findings of a
 /// list have the index of the event as their offset and count events as lines.
 ///

@@ -41,7 +41,7 @@ pub(super) struct OrderChecker {
     allow_missing_thinking: bool,
     /// True if any contract event was seen.
     has_events: bool,
-    /// True if any contract event other than `check_serp_summary` was seen.
+    /// True if any contract event other than `serp_summary` was seen.
     has_body: bool,
     has_summary: bool,
     has_thinking_start: bool,
@@ -56,7 +56,7 @@ pub(super) struct OrderChecker {
     has_thinking_end: bool,
     has_final_delta: bool,
     has_queries: bool,
-    /// A `check_serp_queries` that only `final_end` may follow.
+    /// A `serp_queries` that only `final_end` may follow.
     open_queries: Option<Extent>,
     final_end: Option<Extent>,
 }

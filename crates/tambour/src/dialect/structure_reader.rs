@@ -35,7 +35,7 @@ pub(super) trait JsonStructure {
     /// Like [`JsonSink::bracket`].
     fn handle_bracket(&mut self, _place: TokenPlace<'_>) {}
 
-    /// Like [`JsonSink::rounded`].
+    /// Like [`JsonSink::report_rounding`].
     fn handle_rounded(&mut self, _place: Place, _end: usize) {}
 
     /// Returns whether the structure has begun.

@@ -8,7 +8,7 @@ use super::{json, jsonseq};
 use crate::dialect::{self, escape_literals};
 use crate::event::{Event, EventKind};
 
-/// Appends the `write_content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message;
+/// Appends the `content_delta` frame of a piece of raw reply text. `seq` counts the pieces of a message;
 /// `number` is the number of the entry in the log.
 pub fn write_content_delta(seq: u64, delta: &str, number: u64, envelope: &Envelope, out: &mut Vec<u8>) {
     write_frame("content_delta", Some(number), envelope, out, |out| {

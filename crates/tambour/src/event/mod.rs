@@ -1,6 +1,6 @@
 //! Typed vocabulary of events, and their JSON names.
 //!
-//! Events of a running stream borrow their text from the chunk they arrived in; [`AnthropicEvent::into_owned`]
+//! Events of a running stream borrow their text from the chunk they arrived in; [`Event::into_owned`]
 //! detaches them. The order of events does not belong here: `sequence` produces it, `contract` checks it.
 
 mod extension;

@@ -1,7 +1,7 @@
 //! Decision whether a dialogue action ends: the criteria, and the decision after each round, as pure
 //! functions.
 //!
-//! Not here: how a model writes its answer (`dialect::ai_say_reply`), and any waiting or I/O.
+//! Not here: how a model writes its answer (`dialect::ai_say`), and any waiting or I/O.
 
 mod criteria;
 mod decision;

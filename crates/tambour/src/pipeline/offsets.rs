@@ -53,7 +53,7 @@ impl ReplacementRun {
     }
 
     /// Offset in the reply of a decoded offset at or after the start of the run.
-    fn to_reply_offset(&self, decoded: usize) -> usize {
+    fn reply_offset(&self, decoded: usize) -> usize {
         let within = (decoded - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
         let behind = decoded.saturating_sub(self.end());
         self.reply_offset + within * self.bytes_each + behind
@@ -76,7 +76,7 @@ impl OffsetMap {
                 run.count += 1;
                 return;
             }
-            Some(run) => run.to_reply_offset(start),
+            Some(run) => run.reply_offset(start),
             None => start,
         };
         if let Some(run) =
@@ -121,9 +121,9 @@ impl OffsetMap {
     }
 
     /// Offset in the reply of an offset in the decoded text.
-    fn to_reply_offset(&self, decoded: usize) -> usize {
+    fn reply_offset(&self, decoded: usize) -> usize {
         if let Some(last) = self.last_run.filter(|last| last.start < decoded) {
-            return last.to_reply_offset(decoded);
+            return last.reply_offset(decoded);
         }
         let before = self.checkpoints.partition_point(|mark| mark.start < decoded);
         let Some(&RunCheckpoint { start, reply_offset, mut packed_index }) =
@@ -144,16 +144,16 @@ impl OffsetMap {
             if start >= decoded {
                 break;
             }
-            known = run(start, known.to_reply_offset(start), self.read_varint(&mut packed_index));
+            known = run(start, known.reply_offset(start), self.read_varint(&mut packed_index));
         }
-        known.to_reply_offset(decoded)
+        known.reply_offset(decoded)
     }
 
     /// Translates the span of a finding to the reply.
     pub(super) fn locate(&self, mut finding: Finding) -> Finding {
         if self.last_run.is_some() {
-            finding.span.start = self.to_reply_offset(finding.span.start);
-            finding.span.end = self.to_reply_offset(finding.span.end);
+            finding.span.start = self.reply_offset(finding.span.start);
+            finding.span.end = self.reply_offset(finding.span.end);
         }
         finding
     }

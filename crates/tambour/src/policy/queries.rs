@@ -56,7 +56,7 @@ pub struct QueryCleaner<'a> {
 impl QueryCleaner<'_> {
     /// Parses `text` strictly as JSON and cleans its queries; `None` if there are none to send (T-044).
     ///
-    /// A caller that can repair JSON does so first and uses [`QueryCleaner::replace_marks_in`].
+    /// A caller that can repair JSON does so first and uses [`QueryCleaner::clean`].
     #[must_use]
     pub fn clean_json(
         &self,
@@ -87,7 +87,7 @@ impl QueryCleaner<'_> {
         self.clean_at(value, &[], place, end)
     }
 
-    /// Like [`QueryCleaner::replace_marks_in`], for a value that was parsed from `text` at `place`: reports on one query have
+    /// Like [`QueryCleaner::clean`], for a value that was parsed from `text` at `place`: reports on one query have
     /// its place.
     pub(super) fn clean_text(
         &self,

@@ -92,7 +92,7 @@ impl Schema {
         }
     }
 
-    /// Creates a schema that [`Schema::new_id`] accepted before. It is compiled on first use, which takes
+    /// Creates a schema that [`Schema::new`] accepted before. It is compiled on first use, which takes
     /// milliseconds. If it is invalid, no value satisfies it.
     #[must_use]
     pub fn from_trusted(value: Value) -> Schema {

@@ -249,7 +249,7 @@ impl StateHistory {
     /// Compares the states at two points.
     ///
     /// # Errors
-    /// As for [`StateHistory::check_state`].
+    /// As for [`StateHistory::state`].
     pub fn diff(
         &self,
         from: HistoryPoint<'_>,

@@ -231,7 +231,7 @@ impl Operation {
         }
     }
 
-    /// Restores an operation from its stored name, path and value, as returned by [`ApiOperation::op`] and the
+    /// Restores an operation from its stored name, path and value, as returned by [`Operation::op`] and the
     /// other getters.
     #[must_use]
     pub fn from_stored(op: String, path: String, value: Option<Value>) -> Operation {

@@ -63,7 +63,7 @@ impl RegisteredTool {
         Ok(RegisteredTool::from_schema(name, schema))
     }
 
-    /// Creates a tool with a schema that [`RegisteredTool::new_id`] accepted before. It is compiled on first use, which
+    /// Creates a tool with a schema that [`RegisteredTool::new`] accepted before. It is compiled on first use, which
     /// takes milliseconds. If the schema is invalid, no arguments satisfy it.
     #[must_use]
     pub fn from_trusted(name: &str, schema: Value) -> RegisteredTool {

@@ -7,7 +7,7 @@ use sqlx::{FromRow, Row};
 use super::SqliteStore;
 use crate::store::{MessageOutcome, MessageRow, Messages, RowPage, RunKind, StoreError, TurnHistory};
 
-/// Query of a [`TurnHistory`]; request and summary only where the turn itself was not stored.
+/// Query of a [`Turn`]; request and summary only where the turn itself was not stored.
 macro_rules! turn {
     () => {
         "select id, status, turn, iif(turn is null, request, null) as request, \

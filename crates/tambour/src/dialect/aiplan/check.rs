@@ -33,9 +33,9 @@ pub(super) struct PlanPlaces {
     members: Vec<(String, Stand)>,
     /// Extent of the members whose places are not recorded.
     extra_members: Option<Stand>,
-    /// Index of the last member in `members`, or `Null` if it is beyond them.
+    /// Index of the last member in `members`, or `None` if it is beyond them.
     last_member: Option<usize>,
-    /// Items of `tool_calls`, each from its first key to that of the next item; `Null` for an item without a
+    /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
     /// key.
     calls: Vec<Option<Stand>>,
     /// Index of the current call.

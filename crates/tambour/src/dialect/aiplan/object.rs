@@ -34,7 +34,7 @@ pub(super) struct PlanObject {
     /// Destination of the current string.
     current_string: PlanString,
     mode: String,
-    /// True if the mode allows an answer; `Null` until the mode is known.
+    /// True if the mode allows an answer; `None` until the mode is known.
     pub(super) allows_answer: Option<bool>,
     /// Set once a thought has been read, or can no longer follow.
     pub(super) has_thought: bool,

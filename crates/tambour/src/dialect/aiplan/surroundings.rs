@@ -98,7 +98,7 @@ const MAX_LANGUAGE: usize = 32;
 impl PlanSurroundings {
     pub(super) fn new(place: Place) -> PlanSurroundings {
         PlanSurroundings {
-            place: place,
+            place,
             is_line_start: true,
             may_begin_comment: true,
             ..PlanSurroundings::default()

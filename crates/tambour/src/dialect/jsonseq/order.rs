@@ -217,7 +217,7 @@ impl EventOrder {
         out.emit_intent(Intent::Phase(title.into(), at));
     }
 
-    /// Begins a `begin_phase_delta` and returns the destination of its text.
+    /// Begins a `phase_delta` and returns the destination of its text.
     pub(super) fn begin_phase_delta(
         &mut self,
         id: Option<&Value>,
@@ -243,7 +243,7 @@ impl EventOrder {
         DeltaTarget::Phase
     }
 
-    /// Begins a `begin_final_delta` and returns the destination of its text.
+    /// Begins a `final_delta` and returns the destination of its text.
     pub(super) fn begin_final_delta(&mut self, at: Place, out: &mut dyn IntentSink) -> DeltaTarget {
         if self.has_final_end {
             self.reports.add(rules::AFTER_FINAL_END, at, "`final_delta` after `final_end`", "left out");

@@ -97,7 +97,7 @@ pub enum TagPosition {
     /// Like [`TagPosition::Before`], and its text streams. After text it is an example, unless the whole reply has
     /// its shape.
     First,
-    /// Like [`TagPosition::FirstElement`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
+    /// Like [`TagPosition::First`], and also in `<thinking>`. In a sentence of that, it ends the thinking if it is
     /// closed and no other one follows.
     EndsThinking,
     /// In `<thinking>`, which is then not reasoning but the beginning of the structure.

@@ -13,7 +13,7 @@ use crate::lex::tag_sentence;
 pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     let mut lexer = MarkupLexer::new(FAILURE_MARKER, 1 << 10).with_reasoning();
     let mut tags = TagScan {
-        text: text,
+        text,
         is_whole_reply: extent == PrefixExtent::All,
         is_only_reasoning: true,
         is_line_start: true,

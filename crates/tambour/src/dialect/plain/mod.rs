@@ -146,7 +146,7 @@ impl PlainReader {
         self.parser.answer().current_line()
     }
 
-    /// Watches the part skipped last, for [`PlainReader::is_skipped_text`].
+    /// Watches the part skipped last, for [`PlainReader::is_text`].
     pub(super) fn watch_skipped(&mut self) -> usize {
         self.parser.answer().prose().map_or(0, ProseTracker::watch)
     }
@@ -158,7 +158,7 @@ impl PlainReader {
     }
 
     /// Ends the reply. It needs no answer if one of the `acting` parts may act, each given by the arguments
-    /// of [`PlainReader::is_skipped_text`].
+    /// of [`PlainReader::is_text`].
     pub(super) fn finish_with(
         &mut self,
         ending: ReplyEnding,

@@ -66,7 +66,7 @@ impl LateElement {
     }
 
     /// Marks the element as a further late thought, which begins a new paragraph.
-    pub(super) fn as_further(self) -> LateElement {
+    pub(super) fn further(self) -> LateElement {
         LateElement { has_text: true, has_gap: true, ..self }
     }
 

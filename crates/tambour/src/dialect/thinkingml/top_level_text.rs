@@ -101,7 +101,7 @@ impl TopLevelText {
         let (kept, rest) = text.split_at(fits);
         if !kept.is_empty() {
             if self.text.is_empty() || self.end != place {
-                self.runs.push(TextRun { index: self.text.len(), place: place });
+                self.runs.push(TextRun { index: self.text.len(), place });
             }
             self.append(kept);
             place.advance(kept);

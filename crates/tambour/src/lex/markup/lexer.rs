@@ -130,7 +130,7 @@ impl MarkupLexer {
         }
     }
 
-    /// Fast path of most text, before [`MarkupLexer::push_text`]: whether `text` continues text and contains the start
+    /// Fast path of most text, before [`MarkupLexer::push`]: whether `text` continues text and contains the start
     /// of no other token.
     #[inline]
     pub fn is_plain_text(&self, text: &str) -> bool {

@@ -66,7 +66,7 @@ impl TolerantLexer {
         }
     }
 
-    /// Fast path of most text, before [`TolerantLexer::push_text`]: whether `text` continues text and contains the
+    /// Fast path of most text, before [`TolerantLexer::push`]: whether `text` continues text and contains the
     /// start of no other token.
     #[inline]
     pub fn is_plain_text(&self, text: &str) -> bool {

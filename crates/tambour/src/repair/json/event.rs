@@ -47,7 +47,7 @@ pub enum JsonEvent<'a> {
     StringEnd,
     /// A number.
     Number(&'a Number),
-    /// A number as written, from a reader that keeps all digits ([`Reader::exact`](super::Reader::exact)).
+    /// A number as written, from a reader that keeps all digits ([`JsonReader::with_exact_digits`](super::JsonReader::with_exact_digits)).
     Digits(&'a str),
     /// `true` or `false`.
     Bool(bool),

@@ -83,7 +83,7 @@ pub fn find(text: &str, limits: &Limits) -> FoundValue {
     }
 }
 
-/// Like [`finder`], but returns the value as JSON text in one line: of any size, and with all digits of its
+/// Like [`find`], but returns the value as JSON text in one line: of any size, and with all digits of its
 /// numbers.
 ///
 /// ```

@@ -2,7 +2,7 @@
 //! around values.
 //!
 //! [`JsonReader`] takes text in chunks and passes [`JsonEvent`]s to a [`JsonSink`] as soon as they are known;
-//! [`ValueBuilder`] builds values from them. [`finder`] returns the one value of a chatty text. [`parse_strict`] repairs
+//! [`ValueBuilder`] builds values from them. [`find`] returns the one value of a chatty text. [`parse_strict`] repairs
 //! nothing. [`find_text`] and [`parse_strict_text`] return the value as text, of any size and with all digits.
 //!
 //! The meaning of a value does not belong here, nor the choice among candidates, which dialects make.
@@ -19,7 +19,7 @@
 //! - An unquoted string in an object ends before a comma or line break that a key follows, in an array at
 //!   either.
 //! - Numbers with leading zeros are kept as strings, since the zeros carry meaning; so are numbers beyond the
-//!   range of a double, unless the reader keeps digits ([`JsonReader::exact`]).
+//!   range of a double, unless the reader keeps digits ([`JsonReader::with_exact_digits`]).
 
 mod bare_key;
 mod bare_string;

@@ -8,7 +8,7 @@ use crate::span::Place;
 pub(super) enum ReaderMode {
     /// Values with any text around them.
     Chat,
-    /// Like `ChatEncoder`, one value a line: a line that begins like an object ends an open value.
+    /// Like `Chat`, one value a line: a line that begins like an object ends an open value.
     Lines,
     /// Nothing but values.
     Document,

@@ -3,7 +3,7 @@
 //!
 //! The holder of a record writes it under one lock, straight to the system: everything that a killed process
 //! had accepted is in the system's cache, so readers may see it at once. With `durable` it is on disk first
-//! ([`sync_folder`]). The database follows in large commits; a segment that it fully has is removed. The next start
+//! ([`sync`]). The database follows in large commits; a segment that it fully has is removed. The next start
 //! replays the rest after a crash ([`replay`]), reading past damage ([`scan`]), and reports losses
 //! ([`loss`]), including parts that the database knows to have existed ([`extent`]).
 

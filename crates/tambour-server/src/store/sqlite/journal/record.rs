@@ -177,7 +177,7 @@ impl<'a> RecordHeader<'a> {
         }
         let length = FIXED_HEADER_BYTES + message.len();
         let (message, body_length) = (std::str::from_utf8(message).ok()?, usize::try_from(body).ok()?);
-        Some(RecordHeader { number, length, body_length, body_sum: body_sum, kind, first, last, message })
+        Some(RecordHeader { number, length, body_length, body_sum, kind, first, last, message })
     }
 
     /// Parses the record with this body; `None` unless it is intact.

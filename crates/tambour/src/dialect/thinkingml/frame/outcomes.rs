@@ -103,7 +103,7 @@ impl ReplyFrame {
     pub(super) fn begin_late(&mut self, late: LateElement) {
         let further = late.is_thought() && self.has_late_thought;
         self.has_late_thought |= late.is_thought();
-        self.late = Some(if further { late.as_further() } else { late });
+        self.late = Some(if further { late.further() } else { late });
         self.mode = FramePart::Late;
         self.in_comment = false;
     }
