@@ -1,13 +1,13 @@
 //! Turns a reply into events: `push` bytes, then `finish`.
 //!
 //! ```
-//! use tambour::{End, Options, Pipeline, event::Collected};
+//! use tambour::{InputEnd, Options, Pipeline, event::EventCollector};
 //!
 //! let mut events = Collected::default();
 //! let mut pipeline = Pipeline::new("plain", &Options::default())?;
 //! pipeline.push(b"<think>2 + 2</think>It is ", &mut events);
 //! pipeline.push(b"4.", &mut events);
-//! pipeline.finish(&End::stop(), &mut events);
+//! pipeline.finish(&InputEnd::stop(), &mut events);
 //! assert_eq!(events.joined()[4].data()["text"], "It is 4.");
 //! # Ok::<(), tambour::Error>(())
 //! ```

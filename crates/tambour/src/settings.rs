@@ -9,7 +9,7 @@ use crate::options::{COMMON_SETTINGS, Options, Setting};
 /// All options, each with the dialect it belongs to; `None` for common ones.
 ///
 /// ```
-/// let setting = tambour::settings::all().find(|(_, setting)| setting.name == "plain.reasoning");
+/// let setting = tambour::settings::all_settings().find(|(_, setting)| setting.name == "plain.reasoning");
 /// assert_eq!(setting.map(|(owner, setting)| (owner, setting.default)), Some((Some("plain"), "auto")));
 /// ```
 pub fn all_settings() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {

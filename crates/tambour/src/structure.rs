@@ -4,13 +4,13 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour::structure::{Expected, Misfit};
+//! use tambour::structure::{ExpectedStructure, ElementMisfit};
 //!
-//! let expected = Expected::from_json(&json!({
+//! let expected = ExpectedStructure::from_json(&json!({
 //!     "mandatory": ["content"], "optional": ["thought", "status"], "dependency": {"status": "content"},
 //! }))?;
-//! assert_eq!(expected.misfit("content", &["status"]), Some(Misfit::Late("status")));
-//! assert_eq!(expected.missing(&["thought"]).map(|element| &*element.name).collect::<Vec<_>>(), ["content"]);
+//! assert_eq!(expected.find_misfit("content", &["status"]), Some(ElementMisfit::Late("status")));
+//! assert_eq!(expected.missing_elements(&["thought"]).map(|element| &*element.name).collect::<Vec<_>>(), ["content"]);
 //! # Ok::<(), tambour::Error>(())
 //! ```
 

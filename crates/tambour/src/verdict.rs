@@ -129,7 +129,7 @@ impl Contract {
     ///
     /// let mut options = Options::default();
     /// options.profile = Profile::Strict;
-    /// let verdict = Contract::named("thinkingml")?.check(b"<final>\nHi.\n</final>", &options);
+    /// let verdict = Contract::from_name("thinkingml")?.check(b"<final>\nHi.\n</final>", &options);
     /// assert!(!verdict.passed());
     /// assert!(verdict.findings.iter().any(|finding| finding.code == "thinking_missing"));
     /// # Ok::<(), tambour::Error>(())

@@ -6,11 +6,11 @@
 //! [`ImportedFile::export`].
 //!
 //! ```
-//! use tambour_prompt::card::{self, Kind};
+//! use tambour_prompt::card::{self, ImportedFileKind};
 //!
 //! let file = br#"{"name": "Ada", "description": "A smith.", "first_mes": "Hm?"}"#;
-//! let imported = card::import("ada.json", file, &Default::default())?;
-//! assert_eq!((imported.kind, &*imported.version, &*imported.name), (Kind::Card, "v1", "Ada"));
+//! let imported = card::import_file("ada.json", file, &Default::default())?;
+//! assert_eq!((imported.kind, &*imported.version, &*imported.name), (ImportedFileKind::Card, "v1", "Ada"));
 //! assert_eq!(imported.export()["spec"], "chara_card_v3");
 //! # Ok::<(), tambour::Error>(())
 //! ```

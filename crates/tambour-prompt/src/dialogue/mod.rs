@@ -14,28 +14,28 @@
 //! After each input, [`Dialogue::turn`] returns its outcome.
 //!
 //! ```
-//! use tambour_prompt::dialogue::{Dialogue, Env, Settings, Want};
-//! use tambour::event::Collected;
+//! use tambour_prompt::dialogue::{Dialogue, DialogueEnv, DialogueSettings, DialogueRequest};
+//! use tambour::event::EventCollector;
 //! use tambour::limits::Limits;
-//! use tambour_prompt::template::Files;
+//! use tambour_prompt::template::TemplateFiles;
 //! use tambour::{End, Options};
 //! use tambour_prompt::script;
 //!
 //! let text = "sessions: [{session: s, phases: [{phase: p, steps: [{topic: t, actions: [
 //!     {type: ai_say, content: Hello., max_rounds: 1, require_acknowledgment: false}]}]}]}]";
 //! let script = script::load(text, &Limits::default()).script.expect("no errors");
-//! let (files, settings) = (Files::default(), Settings::default());
-//! let env = Env { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
+//! let (files, settings) = (TemplateFiles::default(), DialogueSettings::default());
+//! let env = DialogueEnv { script: &script, templates: &files, now: 0, settings: &settings, hooks: &() };
 //!
 //! let mut dialogue = Dialogue::start(&script, None, Default::default())?;
 //! dialogue.input(None, &env).expect("nothing is waited for");
-//! let Want::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
+//! let DialogueRequest::Call(call) = dialogue.next(&env) else { panic!("a model is asked first") };
 //! let mut events = Collected::default();
 //! let mut reader = call.reader(&Options::default());
 //! reader.push(r#"{"response": {"咨询师": "Hi!"}}"#, &mut events);
 //! let reply = reader.finish(&End::stop(), &mut events).expect("it did not fail");
 //! dialogue.reply(&call, &reply, &env);
-//! assert_eq!(dialogue.next(&env), Want::Finished);
+//! assert_eq!(dialogue.next(&env), DialogueRequest::Finished);
 //! assert_eq!(dialogue.turn(&script).ai_message.as_deref(), Some("Hi!"));
 //! # Ok::<(), tambour::Error>(())
 //! ```

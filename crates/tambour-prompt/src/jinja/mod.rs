@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour_prompt::jinja::{Assembly, Context, Engine, Mode};
+//! use tambour_prompt::jinja::{Assembly, Context, Engine, UndefinedMode};
 //!
 //! let context = Context::from_json(&json!({
 //!     "user": "小明", "char": {"name": "Seraphina", "description": "{{char}} knows {{user}}."},
 //!     "state": {"hp": 7.0}, "now": "2026-03-14T15:09:00+08:00"
 //! }))?;
-//! let engine = Engine::new(Mode::Lenient);
+//! let engine = Engine::new(UndefinedMode::Lenient);
 //! let mut assembly = Assembly::new(&engine, context, 1);
 //! let text = assembly.render("hello", "{{ char.description }} {{ state.hp }}/10, {{ now | time_format('LT') }}")?;
 //! assert_eq!(text, "Seraphina knows 小明. 7/10, 3:09 PM");

@@ -18,10 +18,10 @@ use tambour::texts::Language;
 /// ```
 /// use serde_json::json;
 /// use tambour::limits::Limits;
-/// use tambour_prompt::script::Editor;
+/// use tambour_prompt::script::ScriptEditor;
 ///
 /// let text = "sessions:\n  - session: s # the only one\n    phases: []\n";
-/// let mut editor = Editor::new(text, &Limits::default())?;
+/// let mut editor = ScriptEditor::new(text, &Limits::default())?;
 /// editor.set("sessions[0].session", &json!("介绍"))?;
 /// assert_eq!(editor.text(), "sessions:\n  - session: 介绍 # the only one\n    phases: []\n");
 /// # Ok::<(), tambour::Error>(())

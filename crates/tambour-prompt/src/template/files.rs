@@ -11,8 +11,8 @@ pub const TEMPLATE_NOT_FOUND: &str = "template_not_found";
 /// Returns the id of a template file: its path below the folder, without suffix and with `-` for `/` (S-020).
 ///
 /// ```
-/// # use tambour_prompt::template::id_of;
-/// assert_eq!(id_of("ai-say/mainline-a-introduce-concept.md"), "ai-say-mainline-a-introduce-concept");
+/// # use tambour_prompt::template::template_id;
+/// assert_eq!(template_id("ai-say/mainline-a-introduce-concept.md"), "ai-say-mainline-a-introduce-concept");
 /// ```
 #[must_use]
 pub fn template_id(path: &str) -> String {

@@ -5,9 +5,9 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour_prompt::template::{Map, Template};
+//! use tambour_prompt::template::{Map, LayeredTemplate};
 //!
-//! let template = Template::parse("{用户名}，现在是{%time%}。{\"level\": 0-100}");
+//! let template = LayeredTemplate::parse("{用户名}，现在是{%time%}。{\"level\": 0-100}");
 //! let of = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
 //! let (script, system) = (of(json!({"用户名": "{%time%}"})), of(json!({"time": "10:00"})));
 //! assert_eq!(template.render(&script, &system).text, "{%time%}，现在是10:00。{\"level\": 0-100}");

@@ -99,9 +99,9 @@ impl StreamCheckOptions {
 /// list have the index of the event as their offset and count events as lines.
 ///
 /// ```
-/// use tambour::contract::{CheckOptions, Checker};
+/// use tambour::contract::{StreamCheckOptions, StreamChecker};
 ///
-/// let mut checker = Checker::new(CheckOptions::default());
+/// let mut checker = StreamChecker::new(StreamCheckOptions::default());
 /// checker.push(b"{\"event\":\"thinking_start\",\"data\":{}}\n");
 /// checker.push(b"{\"event\":\"final_delta\",\"data\":{\"text\":\"x\"}}\n");
 /// let findings = checker.finish();

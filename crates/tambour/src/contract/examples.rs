@@ -26,7 +26,7 @@ pub struct FencedExample<'a> {
 /// Fenced code blocks of a Markdown document, including those in lists and quotations.
 ///
 /// ```
-/// let examples = tambour::contract::examples("# Rules\n\n```json\n{}\n```\n");
+/// let examples = tambour::contract::find_examples("# Rules\n\n```json\n{}\n```\n");
 /// assert_eq!((examples[0].language.as_str(), examples[0].text.as_str()), ("json", "{}\n"));
 /// ```
 #[must_use]

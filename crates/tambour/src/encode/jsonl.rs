@@ -9,7 +9,7 @@ use crate::event::Event;
 /// use tambour::{Event, encode::jsonl};
 ///
 /// let mut out = Vec::new();
-/// jsonl::line(&Event::FinalDelta { text: "a\nb".into() }, &mut out);
+/// jsonl::write_line(&Event::FinalDelta { text: "a\nb".into() }, &mut out);
 /// assert_eq!(out, b"{\"event\":\"final_delta\",\"data\":{\"text\":\"a\\nb\"}}\n");
 /// ```
 #[inline]

@@ -15,7 +15,7 @@ use crate::event::{Completed, Event, FinishReason, Metadata};
 /// use tambour::{Event, encode::{jsonseq, sse::Envelope}};
 ///
 /// let mut out = Vec::new();
-/// jsonseq::event(&Event::FinalEnd, 7, &Envelope::new("m1", "r1"), &mut out);
+/// jsonseq::write_event(&Event::FinalEnd, 7, &Envelope::new("m1", "r1"), &mut out);
 /// assert_eq!(
 ///     String::from_utf8_lossy(&out),
 ///     "id: 7\nevent: final_end\ndata: {\"message_id\":\"m1\",\"request_id\":\"r1\"}\n\n",

@@ -88,7 +88,7 @@ impl ExitCriteria {
     /// Reads criteria from a JSON object; absent fields have their defaults.
     ///
     /// ```
-    /// let criteria = tambour::exit::Criteria::from_json(r#"{"understanding_threshold": 90}"#)?;
+    /// let criteria = tambour::exit::ExitCriteria::from_json(r#"{"understanding_threshold": 90}"#)?;
     /// assert_eq!(criteria.understanding_threshold(), 90.0);
     /// # Ok::<(), tambour::Error>(())
     /// ```

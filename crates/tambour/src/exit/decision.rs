@@ -86,12 +86,12 @@ impl Assessment {
 /// Decides after `round` of `max_rounds` was answered with `answer`; texts are in `language`.
 ///
 /// ```
-/// use tambour::exit::{Answer, Assessment, Criteria, decide};
+/// use tambour::exit::{RoundAnswer, Assessment, ExitCriteria, decide};
 /// use tambour::options::Language;
 ///
 /// let assessment = Assessment { understanding_level: 85.0, has_questions: false, ..Assessment::default() };
-/// let answer = Answer { assessment, should_exit: true, exit_reason: String::new() };
-/// let decision = decide(2, 5, &Criteria::default(), &answer, Language::Zh);
+/// let answer = RoundAnswer { assessment, should_exit: true, exit_reason: String::new() };
+/// let decision = decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh);
 /// assert_eq!((decision.should_exit, decision.reason.as_str()), (true, "理解度85达到80且无疑问"));
 /// ```
 #[must_use]

@@ -11,9 +11,9 @@
 //! escaped in both modes, autolinks (`<https://...>`) included, since a browser would read it as tags.
 //!
 //! ```
-//! use tambour::html::{Mode, sanitized};
+//! use tambour::html::{HtmlMode, sanitize};
 //!
-//! let (text, findings) = sanitized("<b onclick=\"x()\">1 < 2</b> <img src=x> `<img>`", Mode::Escape);
+//! let (text, findings) = sanitize("<b onclick=\"x()\">1 < 2</b> <img src=x> `<img>`", HtmlMode::Escape);
 //! assert_eq!(text, "<b>1 < 2</b> &lt;img src=x> `<img>`");
 //! assert_eq!(findings.len(), 2);
 //! ```

@@ -44,9 +44,9 @@ pub struct SensitiveMatch {
 /// The default set detects `email`, `phone`, `ip`, `address`, `national_id`, `bank_card` and `access_key`.
 ///
 /// ```
-/// use tambour::privacy::Privacy;
+/// use tambour::privacy::DetectorSet;
 ///
-/// let privacy = Privacy::default();
+/// let privacy = DetectorSet::default();
 /// assert_eq!(privacy.scan("mail a@b.com")[0].kind, "email");
 /// assert_eq!(privacy.generalise("mail a@b.com"), "mail [email]");
 /// assert!(privacy.scan("5x5 80kg").is_empty());

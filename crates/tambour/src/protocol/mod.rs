@@ -3,15 +3,15 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use tambour::protocol::Registry;
+//! use tambour::protocol::ProtocolRegistry;
 //! use tambour::options::Language;
 //!
-//! let mut registry = Registry::builtin();
+//! let mut registry = ProtocolRegistry::builtin();
 //! registry.add(&json!({
 //!     "id": "weather_v1", "tags": [{"name": "weather", "body": "json"}], "dependency": {"weather": "content"},
 //!     "instruction": {"en": "<weather> holds the forecast as JSON."}, "examples": ["<weather>{\"rain\": true}</weather>"],
 //! }))?;
-//! let (expected, warnings) = registry.expected(["variable_update_v2", "weather_v1", "moon_v9"]);
+//! let (expected, warnings) = registry.expected_structure(["variable_update_v2", "weather_v1", "moon_v9"]);
 //! let names: Vec<&str> = expected.names().collect();
 //! assert_eq!(names, ["thought", "content", "variable_update", "weather"]);
 //! assert_eq!(warnings[0].protocol, "moon_v9");

@@ -198,7 +198,7 @@ impl Operation {
     /// use serde_json::json;
     /// use tambour::state::Operation;
     ///
-    /// let operations = Operation::list(&json!([["SET", "a", 1], ["NOD", "a"]]))?;
+    /// let operations = Operation::parse_list(&json!([["SET", "a", 1], ["NOD", "a"]]))?;
     /// assert!(operations[0].refusal().is_none());
     /// assert!(operations[1].refusal().is_some());
     /// # Ok::<(), tambour::Error>(())

@@ -6,13 +6,13 @@ use std::str::FromStr;
 /// Target of an operation: keys and indexes from the root, at least one.
 ///
 /// ```
-/// use tambour::state::Path;
+/// use tambour::state::StatePath;
 ///
-/// let path: Path = r#"bag["a.b"][-1].名"#.parse()?;
+/// let path: StatePath = r#"bag["a.b"][-1].名"#.parse()?;
 /// assert_eq!(path.to_string(), r#"bag["a.b"][-1].名"#);
-/// assert_eq!(Path::from_pointer("/bag/a.b/c~1d")?.to_string(), r#"bag["a.b"].c/d"#);
-/// assert_eq!("a..b".parse::<Path>().unwrap_err().at, 2);
-/// # Ok::<(), tambour::state::PathError>(())
+/// assert_eq!(StatePath::from_pointer("/bag/a.b/c~1d")?.to_string(), r#"bag["a.b"].c/d"#);
+/// assert_eq!("a..b".parse::<StatePath>().unwrap_err().at, 2);
+/// # Ok::<(), tambour::state::StatePathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatePath(Vec<StateStep>);

@@ -1,13 +1,13 @@
 //! Tools that a model may call: names, arguments and permitted callers.
 //!
 //! ```
-//! use tambour::tool::Tools;
+//! use tambour::tool::ToolRegistry;
 //!
-//! let tools = Tools::sample();
+//! let tools = ToolRegistry::sample();
 //! let lint = tools.get("lintSRSDocument").expect("it is one of the four");
 //! assert!(lint.check(&serde_json::json!({"userInput": "check it"}), 8).is_empty());
 //! assert_eq!(lint.check(&serde_json::json!({"userInput": 1}), 8)[0].pointer, "/userInput");
-//! assert_eq!(tools.close("lintSrsDocument")[0], "lintSRSDocument");
+//! assert_eq!(tools.similar_names("lintSrsDocument")[0], "lintSRSDocument");
 //! ```
 //!
 //! Running a tool does not belong here.

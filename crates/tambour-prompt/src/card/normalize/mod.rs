@@ -2,9 +2,9 @@
 //! text is kept as it is. A conversion that would lose a word is discarded with a warning.
 //!
 //! ```
-//! use tambour_prompt::card::normal::normalise;
+//! use tambour_prompt::card::normalize::normalize_entry;
 //!
-//! let normal = normalise("Forest", r#"<forest>{"name": "Dark Forest", "loot": ["Moon Petals"]}</forest>"#);
+//! let normal = normalize_entry("Forest", r#"<forest>{"name": "Dark Forest", "loot": ["Moon Petals"]}</forest>"#);
 //! assert_eq!(normal.render(), "<forest>\n  name: Dark Forest\n  loot:\n    - Moon Petals\n</forest>");
 //! ```
 

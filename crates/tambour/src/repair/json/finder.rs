@@ -103,9 +103,9 @@ pub fn find_text(text: &str, limits: &Limits) -> FoundValue<String> {
 ///
 /// ```
 /// use tambour::limits::Limits;
-/// use tambour::repair::json::find_shown;
+/// use tambour::repair::json::find_displayed;
 ///
-/// let found = find_shown("> {\n>   \"a\": 1\n> }", &Limits::default());
+/// let found = find_displayed("> {\n>   \"a\": 1\n> }", &Limits::default());
 /// assert_eq!(found.value.unwrap(), r#"{"a":1}"#);
 /// ```
 #[must_use]

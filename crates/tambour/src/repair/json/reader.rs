@@ -25,9 +25,9 @@ pub const MAX_HELD_BYTES: usize = MAX_NUMBER_LEN + 2 * WINDOW;
 ///
 /// ```
 /// use tambour::limits::Limits;
-/// use tambour::repair::json::{Reader, Values};
+/// use tambour::repair::json::{JsonReader, ValueCollector};
 ///
-/// let (mut reader, mut values) = (Reader::chat(&Limits::default()), Values::default());
+/// let (mut reader, mut values) = (JsonReader::new_chat(&Limits::default()), ValueCollector::default());
 /// for piece in ["Sure: {'a", "': [1, 2,", "]} Bye"] {
 ///     reader.push(piece, &mut values);
 /// }
