@@ -48,7 +48,7 @@ impl ServerProcess {
     fn in_folder(folder: Folder, mock: &Mock, content: bool, durable: bool) -> ServerProcess {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["apart::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+            .args(["server_process::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env("TAMBOUR_APART", format!("{};{content};{durable};{}", mock.url(), folder.0.display()))
             // How many arenas an allocator opens depends on the load of the machine, and what it keeps of them is not held by us.
             .env("MALLOC_ARENA_MAX", "1")
