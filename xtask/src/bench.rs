@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if name == "server" {
         return bench_server(&options);
     }
-    let found = BENCHMARKS.iter().find(|(known, ..)| *known == name);
+    let found = BENCHMARKS.iter().find(|(benchmark, ..)| *benchmark == name);
     let names: Vec<&str> = BENCHMARKS.iter().map(|(name, ..)| *name).collect();
     let (_, package, bench) =
         found.with_context(|| format!("benches: {}, instructions, server", names.join(", ")))?;
@@ -69,8 +69,8 @@ fn count_instructions() -> anyhow::Result<()> {
         print!("{case:<20}");
         for chunk in [4, 64, usize::MAX] {
             let counts = COUNTED_SIZES.map(|size| count_case(&bench, case, size, chunk));
-            let [small, large] = counts.map(|count| count.map(|count| count as f64));
-            print!(" {:>12.1}", (large? - small?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
+            let [small_count, large] = counts.map(|count| count.map(|count| count as f64));
+            print!(" {:>12.1}", (large? - small_count?) / (COUNTED_SIZES[1] - COUNTED_SIZES[0]) as f64);
         }
         println!();
     }
@@ -83,8 +83,8 @@ fn build_benchmark() -> anyhow::Result<String> {
     let output = cargo_command(&arguments).stderr(std::process::Stdio::inherit()).output()?;
     let messages = String::from_utf8(output.stdout)?;
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let mut built = messages.filter(|message| message["target"]["name"] == "stream");
-    let path = built.find_map(|message| message["executable"].as_str().map(str::to_owned));
+    let mut artifacts = messages.filter(|message| message["target"]["name"] == "stream");
+    let path = artifacts.find_map(|message| message["executable"].as_str().map(str::to_owned));
     path.context("the benchmark did not build")
 }
 

@@ -38,7 +38,7 @@ impl LineCoverage {
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let if_there = match arguments {
         [] => false,
-        [only] if only == "--if-there" => true,
+        [argument] if argument == "--if-there" => true,
         _ => anyhow::bail!("usage: cargo xtask coverage [--if-there]"),
     };
     if let Err(error) = install_tools() {
@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut tests = cargo_command(&["llvm-cov", "--no-report", "--workspace", "--lib", "--bins", "--tests"]);
-    let others = EXCLUDED_PACKAGES.iter().flat_map(|package| ["--exclude", package]);
-    tests.args(others).envs(SEEDED_INPUTS).arg("--");
+    let exclusions = EXCLUDED_PACKAGES.iter().flat_map(|package| ["--exclude", package]);
+    tests.args(exclusions).envs(SEEDED_INPUTS).arg("--");
     let status = tests.args(SKIPPED_TESTS.iter().flat_map(|test| ["--skip", test])).status()?;
     anyhow::ensure!(status.success(), "the tests failed");
     let report = cargo_command(&["llvm-cov", "report", "--json", "--summary-only"]).output()?;
@@ -74,13 +74,15 @@ fn install_tools() -> anyhow::Result<()> {
     if !crate::run_quietly(&mut cargo_command(&["llvm-cov", "--version"])) {
         let install = ["install", "--locked", "--version", TOOL_VERSION, "cargo-llvm-cov"];
         println!("cargo-llvm-cov is missing: cargo {}", install.join(" "));
-        let installed = cargo_command(&install).status()?.success();
-        anyhow::ensure!(installed, "install it with `cargo {}`", install.join(" "));
+        let is_installed = cargo_command(&install).status()?.success();
+        anyhow::ensure!(is_installed, "install it with `cargo {}`", install.join(" "));
     }
     // Tools named by these variables need not be those of the toolchain.
-    let named = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
+    let has_tool_paths = ["LLVM_COV", "LLVM_PROFDATA"].iter().all(|name| std::env::var_os(name).is_some());
     let add = ["component", "add", "llvm-tools"];
-    if !named && !crate::run_quietly(Command::new("rustup").args(add).current_dir(crate::repository_root())) {
+    if !has_tool_paths
+        && !crate::run_quietly(Command::new("rustup").args(add).current_dir(crate::repository_root()))
+    {
         anyhow::bail!(
             "the LLVM tools of the toolchain are missing: `rustup {}`, or LLVM_COV and LLVM_PROFDATA name those of a \
              package of the same major version as `rustc --version --verbose` says",
@@ -102,8 +104,8 @@ fn lines_by_crate(report: &Value) -> anyhow::Result<BTreeMap<String, LineCoverag
     let mut crates: BTreeMap<String, LineCoverage> = BTreeMap::new();
     for file in files {
         let name = file["filename"].as_str().context("a file has no name")?.replace('\\', "/");
-        let Some((_, below)) = name.rsplit_once("/crates/") else { continue };
-        let Some((package, path)) = below.split_once('/') else { continue };
+        let Some((_, path_in_crates)) = name.rsplit_once("/crates/") else { continue };
+        let Some((package, path)) = path_in_crates.split_once('/') else { continue };
         if !path.starts_with("src/") {
             continue;
         }

@@ -42,14 +42,15 @@ fn write_seeds(root: &Path) -> anyhow::Result<()> {
     let mut fixtures = tambour_fixtures::load_fixtures(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
     fixtures.retain(|fixture| fixture.input.len() <= MAX_SEED_BYTES);
     for entry in tambour::dialect::DIALECTS {
-        let of_dialect: Vec<_> = fixtures.iter().filter(|fixture| fixture.dialect == entry.name).collect();
-        let step = of_dialect.len().div_ceil(SEEDS_PER_TARGET).max(1);
+        let dialect_fixtures: Vec<_> =
+            fixtures.iter().filter(|fixture| fixture.dialect == entry.name).collect();
+        let step = dialect_fixtures.len().div_ceil(SEEDS_PER_TARGET).max(1);
         let folder = root.join("fuzz/corpus").join(entry.name);
         if folder.is_dir() {
             std::fs::remove_dir_all(&folder)?;
         }
         std::fs::create_dir_all(&folder)?;
-        for (number, fixture) in of_dialect.iter().step_by(step).enumerate() {
+        for (number, fixture) in dialect_fixtures.iter().step_by(step).enumerate() {
             // Fuzz targets take cuts, options and end from the first two bytes.
             let mut seed = vec![number as u8, number as u8];
             seed.extend(&fixture.input);

@@ -21,8 +21,8 @@ struct PassCount {
 }
 
 impl PassCount {
-    fn add(&mut self, passed: bool) {
-        self.passed += usize::from(passed);
+    fn add(&mut self, has_passed: bool) {
+        self.passed += usize::from(has_passed);
         self.all += 1;
     }
 
@@ -40,32 +40,32 @@ impl std::fmt::Display for PassCount {
 
 /// Runs every available suite and prints a table. Fails below a required rate.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let verbose = arguments.iter().any(|argument| argument == "--verbose");
+    let is_verbose = arguments.iter().any(|argument| argument == "--verbose");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join(PEERS_FOLDER);
     if !folder.is_dir() {
         println!("no cases at {PEERS_FOLDER}; nothing to compare");
         return Ok(());
     }
-    let mut failed = false;
+    let mut has_failed = false;
     println!("{:<16} {:>11} {:>11} {:>11}", "suite", "consensus", "others", "chunking");
     let suites = [("json_repair", 97.0), ("jsonrepair", 97.0), ("fenced_json", 100.0), ("baml_jsonish", 0.0)];
     for (name, least) in suites {
         let rows = read_rows(&folder.join(format!("{name}.jsonl")));
-        let [consensus, others, chunking] = count_repairs(name, &rows, verbose);
-        println!("{name:<16} {consensus:>11} {others:>11} {chunking:>11}");
-        let all = name == "fenced_json" && others.passed < others.all;
-        failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
+        let [consensus, other_count, chunking] = count_repairs(name, &rows, is_verbose);
+        println!("{name:<16} {consensus:>11} {other_count:>11} {chunking:>11}");
+        let all = name == "fenced_json" && other_count.passed < other_count.all;
+        has_failed |= consensus.percent() < least || chunking.passed < chunking.all || all;
     }
     let suite = read_rows(&folder.join("jsontestsuite.jsonl"));
-    let [accepted, refused, chunking] = count_strictness(&suite, verbose);
+    let [accept_count, refuse_count, chunking] = count_strictness(&suite, is_verbose);
     println!("\n{:<16} {:>11} {:>11} {:>11}", "suite", "accepted", "refused", "chunking");
-    println!("{:<16} {accepted:>11} {refused:>11} {chunking:>11}", "jsontestsuite");
-    failed |= [accepted, refused, chunking].iter().any(|count| count.passed < count.all);
-    let thought = count_thinking(&read_rows(&folder.join("think_split.jsonl")), verbose);
+    println!("{:<16} {accept_count:>11} {refuse_count:>11} {chunking:>11}", "jsontestsuite");
+    has_failed |= [accept_count, refuse_count, chunking].iter().any(|count| count.passed < count.all);
+    let thought = count_thinking(&read_rows(&folder.join("think_split.jsonl")), is_verbose);
     println!("\n{:<16} {:>11}\n{:<16} {thought:>11}", "suite", "as policy", "think_split");
-    failed |= thought.passed < thought.all;
-    anyhow::ensure!(!failed, "a required rate is missed");
+    has_failed |= thought.passed < thought.all;
+    anyhow::ensure!(!has_failed, "a required rate is missed");
     Ok(())
 }
 
@@ -74,39 +74,39 @@ fn read_rows(path: &Path) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn count_repairs(name: &str, rows: &[Value], verbose: bool) -> [PassCount; 3] {
-    let [mut consensus, mut others, mut chunking] = [PassCount::default(); 3];
+fn count_repairs(name: &str, rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
+    let [mut consensus, mut other_count, mut chunking] = [PassCount::default(); 3];
     let limits = Limits::default();
     for row in rows {
         let Some(input) = row["input"].as_str() else { continue };
         let cuts = is_same_in_pieces(input);
         chunking.add(cuts);
-        if !cuts && verbose {
+        if !cuts && is_verbose {
             println!("  pieces differ: {} {input:?}", row["id"]);
         }
         let Some(expected) = row.get("expected") else { continue };
         let found = find(input, &limits);
-        let passed = found.value.as_ref().is_some_and(|value| is_same_value(value, expected));
-        let agreed = row["consensus"] == Value::Bool(true);
-        if agreed {
-            consensus.add(passed)
+        let has_passed = found.value.as_ref().is_some_and(|value| is_same_value(value, expected));
+        let has_consensus = row["consensus"] == Value::Bool(true);
+        if has_consensus {
+            consensus.add(has_passed)
         } else {
-            others.add(passed)
+            other_count.add(has_passed)
         }
-        if !passed && verbose && (agreed || name != "baml_jsonish") {
-            let mark = if agreed { "CONSENSUS" } else { "other" };
-            let got = found.value.map_or("nothing".to_owned(), |value| value.to_string());
+        if !has_passed && is_verbose && (has_consensus || name != "baml_jsonish") {
+            let mark = if has_consensus { "CONSENSUS" } else { "other" };
+            let found_text = found.value.map_or("nothing".to_owned(), |value| value.to_string());
             println!(
-                "  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {got}",
+                "  {mark} {}\n    input    {input:?}\n    expected {expected}\n    got      {found_text}",
                 row["id"]
             );
         }
     }
-    [consensus, others, chunking]
+    [consensus, other_count, chunking]
 }
 
-fn count_strictness(rows: &[Value], verbose: bool) -> [PassCount; 3] {
-    let [mut accepted, mut refused, mut chunking] = [PassCount::default(); 3];
+fn count_strictness(rows: &[Value], is_verbose: bool) -> [PassCount; 3] {
+    let [mut accept_count, mut refuse_count, mut chunking] = [PassCount::default(); 3];
     for row in rows {
         let input = match (row["input"].as_str(), row["note"].as_str()) {
             (Some(input), _) => input.to_owned(),
@@ -118,35 +118,35 @@ fn count_strictness(rows: &[Value], verbose: bool) -> [PassCount; 3] {
         };
         chunking.add(is_same_in_pieces(&input));
         let result = parse_strict(&input, &Limits::default());
-        let passed = match row["class"].as_str() {
+        let has_passed = match row["class"].as_str() {
             Some("must_accept") => {
-                accepted.add(result.is_ok());
+                accept_count.add(result.is_ok());
                 result.is_ok()
             }
             Some("must_reject_strict") => {
-                refused.add(result.is_err());
+                refuse_count.add(result.is_err());
                 result.is_err()
             }
             _ => true,
         };
-        if !passed && verbose {
+        if !has_passed && is_verbose {
             println!("  {} {result:?}", row["id"]);
         }
     }
-    [accepted, refused, chunking]
+    [accept_count, refuse_count, chunking]
 }
 
 /// Returns whether a text gives the same values and reports whole, byte by byte and in random pieces.
 fn is_same_in_pieces(text: &str) -> bool {
     let readers = [JsonReader::new_chat, JsonReader::new_document, JsonReader::new_lines];
     readers.into_iter().all(|new| {
-        let read = |pieces: &[&str]| {
+        let parse = |pieces: &[&str]| {
             let (mut reader, mut values) = (new(&Limits::default()), ValueCollector::default());
             pieces.iter().for_each(|piece| reader.push(piece, &mut values));
             reader.finish(&mut values);
             (values.values, values.reports, values.text)
         };
-        let whole = read(&[text]);
+        let expected = parse(&[text]);
         let mut seed = text.len() as u64 + 1;
         (0..6).all(|round| {
             let pieces = split_text(text, || {
@@ -154,7 +154,7 @@ fn is_same_in_pieces(text: &str) -> bool {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 if round == 0 { 1 } else { 1 + (seed >> 33) as usize % (round * 7) }
             });
-            read(&pieces) == whole
+            parse(&pieces) == expected
         })
     })
 }
@@ -173,7 +173,7 @@ fn split_text(text: &str, mut length: impl FnMut() -> usize) -> Vec<&str> {
 }
 
 /// Splits reasoning from the answer; `policy` says how the reply begins and whether it may think again.
-fn count_thinking(rows: &[Value], verbose: bool) -> PassCount {
+fn count_thinking(rows: &[Value], is_verbose: bool) -> PassCount {
     let mut count = PassCount::default();
     for row in rows {
         let text = |pointer: &str| row.pointer(pointer).and_then(Value::as_str).unwrap_or("").to_owned();
@@ -181,22 +181,22 @@ fn count_thinking(rows: &[Value], verbose: bool) -> PassCount {
         if text("/policy").starts_with("implicit_open") {
             options.set("plain.reasoning", "open").expect("an option");
         }
-        let whole = vec![text("/input")];
+        let whole_input = vec![text("/input")];
         let chunks = row.get("chunks").and_then(Value::as_array);
         let cut = chunks.map_or_else(
-            || whole.clone(),
+            || whole_input.clone(),
             |chunks| chunks.iter().filter_map(|chunk| chunk.as_str().map(str::to_owned)).collect(),
         );
-        let bytes: Vec<String> = whole[0].chars().map(String::from).collect();
+        let bytes: Vec<String> = whole_input[0].chars().map(String::from).collect();
         // White space at the borders of a section is dropped.
         let expected =
             (text("/expected/reasoning").trim().to_owned(), text("/expected/content").trim().to_owned());
-        let got: Vec<_> =
-            [whole, cut, bytes].iter().map(|chunks| split_reasoning(chunks, &options)).collect();
-        let passed = got.iter().all(|got| *got == expected);
-        count.add(passed);
-        if !passed && verbose {
-            println!("think_split {}: expected {expected:?}, got {got:?}", text("/id"));
+        let results: Vec<_> =
+            [whole_input, cut, bytes].iter().map(|chunks| split_reasoning(chunks, &options)).collect();
+        let has_passed = results.iter().all(|results| *results == expected);
+        count.add(has_passed);
+        if !has_passed && is_verbose {
+            println!("think_split {}: expected {expected:?}, got {results:?}", text("/id"));
         }
     }
     count

@@ -30,19 +30,19 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut programs = build_programs(&crate::repository_root())?;
     // Longest first: their sizes are a good enough estimate.
     programs.sort_by_key(|program| std::cmp::Reverse(program.size));
-    let mut failed = Vec::new();
+    let mut failures = Vec::new();
     queue::run_each(
         queue::core_count().max(2),
         &programs,
         |program| program.run(arguments),
-        |place, ran| {
+        |place, result| {
             let program = &programs[place];
-            if !ran.is_ok_and(|ran| program.show_result(&ran)) {
-                failed.push(program.name.as_str());
+            if !result.is_ok_and(|result| program.show_result(&result)) {
+                failures.push(program.name.as_str());
             }
         },
     );
-    anyhow::ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    anyhow::ensure!(failures.is_empty(), "failed: {}", failures.join(", "));
     Ok(())
 }
 
@@ -81,14 +81,14 @@ impl TestProgram {
     }
 
     /// Prints the output of the program and returns whether it passed.
-    fn show_result(&self, ran: &ProgramResult) -> bool {
-        println!("-- {}, {:.1} s", self.name, ran.time.as_secs_f64());
-        for said in [&ran.output.stdout, &ran.output.stderr] {
-            let said = String::from_utf8_lossy(said);
-            if !said.trim().is_empty() {
-                println!("{}", said.trim_matches('\n'));
+    fn show_result(&self, result: &ProgramResult) -> bool {
+        println!("-- {}, {:.1} s", self.name, result.time.as_secs_f64());
+        for stream in [&result.output.stdout, &result.output.stderr] {
+            let stream = String::from_utf8_lossy(stream);
+            if !stream.trim().is_empty() {
+                println!("{}", stream.trim_matches('\n'));
             }
         }
-        ran.output.status.success()
+        result.output.status.success()
     }
 }

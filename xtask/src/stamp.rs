@@ -39,7 +39,7 @@ impl ProofStamp {
 
     /// Returns whether the last proof had the same inputs.
     pub(crate) fn is_known(&self) -> bool {
-        std::fs::read_to_string(&self.file).is_ok_and(|known| known == self.hash)
+        std::fs::read_to_string(&self.file).is_ok_and(|stored_hash| stored_hash == self.hash)
     }
 
     /// Stores the hash after a successful proof.

@@ -32,39 +32,43 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let output =
         Command::new("node").arg("run.mjs").arg(package).current_dir(&folder).output().context("node")?;
     ensure!(output.status.success(), "node: {}", String::from_utf8_lossy(&output.stderr));
-    let theirs: BTreeMap<String, Value> = String::from_utf8_lossy(&output.stdout)
+    let expected_rows: BTreeMap<String, Value> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).map(|row| (row_name(&row), row)))
         .collect::<Result<_, _>>()?;
     let text = std::fs::read_to_string(folder.join("context.json"))?;
     let context: Value = serde_json::from_str(&text)?;
-    let mut low = Vec::new();
-    for (file, ours) in
+    let mut low_rates = Vec::new();
+    for (file, our_function) in
         [("macros", render_card_text as fn(&Value, &Value) -> Value), ("worlds", list_world_info)]
     {
         let rows = std::fs::read_to_string(folder.join(format!("{file}.jsonl")))?;
-        let (mut same, mut all) = (0, 0);
+        let (mut same_count, mut all) = (0, 0);
         for line in rows.lines() {
             let row: Value = serde_json::from_str(line)?;
-            let (own, other) = (ours(&row, &context), &theirs[&row_name(&row)]);
+            let (our_value, other) = (our_function(&row, &context), &expected_rows[&row_name(&row)]);
             let other = other.get("text").or_else(|| other.get("found")).cloned().unwrap_or_default();
             all += 1;
-            if own == other {
-                same += 1;
+            if our_value == other {
+                same_count += 1;
             } else {
                 println!(
-                    "{}: {}\n  there {other}\n  here  {own}",
+                    "{}: {}\n  there {other}\n  here  {our_value}",
                     row_name(&row),
                     row.get("text").unwrap_or(&Value::Null)
                 );
             }
         }
-        println!("{file}: {same} of {all} rows are equal");
-        if same * 100 < all * MIN_EQUAL_ROWS {
-            low.push(file);
+        println!("{file}: {same_count} of {all} rows are equal");
+        if same_count * 100 < all * MIN_EQUAL_ROWS {
+            low_rates.push(file);
         }
     }
-    ensure!(low.is_empty(), "fewer than {MIN_EQUAL_ROWS} of 100 rows are equal: {}", low.join(", "));
+    ensure!(
+        low_rates.is_empty(),
+        "fewer than {MIN_EQUAL_ROWS} of 100 rows are equal: {}",
+        low_rates.join(", ")
+    );
     Ok(())
 }
 
@@ -74,12 +78,12 @@ fn row_name(row: &Value) -> String {
 
 /// Renders the text of a card.
 fn render_card_text(row: &Value, context: &Value) -> Value {
-    let rendered = PromptContext::from_json(context).and_then(|context| {
+    let rendered_prompt = PromptContext::from_json(context).and_then(|context| {
         let text = row.get("text").and_then(Value::as_str).unwrap_or_default();
         Assembly::new(&Engine::new(UndefinedMode::Lenient), context, 1)
             .render("row", &migrate_foreign(text).text)
     });
-    rendered.unwrap_or_else(|error| format!("error: {error}")).into()
+    rendered_prompt.unwrap_or_else(|error| format!("error: {error}")).into()
 }
 
 /// Lists the active world info of a row, step by step.
@@ -93,11 +97,11 @@ fn try_list_world_info(row: &Value) -> Result<Value> {
         .iter()
         .enumerate()
         .map(|(uid, entry)| {
-            let mut whole = Map::new();
-            whole.insert("uid".to_owned(), uid.into());
-            whole.insert("content".to_owned(), format!("C{uid}").into());
-            whole.extend(entry.as_object().cloned().unwrap_or_default());
-            (uid.to_string(), whole.into())
+            let mut world_info = Map::new();
+            world_info.insert("uid".to_owned(), uid.into());
+            world_info.insert("content".to_owned(), format!("C{uid}").into());
+            world_info.extend(entry.as_object().cloned().unwrap_or_default());
+            (uid.to_string(), world_info.into())
         })
         .collect();
     let file = json!({ "entries": book }).to_string();
@@ -115,8 +119,8 @@ fn try_list_world_info(row: &Value) -> Result<Value> {
         Ok((source, text.as_str().unwrap_or_default().to_owned()))
     });
     let sources: Vec<(CharacterText, String)> = sources.collect::<Result<_>>()?;
-    let whole = [row.get("lines").cloned().unwrap_or_default()];
-    let steps = row.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
+    let world_info = [row.get("lines").cloned().unwrap_or_default()];
+    let steps = row.get("steps").and_then(Value::as_array).map_or(&world_info[..], Vec::as_slice);
     let count = |text: &str| text.split_whitespace().count();
     let mut timed_effects = TimedEffects::default();
     let mut found = Vec::new();

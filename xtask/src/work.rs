@@ -61,12 +61,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [] => compare_costs("few"),
         ["--all"] => compare_costs("all"),
         ["--unless-unchanged"] => run_unless_unchanged(),
-        ["read", look, dialect, amount, cases @ ..] => {
-            let look = if *look == "first" { FIRST_PASS } else { SECOND_PASS };
+        ["read", pass, dialect, amount, cases @ ..] => {
+            let pass = if *pass == "first" { FIRST_PASS } else { SECOND_PASS };
             warm_up_dialect(dialect);
             let all = all_cases(amount);
             for case in cases {
-                read_case(dialect, &all[case.parse::<usize>()?], &look);
+                read_case(dialect, &all[case.parse::<usize>()?], &pass);
             }
             Ok(())
         }
@@ -99,13 +99,13 @@ struct WorkCase {
 /// Lists `few` or `all` cases. Of the few, most are in chunks as models send: inputs in one chunk differ by
 /// the repeated pattern rather than by their place.
 fn all_cases(amount: &str) -> Vec<WorkCase> {
-    let (sent, whole) = match amount {
+    let (sent_amount, whole_amount) = match amount {
         "few" => (hostile::few_shapes(), hostile::fewest_shapes()),
         _ => (hostile::all_shapes(), hostile::all_shapes()),
     };
     let cases =
         |shapes: Vec<HostileShape>, chunk| shapes.into_iter().map(move |shape| WorkCase { shape, chunk });
-    cases(sent, SENT_CHUNK).chain(cases(whole, usize::MAX)).collect()
+    cases(sent_amount, SENT_CHUNK).chain(cases(whole_amount, usize::MAX)).collect()
 }
 
 /// Builds lazily built parts, which are no work on an input.
@@ -114,8 +114,8 @@ fn warm_up_dialect(dialect: &str) {
 }
 
 /// Reads a case at each size; callgrind writes its count after each call of [`read_counted`].
-fn read_case(dialect: &str, case: &WorkCase, look: &WorkPass) {
-    for size in look.sizes {
+fn read_case(dialect: &str, case: &WorkCase, pass: &WorkPass) {
+    for size in pass.sizes {
         read_counted(dialect, case.shape.build_input(size).as_bytes(), case.chunk);
     }
 }
@@ -146,10 +146,11 @@ fn compare_costs(amount: &str) -> anyhow::Result<()> {
         }
     }
     for entry in DIALECTS {
-        let of_dialect: Vec<_> = lines.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
-        let mean = of_dialect.iter().map(|(.., cost)| cost).sum::<f64>() / of_dialect.len().max(1) as f64;
-        println!("{}: {mean:.0} instructions a byte of hostile input", entry.name);
-        if let Some((_, case, cost)) = of_dialect.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
+        let dialect_records: Vec<_> = lines.iter().filter(|(dialect, ..)| *dialect == entry.name).collect();
+        let mean_cost =
+            dialect_records.iter().map(|(.., cost)| cost).sum::<f64>() / dialect_records.len().max(1) as f64;
+        println!("{}: {mean_cost:.0} instructions a byte of hostile input", entry.name);
+        if let Some((_, case, cost)) = dialect_records.iter().max_by(|a, b| a.2.total_cmp(&b.2)) {
             println!("  at most {cost:.0}: {}", cases[*case]);
         }
     }
@@ -194,7 +195,7 @@ struct WorkJob {
 
 impl WorkJob {
     /// Runs this program under callgrind and returns the cost of each case.
-    fn count_costs(&self, look: &str, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
+    fn count_costs(&self, pass: &str, amount: &str) -> anyhow::Result<Vec<WorkCost>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tambour-work-{}-{number}", std::process::id()));
@@ -206,7 +207,7 @@ impl WorkJob {
             .args(SKIPPED_FUNCTIONS.map(|pattern| format!("--fn-skip={pattern}")))
             .arg(format!("--callgrind-out-file={}", folder.join("out").display()))
             .arg(std::env::current_exe()?)
-            .args(["work", "read", look, self.dialect, amount])
+            .args(["work", "read", pass, self.dialect, amount])
             .args(self.cases.iter().map(usize::to_string))
             .output()
             .context("valgrind")?;
@@ -254,20 +255,20 @@ impl WorkCost {
     }
 
     /// Instructions a byte between the larger two sizes.
-    fn per_last_byte(&self, look: &WorkPass) -> f64 {
-        self.0[2].saturating_sub(self.0[1]) as f64 / (look.sizes[2] - look.sizes[1]) as f64
+    fn per_last_byte(&self, pass: &WorkPass) -> f64 {
+        self.0[2].saturating_sub(self.0[1]) as f64 / (pass.sizes[2] - pass.sizes[1]) as f64
     }
 
-    fn is_too_much(&self, look: &WorkPass) -> bool {
-        self.growth() > look.max_growth && self.per_last_byte(look) > CHEAP_INSTRUCTIONS
+    fn is_too_much(&self, pass: &WorkPass) -> bool {
+        self.growth() > pass.max_growth && self.per_last_byte(pass) > CHEAP_INSTRUCTIONS
     }
 
-    fn per_byte(&self, look: &WorkPass) -> f64 {
-        self.0[2] as f64 / look.sizes[2] as f64
+    fn per_byte(&self, pass: &WorkPass) -> f64 {
+        self.0[2] as f64 / pass.sizes[2] as f64
     }
 
-    fn format_cost(&self, look: &WorkPass) -> String {
-        format!("{:?} instructions at {:?} bytes, growth {:.2}", self.0, look.sizes, self.growth())
+    fn format_cost(&self, pass: &WorkPass) -> String {
+        format!("{:?} instructions at {:?} bytes, growth {:.2}", self.0, pass.sizes, self.growth())
     }
 }
 
@@ -308,11 +309,11 @@ mod tests {
 
     #[test]
     fn a_square_is_seen_and_a_line_is_not() {
-        for look in [FIRST_PASS, SECOND_PASS] {
-            let cost = |work: fn(f64) -> f64| WorkCost(look.sizes.map(|size| work(size as f64) as u64));
-            assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(&look));
-            assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&look));
-            assert!(!cost(|n| 0.001 * n * n).is_too_much(&look));
+        for pass in [FIRST_PASS, SECOND_PASS] {
+            let cost = |work: fn(f64) -> f64| WorkCost(pass.sizes.map(|size| work(size as f64) as u64));
+            assert!(!cost(|n| 9000.0 + 200.0 * n).is_too_much(&pass));
+            assert!(cost(|n| 9000.0 + 200.0 * n + 0.01 * n * n).is_too_much(&pass));
+            assert!(!cost(|n| 0.001 * n * n).is_too_much(&pass));
         }
         // The first pass is over small inputs and only suspects.
         let sorted = WorkCost(

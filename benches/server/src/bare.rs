@@ -66,11 +66,11 @@ async fn answer_request(
     upstream: &str,
 ) -> anyhow::Result<Response<StreamBody<impl stream::Stream<Item = Result<Frame<Bytes>, Infallible>> + use<>>>>
 {
-    let asked = request.into_body().collect().await?.to_bytes();
-    let asked: BareRequest<'_> = serde_json::from_slice(&asked)?;
+    let request_bytes = request.into_body().collect().await?.to_bytes();
+    let request_bytes: BareRequest<'_> = serde_json::from_slice(&request_bytes)?;
     let body = serde_json::json!({
-        "model": asked.model,
-        "messages": [{"role": "user", "content": asked.text}],
+        "model": request_bytes.model,
+        "messages": [{"role": "user", "content": request_bytes.text}],
         "stream": true,
     });
     let request = Request::post(format!("http://{upstream}/v1/chat/completions"))
@@ -117,15 +117,15 @@ impl FrameMapper {
     }
 
     fn read_frames(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        let kept;
+        let kept_bytes;
         let mut data = if self.pending.is_empty() {
             data
         } else {
             self.pending.extend_from_slice(data);
-            kept = std::mem::take(&mut self.pending);
-            &kept
+            kept_bytes = std::mem::take(&mut self.pending);
+            &kept_bytes
         };
-        while let Some(end) = data.windows(2).position(|two| two == b"\n\n") {
+        while let Some(end) = data.windows(2).position(|pair| pair == b"\n\n") {
             let frame = &data[..end];
             data = &data[end + 2..];
             let Some(json) = frame.strip_prefix(b"data: ") else { continue };

@@ -55,18 +55,18 @@ impl ClientProtocol {
         use serde_json::json;
         let model = format!("openai/{model}");
         let tambour = json!({"dialect": dialect});
-        let said = json!([{"role": "user", "content": "x"}]);
+        let messages = json!([{"role": "user", "content": "x"}]);
         match self {
             ClientProtocol::Chat => (
                 "/v1/chat/completions",
-                json!({"model": model, "stream": true, "messages": said, "tambour": tambour}),
+                json!({"model": model, "stream": true, "messages": messages, "tambour": tambour}),
             ),
             ClientProtocol::Responses => {
                 ("/v1/responses", json!({"model": model, "stream": true, "input": "x", "tambour": tambour}))
             }
             ClientProtocol::Anthropic => (
                 "/v1/messages",
-                json!({"model": model, "stream": true, "max_tokens": 9, "messages": said, "tambour": tambour}),
+                json!({"model": model, "stream": true, "max_tokens": 9, "messages": messages, "tambour": tambour}),
             ),
             ClientProtocol::AiSdk => (
                 "/api/chat",
@@ -146,7 +146,7 @@ impl BenchClient {
 
     /// Reads and discards until the connection ends.
     pub(crate) async fn drain(mut self) {
-        while self.socket.read_buf(&mut self.received).await.is_ok_and(|read| read > 0) {
+        while self.socket.read_buf(&mut self.received).await.is_ok_and(|bytes_read| bytes_read > 0) {
             self.received.clear();
         }
     }
@@ -158,22 +158,22 @@ impl BenchClient {
 
     /// Reads more bytes; false at the end.
     async fn read_more(&mut self) -> anyhow::Result<bool> {
-        let read =
+        let bytes_read =
             tokio::time::timeout(Duration::from_secs(60), self.socket.read_buf(&mut self.received)).await??;
-        Ok(read > 0)
+        Ok(bytes_read > 0)
     }
 
     /// Reads until the answer contains `wanted`, and returns the time.
-    pub(crate) async fn read_until(&mut self, wanted: &[u8]) -> anyhow::Result<Instant> {
+    pub(crate) async fn read_until(&mut self, pattern: &[u8]) -> anyhow::Result<Instant> {
         let mut from = 0;
         loop {
-            if find_bytes(&self.received[from..], wanted).is_some() {
+            if find_bytes(&self.received[from..], pattern).is_some() {
                 return Ok(Instant::now());
             }
-            from = self.received.len().saturating_sub(wanted.len());
+            from = self.received.len().saturating_sub(pattern.len());
             anyhow::ensure!(
                 self.read_more().await?,
-                "{:?} ended before {wanted:?}: {}",
+                "{:?} ended before {pattern:?}: {}",
                 self.target,
                 self.tail_text()
             );
@@ -210,12 +210,12 @@ impl BenchClient {
         while !self.received.ends_with(b"\r\n0\r\n\r\n") {
             anyhow::ensure!(self.read_more().await?, "{:?} closed the connection", self.target);
         }
-        let (mut text, mut wanted) = (String::new(), false);
-        let read = String::from_utf8(decode_chunked(&self.received)?)?;
-        for line in read.lines() {
+        let (mut text, mut is_text) = (String::new(), false);
+        let body_text = String::from_utf8(decode_chunked(&self.received)?)?;
+        for line in body_text.lines() {
             if let Some(name) = line.strip_prefix("event: ") {
-                wanted = events.contains(&name);
-            } else if let Some(data) = line.strip_prefix("data: ").filter(|_| wanted) {
+                is_text = events.contains(&name);
+            } else if let Some(data) = line.strip_prefix("data: ").filter(|_| is_text) {
                 let data: serde_json::Value = serde_json::from_str(data)?;
                 text.push_str(data["text"].as_str().context("a text")?);
             }
@@ -233,8 +233,8 @@ impl BenchClient {
 pub(crate) async fn fetch(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut socket = TcpStream::connect(address).await?;
     socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").as_bytes()).await?;
-    let mut read = Vec::new();
-    let (_, body) = read_request(&mut socket, &mut read).await?.context("an answer")?;
+    let mut received = Vec::new();
+    let (_, body) = read_request(&mut socket, &mut received).await?.context("an answer")?;
     Ok(String::from_utf8(body)?)
 }
 
@@ -256,30 +256,30 @@ fn decode_chunked(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
 /// Reads head and body of the next request or answer on a connection; `None` at the end.
 pub(crate) async fn read_request(
     socket: &mut TcpStream,
-    read: &mut Vec<u8>,
+    received: &mut Vec<u8>,
 ) -> anyhow::Result<Option<(String, Vec<u8>)>> {
     let start = loop {
-        if let Some(end) = find_bytes(read, b"\r\n\r\n") {
+        if let Some(end) = find_bytes(received, b"\r\n\r\n") {
             break end + 4;
         }
-        if socket.read_buf(read).await? == 0 {
+        if socket.read_buf(received).await? == 0 {
             return Ok(None);
         }
     };
-    let head = String::from_utf8_lossy(&read[..start]).into_owned();
+    let head = String::from_utf8_lossy(&received[..start]).into_owned();
     let lengths = head.lines().filter_map(|line| line.split_once(':'));
     let mut lengths = lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = lengths.next().map_or(Ok(0), |(_, length)| length.trim().parse())?;
-    while read.len() < start + length {
-        if socket.read_buf(read).await? == 0 {
+    while received.len() < start + length {
+        if socket.read_buf(received).await? == 0 {
             return Ok(None);
         }
     }
-    let body = read[start..start + length].to_vec();
-    read.drain(..start + length);
+    let body = received[start..start + length].to_vec();
+    received.drain(..start + length);
     Ok(Some((head, body)))
 }
 
-fn find_bytes(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|part| part == wanted)
+fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|part| part == pattern)
 }

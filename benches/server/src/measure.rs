@@ -36,7 +36,7 @@ impl BenchPlan {
     }
 
     fn has_part(&self, part: &str) -> bool {
-        self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
+        self.parts.is_empty() || self.parts.iter().any(|part_name| part_name == part)
     }
 }
 
@@ -53,31 +53,35 @@ impl ServerPair {
         let bare = BenchProcess::start_role(&["bare", &upstream.to_string()])?;
         let tambour = BenchProcess::start_tambour(program, upstream, grace)?;
         let pair = ServerPair { upstream, bare, tambour };
-        for whom in [TargetServer::Bare, TargetServer::Tambour] {
-            let mut client = pair.connect(whom).await?;
+        for target_server in [TargetServer::Bare, TargetServer::Tambour] {
+            let mut client = pair.connect(target_server).await?;
             client.send_request("burst-200", "thinkingml").await?;
             client.read_to_end().await?;
         }
         Ok(pair)
     }
 
-    fn process(&self, whom: TargetServer) -> &BenchProcess {
-        if whom == TargetServer::Bare { &self.bare } else { &self.tambour }
+    fn process(&self, target_server: TargetServer) -> &BenchProcess {
+        if target_server == TargetServer::Bare { &self.bare } else { &self.tambour }
     }
 
-    async fn connect(&self, whom: TargetServer) -> anyhow::Result<BenchClient> {
-        let address = match whom {
+    async fn connect(&self, target_server: TargetServer) -> anyhow::Result<BenchClient> {
+        let address = match target_server {
             TargetServer::Upstream => self.upstream,
             TargetServer::Bare => self.bare.address,
             TargetServer::Tambour | TargetServer::Protocol(_) => self.tambour.address,
         };
-        BenchClient::connect(whom, address).await
+        BenchClient::connect(target_server, address).await
     }
 
-    async fn connect_many(&self, whom: TargetServer, count: usize) -> anyhow::Result<Vec<BenchClient>> {
+    async fn connect_many(
+        &self,
+        target_server: TargetServer,
+        count: usize,
+    ) -> anyhow::Result<Vec<BenchClient>> {
         let mut clients = Vec::with_capacity(count);
         for _ in 0..count {
-            clients.push(self.connect(whom).await?);
+            clients.push(self.connect(target_server).await?);
         }
         Ok(clients)
     }
@@ -120,9 +124,9 @@ async fn check_correct(program: &Path, upstream: SocketAddr) -> anyhow::Result<(
     );
     let mut client = pair.connect(TargetServer::Tambour).await?;
     client.send_request("burst-500", "thinkingml").await?;
-    let said = build_reply(500);
+    let reply = build_reply(500);
     let answer =
-        said.split_once("<final>").map_or("", |(_, answer)| answer.trim_end_matches("</final>").trim());
+        reply.split_once("<final>").map_or("", |(_, answer)| answer.trim_end_matches("</final>").trim());
     anyhow::ensure!(client.read_text(&["final_delta"]).await? == answer, "the server loses text");
     Ok(())
 }
@@ -167,13 +171,13 @@ async fn measure_cpu(
     let pair = ServerPair::start(program, upstream, true).await?;
     for load in &loads {
         let model = (load.pace)(load.chunks);
-        let (mut bare, mut ours) = (Vec::new(), Vec::new());
+        let (mut bare, mut our_times) = (Vec::new(), Vec::new());
         // The first round warms up and does not count.
         for round in 0..=plan.rounds {
-            for whom in [TargetServer::Bare, TargetServer::Tambour] {
-                let clients = pair.connect_many(whom, load.streams).await?;
+            for target_server in [TargetServer::Bare, TargetServer::Tambour] {
+                let clients = pair.connect_many(target_server, load.streams).await?;
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                let before = pair.process(whom).cpu_seconds()?;
+                let before = pair.process(target_server).cpu_seconds()?;
                 try_join_all(clients.into_iter().enumerate().map(|(place, mut client)| {
                     let model = &model;
                     async move {
@@ -186,10 +190,11 @@ async fn measure_cpu(
                 .await?;
                 // Work after the last byte counts too.
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                let used = (pair.process(whom).cpu_seconds()? - before) * 1000.0;
-                let each = used / (load.streams * load.chunks) as f64 * 1000.0;
+                let used_ms = (pair.process(target_server).cpu_seconds()? - before) * 1000.0;
+                let per_chunk = used_ms / (load.streams * load.chunks) as f64 * 1000.0;
                 if round > 0 {
-                    if whom == TargetServer::Bare { &mut bare } else { &mut ours }.push(each);
+                    if target_server == TargetServer::Bare { &mut bare } else { &mut our_times }
+                        .push(per_chunk);
                 }
             }
         }
@@ -197,7 +202,7 @@ async fn measure_cpu(
             &format!("CPU of {}", load.name),
             "ms",
             Some(median(&bare)),
-            median(&ours),
+            median(&our_times),
             &load.target,
         );
     }
@@ -219,11 +224,11 @@ async fn measure_encoders(
     let routes: Vec<TargetServer> = std::iter::once(TargetServer::Tambour)
         .chain(ClientProtocol::ALL.map(TargetServer::Protocol))
         .collect();
-    let mut each: Vec<Vec<f64>> = vec![Vec::new(); routes.len()];
+    let mut times_by_route: Vec<Vec<f64>> = vec![Vec::new(); routes.len()];
     // The first round warms up and does not count.
     for round in 0..=plan.rounds {
-        for (whom, times) in routes.iter().zip(&mut each) {
-            let clients = pair.connect_many(*whom, STREAMS).await?;
+        for (route, times) in routes.iter().zip(&mut times_by_route) {
+            let clients = pair.connect_many(*route, STREAMS).await?;
             let before = pair.tambour.cpu_seconds()?;
             let model = &model;
             try_join_all(clients.into_iter().map(|mut client| async move {
@@ -238,10 +243,10 @@ async fn measure_encoders(
             }
         }
     }
-    let own = median(&each[0]);
+    let own_median = median(&times_by_route[0]);
     println!("\nCPU of 1,000 chunks in bursts: the protocol of the client (tambour) beside our own (bare)");
-    for (foreign, times) in ClientProtocol::ALL.iter().zip(&each[1..]) {
-        table.print_line(foreign.name(), "ms", Some(own), median(times), &FigureTarget::Ratio(1.15));
+    for (foreign, times) in ClientProtocol::ALL.iter().zip(&times_by_route[1..]) {
+        table.print_line(foreign.name(), "ms", Some(own_median), median(times), &FigureTarget::Ratio(1.15));
     }
     Ok(())
 }
@@ -258,30 +263,30 @@ async fn measure_first_text(
     for connections in [1, 64] {
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..=plan.rounds {
-            for (whom, times) in [TargetServer::Upstream, TargetServer::Bare, TargetServer::Tambour]
+            for (target_server, times) in [TargetServer::Upstream, TargetServer::Bare, TargetServer::Tambour]
                 .into_iter()
                 .zip(&mut times)
             {
-                let clients = pair.connect_many(whom, connections).await?;
-                let each = if connections == 1 { 200 } else { 24 } / plan.divisor;
-                let asked = try_join_all(clients.into_iter().enumerate().map(|(place, client)| {
+                let clients = pair.connect_many(target_server, connections).await?;
+                let requests_each = if connections == 1 { 200 } else { 24 } / plan.divisor;
+                let measurements = try_join_all(clients.into_iter().enumerate().map(|(place, client)| {
                     // Sixty-four connections send 640 requests a second, unsynchronised; one sends a hundred.
                     let pause = if connections == 1 { 5 } else { 50 };
-                    first_text_times(client, whom, each, pause, place as u64)
+                    first_text_times(client, target_server, requests_each, pause, place as u64)
                 }))
                 .await?;
                 if round > 0 {
-                    times.extend(asked.into_iter().flatten());
+                    times.extend(measurements.into_iter().flatten());
                 }
             }
         }
-        let [direct, bare, ours] = &times;
-        let added = |times: &[f64], of: f64| quantile(times, of) - quantile(direct, of);
-        let name = |what: &str| {
-            let many = if connections == 1 { "connection" } else { "connections" };
-            format!("{what}, {connections} {many}")
+        let [direct, bare, our_times] = &times;
+        let added_time = |times: &[f64], part: f64| quantile(times, part) - quantile(direct, part);
+        let name = |label: &str| {
+            let unit = if connections == 1 { "connection" } else { "connections" };
+            format!("{label}, {connections} {unit}")
         };
-        let figure = |of| (Some(added(bare, of)), added(ours, of));
+        let figure = |part| (Some(added_time(bare, part)), added_time(our_times, part));
         let (of_bare, of_ours) = figure(0.5);
         table.print_line(
             &name("added to first byte, median"),
@@ -292,12 +297,12 @@ async fn measure_first_text(
         );
         let (of_bare, of_ours) = figure(0.99);
         table.print_line(&name("the same, 99 of 100"), "ms", of_bare, of_ours, &FigureTarget::None);
-        let late = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
+        let late_share = |times: &[f64]| times.iter().filter(|time| **time >= 35.0).count() as f64;
         table.print_line(
             &name("replies 35 ms late or more"),
             "",
-            Some(late(bare)),
-            late(ours),
+            Some(late_share(bare)),
+            late_share(our_times),
             &FigureTarget::AtMost(0.0),
         );
     }
@@ -307,12 +312,13 @@ async fn measure_first_text(
 /// Measures the milliseconds to the first text of `count` replies.
 async fn first_text_times(
     mut client: BenchClient,
-    whom: TargetServer,
+    target_server: TargetServer,
     count: usize,
     pause: u64,
     seed: u64,
 ) -> anyhow::Result<Vec<f64>> {
-    let wanted: &[u8] = if whom == TargetServer::Upstream { b"\"content\":" } else { b"event: final_delta" };
+    let marker: &[u8] =
+        if target_server == TargetServer::Upstream { b"\"content\":" } else { b"event: final_delta" };
     let (mut times, mut random) = (Vec::with_capacity(count), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     for _ in 0..count {
         if pause > 0 {
@@ -323,7 +329,7 @@ async fn first_text_times(
         }
         let start = Instant::now();
         client.send_request("burst-60", "plain").await?;
-        times.push((client.read_until(wanted).await? - start).as_secs_f64() * 1000.0);
+        times.push((client.read_until(marker).await? - start).as_secs_f64() * 1000.0);
         client.read_to_end().await?;
     }
     Ok(times)
@@ -331,29 +337,29 @@ async fn first_text_times(
 
 /// Measures memory at rest, of a live stream, and with a reader that does not read.
 async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut FigureTable) -> anyhow::Result<()> {
-    let both = [TargetServer::Bare, TargetServer::Tambour];
+    let servers = [TargetServer::Bare, TargetServer::Tambour];
     let pair = ServerPair::start(program, upstream, true).await?;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let idle = both.map(|whom| pair.process(whom).memory_kib());
-    let [bare, ours] = idle;
+    let idle = servers.map(|target_server| pair.process(target_server).memory_kib());
+    let [bare, our_memory] = idle;
     table.print_line(
         "memory at rest",
         "MiB",
         Some(bare? / 1024.0),
-        ours? / 1024.0,
+        our_memory? / 1024.0,
         &FigureTarget::AtMost(15.0),
     );
     let (mut slopes, mut peaks) = (Vec::new(), Vec::new());
-    for whom in both {
-        let (mut held, mut at) = (JoinSet::new(), Vec::new());
-        for more in [100, 500] {
-            for mut client in pair.connect_many(whom, more).await? {
+    for target_server in servers {
+        let (mut open_streams, mut at) = (JoinSet::new(), Vec::new());
+        for stream_count in [100, 500] {
+            for mut client in pair.connect_many(target_server, stream_count).await? {
                 // Four KiB at the pace of a model; the reply has not ended.
                 client.send_request("hold-1024-20", "thinkingml").await?;
-                held.spawn(client.drain());
+                open_streams.spawn(client.drain());
             }
             tokio::time::sleep(Duration::from_millis(1024 * 20)).await;
-            at.push(settled_memory(pair.process(whom)).await?);
+            at.push(settled_memory(pair.process(target_server)).await?);
         }
         slopes.push((at[1] - at[0]) / 500.0);
         peaks.push(at[1] / 1024.0);
@@ -368,25 +374,25 @@ async fn measure_memory(program: &Path, upstream: SocketAddr, table: &mut Figure
     table.print_line("memory with 600 of them", "MiB", Some(peaks[0]), peaks[1], &FigureTarget::None);
     drop(pair);
     let pair = ServerPair::start(program, upstream, true).await?;
-    let mut each = Vec::new();
-    for whom in both {
-        let before = pair.process(whom).memory_kib()?;
-        let address = pair.process(whom).address;
-        let mut stalled = Vec::new();
+    let mut memory_each = Vec::new();
+    for target_server in servers {
+        let before = pair.process(target_server).memory_kib()?;
+        let address = pair.process(target_server).address;
+        let mut stalled_readers = Vec::new();
         for _ in 0..50 {
             // More frames than the buffers of the system hold.
-            let mut client = BenchClient::connect_narrow(whom, address).await?;
+            let mut client = BenchClient::connect_narrow(target_server, address).await?;
             client.send_request("hold-8000-2", "thinkingml").await?;
-            stalled.push(client);
+            stalled_readers.push(client);
         }
         tokio::time::sleep(Duration::from_secs(16)).await;
-        each.push((settled_memory(pair.process(whom)).await? - before) / 50.0);
+        memory_each.push((settled_memory(pair.process(target_server)).await? - before) / 50.0);
     }
     table.print_line(
         "memory of a reader that stalls",
         "KiB",
-        Some(each[0]),
-        each[1],
+        Some(memory_each[0]),
+        memory_each[1],
         &FigureTarget::AtMost(512.0),
     );
     Ok(())
@@ -412,9 +418,9 @@ async fn measure_abandoned_calls(
 ) -> anyhow::Result<()> {
     const CALLS: usize = 200;
     let pair = ServerPair::start(program, upstream, false).await?;
-    let mut left = Vec::new();
-    for whom in [TargetServer::Bare, TargetServer::Tambour] {
-        let mut clients = pair.connect_many(whom, CALLS).await?;
+    let mut calls_left = Vec::new();
+    for target_server in [TargetServer::Bare, TargetServer::Tambour] {
+        let mut clients = pair.connect_many(target_server, CALLS).await?;
         for client in &mut clients {
             client.send_request("paced-100000-50", "thinkingml").await?;
             client.read_until(b"event: ").await?;
@@ -424,7 +430,7 @@ async fn measure_abandoned_calls(
         }
         drop(clients);
         tokio::time::sleep(Duration::from_millis(300)).await;
-        left.push(running_calls(upstream).await? as f64);
+        calls_left.push(running_calls(upstream).await? as f64);
         while running_calls(upstream).await? > 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -432,8 +438,8 @@ async fn measure_abandoned_calls(
     table.print_line(
         "calls left of 200, 300 ms after their clients",
         "",
-        Some(left[0]),
-        left[1],
+        Some(calls_left[0]),
+        calls_left[1],
         &FigureTarget::AtMost(0.0),
     );
     Ok(())

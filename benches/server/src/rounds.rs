@@ -58,7 +58,7 @@ impl RoundCaller {
 pub(crate) async fn run(
     program: &Path,
     upstream: SocketAddr,
-    less: usize,
+    reduced_plan: usize,
     table: &mut FigureTable,
 ) -> anyhow::Result<()> {
     let server = BenchProcess::start_tambour_with_model(program, upstream, "round")?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let script = caller.post("/api/v1/scripts", &json!({"name": "s", "yaml": SCRIPT})).await?;
     let mut times = Vec::new();
     // The first dialogues warm up.
-    for number in 0..=50 / less {
+    for number in 0..=50 / reduced_plan {
         let new = json!({"script_id": script["script_id"]});
         let dialogue = caller.post("/api/v1/dialogues", &new).await?;
         let path = format!("/api/v1/dialogues/{}/input", dialogue["dialogue_id"].as_str().context("an id")?);
@@ -82,7 +82,7 @@ pub(crate) async fn run(
         }
     }
     table.print_line("round of a dialogue, median", "ms", None, median(&times), &FigureTarget::None);
-    let what = format!("round of a dialogue, p99 of {}", times.len());
-    table.print_line(&what, "ms", None, quantile(&times, 0.99), &FigureTarget::AtMost(10.0));
+    let label = format!("round of a dialogue, p99 of {}", times.len());
+    table.print_line(&label, "ms", None, quantile(&times, 0.99), &FigureTarget::AtMost(10.0));
     Ok(())
 }

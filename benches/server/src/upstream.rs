@@ -68,21 +68,21 @@ pub(crate) async fn serve_upstream() -> anyhow::Result<()> {
 
 async fn serve_connection(mut socket: TcpStream, running: &AtomicUsize) -> anyhow::Result<()> {
     socket.set_nodelay(true)?;
-    let mut read = Vec::with_capacity(2048);
-    while let Some((head, body)) = crate::client::read_request(&mut socket, &mut read).await? {
+    let mut received = Vec::with_capacity(2048);
+    while let Some((head, body)) = crate::client::read_request(&mut socket, &mut received).await? {
         if head.starts_with("GET /running") {
             let count = running.load(Ordering::SeqCst).to_string();
             let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{count}", count.len());
             socket.write_all(answer.as_bytes()).await?;
             continue;
         }
-        let asked: serde_json::Value = serde_json::from_slice(&body)?;
-        let model = asked["model"].as_str().unwrap_or("");
-        let asked = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
+        let request: serde_json::Value = serde_json::from_slice(&body)?;
+        let model = request["model"].as_str().unwrap_or("");
+        let request = parse_model(model).ok_or_else(|| anyhow::anyhow!("no pace: {model}"))?;
         running.fetch_add(1, Ordering::SeqCst);
-        let answered = write_answer(&mut socket, &asked).await;
+        let result = write_answer(&mut socket, &request).await;
         running.fetch_sub(1, Ordering::SeqCst);
-        answered?;
+        result?;
     }
     Ok(())
 }
@@ -107,12 +107,12 @@ fn parse_model(model: &str) -> Option<AnswerRequest> {
     Some(AnswerRequest { pace, text: build_reply(chunks), holds_open: name == "hold" })
 }
 
-async fn write_answer(socket: &mut TcpStream, asked: &AnswerRequest) -> std::io::Result<()> {
-    let text = &asked.text;
+async fn write_answer(socket: &mut TcpStream, request: &AnswerRequest) -> std::io::Result<()> {
+    let text = &request.text;
     let mut pieces = (0..text.len()).step_by(CHUNK).map(|at| &text[at..text.len().min(at + CHUNK)]);
     let mut out = RESPONSE_HEAD.as_bytes().to_vec();
     write_frame(pieces.next().unwrap_or(""), &mut out);
-    match asked.pace {
+    match request.pace {
         AnswerPace::Burst => {
             socket.write_all(&out).await?;
             for piece in pieces {
@@ -128,7 +128,7 @@ async fn write_answer(socket: &mut TcpStream, asked: &AnswerRequest) -> std::io:
             for piece in pieces {
                 tokio::select! {
                     biased;
-                    gone = wait_for_disconnect(socket) => return gone,
+                    has_disconnected = wait_for_disconnect(socket) => return has_disconnected,
                     _ = ticks.tick() => {}
                 }
                 out.clear();
@@ -147,7 +147,7 @@ async fn write_answer(socket: &mut TcpStream, asked: &AnswerRequest) -> std::io:
             socket.write_all(&out).await?;
         }
     }
-    if asked.holds_open {
+    if request.holds_open {
         return wait_for_disconnect(socket).await;
     }
     out.clear();

@@ -75,9 +75,9 @@ pub(crate) struct StructureArgs {
 
 impl StructureArgs {
     /// Returns the dialect to read as; a structure file implies `filament` and is refused with any other one.
-    pub(crate) fn dialect<'a>(&self, named: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
-        match (&self.structure, named) {
-            (None, _) => Ok(named),
+    pub(crate) fn dialect<'a>(&self, name: Option<&'a str>, flag: &str) -> Result<Option<&'a str>> {
+        match (&self.structure, name) {
+            (None, _) => Ok(name),
             (Some(_), None | Some("auto" | "filament")) => Ok(Some("filament")),
             (Some(_), Some(other)) => bail!(
                 "`--structure` says which tags a reply of `filament` has; give `{flag} filament` with it, not `{other}`"

@@ -108,9 +108,10 @@ pub(crate) fn contract_text(entry: &DialectEntry, options: &Options, format: For
     }
 }
 
-fn missing_part_message(entry: &DialectEntry, what: &str, has: fn(&DialectEntry) -> bool) -> String {
-    let others: Vec<&str> = DIALECTS.iter().filter(|entry| has(entry)).map(|entry| entry.name).collect();
-    let others =
-        if others.is_empty() { String::new() } else { format!("; there is for {}", others.join(", ")) };
-    format!("there is no {what} for {}{others}", entry.name)
+fn missing_part_message(entry: &DialectEntry, part: &str, has_part: fn(&DialectEntry) -> bool) -> String {
+    let dialects: Vec<&str> =
+        DIALECTS.iter().filter(|entry| has_part(entry)).map(|entry| entry.name).collect();
+    let dialects =
+        if dialects.is_empty() { String::new() } else { format!("; there is for {}", dialects.join(", ")) };
+    format!("there is no {part} for {}{dialects}", entry.name)
 }

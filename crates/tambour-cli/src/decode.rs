@@ -137,18 +137,18 @@ impl<W: Write> DecodeRun<W> {
     fn read_input(&mut self, file: Option<&Path>, chunk: Option<u32>) -> Result<Option<Failure>> {
         let mut input = InputReader::open(file)?;
         let mut pieces = chunk.map(|size| PieceSplitter::new(size as usize));
-        let mut begun = false;
+        let mut has_begun = false;
         loop {
             let bytes = match input.next_bytes() {
                 Ok(bytes) => bytes,
-                Err(error) if begun => {
+                Err(error) if has_begun => {
                     let message = format!("{error:#}");
                     output::print_error(&message);
                     return Ok(Some(Failure::new("input_failed", message, false)));
                 }
                 Err(error) => return Err(error),
             };
-            begun = true;
+            has_begun = true;
             let DecodeRun { pipeline, lines, .. } = self;
             match (&mut pieces, bytes) {
                 (None, Some(bytes)) => pipeline.push(bytes, lines),

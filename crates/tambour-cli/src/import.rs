@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
             }
         };
         match import_file(&input::display_name(Some(path)), &bytes, &ImportLimits::default()) {
-            Ok(imported) => write_import(args, &imported, &mut names)?,
+            Ok(imported_file) => write_import(args, &imported_file, &mut names)?,
             Err(error) => {
                 let place = error.location().map(|place| {
                     format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt)
@@ -73,10 +73,10 @@ pub(crate) fn run(args: &ImportCommand) -> Result<CommandOutcome> {
 
 /// Reads a file up to the limit of an import.
 fn read_limited(path: &Path) -> Result<Vec<u8>> {
-    let most = ImportLimits::default().file as u64;
+    let max_bytes = ImportLimits::default().file as u64;
     let length = fs::metadata(path).map(|data| data.len()).unwrap_or(0);
-    if length > most {
-        bail!("{}: {length} bytes, at most {most} are read", input::display_name(Some(path)));
+    if length > max_bytes {
+        bail!("{}: {length} bytes, at most {max_bytes} are read", input::display_name(Some(path)));
     }
     input::read_raw(Some(path))
 }
@@ -85,23 +85,27 @@ fn print_message(text: &str) {
     output::print_error(&text.chars().map(output::visible_char).collect::<String>());
 }
 
-fn write_import(args: &ImportCommand, imported: &ImportedFile, names: &mut HashSet<String>) -> Result<()> {
+fn write_import(
+    args: &ImportCommand,
+    imported_file: &ImportedFile,
+    names: &mut HashSet<String>,
+) -> Result<()> {
     let mut stdout = io::stdout().lock();
     if args.json {
-        writeln!(stdout, "{}", import_json(imported))?;
+        writeln!(stdout, "{}", import_json(imported_file))?;
     } else {
-        for warning in &imported.warnings {
-            print_message(&format!("{}: {warning}", imported.name));
+        for warning in &imported_file.warnings {
+            print_message(&format!("{}: {warning}", imported_file.name));
         }
     }
     match &args.out {
         Some(folder) => {
             let (text, end) = if args.v3 {
-                (format!("{}\n", serde_json::to_string_pretty(&imported.export())?), "json")
+                (format!("{}\n", serde_json::to_string_pretty(&imported_file.export())?), "json")
             } else {
-                (skein_from_import(imported).to_yaml(), "yaml")
+                (skein_from_import(imported_file).to_yaml(), "yaml")
             };
-            let path = folder.join(unique_file_name(&imported.name, end, names));
+            let path = folder.join(unique_file_name(&imported_file.name, end, names));
             // Write to a temporary name, then rename: no file stays half written.
             let part = path.with_extension("part");
             fs::write(&part, text)
@@ -111,7 +115,7 @@ fn write_import(args: &ImportCommand, imported: &ImportedFile, names: &mut HashS
                 writeln!(stdout, "{}", path.display())?;
             }
         }
-        None if !args.json => write!(stdout, "{}", skein_from_import(imported).to_yaml())?,
+        None if !args.json => write!(stdout, "{}", skein_from_import(imported_file).to_yaml())?,
         None => {}
     }
     stdout.flush()?;
@@ -119,22 +123,22 @@ fn write_import(args: &ImportCommand, imported: &ImportedFile, names: &mut HashS
 }
 
 /// Describes an import as JSON, with the normal form of each entry's text.
-fn import_json(imported: &ImportedFile) -> Value {
-    let entries = imported.entries.iter().map(|entry| {
+fn import_json(imported_file: &ImportedFile) -> Value {
+    let entries = imported_file.entries.iter().map(|entry| {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
         value["normalised"] = normalize_entry(&entry.title, &entry.content).render().into();
         value
     });
     let mut out = json!({
-        "kind": imported.kind,
-        "version": imported.version,
-        "name": imported.name,
-        "card": imported.card,
+        "kind": imported_file.kind,
+        "version": imported_file.version,
+        "name": imported_file.name,
+        "card": imported_file.card,
         "entries": entries.collect::<Vec<_>>(),
-        "warnings": imported.warnings,
+        "warnings": imported_file.warnings,
     });
-    if imported.kind == ImportedFileKind::Preset {
-        out["preset"] = serde_json::to_value(&imported.preset).unwrap_or_default();
+    if imported_file.kind == ImportedFileKind::Preset {
+        out["preset"] = serde_json::to_value(&imported_file.preset).unwrap_or_default();
     }
     out
 }

@@ -57,12 +57,12 @@ pub(crate) fn run(command: &MacrosCommand) -> Result<CommandOutcome> {
 
 fn run_migrate(args: &MigrateArgs) -> Result<CommandOutcome> {
     let path = args.file.as_deref();
-    let migrated = migrate(&read_text(path)?);
-    print_warnings(&input::display_name(path), &migrated);
+    let migrated_text = migrate(&read_text(path)?);
+    print_warnings(&input::display_name(path), &migrated_text);
     if args.report {
-        let _ = writeln!(io::stderr(), "{}", serde_json::to_string(&migrated.report)?);
+        let _ = writeln!(io::stderr(), "{}", serde_json::to_string(&migrated_text.report)?);
     }
-    print_text(&migrated.text)?;
+    print_text(&migrated_text.text)?;
     Ok(CommandOutcome::Success)
 }
 
@@ -74,14 +74,14 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     }
     let name = input::display_name(path);
     let context = read_context(&args.context)?;
-    let migrated = migrate(&read_text(path)?);
+    let migrated_text = migrate(&read_text(path)?);
     // Without a seed in the context each run draws other numbers.
-    let chance = RandomState::new().hash_one(0);
+    let seed = RandomState::new().hash_one(0);
     let engine = Engine::new(UndefinedMode::Lenient);
     let mut assembly =
-        Assembly::with_budget(&engine, context, chance, crate::prompt::rendering_budget(&engine));
-    let rendered = match assembly.render(&name, &migrated.text) {
-        Ok(rendered) => rendered,
+        Assembly::with_budget(&engine, context, seed, crate::prompt::rendering_budget(&engine));
+    let rendered_prompt = match assembly.render(&name, &migrated_text.text) {
+        Ok(rendered_prompt) => rendered_prompt,
         Err(error) => {
             output::print_error(&error.to_string());
             return Ok(CommandOutcome::Refused);
@@ -90,20 +90,20 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     let outcome = assembly.outcome();
     if args.json {
         let mut warnings = Vec::new();
-        for warning in &migrated.warnings {
+        for warning in &migrated_text.warnings {
             warnings.push(serde_json::to_value(warning)?);
         }
         for warning in &outcome.warnings {
             warnings.push(serde_json::to_value(warning)?);
         }
-        let whole = json!({
-            "text": rendered, "warnings": warnings, "effects": outcome.effects,
+        let report = json!({
+            "text": rendered_prompt, "warnings": warnings, "effects": outcome.effects,
             "local": outcome.local, "global": outcome.global,
         });
-        print_text(&format!("{whole}\n"))?;
+        print_text(&format!("{report}\n"))?;
         return Ok(CommandOutcome::Success);
     }
-    print_warnings(&name, &migrated);
+    print_warnings(&name, &migrated_text);
     for warning in &outcome.warnings {
         let place = warning.line.zip(warning.column).map(|(line, column)| format!(":{line}:{column}"));
         let (template, place) = (&warning.template, place.unwrap_or_default());
@@ -112,7 +112,7 @@ fn run_render(args: &RenderArgs) -> Result<CommandOutcome> {
     for effect in &outcome.effects {
         print_line(&format!("{name}: asks for {}", serde_json::to_string(effect)?));
     }
-    print_text(&rendered)?;
+    print_text(&rendered_prompt)?;
     Ok(CommandOutcome::Success)
 }
 
@@ -126,8 +126,8 @@ fn read_text(path: Option<&Path>) -> Result<String> {
     String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", input::display_name(path)))
 }
 
-fn print_warnings(name: &str, migrated: &MigratedText) {
-    for warning in &migrated.warnings {
+fn print_warnings(name: &str, migrated_text: &MigratedText) {
+    for warning in &migrated_text.warnings {
         let (line, column) = (warning.line, warning.column);
         print_line(&format!("{name}:{line}:{column}: warning: {}: {}", warning.code, warning.message));
     }

@@ -85,7 +85,7 @@ impl From<CommandOutcome> for ExitCode {
 }
 
 fn main() -> ExitCode {
-    let done = match CommandLine::parse().command {
+    let result = match CommandLine::parse().command {
         TopCommand::Decode(args) => decode::run(&args),
         TopCommand::Check(args) => check::run(&args),
         TopCommand::Repair(args) => repair::run(&args),
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
         TopCommand::Mcp(args) => mcp::run(&args),
         TopCommand::Completions(args) => completions::run(&args),
     };
-    match done {
+    match result {
         Ok(outcome) => outcome.into(),
         // The reader of the output closed it, which is no failure.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -17,9 +17,9 @@ pub(crate) fn print_note(lines: &str) {
 
 /// Returns whether `stream` gets colours: it is a terminal, and `NO_COLOR` is unset or empty.
 pub(crate) fn is_coloured(stream: &impl IsTerminal) -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    stream.is_terminal() && !refused && !dumb
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    stream.is_terminal() && !is_refused && !is_dumb
 }
 
 /// Width of the terminal, if standard output is one.

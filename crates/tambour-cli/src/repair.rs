@@ -90,9 +90,9 @@ impl ReplyRepair {
 
     /// Ends the reply. Unfinished parts of a truncated one do not act in the written reply.
     pub(crate) fn finish(mut self, end: &InputEnd) -> Result<RepairedReply> {
-        let ReplyRepair { pipeline, reading } = &mut self;
-        pipeline.finish(end, reading);
-        let (outcome, failure) = match reading.events.last() {
+        let ReplyRepair { pipeline, reading: read_state } = &mut self;
+        pipeline.finish(end, read_state);
+        let (outcome, failure) = match read_state.events.last() {
             Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
                 (CommandOutcome::Success, None)
             }
@@ -100,11 +100,11 @@ impl ReplyRepair {
             _ => (CommandOutcome::Refused, None),
         };
         let reply = if failure.is_none() {
-            let written = pipeline.rewrite(&reading.events);
+            let written = pipeline.rewrite(&read_state.events);
             written.with_context(|| format!("replies in {} cannot be written", pipeline.dialect()))?
         } else {
             String::new()
         };
-        Ok(RepairedReply { reply, findings: std::mem::take(&mut reading.findings), failure, outcome })
+        Ok(RepairedReply { reply, findings: std::mem::take(&mut read_state.findings), failure, outcome })
     }
 }

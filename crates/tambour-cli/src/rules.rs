@@ -69,7 +69,9 @@ fn explain_rule(CatalogueEntry { owner, rule, .. }: CatalogueEntry) -> String {
 fn settings_note(rule: &Rule) -> String {
     match rule.with {
         [] => String::new(),
-        with => format!("Read with:\n{}\n", with.iter().map(|pair| indent_text(pair)).collect::<String>()),
+        settings => {
+            format!("Read with:\n{}\n", settings.iter().map(|pair| indent_text(pair)).collect::<String>())
+        }
     }
 }
 

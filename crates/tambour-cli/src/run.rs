@@ -161,11 +161,13 @@ fn relative_script_path(script: &Path, file: &Path) -> String {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()
     };
-    let seen = match (folder(script), folder(file), script.file_name()) {
-        (Some(of_script), Some(of_file), Some(name)) => relative_path(&of_file, &of_script).join(name),
+    let relative = match (folder(script), folder(file), script.file_name()) {
+        (Some(script_folder), Some(file_folder), Some(name)) => {
+            relative_path(&file_folder, &script_folder).join(name)
+        }
         _ => script.to_owned(),
     };
-    seen.to_string_lossy().into_owned()
+    relative.to_string_lossy().into_owned()
 }
 
 /// Relative path from one folder to another; both are absolute and without links.
@@ -175,8 +177,8 @@ fn relative_path(from: &Path, to: &Path) -> PathBuf {
         // Folders on different drives have no relative path.
         return to.to_owned();
     }
-    let up = from.components().skip(shared).map(|_| Component::ParentDir);
-    up.chain(to.components().skip(shared)).collect()
+    let parent_steps = from.components().skip(shared).map(|_| Component::ParentDir);
+    parent_steps.chain(to.components().skip(shared)).collect()
 }
 
 fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
@@ -184,13 +186,13 @@ fn open_upstream(args: &RunCommand) -> Result<std::sync::Arc<Upstream>> {
         None => Config::load(None, std::env::vars())?,
         Some(_) => Config::default(),
     };
-    if let Some(given) = &args.upstream {
-        let given = match given.split_once(':') {
-            Some(("http" | "https", _)) => format!("openai={given}"),
+    if let Some(upstream) = &args.upstream {
+        let upstream = match upstream.split_once(':') {
+            Some(("http" | "https", _)) => format!("openai={upstream}"),
             Some(("replay", file)) => format!("replay={file}"),
-            _ => given.clone(),
+            _ => upstream.clone(),
         };
-        config.add_upstream(&given, args.model.clone()).map_err(|error| anyhow!("--upstream: {error}"))?;
+        config.add_upstream(&upstream, args.model.clone()).map_err(|error| anyhow!("--upstream: {error}"))?;
     }
     Ok(Upstream::from_config(&config)?)
 }
@@ -214,16 +216,19 @@ impl TerminalRun {
     /// Runs turns until the dialogue is over or the input ends.
     async fn run_turns(&mut self, mut user_first: bool) -> Result<CommandOutcome> {
         let mut lines = io::stdin().lock().lines();
-        let mut said: Option<String> = None;
+        let mut user_text: Option<String> = None;
         if !user_first {
             self.update_dialogue(|dialogue, env| dialogue.input(None, env))
                 .map_err(|refusal| anyhow!("{}", refusal.code()))?;
         }
         loop {
             // A user who begins the dialogue types before the first turn.
-            let waits = std::mem::take(&mut user_first);
-            let turn =
-                if waits { self.dialogue.turn(&self.script) } else { self.run_turn(said.take()).await? };
+            let user_first_now = std::mem::take(&mut user_first);
+            let turn = if user_first_now {
+                self.dialogue.turn(&self.script)
+            } else {
+                self.run_turn(user_text.take()).await?
+            };
             match turn.status {
                 DialogueStatus::Completed => {
                     self.screen.print_end(&turn)?;
@@ -232,21 +237,21 @@ impl TerminalRun {
                 DialogueStatus::Failed => return Ok(CommandOutcome::Refused),
                 _ => {}
             }
-            if turn.continues && turn.success && !waits {
+            if turn.continues && turn.success && !user_first_now {
                 self.update_dialogue(|dialogue, env| drop(dialogue.input(None, env)));
                 continue;
             }
-            let awaited = match self.update_dialogue(Dialogue::next) {
+            let awaited_input = match self.update_dialogue(Dialogue::next) {
                 DialogueRequest::Answer { call_id } => Some(call_id),
                 _ => None,
             };
             loop {
-                self.screen.print_prompt(awaited.is_some())?;
+                self.screen.print_prompt(awaited_input.is_some())?;
                 let Some(line) = lines.next().transpose().context("cannot read standard input")? else {
                     output::print_error("the input has ended before the dialogue");
                     return Ok(if turn.success { CommandOutcome::Success } else { CommandOutcome::Refused });
                 };
-                match (line.trim(), &awaited) {
+                match (line.trim(), &awaited_input) {
                     ("/quit", _) => return Ok(CommandOutcome::Success),
                     ("/info", _) => {
                         self.screen.print_position(&self.dialogue.turn(&self.script), &self.dialogue)?
@@ -255,13 +260,13 @@ impl TerminalRun {
                         let value = if line.is_empty() { Value::Null } else { parse_value(line) };
                         self.current_turn.answer = Some(TestAnswer { value: value.clone() });
                         self.update_dialogue(|dialogue, env| drop(dialogue.answer(call_id, value, env)));
-                        said = Some(line.to_owned());
+                        user_text = Some(line.to_owned());
                         break;
                     }
                     (line, None) => {
                         self.update_dialogue(|dialogue, env| drop(dialogue.input(Some(line), env)));
                         self.current_turn.text = Some(line.to_owned()).filter(|line| !line.is_empty());
-                        said = Some(line.to_owned());
+                        user_text = Some(line.to_owned());
                         break;
                     }
                 }
@@ -283,13 +288,13 @@ impl TerminalRun {
 
     fn update_dialogue<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
-        let changed = change(&mut dialogue, &self.environment());
+        let result = change(&mut dialogue, &self.environment());
         self.dialogue = dialogue;
-        changed
+        result
     }
 
     /// Runs the model until the dialogue waits for input.
-    async fn run_turn(&mut self, said: Option<String>) -> Result<DialogueTurn> {
+    async fn run_turn(&mut self, user_text: Option<String>) -> Result<DialogueTurn> {
         let mut calls: Vec<Value> = Vec::new();
         let mut events: Vec<Extension> = Vec::new();
         loop {
@@ -303,20 +308,21 @@ impl TerminalRun {
             }
         }
         let turn = self.dialogue.turn(&self.script);
-        let mut begun = std::mem::take(&mut self.current_turn);
-        begun.expect = ExpectedTurn::from_turn(&turn);
+        let mut turn_start = std::mem::take(&mut self.current_turn);
+        turn_start.expect = ExpectedTurn::from_turn(&turn);
         // The message follows from the recorded reply.
-        begun.expect.ai_message = None;
-        self.test.turns.push(begun);
+        turn_start.expect.ai_message = None;
+        self.test.turns.push(turn_start);
         for notice in &turn.notices {
             output::print_error(&notice.message);
         }
         if let Some(failure) = &turn.error {
-            let again = if turn.status == DialogueStatus::Failed { "" } else { "; an empty line asks again" };
-            output::print_error(&format!("{}: {}{again}", failure.code, failure.message));
+            let retry_hint =
+                if turn.status == DialogueStatus::Failed { "" } else { "; an empty line asks again" };
+            output::print_error(&format!("{}: {}{retry_hint}", failure.code, failure.message));
         }
         if let Some(file) = &mut self.transcript {
-            let line = json!({ "said": said, "turn": turn, "calls": calls, "events": events });
+            let line = json!({ "said": user_text, "turn": turn, "calls": calls, "events": events });
             writeln!(file, "{line}").context("cannot write the transcript")?;
         }
         Ok(turn)
@@ -329,7 +335,7 @@ impl TerminalRun {
                 output::print_error(&format!("{}: {}", call.template_id, warning.message));
             }
         }
-        let started = Instant::now();
+        let start_time = Instant::now();
         let ModelAnswer { reply, held_text, raw, finish, usage } = self.ask_model(call).await?;
         let mut record = json!({
             "kind": call.kind.name(),
@@ -341,7 +347,7 @@ impl TerminalRun {
             "prompt": call.messages,
             "raw": raw,
             "usage": usage,
-            "elapsed_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "elapsed_ms": u64::try_from(start_time.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
         match reply {
             Ok(mut reply) => {
@@ -352,15 +358,15 @@ impl TerminalRun {
                     delivered: reply.is_delivered && reply.unreadable_reason.is_some(),
                     ..TestReply::from_text(raw)
                 });
-                let came = self.update_dialogue(|dialogue, env| dialogue.reply(call, &reply, env));
-                if !came.asked_again && came.failure.is_none() && !held_text.is_empty() {
+                let result = self.update_dialogue(|dialogue, env| dialogue.reply(call, &reply, env));
+                if !result.asked_again && result.failure.is_none() && !held_text.is_empty() {
                     self.screen.print_text(&held_text)?;
                 }
                 self.screen.end_message()?;
                 record["findings"] = json!(reply.findings);
-                record["exit_decision"] = json!(came.exit_decision);
-                record["assigned"] = json!(came.assigned);
-                if let Some(failure) = came.failure {
+                record["exit_decision"] = json!(result.exit_decision);
+                record["assigned"] = json!(result.assigned);
+                if let Some(failure) = result.failure {
                     record["error"] = json!(failure);
                 }
             }
@@ -378,7 +384,7 @@ impl TerminalRun {
     async fn ask_model(&mut self, call: &ModelCall) -> Result<ModelAnswer> {
         let messages = call.messages.iter();
         let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
-        let mut ask = ModelRequest {
+        let mut request = ModelRequest {
             messages: messages.collect(),
             dialect: call.kind.name().to_owned(),
             round: matches!(call.kind, ReplyKind::Say { .. }).then_some((call.round, self.options.texts.language)),
@@ -391,15 +397,15 @@ impl TerminalRun {
         };
         let mut reader = call.reader(&self.options);
         let (mut raw, mut usage) = (String::new(), Value::Null);
-        let opened = match self.upstream.open(&ask).await {
+        let stream = match self.upstream.open(&request).await {
             // A service that refuses schemas gets the request without one: the prompt describes the format too.
-            Err(failure) if !failure.retryable && ask.response_format.is_some() => {
-                ask.response_format = None;
-                self.upstream.open(&ask).await
+            Err(failure) if !failure.retryable && request.response_format.is_some() => {
+                request.response_format = None;
+                self.upstream.open(&request).await
             }
-            opened => opened,
+            stream => stream,
         };
-        let mut reply = match opened {
+        let mut reply = match stream {
             Ok(reply) => reply,
             Err(failure) => {
                 return Ok(ModelAnswer {
@@ -411,7 +417,7 @@ impl TerminalRun {
                 });
             }
         };
-        let mut shown = MessagePrinter { screen: &mut self.screen, held_text: None, error: None };
+        let mut printer = MessagePrinter { screen: &mut self.screen, held_text: None, error: None };
         let mut items = Vec::new();
         loop {
             reply.next(&mut items).await;
@@ -419,23 +425,23 @@ impl TerminalRun {
                 match item {
                     ReplyItem::Text(text) => {
                         raw.push_str(&text);
-                        reader.push(&text, &mut shown);
+                        reader.push(&text, &mut printer);
                     }
-                    ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut shown),
+                    ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut printer),
                     // A round offers no tools.
                     ReplyItem::Call(_) => {}
-                    ReplyItem::Usage(given) => usage = given,
+                    ReplyItem::Usage(call_usage) => usage = call_usage,
                     ReplyItem::End(end) => {
                         // Further text may replace the answer and be asked for again, so it is held.
-                        shown.held_text = (!shown.screen.is_writing()).then(String::new);
-                        let reply = reader.finish(&end, &mut shown);
+                        printer.held_text = (!printer.screen.is_writing()).then(String::new);
+                        let reply = reader.finish(&end, &mut printer);
                         let finish = match end {
                             InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(reason),
                             InputEnd::WithoutReason => Some(FinishReason::Length),
                             _ => None,
                         };
-                        let held_text = shown.held_text.unwrap_or_default();
-                        return match shown.error {
+                        let held_text = printer.held_text.unwrap_or_default();
+                        return match printer.error {
                             Some(error) => Err(error.into()),
                             None => Ok(ModelAnswer { reply, held_text, raw, finish, usage }),
                         };
@@ -469,7 +475,7 @@ impl Sink for MessagePrinter<'_> {
     fn event(&mut self, event: Event<'_>) {
         let Event::FinalDelta { text } = event else { return };
         match &mut self.held_text {
-            Some(held) => held.push_str(&text),
+            Some(held_text) => held_text.push_str(&text),
             None => {
                 if let Err(error) = self.screen.print_text(&text) {
                     self.error.get_or_insert(error);

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     let mut input = InputReader::open(args.file.as_deref())?;
     let mut pieces = args.chunk.map(|size| PieceSplitter::new(size as usize));
     let (mut utf8, mut sanitizer) = (Utf8Decoder::default(), HtmlSanitizer::new(mode, &limits));
-    let mut told = FindingPrinter {
+    let mut printer = FindingPrinter {
         name: input::display_name(args.file.as_deref()),
         max_findings: limits.findings,
         omitted_findings: 0,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     while let Some(bytes) = input.next_bytes()? {
         let mut push = |bytes: &[u8]| {
             utf8.push(bytes, &mut |piece, _| {
-                sanitizer.push(piece, &mut |piece| told.print_piece(piece, &mut text))
+                sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
             });
         };
         match &mut pieces {
@@ -68,14 +68,14 @@ pub(crate) fn run(args: &SanitizeCommand) -> Result<CommandOutcome> {
     }
     let rest = pieces.map(PieceSplitter::into_remainder).unwrap_or_default();
     let mut last = |piece: &str, _: Option<usize>| {
-        sanitizer.push(piece, &mut |piece| told.print_piece(piece, &mut text))
+        sanitizer.push(piece, &mut |piece| printer.print_piece(piece, &mut text))
     };
     utf8.push(&rest, &mut last);
     utf8.finish(&mut last);
-    sanitizer.finish(&mut |piece| told.print_piece(piece, &mut text));
+    sanitizer.finish(&mut |piece| printer.print_piece(piece, &mut text));
     stdout.write_all(text.as_bytes())?;
     stdout.flush()?;
-    told.finish();
+    printer.finish();
     Ok(CommandOutcome::Success)
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run(command: &ScriptCommand) -> Result<CommandOutcome> {
     for path in &args.files {
         let name = input::display_name(Some(path));
         let (script, problems) = match read_script(path, &templates, language) {
-            Ok(read) => read,
+            Ok(read_result) => read_result,
             Err(error) => {
                 output::print_error(&format!("{error:#}"));
                 outcome = CommandOutcome::UsageError;
@@ -123,9 +123,9 @@ pub(crate) fn read_script(
     let name = input::display_name(Some(path));
     let text =
         String::from_utf8(input::read_raw(Some(path))?).map_err(|_| anyhow!("{name} is not UTF-8 text"))?;
-    let loaded = load_in(&text, &Limits::default(), language);
-    let mut script = loaded.script.clone();
-    let problems = check_all(loaded, templates, language);
+    let result = load_in(&text, &Limits::default(), language);
+    let mut script = result.script.clone();
+    let problems = check_all(result, templates, language);
     if problems.iter().any(ScriptProblem::is_error) {
         script = None;
     }

@@ -79,8 +79,8 @@ pub(crate) fn run(args: &ServeCommand) -> Result<CommandOutcome> {
         };
         match server.serve(stop).await {
             Ok(()) => Ok(CommandOutcome::Success),
-            Err(broken) => {
-                output::print_error(&broken.to_string());
+            Err(serve_error) => {
+                output::print_error(&serve_error.to_string());
                 Ok(CommandOutcome::Refused)
             }
         }
@@ -107,8 +107,8 @@ impl ServeCommand {
                 Ok(value) if value == *upstream => "TAMBOUR_UPSTREAM",
                 _ => "--upstream",
             };
-            let said = |error| ConfigError(format!("{source}: {error}"));
-            config.add_upstream(upstream, self.model.clone()).map_err(said)?;
+            let source_error = |error| ConfigError(format!("{source}: {error}"));
+            config.add_upstream(upstream, self.model.clone()).map_err(source_error)?;
             let name = upstream.split_once('=').map_or(upstream.as_str(), |(kind, _)| kind);
             config.note_source(&format!("upstreams.{name}"), source);
         }

@@ -43,8 +43,8 @@ pub(crate) struct StateApplyCommand {
 
 pub(crate) fn run(command: &StateCommandLine) -> Result<CommandOutcome> {
     let StateCommandLine::Apply(args) = command;
-    let given = |path: Option<&Path>| path.is_none_or(|path| path == Path::new(input::STDIN));
-    if given(Some(&args.state)) && given(args.operations.as_deref()) {
+    let is_stdin = |path: Option<&Path>| path.is_none_or(|path| path == Path::new(input::STDIN));
+    if is_stdin(Some(&args.state)) && is_stdin(args.operations.as_deref()) {
         bail!("standard input cannot be both the state and the operations");
     }
     let mut state = read_json(Some(&args.state))?;

@@ -38,11 +38,11 @@ impl CorpusReply {
     #[must_use]
     pub fn cut_offsets(&self) -> Vec<usize> {
         let mut at = 0;
-        let ends = self.chunks.iter().map(|chunk| {
+        let chunk_ends = self.chunks.iter().map(|chunk| {
             at += chunk.len();
             at
         });
-        let mut cuts: Vec<usize> = ends.collect();
+        let mut cuts: Vec<usize> = chunk_ends.collect();
         cuts.pop();
         cuts
     }

@@ -120,99 +120,99 @@ pub fn statements() -> BTreeSet<&'static str> {
 /// Names of the operators in an expression, and its methods as `.name()`; none if the engine does not read it.
 #[must_use]
 pub fn operators_of(source: &str) -> BTreeSet<String> {
-    let mut walk = Walk::default();
+    let mut walker = TemplateWalker::default();
     if let Ok(read) = parse_expr(source) {
-        walk.expression(&read);
+        walker.expression(&read);
     }
-    walk.operators
+    walker.operators
 }
 
 /// Names of the statements in a template; none if the engine does not read it.
 #[must_use]
 pub fn statements_of(source: &str) -> BTreeSet<&'static str> {
-    let mut walk = Walk::default();
+    let mut walker = TemplateWalker::default();
     if let Ok(read) = parse(source, "template", Default::default()) {
-        walk.statement(&read);
+        walker.statement(&read);
     }
-    walk.statements
+    walker.statements
 }
 
 #[derive(Default)]
-struct Walk {
+struct TemplateWalker {
     operators: BTreeSet<String>,
     statements: BTreeSet<&'static str>,
 }
 
-impl Walk {
-    fn found(&mut self, name: &str) {
+impl TemplateWalker {
+    fn add_operator(&mut self, name: &str) {
         if !name.is_empty() {
             self.operators.insert(name.to_owned());
         }
     }
 
     fn expressions<'a, 's: 'a>(&mut self, all: impl IntoIterator<Item = &'a Expr<'s>>) {
-        all.into_iter().for_each(|one| self.expression(one));
+        all.into_iter().for_each(|expression| self.expression(expression));
     }
 
     fn expression(&mut self, read: &Expr<'_>) {
-        self.found(expression(read));
+        self.add_operator(expression(read));
         match read {
             Expr::Var(_) | Expr::Const(_) => {}
             Expr::Slice(slice) => {
                 self.expression(&slice.expr);
                 self.expressions([&slice.start, &slice.stop, &slice.step].into_iter().flatten());
             }
-            Expr::UnaryOp(of) => {
-                self.found(unary(&of.op));
-                self.expression(&of.expr);
+            Expr::UnaryOp(node) => {
+                self.add_operator(unary(&node.op));
+                self.expression(&node.expr);
             }
-            Expr::BinOp(of) => {
-                self.found(binary(&of.op));
-                self.expressions([&of.left, &of.right]);
+            Expr::BinOp(node) => {
+                self.add_operator(binary(&node.op));
+                self.expressions([&node.left, &node.right]);
             }
-            Expr::Compare(of) => {
-                self.expression(&of.expr);
-                for one in &of.ops {
-                    self.found(comparison(&one.op));
-                    self.expression(&one.expr);
+            Expr::Compare(node) => {
+                self.expression(&node.expr);
+                for operand in &node.ops {
+                    self.add_operator(comparison(&operand.op));
+                    self.expression(&operand.expr);
                 }
             }
-            Expr::IfExpr(of) => {
-                self.expressions([&of.test_expr, &of.true_expr]);
-                self.expressions(&of.false_expr);
+            Expr::IfExpr(node) => {
+                self.expressions([&node.test_expr, &node.true_expr]);
+                self.expressions(&node.false_expr);
             }
-            Expr::Filter(of) => {
-                self.expressions(&of.expr);
-                self.arguments(&of.args);
+            Expr::Filter(node) => {
+                self.expressions(&node.expr);
+                self.arguments(&node.args);
             }
-            Expr::Test(of) => {
-                self.expression(&of.expr);
-                self.arguments(&of.args);
+            Expr::Test(node) => {
+                self.expression(&node.expr);
+                self.arguments(&node.args);
             }
-            Expr::GetAttr(of) => self.expression(&of.expr),
-            Expr::GetItem(of) => self.expressions([&of.expr, &of.subscript_expr]),
-            Expr::Call(of) => {
-                let kind = of.identify_call();
-                self.found(call(&kind));
+            Expr::GetAttr(node) => self.expression(&node.expr),
+            Expr::GetItem(node) => self.expressions([&node.expr, &node.subscript_expr]),
+            Expr::Call(node) => {
+                let kind = node.identify_call();
+                self.add_operator(call(&kind));
                 if let CallType::Method(_, name) = kind {
-                    self.found(&format!(".{name}()"));
+                    self.add_operator(&format!(".{name}()"));
                 }
-                self.expression(&of.expr);
-                self.arguments(&of.args);
+                self.expression(&node.expr);
+                self.arguments(&node.args);
             }
-            Expr::List(of) => self.expressions(&of.items),
-            Expr::Tuple(of) => self.expressions(&of.items),
-            Expr::Map(of) => self.expressions(of.keys.iter().chain(&of.values)),
+            Expr::List(node) => self.expressions(&node.items),
+            Expr::Tuple(node) => self.expressions(&node.items),
+            Expr::Map(node) => self.expressions(node.keys.iter().chain(&node.values)),
         }
     }
 
     fn arguments(&mut self, all: &[CallArg<'_>]) {
-        for one in all {
-            self.found(argument(one));
+        for arg in all {
+            self.add_operator(argument(arg));
             let (CallArg::Pos(value)
             | CallArg::Kwarg(_, value)
             | CallArg::PosSplat(value)
-            | CallArg::KwargSplat(value)) = one;
+            | CallArg::KwargSplat(value)) = arg;
             self.expression(value);
         }
     }
@@ -221,15 +221,15 @@ impl Walk {
         let name = statement(read);
         self.statements.extend(Some(name).filter(|name| !name.is_empty()));
         let bodies: &[&[Stmt<'_>]] = match read {
-            Stmt::Template(of) => &[&of.children],
-            Stmt::ForLoop(of) => &[&of.body, &of.else_body],
-            Stmt::IfCond(of) => &[&of.true_body, &of.false_body],
-            Stmt::WithBlock(of) => &[&of.body],
-            Stmt::SetBlock(of) => &[&of.body],
-            Stmt::AutoEscape(of) => &[&of.body],
-            Stmt::FilterBlock(of) => &[&of.body],
-            Stmt::Macro(of) => &[&of.body],
-            Stmt::CallBlock(of) => &[&of.macro_decl.body],
+            Stmt::Template(node) => &[&node.children],
+            Stmt::ForLoop(node) => &[&node.body, &node.else_body],
+            Stmt::IfCond(node) => &[&node.true_body, &node.false_body],
+            Stmt::WithBlock(node) => &[&node.body],
+            Stmt::SetBlock(node) => &[&node.body],
+            Stmt::AutoEscape(node) => &[&node.body],
+            Stmt::FilterBlock(node) => &[&node.body],
+            Stmt::Macro(node) => &[&node.body],
+            Stmt::CallBlock(node) => &[&node.macro_decl.body],
             Stmt::EmitExpr(_)
             | Stmt::EmitRaw(_)
             | Stmt::Set(_)
@@ -237,6 +237,6 @@ impl Walk {
             | Stmt::Break(_)
             | Stmt::Do(_) => &[],
         };
-        bodies.iter().flat_map(|body| body.iter()).for_each(|one| self.statement(one));
+        bodies.iter().flat_map(|body| body.iter()).for_each(|child| self.statement(child));
     }
 }

@@ -21,13 +21,13 @@ use crate::run::ProfileReadings;
 ///
 /// # Errors
 /// The `with` of the rule is malformed, or does not apply to such examples.
-pub fn example_findings(listed: CatalogueEntry, example: &str) -> Result<Vec<Finding>, String> {
-    match listed.owner {
+pub fn example_findings(entry: CatalogueEntry, example: &str) -> Result<Vec<Finding>, String> {
+    match entry.owner {
         "state" => return operation_findings(example),
         SCRIPT | DIALOGUE | ASK | THINK => {
-            let mut options = fixture_from_example(listed, example)?.options;
+            let mut options = fixture_from_example(entry, example)?.options;
             options.profile = Profile::Strict;
-            return judge(listed.owner, example, &options);
+            return judge(entry.owner, example, &options);
         }
         "html" => {
             let (_, reports) = sanitize(example, HtmlMode::Escape);
@@ -35,15 +35,15 @@ pub fn example_findings(listed: CatalogueEntry, example: &str) -> Result<Vec<Fin
         }
         _ => {}
     }
-    let fixture = fixture_from_example(listed, example)?;
-    let reports: Vec<FindingReport> = match listed.owner {
+    let fixture = fixture_from_example(entry, example)?;
+    let reports: Vec<FindingReport> = match entry.owner {
         "json" => {
             let mut reports = find(example, &fixture.options.limits).reports;
             // The reader of chatty text does not report everything that RFC 8259 forbids.
             reports.extend(parse_strict(example, &fixture.options.limits).err());
             reports
         }
-        "events" if listed.rule.code.starts_with("serp_quer") && !example.contains("event") => {
+        "events" if entry.rule.code.starts_with("serp_quer") && !example.contains("event") => {
             let privacy = DetectorSet::default();
             let policy = QueryCleaner {
                 sensitive: SensitivePolicy::Drop,
@@ -66,8 +66,8 @@ fn operation_findings(example: &str) -> Result<Vec<Finding>, String> {
 }
 
 /// Builds a fixture without expectations from an example.
-fn fixture_from_example(listed: CatalogueEntry, example: &str) -> Result<Fixture, String> {
-    let dialect = match listed.owner {
+fn fixture_from_example(entry: CatalogueEntry, example: &str) -> Result<Fixture, String> {
+    let dialect = match entry.owner {
         "events" => TRANSCRIPT,
         "pipeline" | "json" => "plain",
         dialect => dialect,
@@ -75,7 +75,7 @@ fn fixture_from_example(listed: CatalogueEntry, example: &str) -> Result<Fixture
     let mut line = json!({ "spec": [], "dialect": dialect, "input": example });
     let mut options = Map::new();
     let mut input = None;
-    for pair in listed.rule.with {
+    for pair in entry.rule.with {
         let (name, value) = pair.split_once('=').ok_or_else(|| format!("`{pair}` is not `name=value`"))?;
         match name {
             "dialect" | "finish" | "reasoning" => line[name] = value.into(),
@@ -90,7 +90,7 @@ fn fixture_from_example(listed: CatalogueEntry, example: &str) -> Result<Fixture
         }
     }
     line["options"] = options.into();
-    let fixture = parse_line(listed.rule.code, listed.rule.code.as_ref(), 0, &line.to_string())?;
+    let fixture = parse_line(entry.rule.code, entry.rule.code.as_ref(), 0, &line.to_string())?;
     let mut fixture = fixture.ok_or("no fixture")?;
     fixture.input = input.unwrap_or(fixture.input);
     Ok(fixture)

@@ -18,24 +18,24 @@ pub fn finding_lines(dialect: &str, reading: &FixtureReading, profile: Profile) 
 
 fn finding_line(dialect: &str, finding: &Finding, profile: Profile) -> String {
     let Finding { line, column, code, rule, repair, severity, .. } = finding;
-    let repaired = if repair.is_some() { " repaired" } else { "" };
-    let usual = catalogue_entry(dialect, code, rule)
-        .map(|listed| default_severity(listed.rule, repair.is_some(), profile));
+    let repair_text = if repair.is_some() { " repaired" } else { "" };
+    let expected_severity = catalogue_entry(dialect, code, rule)
+        .map(|entry| default_severity(entry.rule, repair.is_some(), profile));
     let other = match severity {
-        _ if usual == Some(*severity) => "",
+        _ if expected_severity == Some(*severity) => "",
         Severity::Info => " info",
         Severity::Warning => " warning",
         Severity::Error => " error",
     };
-    format!("{line}:{column} {code} {rule}{repaired}{other}")
+    format!("{line}:{column} {code} {rule}{repair_text}{other}")
 }
 
 /// Severity that a finding of `rule` has by default.
-fn default_severity(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
+fn default_severity(rule: &Rule, is_repaired: bool, profile: Profile) -> Severity {
     match (rule.level, profile) {
         (RuleLevel::Info, _) => Severity::Info,
         (RuleLevel::Should, _) => Severity::Warning,
-        (RuleLevel::Must, Profile::Lenient) if repaired => Severity::Warning,
+        (RuleLevel::Must, Profile::Lenient) if is_repaired => Severity::Warning,
         (RuleLevel::Must, _) => Severity::Error,
     }
 }
@@ -45,10 +45,10 @@ fn default_severity(rule: &Rule, repaired: bool, profile: Profile) -> Severity {
 #[must_use]
 pub fn catalogue_entry(dialect: &str, code: &str, row: &str) -> Option<CatalogueEntry> {
     let stages = [rule_owner(dialect), "json", "events", "pipeline", "html", "state"];
-    let place = |listed: &CatalogueEntry| stages.iter().position(|stage| *stage == listed.owner);
+    let place = |entry: &CatalogueEntry| stages.iter().position(|stage| *stage == entry.owner);
     catalogue::all()
-        .filter(|listed| listed.rule.code == code && listed.rule.rows.contains(&row))
-        .filter(|listed| place(listed).is_some())
+        .filter(|entry| entry.rule.code == code && entry.rule.rows.contains(&row))
+        .filter(|entry| place(entry).is_some())
         .min_by_key(place)
 }
 

@@ -36,7 +36,7 @@ pub struct Fixture {
     /// True if extension events are compared too.
     pub extensions: bool,
     /// Expected results.
-    pub expect: FixtureExpectation,
+    pub expectation: FixtureExpectation,
     /// Reason for not listing its findings.
     pub unlisted: Option<String>,
     /// Keys of the fixture as written.
@@ -95,7 +95,7 @@ impl Fixture {
     /// Returns whether its findings are listed or `unlisted`; expectations that are absent then mean "none".
     #[must_use]
     pub fn lists_findings(&self) -> bool {
-        self.expect.findings.is_some() || self.unlisted.is_some()
+        self.expectation.findings.is_some() || self.unlisted.is_some()
     }
 
     /// Returns whether the author wrote the expectations without seeing a reading; they are never rewritten.
@@ -172,19 +172,18 @@ pub fn expectations_path(path: &Path) -> PathBuf {
 fn load_file(folder: &Path, path: &Path) -> Result<Fixture, String> {
     let name = fixture_name(folder, path);
     let input = std::fs::read(path).map_err(|error| format!("{name}: {error}"))?;
-    let expect = expectations_path(path);
-    let written = match std::fs::read_to_string(&expect) {
-        Ok(text) => {
-            parse_object(&text).map_err(|error| format!("{}: {error}", fixture_name(folder, &expect)))?
-        }
+    let expectations = expectations_path(path);
+    let fields = match std::fs::read_to_string(&expectations) {
+        Ok(text) => parse_object(&text)
+            .map_err(|error| format!("{}: {error}", fixture_name(folder, &expectations)))?,
         Err(_) if is_updating() => Map::new(),
         Err(error) => {
-            let expect = fixture_name(folder, &expect);
-            return Err(format!("{expect}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
+            let expectations = fixture_name(folder, &expectations);
+            return Err(format!("{expectations}: {error} (UPDATE_FIXTURES=1 cargo test writes it)"));
         }
     };
     let dialect = name.split('/').next().unwrap_or_default().to_owned();
-    build_fixture(name.clone(), path, None, input, Some(dialect), written)
+    build_fixture(name.clone(), path, None, input, Some(dialect), fields)
         .map_err(|error| format!("{name}: {error}"))
 }
 
@@ -207,19 +206,19 @@ fn load_lines(folder: &Path, path: &Path, fixtures: &mut Vec<Fixture>) -> Result
 /// # Errors
 /// The line is malformed.
 pub fn parse_line(name: &str, path: &Path, number: usize, line: &str) -> Result<Option<Fixture>, String> {
-    let written = parse_object(line)?;
-    let raw = !written.contains_key("spec") && !written.contains_key("events");
-    if raw || !written.contains_key("dialect") {
+    let fields = parse_object(line)?;
+    let is_raw = !fields.contains_key("spec") && !fields.contains_key("events");
+    if is_raw || !fields.contains_key("dialect") {
         return Ok(None);
     }
-    let input = match (written.get("input"), written.get("chunks")) {
+    let input = match (fields.get("input"), fields.get("chunks")) {
         (Some(Value::String(input)), _) => input.clone(),
         (None, Some(Value::Array(chunks))) => chunks.iter().filter_map(Value::as_str).collect(),
         _ => return Err("neither `input` nor `chunks`".to_owned()),
     };
-    let id = written.get("id").and_then(Value::as_str).unwrap_or_default();
-    let full = if id.is_empty() { name.to_owned() } else { format!("{name} ({id})") };
-    build_fixture(full, path, Some(number), input.into_bytes(), None, written).map(Some)
+    let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
+    let full_name = if id.is_empty() { name.to_owned() } else { format!("{name} ({id})") };
+    build_fixture(full_name, path, Some(number), input.into_bytes(), None, fields).map(Some)
 }
 
 /// Returns whether expectations are to be rewritten.
@@ -243,16 +242,16 @@ fn build_fixture(
     line: Option<usize>,
     input: Vec<u8>,
     folder: Option<String>,
-    written: Map<String, Value>,
+    fields: Map<String, Value>,
 ) -> Result<Fixture, String> {
-    if let Some(key) = written.keys().find(|key| !KEYS.contains(&key.as_str())) {
+    if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("unknown key `{key}`; known: {}", KEYS.join(", ")));
     }
-    let keys = FixtureKeys(&written);
+    let keys = FixtureKeys(&fields);
     let mut options = Options::default();
-    if let Some(given) = keys.value("options") {
-        let given = given.as_object().ok_or("`options` is no object")?;
-        for (name, value) in given {
+    if let Some(option_values) = keys.value("options") {
+        let option_values = option_values.as_object().ok_or("`options` is no object")?;
+        for (name, value) in option_values {
             options.set(name, value.clone()).map_err(|error| error.to_string())?;
         }
     }
@@ -260,7 +259,7 @@ fn build_fixture(
     if let Some(registry) = keys.value("tools") {
         options.set("tools", registry.clone()).map_err(|error| error.to_string())?;
     }
-    let expect = FixtureExpectation {
+    let expectation = FixtureExpectation {
         events: keys.list("events")?,
         events_any_of: keys.list("events_any_of")?.map(nested_lists).transpose()?,
         events_ws: keys.list("events_ws")?,
@@ -293,9 +292,9 @@ fn build_fixture(
         end: parse_end(keys.word("finish")?.as_deref().unwrap_or("stop"))?,
         extensions: keys.flag("extensions")?.unwrap_or(false),
         unlisted: keys.word("unlisted")?,
-        expect,
+        expectation,
         name,
-        keys: written,
+        keys: fields,
     })
 }
 

@@ -45,8 +45,8 @@ pub fn check_order(events: &[Event<'_>], skip_thinking: bool) -> Result<(), Stri
             letters.push(event_letter(event));
         }
     }
-    let untouched = failed && letters.is_empty();
-    if untouched || matches_grammar(&letters, skip_thinking) {
+    let is_empty_failure = failed && letters.is_empty();
+    if is_empty_failure || matches_grammar(&letters, skip_thinking) {
         Ok(())
     } else {
         Err(format!("order: {letters}"))

@@ -77,22 +77,22 @@ pub fn fewest_shapes() -> Vec<HostileShape> {
 }
 
 fn prefixed_shapes() -> Vec<HostileShape> {
-    PAIRS.iter().flat_map(|&(prefix, repeated)| paired_shapes(&PREFIXES[prefix..=prefix], repeated)).collect()
+    PAIRS.iter().flat_map(|&(prefix, patterns)| paired_shapes(&PREFIXES[prefix..=prefix], patterns)).collect()
 }
 
 fn plain_shapes(patterns: &[&'static str], places: &[&'static str]) -> Vec<HostileShape> {
-    let shape = |place: &&'static str| {
+    let shapes_at = |place: &&'static str| {
         let beginning = *place;
         patterns.iter().map(move |pattern| HostileShape { beginning, prefix: None, pattern })
     };
-    places.iter().flat_map(shape).collect()
+    places.iter().flat_map(shapes_at).collect()
 }
 
 fn paired_shapes(prefixes: &[HostilePrefix], patterns: &[&'static str]) -> Vec<HostileShape> {
-    let shape = |&(beginning, piece, end): &HostilePrefix| {
+    let shapes_of = |&(beginning, piece, end): &HostilePrefix| {
         patterns.iter().map(move |pattern| HostileShape { beginning, prefix: Some((piece, end)), pattern })
     };
-    prefixes.iter().flat_map(shape).collect()
+    prefixes.iter().flat_map(shapes_of).collect()
 }
 
 /// Beginning of the input, repeated piece, and text that ends the repetition.

@@ -78,8 +78,8 @@ impl FixtureKeys<'_> {
     pub(crate) fn round(&self) -> Result<Option<ExitRound>, String> {
         let number = |key: &str| -> Result<Option<u32>, String> {
             let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
-            let wrong = || format!("`{key}` is no number of a round");
-            self.value(key).map(|value| number(value).ok_or_else(wrong)).transpose()
+            let round_error = || format!("`{key}` is no number of a round");
+            self.value(key).map(|value| number(value).ok_or_else(round_error)).transpose()
         };
         let Some(round) = number("round")? else { return Ok(None) };
         let criteria = self.value("criteria").map(ExitCriteria::from_value).transpose();

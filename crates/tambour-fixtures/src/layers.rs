@@ -33,15 +33,15 @@ impl LayerRules {
     pub fn check_all(&self, source: &Path) -> Vec<String> {
         let files = crate::list_files(source, "rs").expect("the sources are readable");
         let sources = files.iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs"));
-        let checked = sources.flat_map(|path| {
-            let below = path.strip_prefix(source).expect("it was found there");
-            let below: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+        let complaints = sources.flat_map(|path| {
+            let relative = path.strip_prefix(source).expect("it was found there");
+            let relative: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
             self.check_source(
-                &below.join("/"),
+                &relative.join("/"),
                 &std::fs::read_to_string(path).expect("a source file is text"),
             )
         });
-        checked.collect()
+        complaints.collect()
     }
 
     /// Checks one source file, `path` below `src`, and returns complaints.
@@ -49,7 +49,7 @@ impl LayerRules {
     pub fn check_source(&self, path: &str, source: &str) -> Vec<String> {
         let modules: Vec<&str> =
             path.trim_end_matches(".rs").split('/').filter(|name| *name != "mod").collect();
-        let own = modules[0];
+        let module_name = modules[0];
         let mut complaints = Vec::new();
         // Tests, at the end of a file, may use any module.
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
@@ -66,9 +66,10 @@ impl LayerRules {
                 continue;
             }
             let module = name.chars().next().is_some_and(char::is_lowercase);
-            if module && own != name && own != "lib" && !(self.is_allowed)(own, &name) {
-                complaints.push(format!("{path}: `{own}` uses `{name}`"));
-            } else if !module && own != "lib" {
+            if module && module_name != name && module_name != "lib" && !(self.is_allowed)(module_name, &name)
+            {
+                complaints.push(format!("{path}: `{module_name}` uses `{name}`"));
+            } else if !module && module_name != "lib" {
                 complaints.push(format!("{path}: `crate::{name}` hides the module it is from"));
             }
         }
@@ -78,17 +79,17 @@ impl LayerRules {
 
 /// Lists the modules that the text of a `lib.rs` declares.
 pub fn declared_modules(library: &str) -> impl Iterator<Item = &str> {
-    let declared = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
-    declared.filter_map(|rest| rest.strip_suffix(';'))
+    let lines = library.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+    lines.filter_map(|rest| rest.strip_suffix(';'))
 }
 
 /// Lists the names at the root of the crate that `code`, in a module of that depth, uses.
 fn used_names(code: &str, depth: usize) -> Vec<String> {
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let up = "super::".repeat(depth);
+    let super_path = "super::".repeat(depth);
     let mut names = Vec::new();
-    for root in ["crate::", up.as_str()] {
+    for root in ["crate::", super_path.as_str()] {
         for (at, _) in code.match_indices(root) {
             if code[..at].ends_with([':', '$']) || code[..at].ends_with(char::is_alphanumeric) {
                 continue;

@@ -16,15 +16,15 @@ const ACTIVE_VALUE: &str = "{{user}}{% set x = 1 %}{%a%}{a}\\{";
 /// An invariant is broken.
 pub fn check_macros(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let once = migrate(&text);
-    assert_eq!(migrate(&once.text).text, once.text, "{text:?}");
-    assert!(may_contain_macros(&text) || once.text == text, "{text:?}");
-    assert!(once.text.len() <= 64 + 32 * text.len(), "{text:?}");
+    let migrated = migrate(&text);
+    assert_eq!(migrate(&migrated.text).text, migrated.text, "{text:?}");
+    assert!(may_contain_macros(&text) || migrated.text == text, "{text:?}");
+    assert!(migrated.text.len() <= 64 + 32 * text.len(), "{text:?}");
     let context = json!({"user": ACTIVE_VALUE, "char": {"name": "C", "description": text}, "state": {"x": ACTIVE_VALUE}});
     let context = PromptContext::from_json(&context).expect("it is a context");
     for mode in [UndefinedMode::Lenient, UndefinedMode::Strict] {
         let mut assembly = Assembly::new(&Engine::new(mode), context.clone(), 1);
-        if let Err(error) = assembly.render("text", &once.text) {
+        if let Err(error) = assembly.render("text", &migrated.text) {
             assert_ne!(error.code(), Some("template_syntax"), "{text:?}\n{error}");
             assert!(
                 error.location().is_some() || error.code() == Some("limit_exceeded"),
@@ -47,25 +47,25 @@ pub fn check_template(data: &[u8]) {
         names.map(|name| (name.to_owned(), Value::from(ACTIVE_VALUE))).collect()
     };
     let (script, system) = (all(Layer::Script), all(Layer::System));
-    let empty = template.render(&Map::new(), &Map::new());
-    assert_eq!(empty.warnings.len(), script.len() + system.len(), "{text:?}");
+    let unfilled = template.render(&Map::new(), &Map::new());
+    assert_eq!(unfilled.warnings.len(), script.len() + system.len(), "{text:?}");
     if !text.contains('\\') {
-        assert_eq!(empty.text, text);
+        assert_eq!(unfilled.text, text);
     }
-    let filled = template.render(&script, &system);
-    assert_eq!(filled.warnings, [], "{text:?}");
+    let fully_filled = template.render(&script, &system);
+    assert_eq!(fully_filled.warnings, [], "{text:?}");
     // Variables filled with their own markers reproduce the text.
-    let own = |layer, marker: fn(&str) -> String| -> Map {
+    let marker_values = |layer, marker: fn(&str) -> String| -> Map {
         let names = template.variables(layer).into_iter();
         names.map(|name| (name.to_owned(), Value::from(marker(name)))).collect()
     };
-    let same = template.render(
-        &own(Layer::Script, |name| format!("{{{name}}}")),
-        &own(Layer::System, |name| format!("{{%{name}%}}")),
+    let self_filled = template.render(
+        &marker_values(Layer::Script, |name| format!("{{{name}}}")),
+        &marker_values(Layer::System, |name| format!("{{%{name}%}}")),
     );
-    assert_eq!(same.text, empty.text, "{text:?}");
-    let halves = template.script_pass(&script).system_pass(&system);
-    assert_eq!(halves.text, filled.text, "{text:?}");
+    assert_eq!(self_filled.text, unfilled.text, "{text:?}");
+    let two_pass = template.script_pass(&script).system_pass(&system);
+    assert_eq!(two_pass.text, fully_filled.text, "{text:?}");
 }
 
 /// Makes text of macros, parts of macros and Jinja.

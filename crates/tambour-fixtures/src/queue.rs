@@ -9,32 +9,32 @@ pub fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `work` on each item in order, `at_once` at a time, and passes on each result with its index as it
+/// Runs `work` on each item in order, `worker_count` at a time, and passes on each result with its index as it
 /// arrives.
 pub fn run_each<T: Sync, R: Send>(
-    at_once: usize,
+    worker_count: usize,
     items: &[T],
     work: impl Fn(&T) -> R + Sync,
-    mut done: impl FnMut(usize, R),
+    mut on_result: impl FnMut(usize, R),
 ) {
     let (next, work) = (AtomicUsize::new(0), &work);
-    let (send, results) = mpsc::channel();
+    let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..at_once.clamp(1, items.len().max(1)) {
-            let (next, send) = (&next, send.clone());
+        for _ in 0..worker_count.clamp(1, items.len().max(1)) {
+            let (next, sender) = (&next, sender.clone());
             scope.spawn(move || {
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(place) else { return };
-                    if send.send((place, work(item))).is_err() {
+                    if sender.send((place, work(item))).is_err() {
                         return;
                     }
                 }
             });
         }
-        drop(send);
+        drop(sender);
         for (place, result) in results {
-            done(place, result);
+            on_result(place, result);
         }
     });
 }
@@ -44,10 +44,14 @@ pub fn run_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     run_in_order(core_count(), items, work)
 }
 
-/// Runs `work` on each item, `at_once` at a time, and returns the results in order.
-pub fn run_in_order<T: Sync, R: Send>(at_once: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Runs `work` on each item, `worker_count` at a time, and returns the results in order.
+pub fn run_in_order<T: Sync, R: Send>(
+    worker_count: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let mut all: Vec<(usize, R)> = Vec::with_capacity(items.len());
-    run_each(at_once, items, work, |place, result| all.push((place, result)));
+    run_each(worker_count, items, work, |place, result| all.push((place, result)));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, result)| result).collect()
 }

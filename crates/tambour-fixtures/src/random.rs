@@ -14,10 +14,10 @@ impl RandomSource {
     /// Draws 64 bits.
     pub fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
     }
 
     /// Draws a number below `end`; 0 when `end` is 0.
@@ -83,9 +83,9 @@ impl RandomSource {
                 }
                 2 => bytes.truncate(at),
                 3 => {
-                    let moved: Vec<u8> = bytes.drain(at..end).collect();
-                    let to = self.below(bytes.len() + 1);
-                    bytes.splice(to..to, moved);
+                    let moved_bytes: Vec<u8> = bytes.drain(at..end).collect();
+                    let target = self.below(bytes.len() + 1);
+                    bytes.splice(target..target, moved_bytes);
                 }
                 4 => {
                     if let Some(byte) = bytes.get_mut(at) {

@@ -40,11 +40,11 @@ pub fn judge(dialect: &str, text: &str, options: &Options) -> Result<Vec<Finding
         THINK => return Ok(read_think(text, &THINK_VARIABLES.map(str::to_owned), options).1),
         _ => {}
     }
-    let loaded = load(text, &options.limits);
+    let loaded_script = load(text, &options.limits);
     if dialect == SCRIPT {
-        return Ok(findings(&loaded.problems));
+        return Ok(findings(&loaded_script.problems));
     }
-    Ok(findings(&check_all(loaded, &TemplateFiles::default(), options.texts.language)))
+    Ok(findings(&check_all(loaded_script, &TemplateFiles::default(), options.texts.language)))
 }
 
 /// Input with the settings of its reading.
@@ -149,16 +149,16 @@ impl ReadingCase<'_> {
     /// Calls `push` with each chunk and the number of bytes up to its end.
     fn for_each_chunk(&self, cuts: ChunkCuts<'_>, push: &mut dyn FnMut(&[u8], usize)) {
         let mut from = 0;
-        let mut push = |to: usize| {
-            push(&self.input[from..to], to);
-            from = to;
+        let mut push = |end: usize| {
+            push(&self.input[from..end], end);
+            from = end;
         };
         match cuts {
             ChunkCuts::Single => {}
             ChunkCuts::Every(size) => {
                 (1..=self.input.len() / size.max(1)).for_each(|n| push(n * size.max(1)))
             }
-            ChunkCuts::Offsets(cuts) => cuts.iter().for_each(|&to| push(to)),
+            ChunkCuts::Offsets(cuts) => cuts.iter().for_each(|&end| push(end)),
         }
         push(self.input.len());
     }
@@ -170,30 +170,30 @@ impl ReadingCase<'_> {
     pub fn check_held(&self) -> Result<(), String> {
         let limits = &self.options.limits;
         // White space and one other case may be held at a time, each up to the limit.
-        let allowed = limits.max_held_bytes() + 2 * limits.hold;
-        let (mut most, mut at) = (0, 0);
+        let limit = limits.max_held_bytes() + 2 * limits.hold;
+        let (mut max_held, mut at) = (0, 0);
         self.read_with(ChunkCuts::Every(1), &mut |pipeline, pushed| {
-            if pipeline.held_bytes() > most {
-                (most, at) = (pipeline.held_bytes(), pushed);
+            if pipeline.held_bytes() > max_held {
+                (max_held, at) = (pipeline.held_bytes(), pushed);
             }
         })?;
-        if most <= allowed {
+        if max_held <= limit {
             return Ok(());
         }
-        Err(format!("{}: {most} bytes held back after byte {at}, {allowed} allowed", self.dialect))
+        Err(format!("{}: {max_held} bytes held back after byte {at}, {limit} allowed", self.dialect))
     }
 
-    /// Checks that other chunks give the same reading; names the first difference from `whole`.
+    /// Checks that other chunks give the same reading; names the first difference from `expected`.
     ///
     /// # Errors
     /// The readings differ.
-    pub fn check_same(&self, whole: &FixtureReading, cuts: ChunkCuts<'_>) -> Result<(), String> {
+    pub fn check_same(&self, expected: &FixtureReading, cuts: ChunkCuts<'_>) -> Result<(), String> {
         let reading = self.read(cuts)?;
-        if reading == *whole {
+        if reading == *expected {
             return Ok(());
         }
-        let events = first_difference(&whole.events, &reading.events);
-        let findings = first_difference(&whole.findings, &reading.findings);
+        let events = first_difference(&expected.events, &reading.events);
+        let findings = first_difference(&expected.findings, &reading.findings);
         let difference = events.or(findings).unwrap_or_default();
         Err(format!(
             "{}: {} bytes cut {cuts:?} read differently from the whole: {difference}\ninput: {:?}",
@@ -208,6 +208,10 @@ impl ReadingCase<'_> {
 pub fn first_difference<T: PartialEq + std::fmt::Debug>(expected: &[T], found: &[T]) -> Option<String> {
     let at = expected.iter().zip(found).position(|(a, b)| a != b);
     let at = at.or((expected.len() != found.len()).then(|| expected.len().min(found.len())))?;
-    let show = |item: Option<&T>| item.map_or("nothing".to_owned(), |item| format!("{item:?}"));
-    Some(format!("item {at}\n  expected {}\n  found    {}", show(expected.get(at)), show(found.get(at))))
+    let describe = |item: Option<&T>| item.map_or("nothing".to_owned(), |item| format!("{item:?}"));
+    Some(format!(
+        "item {at}\n  expected {}\n  found    {}",
+        describe(expected.get(at)),
+        describe(found.get(at))
+    ))
 }

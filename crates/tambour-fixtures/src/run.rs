@@ -50,11 +50,11 @@ impl ProfileReadings {
     /// Drops the findings of this code and row. A fixture that proves the rule behind them must then fail.
     #[must_use]
     pub fn without_finding(&self, code: &str, row: &str) -> ProfileReadings {
-        let mut less = self.clone();
-        for reading in [&mut less.lenient, &mut less.strict] {
+        let mut copy = self.clone();
+        for reading in [&mut copy.lenient, &mut copy.strict] {
             reading.findings.retain(|finding| finding.code != code || finding.rule != row);
         }
-        less
+        copy
     }
 }
 
@@ -87,28 +87,30 @@ pub fn compare(fixture: &Fixture, readings: &ProfileReadings) -> Result<(), Stri
     let all = || {
         compare_events(fixture, lenient)?;
         compare_findings(fixture, lenient, strict)?;
-        compare_codes(&fixture.expect, lenient, strict)?;
-        compare_plan(&fixture.expect, lenient)?;
+        compare_codes(&fixture.expectation, lenient, strict)?;
+        compare_plan(&fixture.expectation, lenient)?;
         compare_metadata(fixture, lenient)
     };
     all().map_err(|error| format!("{}: {error}", fixture.name))
 }
 
 fn compare_events(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
-    let expect = &fixture.expect;
+    let expectation = &fixture.expectation;
     let found = contract_events(lenient, fixture.extensions);
-    if let Some(events) = &expect.events
+    if let Some(events) = &expectation.events
         && let Some(difference) = first_difference(&join_deltas(events), &found)
     {
         return Err(format!("events, {difference}"));
     }
-    if let Some(events) = &expect.events_ws {
-        let bare = |events: Vec<Value>| events.into_iter().map(strip_space).collect::<Vec<_>>();
-        if let Some(difference) = first_difference(&bare(join_deltas(events)), &bare(found.clone())) {
+    if let Some(events) = &expectation.events_ws {
+        let without_space = |events: Vec<Value>| events.into_iter().map(strip_space).collect::<Vec<_>>();
+        if let Some(difference) =
+            first_difference(&without_space(join_deltas(events)), &without_space(found.clone()))
+        {
             return Err(format!("events without white space, {difference}"));
         }
     }
-    if let Some(alternatives) = &expect.events_any_of
+    if let Some(alternatives) = &expectation.events_any_of
         && !alternatives.iter().any(|events| join_deltas(events) == found)
     {
         let nearest = alternatives.first().and_then(|events| first_difference(&join_deltas(events), &found));
@@ -123,13 +125,13 @@ fn compare_findings(
     lenient: &FixtureReading,
     strict: &FixtureReading,
 ) -> Result<(), String> {
-    let expect = &fixture.expect;
-    let Some(expected) = &expect.findings else { return Ok(()) };
+    let expectation = &fixture.expectation;
+    let Some(expected) = &expectation.findings else { return Ok(()) };
     let found = finding_lines(&fixture.dialect, lenient, Profile::Lenient);
     if let Some(difference) = first_difference(expected, &found) {
         return Err(format!("findings, {difference}"));
     }
-    let expected = expect.findings_strict.as_ref().unwrap_or(expected);
+    let expected = expectation.findings_strict.as_ref().unwrap_or(expected);
     let found = finding_lines(&fixture.dialect, strict, Profile::Strict);
     if let Some(difference) = first_difference(expected, &found) {
         return Err(format!("findings of the strict reading, {difference}"));
@@ -139,63 +141,63 @@ fn compare_findings(
 
 /// Compares sets of codes.
 fn compare_codes(
-    expect: &FixtureExpectation,
+    expectation: &FixtureExpectation,
     lenient: &FixtureReading,
     strict: &FixtureReading,
 ) -> Result<(), String> {
     let codes = finding_codes(strict, false);
-    if let Some(expected) = &expect.strict
+    if let Some(expected) = &expectation.strict
         && *expected != codes
     {
         return Err(format!("strict findings: expected {expected:?}, found {codes:?}"));
     }
-    if let Some(expected) = &expect.strict_at_least
+    if let Some(expected) = &expectation.strict_at_least
         && !expected.is_subset(&codes)
     {
         return Err(format!("strict findings: expected at least {expected:?}, found {codes:?}"));
     }
-    if let Some(expected) = &expect.strict_any_of
+    if let Some(expected) = &expectation.strict_any_of
         && expected.is_disjoint(&codes)
     {
         return Err(format!("strict findings: expected one of {expected:?}, found {codes:?}"));
     }
-    if expect.strict_nonempty && codes.is_empty() {
+    if expectation.strict_nonempty && codes.is_empty() {
         return Err("strict findings: expected some, found none".to_owned());
     }
     let info = self::finding_codes(strict, true);
-    if let Some(expected) = &expect.info
+    if let Some(expected) = &expectation.info
         && *expected != info
     {
         return Err(format!("information: expected {expected:?}, found {info:?}"));
     }
     let codes = self::finding_codes(lenient, false);
-    if let Some(expected) = &expect.lenient
+    if let Some(expected) = &expectation.lenient
         && *expected != codes
     {
         return Err(format!("lenient findings: expected {expected:?}, found {codes:?}"));
     }
-    if let Some(unwanted) = &expect.strict_none_of
-        && !unwanted.is_disjoint(&self::finding_codes(strict, false))
+    if let Some(forbidden) = &expectation.strict_none_of
+        && !forbidden.is_disjoint(&self::finding_codes(strict, false))
     {
         let codes = self::finding_codes(strict, false);
-        return Err(format!("strict findings: expected none of {unwanted:?}, found {codes:?}"));
+        return Err(format!("strict findings: expected none of {forbidden:?}, found {codes:?}"));
     }
     Ok(())
 }
 
 /// Compares the `plan` event and the calls.
-fn compare_plan(expect: &FixtureExpectation, lenient: &FixtureReading) -> Result<(), String> {
+fn compare_plan(expectation: &FixtureExpectation, lenient: &FixtureReading) -> Result<(), String> {
     let found = lenient.events.iter().rev().find_map(|event| match event {
         Event::Extension(extension) if matches!(**extension, Extension::Plan(_)) => Some(event.data()),
         _ => None,
     });
     let found = found.unwrap_or_default();
-    if let Some(expected) = &expect.plan
+    if let Some(expected) = &expectation.plan
         && !is_plan_match(expected, &found)
     {
         return Err(format!("plan: expected {expected}\n           found    {found}"));
     }
-    if let Some(alternatives) = &expect.plan_any_of
+    if let Some(alternatives) = &expectation.plan_any_of
         && !alternatives.iter().any(|expected| is_plan_match(expected, &found))
     {
         return Err(format!("plan: expected one of {}\nfound    {found}", Value::from(alternatives.clone())));
@@ -205,7 +207,7 @@ fn compare_plan(expect: &FixtureExpectation, lenient: &FixtureReading) -> Result
         _ => None,
     };
     let calls: Vec<Value> = lenient.events.iter().filter_map(call).collect();
-    match &expect.calls {
+    match &expectation.calls {
         Some(expected) if *expected != calls => {
             Err(format!("calls: expected {}, found {}", Value::from(expected.clone()), Value::from(calls)))
         }
@@ -223,33 +225,37 @@ fn is_plan_match(expected: &Value, found: &Value) -> bool {
 }
 
 fn compare_metadata(fixture: &Fixture, lenient: &FixtureReading) -> Result<(), String> {
-    let expect = &fixture.expect;
+    let expectation = &fixture.expectation;
     let metadata = completed_event(lenient).map(|completed| &completed.metadata);
     // With listed findings, absent expectations mean "none"; a failed stream has no metadata.
-    let exact = fixture.lists_findings() && metadata.is_some();
+    let is_exact = fixture.lists_findings() && metadata.is_some();
     let truncated = metadata.map(|metadata| metadata.truncated);
-    let expected = expect.truncated.or(exact.then_some(false));
+    let expected = expectation.truncated.or(is_exact.then_some(false));
     if expected.is_some() && expected != truncated {
         return Err(format!("truncated: expected {expected:?}, found {truncated:?}"));
     }
     let reasons = [
         (
             "fallback_reason",
-            &expect.fallback_reason,
+            &expectation.fallback_reason,
             metadata.and_then(|found| found.fallback_reason.as_deref()),
         ),
-        ("unused_reason", &expect.unused_reason, metadata.and_then(|found| found.unused_reason.as_deref())),
+        (
+            "unused_reason",
+            &expectation.unused_reason,
+            metadata.and_then(|found| found.unused_reason.as_deref()),
+        ),
     ];
     for (key, expected, found) in reasons {
-        if (expected.is_some() || exact) && expected.as_deref() != found {
+        if (expected.is_some() || is_exact) && expected.as_deref() != found {
             return Err(format!("{key}: expected {expected:?}, found {found:?}"));
         }
     }
     let dialect = metadata.map(|metadata| metadata.dialect.as_str());
-    if expect.dialect_found.is_some() && expect.dialect_found.as_deref() != dialect {
-        return Err(format!("dialect: expected {:?}, found {dialect:?}", expect.dialect_found));
+    if expectation.dialect_found.is_some() && expectation.dialect_found.as_deref() != dialect {
+        return Err(format!("dialect: expected {:?}, found {dialect:?}", expectation.dialect_found));
     }
-    if let Some(expected) = &expect.exit_decision {
+    if let Some(expected) = &expectation.exit_decision {
         let found = json!(metadata.and_then(|metadata| metadata.exit_decision.as_ref()));
         if !is_match(&found, expected) {
             return Err(format!("exit_decision: expected {expected}, found {found}"));
@@ -282,23 +288,23 @@ pub fn completed_event(reading: &FixtureReading) -> Option<&Completed> {
 
 /// Converts the contract events of a reading to JSON, with a final `error`; with extension events on request.
 #[must_use]
-pub fn contract_events(reading: &FixtureReading, extensions: bool) -> Vec<Value> {
-    let wanted = |event: &&Event<'_>| match event.kind() {
+pub fn contract_events(reading: &FixtureReading, has_extensions: bool) -> Vec<Value> {
+    let is_contract = |event: &&Event<'_>| match event.kind() {
         EventKind::Contract => true,
-        EventKind::Extension => extensions,
+        EventKind::Extension => has_extensions,
         EventKind::System => matches!(event, Event::Error(_)),
     };
     // Deltas on both sides of a removed event are now adjacent.
     let mut events = Vec::new();
-    reading.events.iter().filter(wanted).for_each(|event| push_joined(&mut events, event));
+    reading.events.iter().filter(is_contract).for_each(|event| push_joined(&mut events, event));
     events.iter().map(|event| json!({ "event": event.name(), "data": event.data() })).collect()
 }
 
 /// Returns the codes of severity warning or error, or those of severity info.
 #[must_use]
-pub fn finding_codes(reading: &FixtureReading, info: bool) -> BTreeSet<String> {
-    let wanted = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == info);
-    wanted.map(|finding| finding.code.to_string()).collect()
+pub fn finding_codes(reading: &FixtureReading, is_info: bool) -> BTreeSet<String> {
+    let selected = reading.findings.iter().filter(|finding| (finding.severity == Severity::Info) == is_info);
+    selected.map(|finding| finding.code.to_string()).collect()
 }
 
 /// Joins adjacent deltas of one text.

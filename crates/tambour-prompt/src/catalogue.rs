@@ -42,5 +42,5 @@ pub fn close(id: &str) -> Vec<&'static str> {
 /// The rule behind a finding's row and code.
 #[must_use]
 pub fn rule(row: &str, code: &str) -> Option<&'static Rule> {
-    all().map(|listed| listed.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
+    all().map(|entry| entry.rule).find(|rule| rule.code == code && rule.rows.contains(&row))
 }

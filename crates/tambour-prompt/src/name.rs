@@ -16,9 +16,9 @@ pub const META_TAGS: [&str; 3] = ["block", "format", "priority"];
 /// Returns true if data must not use this tag name. `lorebook_entry` has a meaning, but data may use it.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
-    let same = |other: &str| other.eq_ignore_ascii_case(name);
-    META_TAGS.iter().any(|tag| same(tag))
-        || TOP_LEVEL_TAGS.iter().any(|tag| same(tag) && *tag != "lorebook_entry")
+    let is_same = |other: &str| other.eq_ignore_ascii_case(name);
+    META_TAGS.iter().any(|tag| is_same(tag))
+        || TOP_LEVEL_TAGS.iter().any(|tag| is_same(tag) && *tag != "lorebook_entry")
 }
 
 /// Returns true if a text is a valid tag name.

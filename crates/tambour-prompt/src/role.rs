@@ -32,7 +32,7 @@ const MAX_WARNINGS: usize = 8;
 /// Returns the role with this name, in any letter case.
 pub(super) fn parse_role(name: &str) -> Option<MessageRole> {
     let all = MessageRole::NAMES.into_iter().chain(FOREIGN_NAMES);
-    all.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
+    all.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name.trim())).map(|(_, role)| role)
 }
 
 /// Checks the roles of the messages of a context. A message without a role is the user's.
@@ -43,14 +43,14 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
     for key in MESSAGE_LISTS {
         let messages = context.get(key).and_then(Value::as_array).into_iter().flatten();
         for (at, message) in messages.enumerate() {
-            let written = match message.get("role") {
+            let found = match message.get("role") {
                 None | Some(Value::Null) => continue,
                 Some(Value::String(name)) if name.is_empty() || parse_role(name).is_some() => continue,
                 Some(Value::String(name)) => format!("`{}`", clip(name, 40)),
                 Some(_) => "no text".to_owned(),
             };
-            let known = MessageRole::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
-            let message = format!("`{key}[{at}].role` of a context is one of {known}; it is {written}");
+            let role_names = MessageRole::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
+            let message = format!("`{key}[{at}].role` of a context is one of {role_names}; it is {found}");
             return Err(Error::invalid(message));
         }
     }
@@ -64,16 +64,16 @@ pub fn check_roles(context: &Map<String, Value>) -> Result<()> {
 pub(super) fn normalize_roles(context: &mut Map<String, Value>) -> Result<Vec<String>> {
     check_roles(context)?;
     let mut warnings = Vec::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut reported_names: Vec<String> = Vec::new();
     for key in MESSAGE_LISTS {
         let messages = context.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
         for (at, message) in messages.enumerate() {
             let Some(Value::String(name)) = message.get_mut("role") else { continue };
             let Some(role) = parse_role(name).filter(|role| role.name() != name) else { continue };
-            if told.len() < MAX_WARNINGS && !told.contains(name) {
+            if reported_names.len() < MAX_WARNINGS && !reported_names.contains(name) {
                 let read = role.name();
                 warnings.push(format!("`{key}[{at}].role`: `{}` is read as `{read}`", clip(name, 40)));
-                told.push(name.clone());
+                reported_names.push(name.clone());
             }
             role.name().clone_into(name);
         }

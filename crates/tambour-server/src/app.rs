@@ -134,20 +134,20 @@ impl LoadedConfig {
             return chain;
         }
         let upstream = |name: &str| self.upstream(self.config.aliases[name].upstream.as_deref());
-        let well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
+        let is_well = |name: &str| upstream(name).is_some_and(|upstream| upstream.breaker().is_closed());
         // The sort is stable: both groups keep the order of the configuration.
-        chain.sort_by_key(|name| !well(name));
+        chain.sort_by_key(|name| !is_well(name));
         let weight = |name: &str| self.config.aliases[name].weight.filter(|weight| *weight > 0);
         let first = if weight(alias).is_some() {
-            let weighed = |name: &&'a str| well(name).then(|| Some((*name, weight(name)?))).flatten();
-            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighed).collect();
+            let weighted = |name: &&'a str| is_well(name).then(|| Some((*name, weight(name)?))).flatten();
+            let members: Vec<(&str, u32)> = chain.iter().filter_map(weighted).collect();
             self.rotation.pick_first(alias, &members)
         } else {
             None
         };
         // An upstream whose pause is over is probed first.
-        let rested = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
-        let first = chain.iter().copied().find(rested).or(first);
+        let is_ready = |name: &&str| upstream(name).is_some_and(|upstream| upstream.breaker().try_probe(now));
+        let first = chain.iter().copied().find(is_ready).or(first);
         if let Some(at) = first.and_then(|first| chain.iter().position(|name| *name == first)) {
             chain[..=at].rotate_right(1);
         }
@@ -181,10 +181,10 @@ pub(crate) struct RunningTurn {
 impl RunningTurn {
     /// Registers a turn of an owner's dialogue, or returns `None` at the limit.
     pub(crate) fn begin(app: &Arc<App>, owner: &str, dialogue: &str) -> Option<RunningTurn> {
-        let most = app.loaded_config().config.max_running;
+        let max = app.loaded_config().config.max_running;
         let live_run = LiveRun::new(ids::new_id("turn"));
-        let added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), most);
-        added.then(|| RunningTurn { app: app.clone(), live_run })
+        let was_added = app.running.insert((owner, dialogue), RunKind::Turn, live_run.clone(), max);
+        was_added.then(|| RunningTurn { app: app.clone(), live_run })
     }
 
     /// Returns the handle with its readers and its cancellation.
@@ -210,8 +210,8 @@ impl Drop for RunningTurn {
 
 impl RunRegistry {
     /// Adds a message of an owner's conversation; `false` if the owner has `most` already.
-    pub(crate) fn add(&self, owner: &str, conversation: &str, live: Arc<LiveRun>, most: usize) -> bool {
-        self.insert((owner, conversation), RunKind::Message, live, most)
+    pub(crate) fn add(&self, owner: &str, conversation: &str, live_run: Arc<LiveRun>, max: usize) -> bool {
+        self.insert((owner, conversation), RunKind::Message, live_run, max)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OwnedRun>> {
@@ -223,10 +223,10 @@ impl RunRegistry {
         (owner, conversation): (&str, &str),
         kind: RunKind,
         live_run: Arc<LiveRun>,
-        most: usize,
+        max: usize,
     ) -> bool {
         let mut by_id = self.lock();
-        if by_id.len() >= most && by_id.values().filter(|other| other.owner == owner).count() >= most {
+        if by_id.len() >= max && by_id.values().filter(|other| other.owner == owner).count() >= max {
             return false;
         }
         let (owner, conversation) = (owner.to_owned(), conversation.to_owned());
@@ -266,8 +266,8 @@ impl RunRegistry {
         self.select(|run| run.kind == RunKind::Turn && run.conversation == dialogue)
     }
 
-    fn select(&self, fit: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<LiveRun>> {
-        self.lock().values().filter(|run| fit(run)).map(|run| run.live_run.clone()).collect()
+    fn select(&self, predicate: impl Fn(&OwnedRun) -> bool) -> Vec<Arc<LiveRun>> {
+        self.lock().values().filter(|run| predicate(run)).map(|run| run.live_run.clone()).collect()
     }
 
     /// Removes a message that has ended.
@@ -284,7 +284,7 @@ impl RunRegistry {
 impl App {
     /// Creates the state of a starting server.
     pub(crate) fn new(
-        loaded: LoadedConfig,
+        loaded_config: LoadedConfig,
         (metrics, traces): (Metrics, TraceHandle),
         store: Arc<dyn Store>,
         settings: Settings,
@@ -292,7 +292,7 @@ impl App {
         quotas: Quotas,
     ) -> App {
         App {
-            loaded_config: RwLock::new(Arc::new(loaded)),
+            loaded_config: RwLock::new(Arc::new(loaded_config)),
             store,
             running: RunRegistry::default(),
             memory: MemoryBudget::default(),
@@ -323,8 +323,8 @@ impl App {
 
     /// Charges usage to a key: for its limits and for `GET /api/v1/usage`.
     pub(crate) async fn charge_key(&self, key: &str, owner: &str, requests: i64, usage: &Value) {
-        let more = self.record_usage(key, owner, requests, usage);
-        if let Err(error) = self.store.add_usage(&more).await {
+        let added_usage = self.record_usage(key, owner, requests, usage);
+        if let Err(error) = self.store.add_usage(&added_usage).await {
             tracing::error!(%error, key, "what was asked with a key is not counted");
         }
     }
@@ -359,9 +359,9 @@ impl App {
     }
 
     /// Replaces the configuration for messages that begin from now on.
-    pub(crate) fn replace(&self, loaded: LoadedConfig) {
-        loaded.mcp.start();
-        *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
+    pub(crate) fn replace(&self, loaded_config: LoadedConfig) {
+        loaded_config.mcp.start();
+        *self.loaded_config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded_config);
     }
 
     /// Returns the current settings.
@@ -384,19 +384,22 @@ impl App {
 
     /// Cancels runs and waits until they have ended.
     pub(crate) async fn cancel_runs(&self, runs: Vec<Arc<LiveRun>>) {
-        runs.iter().for_each(|live| live.cancel.cancel());
-        for live in runs {
-            live.wait_over().await;
+        runs.iter().for_each(|live_run| live_run.cancel.cancel());
+        for live_run in runs {
+            live_run.wait_over().await;
         }
     }
 
     /// Cancels the running messages whose rows match and waits until they have ended.
-    pub(crate) async fn cancel_messages(&self, fits: impl Fn(&MessageRow) -> bool) -> Result<(), Problem> {
-        for live in self.running.all_messages() {
-            let Some(row) = self.store.message(&live.id).await? else { continue };
-            if fits(&row) {
-                live.cancel.cancel();
-                live.wait_over().await;
+    pub(crate) async fn cancel_messages(
+        &self,
+        predicate: impl Fn(&MessageRow) -> bool,
+    ) -> Result<(), Problem> {
+        for live_run in self.running.all_messages() {
+            let Some(row) = self.store.message(&live_run.id).await? else { continue };
+            if predicate(&row) {
+                live_run.cancel.cancel();
+                live_run.wait_over().await;
             }
         }
         Ok(())
@@ -416,34 +419,40 @@ pub(crate) fn build_upstreams(
     config: &Config,
     metrics: &Metrics,
 ) -> Result<BTreeMap<String, Arc<Upstream>>, ConfigError> {
-    let make = |(name, given): (&String, &UpstreamConfig)| {
-        let made =
-            Upstream::new(name, build_source(name, given, config)?, &metrics.upstreams, given.prices.clone());
-        Ok((name.clone(), Arc::new(made)))
+    let build = |(name, settings): (&String, &UpstreamConfig)| {
+        let upstreams = Upstream::new(
+            name,
+            build_source(name, settings, config)?,
+            &metrics.upstreams,
+            settings.prices.clone(),
+        );
+        Ok((name.clone(), Arc::new(upstreams)))
     };
-    config.upstreams.iter().map(make).collect()
+    config.upstreams.iter().map(build).collect()
 }
 
-fn build_source(name: &str, given: &UpstreamConfig, config: &Config) -> Result<ReplySource, ConfigError> {
-    let wrong = |field: &str, what: &str| config.field_error(&format!("upstreams.{name}.{field}"), what);
-    match given.kind.as_str() {
+fn build_source(name: &str, settings: &UpstreamConfig, config: &Config) -> Result<ReplySource, ConfigError> {
+    let url_error =
+        |field: &str, reason: &str| config.field_error(&format!("upstreams.{name}.{field}"), reason);
+    match settings.kind.as_str() {
         "demo" => {
-            RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| wrong("kind", &error))
+            RecordedReplies::load_demo().map(ReplySource::Replay).map_err(|error| url_error("kind", &error))
         }
         "replay" => {
-            let read = RecordedReplies::load_file(given.url.as_ref()).map(ReplySource::Replay);
-            read.map_err(|error| wrong("url", &format!("names no recordings: {error}")))
+            let replies = RecordedReplies::load_file(settings.url.as_ref()).map(ReplySource::Replay);
+            replies.map_err(|error| url_error("url", &format!("names no recordings: {error}")))
         }
         other => {
             let Some(kind) = ServiceKind::from_name(other) else {
-                let known = ServiceKind::ALL.map(ServiceKind::name).join(", ");
-                let what = format!("is `{other}`, and there is no such kind; known: {known}, replay, demo");
-                return Err(wrong("kind", &what));
+                let known_names = ServiceKind::ALL.map(ServiceKind::name).join(", ");
+                let reason =
+                    format!("is `{other}`, and there is no such kind; known: {known_names}, replay, demo");
+                return Err(url_error("kind", &reason));
             };
-            let (url, key) = (config.base_url(name, kind, given)?, config.upstream_key(name, given)?);
-            HttpService::new(kind, url, given.model.clone(), key, config.timeouts)
+            let (url, key) = (config.base_url(name, kind, settings)?, config.upstream_key(name, settings)?);
+            HttpService::new(kind, url, settings.model.clone(), key, config.timeouts)
                 .map(|service| ReplySource::Service(Box::new(service)))
-                .map_err(|error| wrong("url", &format!("cannot be asked over TLS: {error}")))
+                .map_err(|error| url_error("url", &format!("cannot be asked over TLS: {error}")))
         }
     }
 }

@@ -69,29 +69,29 @@ pub(crate) async fn serve(
         cancel: CancellationToken::new(),
         has_unread_body: AtomicBool::new(false),
     });
-    let known = connection.clone();
+    let connection_guard = connection.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(known.clone());
-        service.call(request.map(|body| TrackedBody::new(body, known.clone())))
+        request.extensions_mut().insert(connection_guard.clone());
+        service.call(request.map(|body| TrackedBody::new(body, connection_guard.clone())))
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(16 << 10);
     let socket = TokioIo::new(TrackedSocket { socket, connection: connection.clone(), drain: None });
-    let mut served = std::pin::pin!(builder.serve_connection(socket, service));
+    let mut http_connection = std::pin::pin!(builder.serve_connection(socket, service));
     let mut cut = std::pin::pin!(SelfWoken::new(connection.cancel.cancelled()));
     tokio::select! {
         biased;
-        ended = served.as_mut() => {
-            if let Err(error) = ended {
+        result = http_connection.as_mut() => {
+            if let Err(error) = result {
                 tracing::debug!(%error, "a connection ended");
             }
             return;
         }
         () = cut.as_mut() => return,
-        () = SelfWoken::new(hang_up.cancelled()) => served.as_mut().graceful_shutdown(),
+        () = SelfWoken::new(hang_up.cancelled()) => http_connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
-        _ = served => {}
+        _ = http_connection => {}
         () = cut => {}
     }
 }
@@ -157,15 +157,15 @@ impl SocketDrain {
 
     /// Drains input; ready when the peer has closed or a limit is reached.
     fn poll(&mut self, socket: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
-        let mut space = [std::mem::MaybeUninit::uninit(); 16 << 10];
+        let mut buffer_space = [std::mem::MaybeUninit::uninit(); 16 << 10];
         loop {
             if self.alarm.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            let mut buf = ReadBuf::uninit(&mut space);
-            let read = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
+            let mut buf = ReadBuf::uninit(&mut buffer_space);
+            let bytes_read = ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
             let bytes = buf.filled().len();
-            if read.is_err() || bytes == 0 || bytes > self.bytes {
+            if bytes_read.is_err() || bytes == 0 || bytes > self.bytes {
                 return Poll::Ready(());
             }
             self.bytes -= bytes;

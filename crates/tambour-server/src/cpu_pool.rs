@@ -71,12 +71,12 @@ impl CpuPool {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let turn = self.acquire(owner).await?;
-        let done = tokio::task::spawn_blocking(move || {
+        let finished = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             fail::point("aside");
             work()
         });
-        done.await.map_err(|_| Problem::internal())
+        finished.await.map_err(|_| Problem::internal())
     }
 
     /// Waits for a permission of an owner.
@@ -92,9 +92,9 @@ impl CpuPool {
             Problem::too_many("too_many_running", detail)
         })?;
         // The semaphores are never closed.
-        let own = line.turns.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
+        let own_turn = line.turns.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
         let all = self.total_permits.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
-        Ok(WorkPermit { _place: place, _own: own, _all: all, _line: line })
+        Ok(WorkPermit { _place: place, _own: own_turn, _all: all, _line: line })
     }
 
     fn owner_queue(&self, owner: &str) -> Arc<OwnerQueue> {
@@ -117,8 +117,9 @@ impl Drop for DropFlag {
 
 /// Runs work that may take long on this thread; other tasks of the worker move elsewhere meanwhile.
 pub(crate) fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
-    let several = Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if several { tokio::task::block_in_place(work) } else { work() }
+    let is_multi_thread =
+        Handle::try_current().is_ok_and(|at| at.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_multi_thread { tokio::task::block_in_place(work) } else { work() }
 }
 
 #[cfg(test)]
@@ -131,17 +132,17 @@ mod tests {
     async fn one_owner_does_not_fill_the_line_of_all() {
         let aside = CpuPool::with_turns(1);
         let first = aside.acquire("a").await.ok().unwrap();
-        let mut others: Vec<_> = (0..MAX_QUEUED).map(|_| Box::pin(aside.acquire("a"))).collect();
-        assert!(others.iter_mut().all(|other| other.now_or_never().is_none()));
+        let mut waiting: Vec<_> = (0..MAX_QUEUED).map(|_| Box::pin(aside.acquire("a"))).collect();
+        assert!(waiting.iter_mut().all(|other| other.now_or_never().is_none()));
         let full = aside.acquire("a").now_or_never().unwrap();
         assert_eq!(full.err().unwrap().code(), "too_many_running");
         let mut b = Box::pin(aside.acquire("b"));
         assert!((&mut b).now_or_never().is_none());
         drop(first);
         // The first owner's next job has only now entered the common queue, after the other owner's.
-        assert!(others[0].as_mut().now_or_never().is_none());
+        assert!(waiting[0].as_mut().now_or_never().is_none());
         let turn = (&mut b).now_or_never().expect("it is the other owner's turn").ok().unwrap();
         drop(turn);
-        assert!(others[0].as_mut().now_or_never().is_some());
+        assert!(waiting[0].as_mut().now_or_never().is_some());
     }
 }

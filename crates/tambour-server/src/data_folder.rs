@@ -20,10 +20,10 @@ pub(crate) fn prepare(file: &Path, data: &Path) -> io::Result<()> {
         }
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for beside in ["", "-wal", "-shm", "-journal"] {
-        let path = file.with_file_name(format!("{name}{beside}"));
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let path = file.with_file_name(format!("{name}{suffix}"));
         // An empty file is a valid empty database; SQLite creates its side files itself.
-        if beside.is_empty() {
+        if suffix.is_empty() {
             system::make_file(&path)?;
         }
         system::restrict_file(&path);
@@ -89,9 +89,9 @@ mod system {
             return;
         }
         let before = format!("{mode:o}");
-        let closed = set_permissions(path, Permissions::from_mode(to));
+        let permission_result = set_permissions(path, Permissions::from_mode(to));
         let path = path.display();
-        match closed {
+        match permission_result {
             Ok(()) => tracing::warn!(%path, before, "others could read it; it is closed to them now"),
             // Owned by another user who grants us access: left as it is.
             Err(error) => {

@@ -27,7 +27,7 @@ fn allowed_files() -> usize {
     // The hard limit, to which `raise` raises the soft one.
     rlimit::Resource::NOFILE
         .get()
-        .map_or(DEFAULT_FILES, |(_, hard)| usize::try_from(hard).unwrap_or(usize::MAX))
+        .map_or(DEFAULT_FILES, |(_, hard_limit)| usize::try_from(hard_limit).unwrap_or(usize::MAX))
 }
 
 #[cfg(not(unix))]

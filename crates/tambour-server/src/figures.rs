@@ -37,10 +37,10 @@ pub(crate) fn message_figures(
     calls: &[UpstreamSpending],
 ) -> Vec<Figures> {
     let metadata = &record["metadata"];
-    let told = |name: &str| metadata.get(name).is_some_and(|value| !value.is_null());
+    let has_metadata = |name: &str| metadata.get(name).is_some_and(|value| !value.is_null());
     let end = ReplyEnd {
         status,
-        replaced: told("fallback_reason") || told("unused_reason"),
+        replaced: has_metadata("fallback_reason") || has_metadata("unused_reason"),
         first_text_ms,
         findings: record.get("findings"),
     };
@@ -105,8 +105,8 @@ fn repairs_by_rule(findings: Option<&Value>) -> Vec<RuleCount> {
         else {
             continue;
         };
-        match counts.iter_mut().find(|one| one.rule == rule && one.code == code) {
-            Some(one) => one.count += 1,
+        match counts.iter_mut().find(|rule_count| rule_count.rule == rule && rule_count.code == code) {
+            Some(rule_count) => rule_count.count += 1,
             None => counts.push(RuleCount { rule: rule.to_owned(), code: code.to_owned(), count: 1 }),
         }
     }

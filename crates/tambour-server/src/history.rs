@@ -39,12 +39,12 @@ impl HistoryWriter {
         options.tools = Some(tools_accepting(calls));
         let pipeline = Pipeline::new(&self.dialect, &options).or_else(|_| Pipeline::new("plain", &options));
         let mut pipeline = pipeline.ok()?.with_extensions(true);
-        let mut read = HistorySink::default();
+        let mut sink = HistorySink::default();
         // The log holds the whole chunk that exceeded the limit.
         let raw = &raw[..raw.floor_char_boundary(self.options.limits.input)];
-        pipeline.push_str(raw, &mut read);
+        pipeline.push_str(raw, &mut sink);
         let reason = if cut { FinishReason::Length } else { FinishReason::Stop };
-        pipeline.finish(&InputEnd::Finished(reason), &mut read);
+        pipeline.finish(&InputEnd::Finished(reason), &mut sink);
         let metadata = &pipeline.outcome().metadata;
         if metadata.fallback_reason.is_some() {
             return None;
@@ -52,13 +52,13 @@ impl HistoryWriter {
         // Unused prose is returned as prose, not in the form of its dialect. Plain text is reduced to
         // its answer, since its reasoning is a draft.
         if metadata.unused_reason.is_some() || metadata.dialect == "plain" {
-            return Some(collect_answer(&read.events));
+            return Some(collect_answer(&sink.events));
         }
         // A correct reply is returned verbatim, which keeps the model's prompt cache valid.
-        if metadata.repairs == 0 && metadata.warnings == 0 && !read.has_draft {
+        if metadata.repairs == 0 && metadata.warnings == 0 && !sink.has_draft {
             return Some(raw.to_owned());
         }
-        Some(pipeline.rewrite(&read.events).unwrap_or_else(|| raw.to_owned()))
+        Some(pipeline.rewrite(&sink.events).unwrap_or_else(|| raw.to_owned()))
     }
 }
 
@@ -115,16 +115,16 @@ impl Sink for HistorySink {
 /// Returns the replies of a record as history messages, with the tool results that the model was sent between
 /// them.
 pub(crate) fn history_replies(record: &Value) -> Vec<Message> {
-    let one = |reply: &Value| {
+    let reply_message = |reply: &Value| {
         let text = reply.get("history").unwrap_or(&reply["reply"]).as_str()?;
         (!text.is_empty()).then(|| Message::new("assistant", text))
     };
-    let Some(turns) = record["turns"].as_array() else { return one(record).into_iter().collect() };
-    let both = |turn: &Value| {
-        let told = turn["told"].as_str().map(|told| Message::new("user", told));
-        [one(turn), told]
+    let Some(turns) = record["turns"].as_array() else { return reply_message(record).into_iter().collect() };
+    let turn_messages = |turn: &Value| {
+        let results = turn["told"].as_str().map(|results| Message::new("user", results));
+        [reply_message(turn), results]
     };
-    turns.iter().flat_map(both).flatten().collect()
+    turns.iter().flat_map(turn_messages).flatten().collect()
 }
 
 /// Messages that one turn adds to its conversation.
@@ -144,11 +144,11 @@ pub(crate) struct TurnMessages {
 impl TurnMessages {
     /// Combines the user's text of a request with the replies of its record.
     pub(crate) fn new(request: &str, record: &Value) -> TurnMessages {
-        let mut said: TurnMessages = serde_json::from_str(request).unwrap_or_default();
-        if said.text.is_none() && said.messages.is_none() {
-            said.text = last_user_text(request);
+        let mut messages: TurnMessages = serde_json::from_str(request).unwrap_or_default();
+        if messages.text.is_none() && messages.messages.is_none() {
+            messages.text = last_user_text(request);
         }
-        TurnMessages { replies: history_replies(record), ..said }
+        TurnMessages { replies: history_replies(record), ..messages }
     }
 }
 
@@ -182,10 +182,10 @@ impl PromptRecord {
     pub(crate) async fn load_messages(self, app: &App) -> Result<Vec<Message>, StoreError> {
         let mut turns = Vec::new();
         for id in &self.before {
-            if let Some(kept) = app.store.turn_history(id).await?
-                && let Some((_, said)) = load_turn(app, kept).await?
+            if let Some(stored_turn) = app.store.turn_history(id).await?
+                && let Some((_, turn)) = load_turn(app, stored_turn).await?
             {
-                turns.push(said);
+                turns.push(turn);
             }
         }
         Ok(self.with_history(turns))
@@ -194,23 +194,23 @@ impl PromptRecord {
     /// Combines the prompt with the earlier turns.
     fn with_history(self, before: Vec<TurnMessages>) -> Vec<Message> {
         let system = self.system.map(|text| Message::new("system", text));
-        let mut said = Vec::new();
+        let mut history = Vec::new();
         for turn in before {
             match (turn.text, turn.messages) {
-                (Some(text), _) => push_user_text(&mut said, text),
+                (Some(text), _) => push_user_text(&mut history, text),
                 (None, Some(messages)) => {
-                    said = messages.into_iter().filter(|message| message.role != "system").collect();
+                    history = messages.into_iter().filter(|message| message.role != "system").collect();
                 }
                 (None, None) => {}
             }
-            said.extend(turn.replies);
+            history.extend(turn.replies);
         }
         match (self.messages, self.text) {
-            (Some(messages), _) => said = messages,
-            (None, Some(text)) => push_user_text(&mut said, text),
+            (Some(messages), _) => history = messages,
+            (None, Some(text)) => push_user_text(&mut history, text),
             (None, None) => {}
         }
-        system.into_iter().chain(said).collect()
+        system.into_iter().chain(history).collect()
     }
 }
 
@@ -218,37 +218,40 @@ impl PromptRecord {
 pub(crate) async fn build_prompt(
     app: &App,
     message: &MessageRow,
-    mut sent: PromptRecord,
+    mut prompt: PromptRecord,
 ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
-    let most = app.loaded_config().config.max_history;
+    let max_history = app.loaded_config().config.max_history;
     let mut turns = Vec::new();
-    for kept in app.store.history_before(message, most).await? {
-        let id = kept.id.clone();
-        let Some((status, turn)) = load_turn(app, kept).await? else { continue };
+    for stored_turn in app.store.history_before(message, max_history).await? {
+        let id = stored_turn.id.clone();
+        let Some((status, turn)) = load_turn(app, stored_turn).await? else { continue };
         // A failed message without a reply is skipped: the client repeats its question, and one that cannot
         // be answered must not be repeated for ever.
         if status == "running" || (status == "failed" && turn.replies.is_empty()) {
             continue;
         }
         // It contains the complete prompt, so nothing before it is needed.
-        let whole = turn.messages.is_some();
+        let is_complete = turn.messages.is_some();
         turns.push(turn);
-        sent.before.push(id);
-        if whole {
+        prompt.before.push(id);
+        if is_complete {
             break;
         }
     }
     turns.reverse();
-    sent.before.reverse();
-    let messages = sent.clone().with_history(turns);
-    Ok((sent, messages))
+    prompt.before.reverse();
+    let messages = prompt.clone().with_history(turns);
+    Ok((prompt, messages))
 }
 
 /// Returns the status of a message and what it adds to its conversation.
-async fn load_turn(app: &App, kept: TurnHistory) -> Result<Option<(String, TurnMessages)>, StoreError> {
-    let TurnHistory { id, status, history, source } = kept;
+async fn load_turn(
+    app: &App,
+    stored_turn: TurnHistory,
+) -> Result<Option<(String, TurnMessages)>, StoreError> {
+    let TurnHistory { id, status, history, source } = stored_turn;
     if let Some(turn) = history {
-        return Ok(serde_json::from_str(&turn).ok().map(|said| (status, said)));
+        return Ok(serde_json::from_str(&turn).ok().map(|messages| (status, messages)));
     }
     let Some((request, summary)) = source else { return Ok(None) };
     if let Some(summary) = summary {
@@ -265,14 +268,14 @@ async fn load_turn(app: &App, kept: TurnHistory) -> Result<Option<(String, TurnM
 
 /// Adds a text of the user. It is merged with an unanswered one before it, since not every model accepts two
 /// user messages in a row.
-fn push_user_text(said: &mut Vec<Message>, text: String) {
-    match said.last_mut() {
+fn push_user_text(messages: &mut Vec<Message>, text: String) {
+    match messages.last_mut() {
         Some(Message { role, content: Some(Content::Text(last)), .. }) if role == "user" => {
             if *last != text {
                 last.push_str("\n\n");
                 last.push_str(&text);
             }
         }
-        _ => said.push(Message::new("user", text)),
+        _ => messages.push(Message::new("user", text)),
     }
 }

@@ -70,8 +70,8 @@ pub(crate) struct Caller {
 impl KeyRegistry {
     /// Combines the stored keys with the configured one.
     #[must_use]
-    pub(crate) fn new(mut stored: Vec<KeyRow>, configured: Option<&str>) -> KeyRegistry {
-        stored.extend(configured.map(|secret| KeyRow {
+    pub(crate) fn new(mut rows: Vec<KeyRow>, configured_key: Option<&str>) -> KeyRegistry {
+        rows.extend(configured_key.map(|secret| KeyRow {
             id: CONFIGURED_KEY.into(),
             owner: CONFIGURED_KEY.into(),
             name: CONFIGURED_KEY.into(),
@@ -80,9 +80,9 @@ impl KeyRegistry {
             created: ids::now(),
             limits: None,
         }));
-        let known = stored.into_iter().map(ActiveKey::new).collect();
+        let keys = rows.into_iter().map(ActiveKey::new).collect();
         KeyRegistry {
-            keys: RwLock::new(known),
+            keys: RwLock::new(keys),
             tokens: Mutex::default(),
             change_lock: tokio::sync::Mutex::default(),
         }
@@ -104,28 +104,28 @@ impl KeyRegistry {
 
     /// Checks that an admitted caller would still be admitted.
     pub(crate) fn is_admitted(&self, caller: &Caller) -> bool {
-        let known = self.read_keys();
-        if known.is_empty() {
+        let keys = self.read_keys();
+        if keys.is_empty() {
             caller.key == LOCAL_OWNER
         } else {
-            known.iter().any(|known| known.key.id == caller.key)
+            keys.iter().any(|keys| keys.key.id == caller.key)
         }
     }
 
     /// Checks that a caller may still change keys.
     pub(crate) fn can_change(&self, caller: &Caller) -> bool {
-        let known = self.read_keys();
-        if known.is_empty() {
+        let keys = self.read_keys();
+        if keys.is_empty() {
             caller.key == LOCAL_OWNER
         } else {
-            known.iter().any(|known| known.key.id == caller.key && known.key.admin)
+            keys.iter().any(|keys| keys.key.id == caller.key && keys.key.admin)
         }
     }
 
     /// Returns the caller of a secret. Compares it with every key, each in constant time.
     pub(crate) fn find_caller(&self, secret: Option<&str>) -> Option<Caller> {
-        let known = self.read_keys();
-        if known.is_empty() {
+        let keys = self.read_keys();
+        if keys.is_empty() {
             let (owner, key) = (LOCAL_OWNER.to_owned(), LOCAL_OWNER.to_owned());
             return Some(Caller {
                 owner,
@@ -140,7 +140,7 @@ impl KeyRegistry {
         }
         let hash = hash(secret?);
         let mut found = None;
-        for ActiveKey { key, limits, removal } in known.iter() {
+        for ActiveKey { key, limits, removal } in keys.iter() {
             if bool::from(key.hash.as_slice().ct_eq(hash.as_slice())) {
                 found = Some(Caller {
                     owner: key.owner.clone(),
@@ -159,11 +159,8 @@ impl KeyRegistry {
 
     /// Returns the name of a key, or its id if it is not known.
     pub(crate) fn key_name(&self, id: &str) -> String {
-        let known = self.read_keys();
-        known
-            .iter()
-            .find(|known| known.key.id == id)
-            .map_or_else(|| id.to_owned(), |known| known.key.name.clone())
+        let keys = self.read_keys();
+        keys.iter().find(|keys| keys.key.id == id).map_or_else(|| id.to_owned(), |keys| keys.key.name.clone())
     }
 
     /// Adds a key.
@@ -173,20 +170,20 @@ impl KeyRegistry {
 
     /// Replaces a key for new requests.
     pub(crate) fn change(&self, key: KeyRow) {
-        let mut known = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.iter_mut().find(|known| known.key.id == key.id) {
-            let removal = known.removal.clone();
-            *known = ActiveKey { removal, ..ActiveKey::new(key) };
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = keys.iter_mut().find(|keys| keys.key.id == key.id) {
+            let removal = keys.removal.clone();
+            *keys = ActiveKey { removal, ..ActiveKey::new(key) };
         }
     }
 
     /// Removes a key; its streams and runs end.
     pub(crate) fn remove(&self, id: &str) {
-        self.keys.write().unwrap_or_else(PoisonError::into_inner).retain(|known| {
-            if known.key.id == id {
-                known.removal.cancel();
+        self.keys.write().unwrap_or_else(PoisonError::into_inner).retain(|keys| {
+            if keys.key.id == id {
+                keys.removal.cancel();
             }
-            known.key.id != id
+            keys.key.id != id
         });
     }
 
@@ -206,8 +203,8 @@ impl KeyRegistry {
     pub(crate) fn find_by_token(&self, token: &str, message: &str) -> Option<Caller> {
         let tokens = self.lock_tokens();
         let token = tokens.get(&hash(token))?;
-        let holds = token.message == message && token.expires_at > Instant::now();
-        (holds && self.is_admitted(&token.caller)).then(|| token.caller.clone())
+        let is_valid = token.message == message && token.expires_at > Instant::now();
+        (is_valid && self.is_admitted(&token.caller)).then(|| token.caller.clone())
     }
 }
 

@@ -97,12 +97,13 @@ impl LiveRun {
     /// had no reader yet.
     pub(crate) async fn wait_deserted(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
-        let mut gone = 0;
+        let mut departed = 0;
         loop {
-            let left = readers.wait_for(|readers| readers.current == 0 && readers.departed > gone).await;
-            gone = left.map_or(gone, |readers| readers.departed);
-            let came = readers.wait_for(|readers| readers.current > 0 || readers.departed > gone);
-            if tokio::time::timeout(grace, came).await.is_err() {
+            let wait_left =
+                readers.wait_for(|readers| readers.current == 0 && readers.departed > departed).await;
+            departed = wait_left.map_or(departed, |readers| readers.departed);
+            let wait_return = readers.wait_for(|readers| readers.current > 0 || readers.departed > departed);
+            if tokio::time::timeout(grace, wait_return).await.is_err() {
                 return;
             }
         }

@@ -27,8 +27,8 @@ pub fn start(config: &Config) -> Result<(), ConfigError> {
 
 /// Completes the log filter. The MCP client library logs its servers' own messages and URLs at any length, so
 /// it is silenced unless the filter names it; the relevant facts are logged here.
-fn filter(given: &str) -> String {
-    if given.contains("rmcp") { given.to_owned() } else { format!("{given},rmcp=off") }
+fn filter(directives: &str) -> String {
+    if directives.contains("rmcp") { directives.to_owned() } else { format!("{directives},rmcp=off") }
 }
 
 #[cfg(test)]
@@ -39,13 +39,13 @@ mod tests {
 
     #[test]
     fn the_client_of_mcp_logs_nothing_unless_it_is_named() {
-        for (given, wanted) in [
+        for (directives, expected) in [
             ("info", "info,rmcp=off"),
             ("tambour_server=debug,warn", "tambour_server=debug,warn,rmcp=off"),
             ("info,rmcp=debug", "info,rmcp=debug"),
         ] {
-            assert_eq!(filter(given), wanted);
-            assert!(EnvFilter::try_new(filter(given)).is_ok());
+            assert_eq!(filter(directives), expected);
+            assert!(EnvFilter::try_new(filter(directives)).is_ok());
         }
     }
 }

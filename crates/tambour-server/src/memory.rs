@@ -69,9 +69,9 @@ pub(crate) struct MemoryHold {
 
 impl MemoryHold {
     /// Creates the reservation of a request of this weight.
-    pub(crate) fn new(weight: &JsonWeight, taken: impl IntoIterator<Item = MemoryPermit>) -> MemoryHold {
+    pub(crate) fn new(weight: &JsonWeight, reserved: impl IntoIterator<Item = MemoryPermit>) -> MemoryHold {
         let kept_bytes = weight.text + KEPT_COPIES * (weight.bytes - weight.text);
-        MemoryHold { permits: Arc::new(Mutex::new(taken.into_iter().collect())), kept_bytes }
+        MemoryHold { permits: Arc::new(Mutex::new(reserved.into_iter().collect())), kept_bytes }
     }
 
     /// Returns the bytes that a message keeps of the request while it runs.
@@ -111,8 +111,11 @@ impl MemoryBudget {
     /// # Errors
     /// No memory became free in time.
     pub(crate) async fn reserve_work(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
-        let room =
-            WORK_POOLS.iter().zip(&self.work).find(|((most, _), _)| bytes <= *most).map(|(_, room)| room);
+        let room = WORK_POOLS
+            .iter()
+            .zip(&self.work)
+            .find(|((max_bytes, _), _)| bytes <= *max_bytes)
+            .map(|(_, room)| room);
         room.ok_or_else(Problem::internal)?.acquire(owner, bytes).await
     }
 
@@ -157,13 +160,13 @@ impl MemoryPool {
 
     async fn acquire(&self, owner: &str, bytes: usize) -> Result<MemoryPermit, Problem> {
         let (units, share) = (self.units(bytes), self.share(owner));
-        let taken = async {
-            let own = share.clone().acquire_many_owned(units).await.ok()?;
+        let permits = async {
+            let own_permit = share.clone().acquire_many_owned(units).await.ok()?;
             let all = self.total.clone().acquire_many_owned(units).await.ok()?;
-            Some(MemoryPermit { _all: all, _own: own, _share: share.clone() })
+            Some(MemoryPermit { _all: all, _own: own_permit, _share: share.clone() })
         };
         // The semaphores are never closed.
-        timeout(MAX_WAIT, taken).await.ok().flatten().ok_or_else(|| {
+        timeout(MAX_WAIT, permits).await.ok().flatten().ok_or_else(|| {
             let detail = format!(
                 "other requests take the memory that this one needs, {bytes} bytes; send fewer large ones at a time, and this one again \
                  later"
@@ -174,9 +177,9 @@ impl MemoryPool {
 
     fn try_acquire(&self, owner: &str, bytes: usize) -> Option<MemoryPermit> {
         let (units, share) = (self.units(bytes), self.share(owner));
-        let own = share.clone().try_acquire_many_owned(units).ok()?;
+        let own_permit = share.clone().try_acquire_many_owned(units).ok()?;
         let all = self.total.clone().try_acquire_many_owned(units).ok()?;
-        Some(MemoryPermit { _all: all, _own: own, _share: share })
+        Some(MemoryPermit { _all: all, _own: own_permit, _share: share })
     }
 
     fn share(&self, owner: &str) -> Arc<Semaphore> {

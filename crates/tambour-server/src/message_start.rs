@@ -73,16 +73,19 @@ pub(crate) struct StartedMessage {
 }
 
 /// Stores a message and starts its run, which continues even if the client disconnects.
-pub(crate) async fn start_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMessage, Problem> {
+pub(crate) async fn start_message(
+    app: &Arc<App>,
+    start_request: StartRequest,
+) -> Result<StartedMessage, Problem> {
     let work = app.clone();
-    app.run_to_completion(async move { begin_message(&work, asked).await }).await
+    app.run_to_completion(async move { begin_message(&work, start_request).await }).await
 }
 
 /// Reserved quota and running slot of a message; released on drop unless the message has begun.
 struct RunAdmission<'a> {
     app: &'a App,
     caller: &'a Caller,
-    live: Arc<LiveRun>,
+    live_run: Arc<LiveRun>,
     has_begun: bool,
 }
 
@@ -92,61 +95,62 @@ impl<'a> RunAdmission<'a> {
         app: &'a App,
         caller: &'a Caller,
         conversation: &str,
-        live: Arc<LiveRun>,
+        live_run: Arc<LiveRun>,
     ) -> Result<RunAdmission<'a>, Problem> {
         app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
-        let most = app.loaded_config().config.max_running;
-        if !app.running.add(&caller.owner, conversation, live.clone(), most) {
+        let max = app.loaded_config().config.max_running;
+        if !app.running.add(&caller.owner, conversation, live_run.clone(), max) {
             app.quotas.refund(&caller.key, &caller.limits);
             Metrics::increment(&app.metrics.limited_requests);
-            let running = format_count(most, "message");
-            let detail = format!("{running} of this key may run at a time; wait until one has ended");
+            let limit_text = format_count(max, "message");
+            let detail = format!("{limit_text} of this key may run at a time; wait until one has ended");
             return Err(Problem::too_many("too_many_running", detail));
         }
-        Ok(RunAdmission { app, caller, live, has_begun: false })
+        Ok(RunAdmission { app, caller, live_run, has_begun: false })
     }
 }
 
 impl Drop for RunAdmission<'_> {
     fn drop(&mut self) {
         if !self.has_begun {
-            self.app.running.remove(&self.live.id);
-            self.live.mark_over();
+            self.app.running.remove(&self.live_run.id);
+            self.live_run.mark_over();
             self.app.quotas.refund(&self.caller.key, &self.caller.limits);
         }
     }
 }
 
-async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMessage, Problem> {
-    let opens_conversation = asked.conversation_id.is_none();
+async fn begin_message(app: &Arc<App>, start_request: StartRequest) -> Result<StartedMessage, Problem> {
+    let opens_conversation = start_request.conversation_id.is_none();
     let row = MessageRow {
         id: ids::new_id("msg"),
-        conversation_id: asked.conversation_id.clone().unwrap_or_else(|| ids::new_id("conv")),
-        request_id: asked.request_id,
-        owner: asked.caller.owner.clone(),
+        conversation_id: start_request.conversation_id.clone().unwrap_or_else(|| ids::new_id("conv")),
+        request_id: start_request.request_id,
+        owner: start_request.caller.owner.clone(),
         created: ids::now(),
         status: "running".to_owned(),
-        request: asked.request,
-        repeat: asked.idempotency_key,
+        request: start_request.request,
+        repeat: start_request.idempotency_key,
         ..MessageRow::default()
     };
-    let live = LiveRun::new(row.id.clone());
+    let live_run = LiveRun::new(row.id.clone());
     // Registered before the run begins, so that its leaving is noticed.
-    let reader = asked.has_reader.then(|| live.add_reader());
-    let room = app.memory.reserve_run(&row.owner, asked.caller.memory.kept_bytes())?;
-    let mut admission = RunAdmission::reserve(app, &asked.caller, &row.conversation_id, live.clone())?;
-    let (replaces, turn) = asked.replaces.unzip();
+    let reader = start_request.has_reader.then(|| live_run.add_reader());
+    let room = app.memory.reserve_run(&row.owner, start_request.caller.memory.kept_bytes())?;
+    let mut admission =
+        RunAdmission::reserve(app, &start_request.caller, &row.conversation_id, live_run.clone())?;
+    let (replaces, turn) = start_request.replaces.unzip();
     // Stored before the model is asked: a message that cannot be stored does not begin.
-    let started = Instant::now();
+    let start_time = Instant::now();
     let conversation = row.conversation_id.clone();
     let new = NewRun {
         row,
         opens_conversation,
-        is_exclusive: !asked.is_queued,
+        is_exclusive: !start_request.is_queued,
         repeat_since: idempotency::repeat_since(),
         replaces,
     };
-    let (lease, kept) = match app.store.acquire(new).await? {
+    let (lease, repeated) = match app.store.acquire(new).await? {
         AcquireOutcome::Started { lease, durable } => (lease, durable),
         AcquireOutcome::Repeated(row) => {
             return Ok(StartedMessage { row: Arc::new(*row), reader: None, is_repeated: true });
@@ -171,41 +175,48 @@ async fn begin_message(app: &Arc<App>, asked: StartRequest) -> Result<StartedMes
     tracing::info!(
         message_id = row.id,
         request = row.request_id,
-        dialect = asked.candidates[0].ask.dialect,
+        dialect = start_request.candidates[0].request.dialect,
         "message"
     );
     let run = MessageRun {
         row: row.clone(),
-        live_run: live.clone(),
+        live_run: live_run.clone(),
         span: app.traces.start_message(
-            &asked.caller.span,
+            &start_request.caller.span,
             &row.id,
             &row.conversation_id,
-            &asked.candidates[0].ask.dialect,
+            &start_request.candidates[0].request.dialect,
         ),
-        key: asked.caller.key.clone(),
-        key_removal: asked.caller.removal.clone(),
-        offer: asked.offer,
-        is_legacy: asked.is_legacy,
-        max_reasks: asked.max_reasks,
-        grace_time: asked.grace.unwrap_or(Duration::from_millis(app.loaded_config().config.grace_ms)),
+        key: start_request.caller.key.clone(),
+        key_removal: start_request.caller.removal.clone(),
+        offer: start_request.offer,
+        is_legacy: start_request.is_legacy,
+        max_reasks: start_request.max_reasks,
+        grace_time: start_request.grace.unwrap_or(Duration::from_millis(app.loaded_config().config.grace_ms)),
         _kept: room,
     };
     // Its memory is free for others while the message waits for its model.
-    asked.caller.memory.release();
-    let has_history = !opens_conversation && asked.prompt.messages.is_none();
-    let prompt = PendingPrompt { sent: asked.prompt, has_history, is_existing: !opens_conversation, turn };
-    app.run_tasks.spawn(runner::run_message(app.clone(), Box::new(run), lease, asked.candidates, prompt));
-    let kept = kept.await;
-    app.metrics.observe_commit("message", started.elapsed());
-    if kept != WriteOutcome::Stored {
-        live.cancel.cancel();
+    start_request.caller.memory.release();
+    let has_history = !opens_conversation && start_request.prompt.messages.is_none();
+    let prompt =
+        PendingPrompt { sent: start_request.prompt, has_history, is_existing: !opens_conversation, turn };
+    app.run_tasks.spawn(runner::run_message(
+        app.clone(),
+        Box::new(run),
+        lease,
+        start_request.candidates,
+        prompt,
+    ));
+    let repeated = repeated.await;
+    app.metrics.observe_commit("message", start_time.elapsed());
+    if repeated != WriteOutcome::Stored {
+        live_run.cancel.cancel();
         return Err(StoreError::Closed.into());
     }
-    if let Some(timed) = &asked.timed_lore {
+    if let Some(timed_effects) = &start_request.timed_lore {
         // Failing here leaves the message valid; timed lore restarts in the next turn.
-        let kept = app.store.put_lore(&row.conversation_id, &json!(timed).to_string()).await;
-        kept.unwrap_or_else(
+        let repeated = app.store.put_lore(&row.conversation_id, &json!(timed_effects).to_string()).await;
+        repeated.unwrap_or_else(
             |error| tracing::warn!(%error, message_id = row.id, "world info is not remembered"),
         );
     }
@@ -228,7 +239,7 @@ impl PendingPrompt {
         app: &App,
         row: &MessageRow,
     ) -> Result<(PromptRecord, Vec<Message>), StoreError> {
-        let (sent, messages) = if self.has_history {
+        let (sent_messages, messages) = if self.has_history {
             history::build_prompt(app, row, self.sent).await?
         } else {
             let messages = self.sent.clone().load_messages(app).await?;
@@ -237,6 +248,6 @@ impl PendingPrompt {
         if app.loaded_config().config.log_content {
             tracing::info!(message_id = row.id, prompt = %json!(messages), "prompt");
         }
-        Ok((sent, messages))
+        Ok((sent_messages, messages))
     }
 }

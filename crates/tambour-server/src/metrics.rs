@@ -116,11 +116,11 @@ impl UpstreamMetrics {
         first_text: Option<Duration>,
         duration: Duration,
     ) {
-        let ended = CallLabels { upstream: upstream.clone(), outcome };
+        let labels = CallLabels { upstream: upstream.clone(), outcome };
         if let Some(first_text) = first_text {
-            self.first_text.get_or_create(&ended).observe(first_text.as_secs_f64());
+            self.first_text.get_or_create(&labels).observe(first_text.as_secs_f64());
         }
-        self.duration.get_or_create(&ended).observe(duration.as_secs_f64());
+        self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
     }
 }
 
@@ -184,13 +184,13 @@ impl Metrics {
             registry.register(name, help, gauge.clone());
         }
         let UpstreamMetrics { failures, first_text, duration } = &metrics.upstreams;
-        let failed = "Attempts of upstreams that failed, before or after the first text";
-        registry.register("upstream_failures", failed, failures.clone());
+        let failed_help = "Attempts of upstreams that failed, before or after the first text";
+        registry.register("upstream_failures", failed_help, failures.clone());
         let first = "From the call of an upstream to its first text, attempts before included";
         registry.register("upstream_first_text_seconds", first, first_text.clone());
         registry.register("upstream_seconds", "From the call of an upstream to its end", duration.clone());
-        let panics = "Panics of tasks that run as long as the server, which are begun again";
-        registry.register("task_panics", panics, metrics.panics.clone());
+        let panics_help = "Panics of tasks that run as long as the server, which are begun again";
+        registry.register("task_panics", panics_help, metrics.panics.clone());
         registry.register("commit_seconds", "From a write to its commit", metrics.commits.clone());
         metrics.registry = registry;
         metrics
@@ -199,10 +199,12 @@ impl Metrics {
     /// Renders all metrics as text.
     #[must_use]
     pub(crate) fn render(&self, running: usize, open: usize) -> String {
-        let waits = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        for (gauge, value) in
-            [(&self.running_messages, running), (&self.open_streams, open), (&self.waiting_messages, waits)]
-        {
+        let wait_count = usize::try_from(self.tool_waits.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        for (gauge, value) in [
+            (&self.running_messages, running),
+            (&self.open_streams, open),
+            (&self.waiting_messages, wait_count),
+        ] {
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         }
         let mut out = String::new();
@@ -228,7 +230,7 @@ impl Metrics {
     }
 
     /// Records the time from a write to its commit.
-    pub(crate) fn observe_commit(&self, of: &'static str, took: Duration) {
-        self.commits.get_or_create(&CommitLabels { of }).observe(took.as_secs_f64());
+    pub(crate) fn observe_commit(&self, kind: &'static str, took: Duration) {
+        self.commits.get_or_create(&CommitLabels { of: kind }).observe(took.as_secs_f64());
     }
 }

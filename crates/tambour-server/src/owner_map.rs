@@ -16,17 +16,17 @@ impl<T> Default for OwnerMap<T> {
 
 impl<T> OwnerMap<T> {
     /// Returns the value of an owner, or makes it.
-    pub(crate) fn get(&self, owner: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut held = self.values.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = held.get(owner).and_then(Weak::upgrade) {
+    pub(crate) fn get(&self, owner: &str, new_value: impl FnOnce() -> T) -> Arc<T> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = values.get(owner).and_then(Weak::upgrade) {
             return value;
         }
         // Drops dead entries before the map would grow.
-        if held.len() == held.capacity() {
-            held.retain(|_, value| value.strong_count() > 0);
+        if values.len() == values.capacity() {
+            values.retain(|_, value| value.strong_count() > 0);
         }
-        let value = Arc::new(make());
-        held.insert(owner.to_owned(), Arc::downgrade(&value));
+        let value = Arc::new(new_value());
+        values.insert(owner.to_owned(), Arc::downgrade(&value));
         value
     }
 }

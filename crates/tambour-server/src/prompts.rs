@@ -21,15 +21,16 @@ pub fn load_folder(root: &Path) -> Result<TemplateFiles, String> {
 const MAX_DEPTH: usize = 8;
 
 fn read_folder(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> Result<(), String> {
-    let said = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
-    for entry in std::fs::read_dir(folder).map_err(|error| said(folder, &error))? {
-        let path = entry.map_err(|error| said(folder, &error))?.path();
-        let below = path.strip_prefix(root).unwrap_or(&path);
-        if path.is_dir() && below.components().count() < MAX_DEPTH {
+    let io_error = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+    for entry in std::fs::read_dir(folder).map_err(|error| io_error(folder, &error))? {
+        let path = entry.map_err(|error| io_error(folder, &error))?.path();
+        let relative = path.strip_prefix(root).unwrap_or(&path);
+        if path.is_dir() && relative.components().count() < MAX_DEPTH {
             read_folder(root, &path, files)?;
         } else if path.extension().is_some_and(|end| end == "md") {
-            let text = std::fs::read_to_string(&path).map_err(|error| said(&path, &error))?;
-            let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            let text = std::fs::read_to_string(&path).map_err(|error| io_error(&path, &error))?;
+            let parts: Vec<_> =
+                relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
             files.push((parts.join("/"), text));
         }
     }

@@ -62,9 +62,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Quotas {
     /// Starts with the tokens that each key has used on `day`.
-    pub(crate) fn new(day: &str, used: impl Iterator<Item = (String, u64)>) -> Quotas {
-        let spent = |(key, tokens)| (key, KeyUsage { day: day.to_owned(), tokens, ..KeyUsage::default() });
-        Quotas(Mutex::new(used.map(spent).collect()))
+    pub(crate) fn new(day: &str, usage: impl Iterator<Item = (String, u64)>) -> Quotas {
+        let usage_entry =
+            |(key, tokens)| (key, KeyUsage { day: day.to_owned(), tokens, ..KeyUsage::default() });
+        Quotas(Mutex::new(usage.map(usage_entry).collect()))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, KeyUsage>> {
@@ -78,46 +79,47 @@ impl Quotas {
             return Ok(());
         }
         let mut all = self.lock();
-        let spent = all.entry(caller.key.clone()).or_default();
-        if let Some(most) = tokens_per_day
-            && spent.day == day(time)
-            && spent.tokens >= *most
+        let key_usage = all.entry(caller.key.clone()).or_default();
+        if let Some(max) = tokens_per_day
+            && key_usage.day == day(time)
+            && key_usage.tokens >= *max
         {
             let detail =
-                format!("this key may use {} in a day, and they are used up", format_count(*most, "token"));
+                format!("this key may use {} in a day, and they are used up", format_count(*max, "token"));
             return Err(Problem::too_many("tokens_used_up", detail).retry_after(seconds_until_midnight(time)));
         }
-        if let Some(most) = requests_per_minute {
-            let each = MINUTE / (*most).max(1);
-            let until = spent.rate_until.map_or(now, |until| until.max(now)) + each;
-            if *most == 0 || until > now + MINUTE {
-                let wait = (until - now).saturating_sub(MINUTE);
-                let detail = format!("this key may ask {} in a minute", format_count(*most, "time"));
-                let seconds = if *most == 0 { 60 } else { wait.as_secs() + 1 };
+        if let Some(max) = requests_per_minute {
+            let interval = MINUTE / (*max).max(1);
+            let rate_until = key_usage.rate_until.map_or(now, |rate_until| rate_until.max(now)) + interval;
+            if *max == 0 || rate_until > now + MINUTE {
+                let wait = (rate_until - now).saturating_sub(MINUTE);
+                let detail = format!("this key may ask {} in a minute", format_count(*max, "time"));
+                let seconds = if *max == 0 { 60 } else { wait.as_secs() + 1 };
                 return Err(Problem::too_many("rate_limited", detail).retry_after(seconds));
             }
-            spent.rate_until = Some(until);
+            key_usage.rate_until = Some(rate_until);
         }
         Ok(())
     }
 
     /// Returns a request that was counted and then refused for another reason.
     pub(crate) fn refund(&self, key: &str, limits: &Limits) {
-        let Some(most) = limits.requests_per_minute else { return };
-        if let Some(spent) = self.lock().get_mut(key) {
-            spent.rate_until = spent.rate_until.and_then(|until| until.checked_sub(MINUTE / most.max(1)));
+        let Some(max) = limits.requests_per_minute else { return };
+        if let Some(key_usage) = self.lock().get_mut(key) {
+            key_usage.rate_until =
+                key_usage.rate_until.and_then(|rate_until| rate_until.checked_sub(MINUTE / max.max(1)));
         }
     }
 
     /// Adds the tokens that a message has used.
     pub(crate) fn spend(&self, key: &str, tokens: TokenCounts, time: Timestamp) {
         let mut all = self.lock();
-        let spent = all.entry(key.to_owned()).or_default();
+        let key_usage = all.entry(key.to_owned()).or_default();
         let day = day(time);
-        if spent.day != day {
-            (spent.day, spent.tokens) = (day, 0);
+        if key_usage.day != day {
+            (key_usage.day, key_usage.tokens) = (day, 0);
         }
-        spent.tokens = spent.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
+        key_usage.tokens = key_usage.tokens.saturating_add(tokens.input).saturating_add(tokens.output);
     }
 
     /// Forgets a removed key.
@@ -130,7 +132,7 @@ impl Limits {
     /// Checks that the key may use this alias; `None` stands for a request that names no alias.
     pub(crate) fn check_alias(&self, alias: Option<&str>) -> Result<(), Problem> {
         let Some(aliases) = &self.aliases else { return Ok(()) };
-        if alias.is_some_and(|alias| aliases.iter().any(|known| known == alias)) {
+        if alias.is_some_and(|alias| aliases.iter().any(|allowed| allowed == alias)) {
             return Ok(());
         }
         let detail = format!(
@@ -190,12 +192,12 @@ impl Limits {
     pub(crate) fn check_fields<'a>(
         &self,
         mut overrides: impl Iterator<Item = &'a String>,
-        mut further: impl Iterator<Item = &'a String>,
+        mut extra_fields: impl Iterator<Item = &'a String>,
     ) -> Result<(), Problem> {
         if self.aliases.is_none() {
             return Ok(());
         }
-        let refused = |field: String, detail: String| {
+        let refusal = |field: String, detail: String| {
             let problem = Problem::new(axum::http::StatusCode::FORBIDDEN, "field_forbidden", detail);
             Err(problem.with("field", field))
         };
@@ -203,15 +205,15 @@ impl Limits {
             let field = format!("tambour.{name}");
             let detail =
                 format!("this key is limited to aliases, and the alias says `{name}`: leave out `{field}`");
-            return refused(field, detail);
+            return refusal(field, detail);
         }
-        if let Some(name) = further.find(|name| !ALLOWED_FIELDS.contains(&name.as_str())) {
+        if let Some(name) = extra_fields.find(|name| !ALLOWED_FIELDS.contains(&name.as_str())) {
             let detail = format!(
                 "this key is limited to aliases, and may not send `{name}` to their services: it may choose another model; \
                  those that it may send are {}",
                 ALLOWED_FIELDS.join(", ")
             );
-            return refused(name.clone(), detail);
+            return refusal(name.clone(), detail);
         }
         Ok(())
     }
@@ -265,31 +267,33 @@ mod tests {
     fn so_many_requests_may_come_at_once_and_then_one_after_the_other() {
         let (quotas, start) = (Quotas::default(), Instant::now());
         let caller = caller(Limits { requests_per_minute: Some(3), ..Limits::default() });
-        let ask = |seconds: u64| {
+        let admit_at = |seconds: u64| {
             quotas.admit(&caller, start + Duration::from_secs(seconds), time("2026-01-01T00:00:00Z"))
         };
         for _ in 0..3 {
-            assert!(ask(0).is_ok());
+            assert!(admit_at(0).is_ok());
         }
-        assert_eq!(ask(0).expect_err("too many").code(), "rate_limited");
-        assert!(ask(19).is_err());
-        assert!(ask(20).is_ok() && ask(20).is_err());
+        assert_eq!(admit_at(0).expect_err("too many").code(), "rate_limited");
+        assert!(admit_at(19).is_err());
+        assert!(admit_at(20).is_ok() && admit_at(20).is_err());
         // After a pause the full burst is available again.
-        assert!(ask(200).is_ok() && ask(200).is_ok() && ask(200).is_ok() && ask(200).is_err());
+        assert!(
+            admit_at(200).is_ok() && admit_at(200).is_ok() && admit_at(200).is_ok() && admit_at(200).is_err()
+        );
     }
 
     #[test]
     fn tokens_are_those_of_a_day() {
         let quotas = Quotas::new("2026-01-01", [("k".to_owned(), 90)].into_iter());
         let caller = caller(Limits { tokens_per_day: Some(100), ..Limits::default() });
-        let (late, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
+        let (evening, next) = (time("2026-01-01T23:59:00Z"), time("2026-01-02T00:00:01Z"));
         let now = Instant::now();
-        assert!(quotas.admit(&caller, now, late).is_ok());
-        quotas.spend("k", TokenCounts { input: 9, output: 2 }, late);
-        assert_eq!(quotas.admit(&caller, now, late).expect_err("used up").code(), "tokens_used_up");
+        assert!(quotas.admit(&caller, now, evening).is_ok());
+        quotas.spend("k", TokenCounts { input: 9, output: 2 }, evening);
+        assert_eq!(quotas.admit(&caller, now, evening).expect_err("used up").code(), "tokens_used_up");
         assert!(quotas.admit(&caller, now, next).is_ok());
         quotas.spend("k", TokenCounts { input: 1, output: 0 }, next);
         assert!(quotas.admit(&caller, now, next).is_ok());
-        assert_eq!(seconds_until_midnight(late), 60);
+        assert_eq!(seconds_until_midnight(evening), 60);
     }
 }

@@ -86,9 +86,9 @@ impl ReadingDefaults {
 
 /// Returns the JSON Schema of the options that a request may set.
 pub(crate) fn options_schema() -> Value {
-    let may = |name: &str| !name.starts_with("limits.") && name != "tools";
+    let is_allowed = |name: &str| !name.starts_with("limits.") && name != "tools";
     let properties: Map<String, Value> = tambour::settings::all_settings()
-        .filter(|(_, setting)| may(setting.name))
+        .filter(|(_, setting)| is_allowed(setting.name))
         .map(|(_, setting)| (setting.name.to_owned(), setting.schema()))
         .collect();
     json!({

@@ -50,9 +50,9 @@ const UPSTREAM_ENTRY: &str = "upstream";
 const PROMPT_ENTRY: &str = "prompt";
 
 /// Builds the log entry of a prompt.
-pub(crate) fn prompt_entry(number: u64, sent: &PromptRecord) -> Batch {
+pub(crate) fn prompt_entry(number: u64, messages: &PromptRecord) -> Batch {
     let mut batch = Batch::new(number);
-    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(sent).to_string().as_bytes()));
+    batch.push_event(PROMPT_ENTRY, |out| out.extend_from_slice(json!(messages).to_string().as_bytes()));
     batch
 }
 
@@ -71,9 +71,9 @@ struct StateEntry<'a> {
 }
 
 /// Adds the entry of a state update.
-pub(crate) fn add_state_update(start: i64, applied: &tambour::state::AppliedBlock, batch: &mut Batch) {
+pub(crate) fn add_state_update(start: i64, block: &tambour::state::AppliedBlock, batch: &mut Batch) {
     batch.push_event(STATE_ENTRY, |out| {
-        out.extend_from_slice(json!({"start": start, "applied": applied}).to_string().as_bytes())
+        out.extend_from_slice(json!({"start": start, "applied": block}).to_string().as_bytes())
     });
 }
 
@@ -118,11 +118,11 @@ pub(crate) async fn finish(
     lease: &mut dyn Lease,
     last: Batch,
     counts: RunTotals,
-    own: &ReadingDefaults,
+    defaults: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     let mut fold = fold_run_log(lease).await?;
     fold.add(&last);
-    finish_folded(lease, fold, last, counts, own).await
+    finish_folded(lease, fold, last, counts, defaults).await
 }
 
 async fn finish_folded(
@@ -173,17 +173,17 @@ fn outcome(row: &MessageRow, mut record: Value, size: usize) -> MessageOutcome {
 
 /// Closes messages that were running when the server stopped: adds the missing events and one `error`.
 /// Returns their number.
-pub(crate) async fn recover(store: &dyn Store, own: &ReadingDefaults) -> Result<usize, StoreError> {
+pub(crate) async fn recover(store: &dyn Store, defaults: &ReadingDefaults) -> Result<usize, StoreError> {
     let rows = store.list_abandoned().await?;
     let count = rows.len();
-    let not_kept = |row: &&MessageRow| {
+    let is_forgotten = |row: &&MessageRow| {
         let request: Value = serde_json::from_str(&row.request).unwrap_or_default();
         request["as_response"]["store"] == false
     };
-    let forgotten: Vec<String> = rows.iter().filter(not_kept).map(|row| row.id.clone()).collect();
+    let forgotten_ids: Vec<String> = rows.iter().filter(is_forgotten).map(|row| row.id.clone()).collect();
     for row in rows {
         let Some(mut lease) = store.claim(&row.id).await? else { continue };
-        match close(&mut *lease, interrupted_failure(), RunTotals::default(), own).await {
+        match close(&mut *lease, interrupted_failure(), RunTotals::default(), defaults).await {
             Ok(_) => {}
             Err(FinishError::LogUnreadable(error)) => return Err(error),
             Err(FinishError::EndUnwritten(written)) => {
@@ -196,8 +196,8 @@ pub(crate) async fn recover(store: &dyn Store, own: &ReadingDefaults) -> Result<
             }
         }
     }
-    if !forgotten.is_empty() {
-        store.delete_messages(&forgotten).await?;
+    if !forgotten_ids.is_empty() {
+        store.delete_messages(&forgotten_ids).await?;
     }
     Ok(count)
 }
@@ -208,52 +208,57 @@ pub(crate) async fn close(
     lease: &mut dyn Lease,
     failure: Failure,
     counts: RunTotals,
-    own: &ReadingDefaults,
+    defaults: &ReadingDefaults,
 ) -> Result<&'static str, FinishError> {
     if lease.row().kind == RunKind::Turn {
-        return dialogues::close(lease, &failure, &own.options).await;
+        return dialogues::close(lease, &failure, &defaults.options).await;
     }
-    let mut folded = fold_run_log(lease).await?;
-    let last = if folded.end_event.is_some() {
-        Batch::new(folded.last_entry + 1)
+    let mut log_fold = fold_run_log(lease).await?;
+    let last = if log_fold.end_event.is_some() {
+        Batch::new(log_fold.last_entry + 1)
     } else {
-        closing_events(&mut folded, lease.row(), own, failure)
+        closing_events(&mut log_fold, lease.row(), defaults, failure)
     };
-    folded.add(&last);
-    finish_folded(lease, folded, last, counts, own).await
+    log_fold.add(&last);
+    finish_folded(lease, log_fold, last, counts, defaults).await
 }
 
 /// Builds the events that close an interrupted stream, in the language of its request.
-fn closing_events(folded: &mut LogFold, row: &MessageRow, own: &ReadingDefaults, failure: Failure) -> Batch {
-    let mut batch = Batch::new(folded.last_entry + 1);
-    let (_, options) = folded.reply_options(&row.request, own);
+fn closing_events(
+    log_fold: &mut LogFold,
+    row: &MessageRow,
+    defaults: &ReadingDefaults,
+    failure: Failure,
+) -> Batch {
+    let mut batch = Batch::new(log_fold.last_entry + 1);
+    let (_, options) = log_fold.reply_options(&row.request, defaults);
     let mut sequencer = Sequencer::new(&options);
-    for event in &folded.events {
+    for event in &log_fold.events {
         let name = event["event"].as_str().unwrap_or("");
         if let Some(event) = Event::parse(name, &event["data"]) {
             sequencer.observe(&event);
         }
     }
     // Without a tool loop calls are not run, so they have no results.
-    if options.tool_loop && !folded.calls.is_empty() {
-        let mut done = Vec::new();
-        for call in folded.calls.clone() {
-            let result = folded.result_of_call(&call.call_id).unwrap_or_else(|begun| {
-                let result = unanswered_result(&call.call_id, begun, options.texts.language);
+    if options.tool_loop && !log_fold.calls.is_empty() {
+        let mut results = Vec::new();
+        for call in log_fold.calls.clone() {
+            let result = log_fold.result_of_call(&call.call_id).unwrap_or_else(|has_started| {
+                let result = unanswered_result(&call.call_id, has_started, options.texts.language);
                 let event = Event::from(result.clone());
                 batch.push_event(event.name(), |out| tambour::encode::write_data(&event, out));
                 result
             });
-            done.push((call, result));
+            results.push((call, result));
         }
         // The next message of the conversation includes the known results.
-        let calls: Vec<ToolCall> = done.iter().map(|(call, _)| call.clone()).collect();
-        let told = tools::results_message(options.texts.language, &done, own.max_shown_bytes);
+        let calls: Vec<ToolCall> = results.iter().map(|(call, _)| call.clone()).collect();
+        let results_text = tools::results_message(options.texts.language, &results, defaults.max_shown_bytes);
         add_tool_results(
-            folded.last_reply(),
+            log_fold.last_reply(),
             &calls,
-            &told,
-            &folded.history_writer(&row.request, own),
+            &results_text,
+            &log_fold.history_writer(&row.request, defaults),
             &mut batch,
         );
     }
@@ -267,9 +272,9 @@ fn closing_events(folded: &mut LogFold, row: &MessageRow, own: &ReadingDefaults,
 }
 
 /// Returns the error result of a call that was open when the server stopped. The call is never run again.
-fn unanswered_result(call_id: &str, begun: bool, language: Language) -> ToolResult {
-    let trouble = if begun { CallError::Interrupted } else { CallError::ServerStopped };
-    let error = Some(trouble.error(language));
+fn unanswered_result(call_id: &str, has_started: bool, language: Language) -> ToolResult {
+    let call_error = if has_started { CallError::Interrupted } else { CallError::ServerStopped };
+    let error = Some(call_error.error(language));
     ToolResult { call_id: call_id.to_owned(), ok: false, result: None, error, elapsed_ms: 0 }
 }
 
@@ -277,15 +282,15 @@ fn unanswered_result(call_id: &str, begun: bool, language: Language) -> ToolResu
 pub(crate) fn add_tool_results(
     raw: &str,
     calls: &[ToolCall],
-    told: &str,
-    again: &HistoryWriter,
+    results_text: &str,
+    history_sources: &HistoryWriter,
     batch: &mut Batch,
 ) -> String {
     let raw = raw.trim_end_matches('\n');
-    let history = again.render_reply(raw, calls, false).filter(|text| text != raw);
-    let between = ToolResultsEntry { told: told.to_owned(), history };
-    batch.push_event(ROUND_ENTRY, |out| out.extend_from_slice(json!(between).to_string().as_bytes()));
-    between.history.unwrap_or_else(|| raw.to_owned())
+    let history = history_sources.render_reply(raw, calls, false).filter(|text| text != raw);
+    let entry = ToolResultsEntry { told: results_text.to_owned(), history };
+    batch.push_event(ROUND_ENTRY, |out| out.extend_from_slice(json!(entry).to_string().as_bytes()));
+    entry.history.unwrap_or_else(|| raw.to_owned())
 }
 
 #[cfg(test)]

@@ -20,23 +20,23 @@ impl ReloadHandle {
     /// The configuration is invalid, or the store fails; nothing has changed then.
     pub async fn apply(&self, mut config: Config) -> Result<Vec<&'static str>, ConfigError> {
         let before = self.app.loaded_config();
-        let mut fixed = Vec::new();
+        let mut fixed_fields = Vec::new();
         macro_rules! keep {
             ($($field:ident),+) => {$(
                 if config.$field != before.config.$field {
-                    fixed.push(stringify!($field));
+                    fixed_fields.push(stringify!($field));
                     config.$field.clone_from(&before.config.$field);
                 }
             )+};
         }
         keep!(listen, data, database, durable, api_key, max_request, max_import, log, log_json, telemetry);
-        let loaded = LoadedConfig::new(config, &self.app.metrics, Some(&before))?;
-        let _changing = self.app.settings_change.lock().await;
+        let loaded_config = LoadedConfig::new(config, &self.app.metrics, Some(&before))?;
+        let _change_guard = self.app.settings_change.lock().await;
         let settings =
             Settings::load(&*self.app.store).await.map_err(|error| ConfigError(error.to_string()))?;
-        self.app.replace(loaded);
+        self.app.replace(loaded_config);
         self.app.replace_settings(settings);
-        Ok(fixed)
+        Ok(fixed_fields)
     }
 
     /// Loads a configuration and applies it. An invalid one is logged and changes nothing.
@@ -44,16 +44,18 @@ impl ReloadHandle {
         &self,
         load: &(dyn Fn() -> Result<Config, ConfigError> + Send + Sync),
     ) {
-        let loaded = load();
-        let applied = match loaded {
+        let loaded_config = load();
+        let result = match loaded_config {
             Ok(config) => self.apply(config).await,
             Err(error) => Err(error),
         };
-        match applied {
-            Ok(fixed) if fixed.is_empty() => tracing::info!("the configuration has been loaded again"),
-            Ok(fixed) => {
+        match result {
+            Ok(fixed_fields) if fixed_fields.is_empty() => {
+                tracing::info!("the configuration has been loaded again")
+            }
+            Ok(fixed_fields) => {
                 tracing::warn!(
-                    needs_restart = fixed.join(", "),
+                    needs_restart = fixed_fields.join(", "),
                     "the configuration has been loaded again, in part"
                 );
             }
@@ -72,16 +74,16 @@ pub(crate) struct HangUpSignals {
 
 impl HangUpSignals {
     /// Subscribes to the signal if `wanted`; otherwise `next` never returns.
-    pub(crate) fn new(wanted: bool) -> HangUpSignals {
+    pub(crate) fn new(is_enabled: bool) -> HangUpSignals {
         #[cfg(unix)]
         return HangUpSignals {
-            signals: wanted
+            signals: is_enabled
                 .then(|| tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok())
                 .flatten(),
         };
         #[cfg(not(unix))]
         {
-            let _ = wanted;
+            let _ = is_enabled;
             HangUpSignals {}
         }
     }

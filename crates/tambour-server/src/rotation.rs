@@ -20,7 +20,7 @@ impl Rotation {
         for (name, weight) in members {
             let credit = credits.entry((*name).to_owned()).or_default();
             *credit += i64::from(*weight);
-            if first.is_none_or(|(_, most)| *credit > most) {
+            if first.is_none_or(|(_, max_credit)| *credit > max_credit) {
                 first = Some((name, *credit));
             }
         }

@@ -40,20 +40,20 @@ mod tests {
 
     #[test]
     fn it_is_polled_only_when_it_was_woken() {
-        let (polls, mine) = (Cell::new(0), Cell::new(None));
-        let mut apart = std::pin::pin!(SelfWoken::new(poll_fn(|context| {
+        let (polls, inner_waker) = (Cell::new(0), Cell::new(None));
+        let mut outer = std::pin::pin!(SelfWoken::new(poll_fn(|context| {
             polls.set(polls.get() + 1);
-            mine.set(Some(context.waker().clone()));
+            inner_waker.set(Some(context.waker().clone()));
             if polls.get() == 2 { Poll::Ready("done") } else { Poll::Pending }
         })));
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..3 {
-            assert_eq!(apart.as_mut().poll(&mut context), Poll::Pending);
+            assert_eq!(outer.as_mut().poll(&mut context), Poll::Pending);
         }
         assert_eq!(polls.get(), 1);
-        mine.take().unwrap().wake();
-        assert_eq!(apart.as_mut().poll(&mut context), Poll::Ready("done"));
-        assert_eq!(apart.as_mut().poll(&mut context), Poll::Pending);
+        inner_waker.take().unwrap().wake();
+        assert_eq!(outer.as_mut().poll(&mut context), Poll::Ready("done"));
+        assert_eq!(outer.as_mut().poll(&mut context), Poll::Pending);
         assert_eq!(polls.get(), 2);
     }
 }

@@ -68,12 +68,12 @@ type ConfigLoader = Box<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 /// Reads today's usage of each key.
 async fn load_quotas(store: &dyn Store) -> Result<Quotas, StoreError> {
     let today = quotas::day(Timestamp::now());
-    let used = store.usage(None, (&today, &today), None, u32::MAX).await?;
+    let usage_rows = store.usage(None, (&today, &today), None, u32::MAX).await?;
     let tokens = |usage: UsageRow| {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         (usage.key, u64::try_from(tokens).unwrap_or(0))
     };
-    Ok(Quotas::new(&today, used.into_iter().map(tokens)))
+    Ok(Quotas::new(&today, usage_rows.into_iter().map(tokens)))
 }
 
 impl Server {
@@ -84,10 +84,10 @@ impl Server {
     pub async fn start(config: Config) -> Result<Server, StartError> {
         descriptors::raise_limit();
         let metrics = Metrics::new();
-        let loaded = LoadedConfig::new(config, &metrics, None)?;
-        let config = &loaded.config;
+        let loaded_config = LoadedConfig::new(config, &metrics, None)?;
+        let config = &loaded_config.config;
         let traces = TraceHandle::start(config)?;
-        let (listen, configured) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
+        let (listen, configured_key) = (config.listen, config.api_key.clone().filter(|key| !key.is_empty()));
         let file = config.database_file()?;
         data_folder::prepare(&file, &config.data).map_err(StoreError::Folder)?;
         let options = StoreOptions { durable: config.durable, accept_loss: config.accept_loss };
@@ -95,11 +95,11 @@ impl Server {
         metrics.count_damage(&report);
         store.reserve_numbers(&report).await?;
         let store: Arc<dyn Store> = Arc::new(store);
-        let keys = KeyRegistry::new(store.keys().await?, configured.as_deref());
+        let keys = KeyRegistry::new(store.keys().await?, configured_key.as_deref());
         if keys.is_empty() && !listen.ip().is_loopback() {
             return Err(StartError::Unprotected(listen));
         }
-        if configured.is_some() && store.keys().await?.is_empty() {
+        if configured_key.is_some() && store.keys().await?.is_empty() {
             // The first key takes over the local user's data.
             store.hand_over(LOCAL_OWNER, CONFIGURED_KEY).await?;
         }
@@ -107,17 +107,17 @@ impl Server {
         let quotas = load_quotas(&*store).await?;
         // Binding first: a second server with the same data fails here, before it takes the first one's
         // running messages for abandoned.
-        let failed = |error| StartError::Listen(listen, error);
-        let listener = TcpListener::bind(listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let listen_error = |error| StartError::Listen(listen, error);
+        let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
         let interrupted =
             record::recover(&*store, &ReadingDefaults::new(&config.limits, &config.tools, &settings)).await?;
         if interrupted > 0 {
             tracing::warn!(interrupted, "messages that were running have been closed");
         }
-        loaded.mcp.start();
+        loaded_config.mcp.start();
         Ok(Server {
-            app: Arc::new(App::new(loaded, (metrics, traces), store, settings, keys, quotas)),
+            app: Arc::new(App::new(loaded_config, (metrics, traces), store, settings, keys, quotas)),
             listener,
             address,
             load: None,
@@ -169,14 +169,14 @@ impl Server {
         let connections = TaskTracker::new();
         let hang_up = CancellationToken::new();
         let mut stop = std::pin::pin!(stop);
-        let mut ended = Ok(());
+        let mut result = Ok(());
         loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+            let accept_result = tokio::select! {
+                accept_result = listener.accept() => accept_result,
                 () = &mut stop => break,
                 () = app.store.wait_dead() => {
                     tracing::error!("the store cannot go on; the server stops");
-                    ended = Err(ServerFailed);
+                    result = Err(ServerFailed);
                     break;
                 }
                 () = hang_ups.next() => {
@@ -186,7 +186,7 @@ impl Server {
                     continue;
                 }
             };
-            match accepted {
+            match accept_result {
                 Ok((socket, _)) => {
                     connections.spawn(connection::serve(socket, service.clone(), hang_up.clone()));
                 }
@@ -201,7 +201,7 @@ impl Server {
         app.shutdown.cancel();
         app.run_tasks.close();
         let drain = Duration::from_millis(app.loaded_config().config.drain_ms);
-        let drained = tokio::time::Instant::now() + drain;
+        let drain_end = tokio::time::Instant::now() + drain;
         if tokio::time::timeout(drain, app.run_tasks.wait()).await.is_err() {
             app.run_abort.cancel();
             if tokio::time::timeout(HALT_TIMEOUT, app.run_tasks.wait()).await.is_err() {
@@ -215,7 +215,7 @@ impl Server {
         let _ = tokio::time::timeout(HALT_TIMEOUT, connections.wait()).await;
         // The sweep ends between two steps. A step that takes longer is abandoned: the next start completes
         // it or it has no effect.
-        let patience = drained.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
+        let patience = drain_end.max(tokio::time::Instant::now() + SWEEP_TIMEOUT);
         if tokio::time::timeout_at(patience, &mut sweep).await.is_err() {
             tracing::warn!("what was deleted is still in the files; the next start takes it out");
             sweep.abort();
@@ -223,6 +223,6 @@ impl Server {
         app.loaded_config().mcp.stop().await;
         app.store.close().await;
         app.traces.stop().await;
-        ended
+        result
     }
 }

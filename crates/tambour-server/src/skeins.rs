@@ -83,11 +83,11 @@ pub(crate) struct RenderSettings {
 }
 
 /// Converts an imported file to a Skein.
-pub(crate) fn import_to_skein(imported: &ImportedFile) -> Skein {
-    match imported.kind {
-        ImportedFileKind::Card => from_card(imported),
-        ImportedFileKind::Preset => from_preset(imported),
-        ImportedFileKind::Lorebook => from_book(imported),
+pub(crate) fn import_to_skein(imported_file: &ImportedFile) -> Skein {
+    match imported_file.kind {
+        ImportedFileKind::Card => from_card(imported_file),
+        ImportedFileKind::Preset => from_preset(imported_file),
+        ImportedFileKind::Lorebook => from_book(imported_file),
     }
 }
 
@@ -113,11 +113,11 @@ pub(crate) fn apply_structure(
     contract: Option<&Contract>,
     options: &mut Options,
 ) -> tambour::Result<()> {
-    let said = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
-    if let Some(views) = views.filter(|_| !said("filament.views")) {
+    let is_set = |name: &str| contract.is_some_and(|contract| contract.options.contains_key(name));
+    if let Some(views) = views.filter(|_| !is_set("filament.views")) {
         options.set("filament.views", json!(views))?;
     }
-    let Some(skein) = skein.filter(|_| !said("filament.structure") && !said("filament.protocols")) else {
+    let Some(skein) = skein.filter(|_| !is_set("filament.structure") && !is_set("filament.protocols")) else {
         return Ok(());
     };
     if let Ok((Some(expected), _)) =
@@ -149,7 +149,7 @@ pub(crate) async fn render(
     app: &Arc<App>,
     owner: &str,
     parts: PromptParts,
-    how: RenderSettings,
+    settings: RenderSettings,
 ) -> Result<RenderedPrompt, Problem> {
     if parts.books.len() > MAX_BOOKS {
         let detail = format!("`lorebook_ids` has at most {MAX_BOOKS} ids, not {}", parts.books.len());
@@ -159,13 +159,13 @@ pub(crate) async fn render(
         let detail = "a prompt is made of `skein`, `card_id` or `lorebook_ids`";
         return Err(Problem::invalid("missing_field", detail).with("field", "skein"));
     }
-    let PromptParts { skein, card, books, mut context, timed } = parts;
+    let PromptParts { skein, card, books, mut context, timed: timed_effects } = parts;
     let card = card.map(|id| (ImportKind::Card, id));
-    let named: Vec<_> =
+    let named_files: Vec<_> =
         card.into_iter().chain(books.into_iter().map(|id| (ImportKind::Lorebook, id))).collect();
-    let mut files = Vec::with_capacity(named.len());
+    let mut files = Vec::with_capacity(named_files.len());
     let mut bytes = 0;
-    for (kind, id) in named {
+    for (kind, id) in named_files {
         let row = app.store.import(owner, kind, &id).await?.ok_or_else(|| missing_import(kind, &id))?;
         bytes += row.size;
         files.push((kind, row));
@@ -175,14 +175,14 @@ pub(crate) async fn render(
             format!("the cards and books of one prompt have at most {MAX_IMPORT_BYTES} bytes, not {bytes}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "lorebook_ids"));
     }
-    let mut others = Vec::with_capacity(files.len());
+    let mut other_files = Vec::with_capacity(files.len());
     for (kind, row) in files {
         let bytes = app
             .store
             .import_bytes(owner, kind, &row.id)
             .await?
             .ok_or_else(|| missing_import(kind, &row.id))?;
-        others.push(
+        other_files.push(
             app.cpu_pool
                 .run(owner, move || reparse_import(&row.file, &bytes).map(|found| import_to_skein(&found)))
                 .await??,
@@ -194,33 +194,34 @@ pub(crate) async fn render(
     context.entry("now").or_insert_with(|| ids::now().into());
     let language = app.settings().texts().language;
     // Set when this future is dropped, so that a rendering stops once its client has disconnected.
-    let ended = DropFlag::default();
-    let gone = Arc::clone(&ended.0);
+    let drop_flag = DropFlag::default();
+    let is_abandoned = Arc::clone(&drop_flag.0);
     app.cpu_pool
         .run(owner, move || {
-            let mut others = others.into_iter();
+            let mut other_files = other_files.into_iter();
             let mut skein = match skein {
                 Some(value) => parse_skein(&value)
                     .map_err(|error| input_problem("invalid_skein", &error).with("field", "skein"))?,
-                None => others.next().unwrap_or_default(),
+                None => other_files.next().unwrap_or_default(),
             };
-            others.for_each(|other| skein.merge_lore(&other));
-            let engine = Engine::new(if how.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
-            let count = |text: &str| how.tokenizer.count(text);
+            other_files.for_each(|other| skein.merge_lore(&other));
+            let engine =
+                Engine::new(if settings.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
+            let count = |text: &str| settings.tokenizer.count(text);
             let mut options = RenderOptions::default();
-            options.budget = Some(render_budget(&engine, gone));
+            options.budget = Some(render_budget(&engine, is_abandoned));
             options.engine = Some(&engine);
             options.language = language;
-            options.adds_instructions = how.instructions;
-            options.counts_parts = how.count_parts;
-            options.max_context = how.max_context;
-            options.timed_effects = timed;
+            options.adds_instructions = settings.instructions;
+            options.counts_parts = settings.count_parts;
+            options.max_context = settings.max_context;
+            options.timed_effects = timed_effects;
             options.random_seed = Uuid::new_v4().as_u64_pair().0;
             // Counting is slow, so it is skipped without a limit.
-            let limited = how.count_tokens
-                || how.max_context.or(skein.max_context).is_some()
+            let is_limited = settings.count_tokens
+                || settings.max_context.or(skein.max_context).is_some()
                 || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
-            options.count_tokens = if limited { &count } else { &|_| 0 };
+            options.count_tokens = if is_limited { &count } else { &|_| 0 };
             skein
                 .render(&context.into(), &options)
                 .map_err(|error| input_problem("prompt_not_rendered", &error))
@@ -232,10 +233,10 @@ pub(crate) async fn render(
 const RENDER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the budget of a rendering, which ends when the client is gone or after [`RENDER_TIMEOUT`].
-fn render_budget(engine: &Engine, gone: Arc<AtomicBool>) -> Budget {
+fn render_budget(engine: &Engine, is_abandoned: Arc<AtomicBool>) -> Budget {
     let began = Instant::now();
     Budget::with_stop(engine.limits(), move || {
-        gone.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
+        is_abandoned.load(Ordering::Relaxed) || began.elapsed() > RENDER_TIMEOUT
     })
 }
 
@@ -257,9 +258,10 @@ pub(crate) fn missing_import(kind: ImportKind, id: &str) -> Problem {
 }
 
 /// Returns a rendered prompt as JSON for the client.
-pub(crate) fn rendered_json(rendered: &RenderedPrompt) -> Value {
-    let mut warnings: Vec<Value> = rendered.warnings.iter().map(|text| json!({"message": text})).collect();
-    warnings.extend(rendered.outcome.warnings.iter().map(|warning| {
+pub(crate) fn rendered_json(rendered_prompt: &RenderedPrompt) -> Value {
+    let mut warnings: Vec<Value> =
+        rendered_prompt.warnings.iter().map(|text| json!({"message": text})).collect();
+    warnings.extend(rendered_prompt.outcome.warnings.iter().map(|warning| {
         json!({
             "code": warning.code,
             "message": warning.message,
@@ -268,24 +270,24 @@ pub(crate) fn rendered_json(rendered: &RenderedPrompt) -> Value {
             "column": warning.column,
         })
     }));
-    if rendered.outcome.more_warnings > 0 {
-        let text = format!("{} more warnings are not listed", rendered.outcome.more_warnings);
+    if rendered_prompt.outcome.more_warnings > 0 {
+        let text = format!("{} more warnings are not listed", rendered_prompt.outcome.more_warnings);
         warnings.push(json!({"message": text}));
     }
     json!({
-        "text": rendered.text,
-        "messages": rendered.messages,
-        "tokens": rendered.tokens,
-        "dropped": rendered.dropped_parts,
-        "over": rendered.is_over_limit,
-        "parts": rendered.parts,
-        "lore": rendered.lore_titles,
-        "lore_woken": rendered.active_lore,
-        "lore_dropped": rendered.dropped_lore,
-        "timed": rendered.timed_effects,
-        "expected_structure": rendered.expected_structure.as_ref().map(|expected| expected.to_json()),
+        "text": rendered_prompt.text,
+        "messages": rendered_prompt.messages,
+        "tokens": rendered_prompt.tokens,
+        "dropped": rendered_prompt.dropped_parts,
+        "over": rendered_prompt.is_over_limit,
+        "parts": rendered_prompt.parts,
+        "lore": rendered_prompt.lore_titles,
+        "lore_woken": rendered_prompt.active_lore,
+        "lore_dropped": rendered_prompt.dropped_lore,
+        "timed": rendered_prompt.timed_effects,
+        "expected_structure": rendered_prompt.expected_structure.as_ref().map(|expected| expected.to_json()),
         "warnings": warnings,
-        "effects": rendered.outcome.effects,
+        "effects": rendered_prompt.outcome.effects,
     })
 }
 
@@ -298,16 +300,16 @@ mod tests {
         let engine = Engine::new(UndefinedMode::Lenient);
         let long = "{% for a in range(100) %}{% for b in range(100) %}x{% endfor %}{% endfor %}";
         let skein = parse_skein(&json!({"blocks": [{"tag": "a", "text": long}]})).unwrap();
-        let rendered = |skein: &Skein, gone: Arc<AtomicBool>| {
+        let render_end = |skein: &Skein, is_abandoned: Arc<AtomicBool>| {
             let mut options = RenderOptions::default();
-            options.budget = Some(render_budget(&engine, gone));
+            options.budget = Some(render_budget(&engine, is_abandoned));
             options.engine = Some(&engine);
-            skein.render(&json!({}), &options).map(|rendered| rendered.text.len())
+            skein.render(&json!({}), &options).map(|render_end| render_end.text.len())
         };
-        let waiting = DropFlag::default();
-        assert!(rendered(&skein, Arc::clone(&waiting.0)).unwrap() >= 10_000);
-        let gone = Arc::clone(&waiting.0);
-        drop(waiting);
-        assert!(rendered(&skein, gone).is_err());
+        let drop_flag = DropFlag::default();
+        assert!(render_end(&skein, Arc::clone(&drop_flag.0)).unwrap() >= 10_000);
+        let is_abandoned = Arc::clone(&drop_flag.0);
+        drop(drop_flag);
+        assert!(render_end(&skein, is_abandoned).is_err());
     }
 }

@@ -35,18 +35,18 @@ pub(crate) struct MessageState {
 pub(crate) async fn load_message_state(
     app: &App,
     row: &MessageRow,
-    known: bool,
+    is_existing: bool,
     dialect: &str,
 ) -> Result<Option<MessageState>, StoreError> {
     if !STATEFUL_DIALECTS.contains(&dialect) {
         return Ok(None);
     }
-    let stored = if known { app.store.state(&row.conversation_id).await? } else { None };
-    if let Some(stored) = &stored {
-        app.store.store_snapshot(&row.conversation_id, stored).await?;
+    let stored_state = if is_existing { app.store.state(&row.conversation_id).await? } else { None };
+    if let Some(stored_state) = &stored_state {
+        app.store.store_snapshot(&row.conversation_id, stored_state).await?;
     }
-    let stored = stored.unwrap_or_default();
-    let schema = match compile_state_schema(app, &row.owner, &stored).await {
+    let stored_state = stored_state.unwrap_or_default();
+    let schema = match compile_state_schema(app, &row.owner, &stored_state).await {
         Ok(schema) => schema,
         Err(problem) => {
             // It was valid when it was stored, but limits are narrower now; without it, operations are
@@ -59,8 +59,8 @@ pub(crate) async fn load_message_state(
             None
         }
     };
-    let attached = attach_state(stored.state, row.id.clone(), schema.as_deref());
-    Ok(Some(MessageState { attached, start: stored.next_position }))
+    let attached = attach_state(stored_state.state, row.id.clone(), schema.as_deref());
+    Ok(Some(MessageState { attached, start: stored_state.next_position }))
 }
 
 /// Prepares a state for applying operations.
@@ -72,9 +72,9 @@ pub(crate) fn attach_state(state: Value, id: String, schema: Option<&Schema>) ->
 pub(crate) async fn compile_state_schema(
     app: &App,
     owner: &str,
-    stored: &StateRow,
+    schema_text: &StateRow,
 ) -> Result<Option<Arc<Schema>>, Problem> {
-    let Some(schema) = stored.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
+    let Some(schema) = schema_text.schema.as_deref().and_then(|text| serde_json::from_str(text).ok()) else {
         return Ok(None);
     };
     let limits = &app.loaded_config().config.tools;
@@ -83,11 +83,11 @@ pub(crate) async fn compile_state_schema(
 
 /// Waits for the turn in a conversation, for a quick change. Fails with a conflict after two seconds.
 pub(crate) async fn wait_change_turn(app: &App, conversation: &str) -> Result<OwnedMutexGuard<()>, Problem> {
-    let reached = async {
+    let turn = async {
         app.store.wait_idle(conversation).await;
         app.turns.enqueue(conversation).wait().await
     };
-    tokio::time::timeout(TURN_TIMEOUT, reached).await.map_err(|_| {
+    tokio::time::timeout(TURN_TIMEOUT, turn).await.map_err(|_| {
         Problem::conflict(
             "conversation_busy",
             "a message of the conversation runs; its state changes when that has ended",
@@ -107,9 +107,9 @@ pub(crate) fn state_version(state: &str, schema: Option<&str>) -> String {
 
 /// Refuses a change that is based on another version of the state.
 pub(crate) fn check_version(row: &StateRow, based_on: Option<&str>) -> Result<(), Problem> {
-    let Some(known) = based_on else { return Ok(()) };
+    let Some(base) = based_on else { return Ok(()) };
     let now = run_in_place(|| state_version(&row.state.to_string(), row.schema.as_deref()));
-    if now == known {
+    if now == base {
         return Ok(());
     }
     let schema: Option<Value> = row.schema.as_deref().and_then(|text| serde_json::from_str(text).ok());
@@ -142,8 +142,8 @@ pub(crate) async fn change_state(
     let (work, owner, id) = (app.clone(), owner.to_owned(), conversation.to_owned());
     let based_on = based_on.map(str::to_owned);
     // Operations are dropped if the client disconnects; once applied, they are stored.
-    let ended = DropFlag::default();
-    let gone = Arc::clone(&ended.0);
+    let drop_flag = DropFlag::default();
+    let is_abandoned = Arc::clone(&drop_flag.0);
     app.run_to_completion(async move {
         let _turn = wait_change_turn(&work, &id).await?;
         let row = work.store.state(&id).await?.unwrap_or_default();
@@ -153,29 +153,29 @@ pub(crate) async fn change_state(
         let (name, before, next) = (update.clone(), row.state, row.next_position);
         // Each operation may scan the whole state.
         let apply = move || {
-            let mut attached = attach_state(before, name, schema.as_deref());
-            let applied = attached.apply_until_stopped(&analysis, operations, atomic, Some(&gone));
-            if gone.load(Ordering::Relaxed) {
+            let mut new_state = attach_state(before, name, schema.as_deref());
+            let applied = new_state.apply_until_stopped(&analysis, operations, atomic, Some(&is_abandoned));
+            if is_abandoned.load(Ordering::Relaxed) {
                 // The client is gone and sees no error.
                 return Err(Problem::internal());
             }
             // Serialized directly: a tree of values would copy it several times.
             let text = serde_json::to_string(&applied).map_err(|_| Problem::internal())?;
-            let texts = (text, attached.state.to_string());
-            Ok::<_, Problem>((applied, attached.state, texts))
+            let texts = (text, new_state.state.to_string());
+            Ok::<_, Problem>((applied, new_state.state, texts))
         };
         let text_of_schema = row.schema;
         let (applied, state, texts) = work.cpu_pool.run(&owner, apply).await??;
-        let changed = applied.results.iter().any(|result| result.ok);
-        if changed {
-            let stored = StoredUpdate { position: next, applied: texts.0 };
-            let created = ids::now();
-            if !work.store.add_state_update(&id, &update, &stored, (&created, &texts.1)).await? {
+        let has_changed = applied.results.iter().any(|result| result.ok);
+        if has_changed {
+            let stored_update = StoredUpdate { position: next, applied: texts.0 };
+            let created_at = ids::now();
+            if !work.store.add_state_update(&id, &update, &stored_update, (&created_at, &texts.1)).await? {
                 return Err(Problem::not_found(format!("there is no conversation `{id}`")));
             }
         }
         let version = run_in_place(|| state_version(&texts.1, text_of_schema.as_deref()));
-        Ok(ChangedState { update: changed.then_some(update), applied, state, version })
+        Ok(ChangedState { update: has_changed.then_some(update), applied, state, version })
     })
     .await
 }

@@ -57,19 +57,19 @@ impl StreamRegistry {
     pub(crate) fn open(
         self: &Arc<StreamRegistry>,
         caller: &Caller,
-        most: usize,
+        max: usize,
         total: usize,
     ) -> Result<OpenStream, StreamLimit> {
         let owner = caller.owner.as_str();
         let mut open = self.lock();
-        let mine = open.by_owner.get(owner).copied().unwrap_or_default();
-        if mine >= most {
+        let own_count = open.by_owner.get(owner).copied().unwrap_or_default();
+        if own_count >= max {
             return Err(StreamLimit::Owner);
         }
         if open.by_owner.values().sum::<usize>() >= total {
             return Err(StreamLimit::Server);
         }
-        open.by_owner.insert(owner.to_owned(), mine + 1);
+        open.by_owner.insert(owner.to_owned(), own_count + 1);
         open.next += 1;
         let number = open.next;
         Ok(OpenStream {
@@ -89,9 +89,9 @@ impl StreamRegistry {
     /// Closes streams whose message ended `patience` ago and whose client has read nothing since.
     fn close_stalled(&self, patience: Duration) {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        for watched in self.lock().watched.values_mut() {
-            let WatchedStream { connection, live_run, ended_ms } = watched;
-            if live_run.as_ref().is_some_and(|live| !live.has_ended()) {
+        for stream in self.lock().watched.values_mut() {
+            let WatchedStream { connection, live_run, ended_ms } = stream;
+            if live_run.as_ref().is_some_and(|run| !run.has_ended()) {
                 continue;
             }
             let now = connection.elapsed_ms();
@@ -126,9 +126,9 @@ impl Drop for OpenStream {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         open.watched.remove(&self.number);
-        if let Some(mine) = open.by_owner.get_mut(&self.owner) {
-            *mine -= 1;
-            if *mine == 0 {
+        if let Some(own_count) = open.by_owner.get_mut(&self.owner) {
+            *own_count -= 1;
+            if *own_count == 0 {
                 open.by_owner.remove(&self.owner);
             }
         }

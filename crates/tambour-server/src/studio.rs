@@ -40,25 +40,25 @@ pub(crate) async fn serve_home() -> Response {
 }
 
 fn respond(find: FindFile, method: &Method, path: &str, headers: &HeaderMap) -> Response {
-    let missing = || Problem::not_found("there is no such page").into_response();
+    let missing_page = || Problem::not_found("there is no such page").into_response();
     if !matches!(*method, Method::GET | Method::HEAD)
         || API_PREFIXES.iter().any(|start| path.starts_with(start))
     {
-        return missing();
+        return missing_page();
     }
     let name = path.trim_start_matches('/');
-    let hidden = name.split('/').any(|part| part.starts_with('.'));
+    let is_hidden = name.split('/').any(|part| part.starts_with('.'));
     if name != INDEX_PAGE
-        && !hidden
+        && !is_hidden
         && !name.ends_with(".gz")
         && let Some(found) = find(name)
     {
         return file_response(find, name, found, headers);
     }
     if name.starts_with(HASHED_FOLDER) || !accepts(headers, &header::ACCEPT, "text/html") {
-        return missing();
+        return missing_page();
     }
-    page_response(find).unwrap_or_else(missing)
+    page_response(find).unwrap_or_else(missing_page)
 }
 
 /// Returns the page with a fresh nonce. Every response has its own, so it must not be cached.
@@ -99,26 +99,27 @@ fn content_policy(nonce: &str) -> String {
 fn file_response(find: FindFile, name: &str, found: EmbeddedFile, headers: &HeaderMap) -> Response {
     let tag: String = found.metadata.sha256_hash()[..12].iter().map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("W/\"{tag}\"");
-    let packed =
+    let is_compressed =
         accepts(headers, &header::ACCEPT_ENCODING, "gzip").then(|| find(&format!("{name}.gz"))).flatten();
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut response = if known
+    let known_tags = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut response = if known_tags
         .flat_map(|tags| tags.split(','))
-        .any(|known| matches!(known.trim(), "*") || known.trim() == tag)
+        .any(|known_tags| matches!(known_tags.trim(), "*") || known_tags.trim() == tag)
     {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let mut response = file_body(packed.as_ref().map_or(found.data, |packed| packed.data.clone()));
-        if packed.is_some() {
+        let mut response =
+            file_body(is_compressed.as_ref().map_or(found.data, |is_compressed| is_compressed.data.clone()));
+        if is_compressed.is_some() {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
         response
     };
-    let kept =
+    let cache_control =
         if name.starts_with(HASHED_FOLDER) { "public, max-age=31536000, immutable" } else { "no-cache" };
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::ETAG, tag.try_into().expect("a hash is hexadecimal"));
@@ -133,12 +134,12 @@ fn file_body(data: Cow<'static, [u8]>) -> Response {
 }
 
 /// Checks that a header lists a value with a weight above zero.
-fn accepts(headers: &HeaderMap, name: &header::HeaderName, wanted: &str) -> bool {
+fn accepts(headers: &HeaderMap, name: &header::HeaderName, encoding: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| {
         let (value, weight) = value.split_once(';').unwrap_or((value, ""));
         let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        value.trim().eq_ignore_ascii_case(wanted) && weight != Some(0.0)
+        value.trim().eq_ignore_ascii_case(encoding) && weight != Some(0.0)
     })
 }
 

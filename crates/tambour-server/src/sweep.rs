@@ -22,18 +22,18 @@ pub(crate) async fn run(app: Arc<App>) {
     let mut due = true;
     loop {
         match expire(&app).await {
-            Ok(some) => due |= some,
+            Ok(found) => due |= found,
             Err(error) => tracing::warn!(%error, "messages whose time is over could not be deleted"),
         }
         app.claims.drop_expired(None);
         match app.store.delete_responses(&idempotency::repeat_since()).await {
-            Ok(some) => due |= some,
+            Ok(found) => due |= found,
             Err(error) => tracing::warn!(%error, "answers whose time is over could not be deleted"),
         }
         fail::point("sweep");
         if due {
             match app.store.sweep(&app.shutdown).await {
-                Ok(done) => due = !done,
+                Ok(is_done) => due = !is_done,
                 Err(error) => tracing::warn!(%error, "what was deleted is still in the files; trying again"),
             }
         }
@@ -51,28 +51,28 @@ async fn expire(app: &App) -> Result<bool, StoreError> {
     let age = retention.days.map(|days| SignedDuration::from_hours(24 * i64::from(days)));
     let before = age.and_then(|age| Timestamp::now().checked_sub(age).ok()).map(|time| format!("{time:.3}"));
     let retention = Retention { before: before.as_deref(), bytes: retention.bytes };
-    let mut some = expire_dialogues(app, retention).await?;
+    let mut found = expire_dialogues(app, retention).await?;
     loop {
-        let expired = app.store.expired_messages(retention).await?;
-        if expired.is_empty() || app.shutdown.is_cancelled() {
-            return Ok(some);
+        let expired_ids = app.store.expired_messages(retention).await?;
+        if expired_ids.is_empty() || app.shutdown.is_cancelled() {
+            return Ok(found);
         }
-        tracing::info!(messages = expired.len(), "messages whose time is over are deleted");
-        app.store.delete_messages(&expired).await?;
-        some = true;
+        tracing::info!(messages = expired_ids.len(), "messages whose time is over are deleted");
+        app.store.delete_messages(&expired_ids).await?;
+        found = true;
     }
 }
 
 /// Deletes expired dialogues without a running turn; returns `true` if there were any.
 async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, StoreError> {
-    let mut some = false;
+    let mut found = false;
     let (by_time, by_size) =
         (Retention { bytes: None, ..retention }, Retention { before: None, ..retention });
     for retention in [by_time, by_size] {
         for id in app.store.expired_dialogues(retention).await? {
             fail::point("sweep.listed");
             if app.shutdown.is_cancelled() {
-                return Ok(some);
+                return Ok(found);
             }
             // Holding the turn keeps other turns from running between the check and the deletion.
             let QueuePlace::Ready(_turn) = app.turns.enqueue(&id) else { continue };
@@ -81,11 +81,11 @@ async fn expire_dialogues(app: &App, retention: Retention<'_>) -> Result<bool, S
             if is_over(app, &id, retention).await? && app.store.close_if_idle(&id) {
                 tracing::info!(dialogue = id, "a dialogue whose time is over is deleted");
                 app.store.delete_dialogue(&id).await?;
-                some = true;
+                found = true;
             }
         }
     }
-    Ok(some)
+    Ok(found)
 }
 
 /// Checks that a dialogue is still expired: it may have changed since it was listed.

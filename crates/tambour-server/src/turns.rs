@@ -30,7 +30,7 @@ impl QueuePlace {
     pub(crate) async fn wait(self) -> OwnedMutexGuard<()> {
         match self {
             QueuePlace::Ready(turn) => turn,
-            QueuePlace::Queued(waiting) => waiting.await,
+            QueuePlace::Queued(turn_wait) => turn_wait.await,
         }
     }
 }
@@ -39,8 +39,8 @@ impl TurnQueues {
     /// Takes the next place in the queue of a conversation.
     pub(crate) fn enqueue(&self, conversation: &str) -> QueuePlace {
         let mut by_conversation = self.by_conversation.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = by_conversation.get(conversation).and_then(Weak::upgrade);
-        let turn = known.unwrap_or_else(|| {
+        let queue = by_conversation.get(conversation).and_then(Weak::upgrade);
+        let turn = queue.unwrap_or_else(|| {
             // Drops dead entries before the map would grow.
             if by_conversation.len() == by_conversation.capacity() {
                 by_conversation.retain(|_, turn| turn.strong_count() > 0);
@@ -49,11 +49,11 @@ impl TurnQueues {
             by_conversation.insert(conversation.to_owned(), Arc::downgrade(&turn));
             turn
         });
-        let mut waiting: TurnWait = Box::pin(turn.lock_owned());
+        let mut turn_wait: TurnWait = Box::pin(turn.lock_owned());
         // Polling it once enters the queue.
-        match (&mut waiting).now_or_never() {
+        match (&mut turn_wait).now_or_never() {
             Some(turn) => QueuePlace::Ready(turn),
-            None => QueuePlace::Queued(waiting),
+            None => QueuePlace::Queued(turn_wait),
         }
     }
 }

@@ -106,8 +106,8 @@ impl Error {
 
     /// An unknown name; the message lists the `known` ones, the closest first.
     #[doc(hidden)]
-    pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
-        let message = format!("unknown {what} `{name}`; known: {}", list_names(name, known));
+    pub fn unknown<'a>(subject: &str, name: &str, known_names: impl IntoIterator<Item = &'a str>) -> Error {
+        let message = format!("unknown {subject} `{name}`; known: {}", list_names(name, known_names));
         Error::new(ErrorKind::Unknown, message)
     }
 
@@ -119,9 +119,9 @@ impl Error {
 
     /// Text that should be JSON but is not.
     #[doc(hidden)]
-    pub fn invalid_json(what: &str, text: &str, cause: serde_json::Error) -> Error {
+    pub fn invalid_json(subject: &str, text: &str, cause: serde_json::Error) -> Error {
         let place = Location::from_byte_column(text, cause.line(), cause.column());
-        let mut error = Error::new(ErrorKind::Malformed, format!("{what} is not JSON: {cause}"));
+        let mut error = Error::new(ErrorKind::Malformed, format!("{subject} is not JSON: {cause}"));
         error.0.location = Some(place);
         error.0.cause = Some(Arc::new(cause));
         error

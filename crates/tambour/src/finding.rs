@@ -8,8 +8,8 @@ use crate::span::{Place, Span};
 
 /// Shortens `text` to at most `most` characters, with an ellipsis, for use in a message.
 #[must_use]
-pub fn clip(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(limit) {
         None => Cow::Borrowed(text),
         Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
     }

@@ -107,7 +107,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
         name: "first_only",
         description: "stop reporting after the first finding",
         default: "false",
-        accepts: SettingValues::Flag(|options, on| options.first_only = on),
+        accepts: SettingValues::Flag(|options, is_on| options.first_only = is_on),
     },
     Setting {
         name: "sensitive",
@@ -129,7 +129,7 @@ pub(crate) const COMMON_SETTINGS: &[Setting] = &[
         name: "events.allow_missing_thinking",
         description: "a stream without thinking passes the check (R-24)",
         default: "false",
-        accepts: SettingValues::Flag(|options, on| options.allow_missing_thinking = on),
+        accepts: SettingValues::Flag(|options, is_on| options.allow_missing_thinking = is_on),
     },
     Setting {
         name: "tools",

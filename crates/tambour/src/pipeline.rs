@@ -106,15 +106,15 @@ impl Pipeline {
 
     /// Sends extension events too; off by default.
     #[must_use]
-    pub fn with_extensions(mut self, on: bool) -> Pipeline {
-        self.stages.sends_extensions = on;
+    pub fn with_extensions(mut self, is_on: bool) -> Pipeline {
+        self.stages.sends_extensions = is_on;
         self
     }
 
     /// Sends findings as `finding` events too; off by default.
     #[must_use]
-    pub fn with_findings(mut self, on: bool) -> Pipeline {
-        self.stages.sends_findings = on;
+    pub fn with_findings(mut self, is_on: bool) -> Pipeline {
+        self.stages.sends_findings = is_on;
         self
     }
 
@@ -155,7 +155,9 @@ impl Pipeline {
     #[inline]
     fn read(&mut self, chunk: &[u8], sink: &mut dyn Sink) {
         let Pipeline { utf8, dialect, stages, .. } = self;
-        utf8.push(chunk, &mut |text, bad| feed_dialect(dialect.as_mut(), stages, sink, text, bad));
+        utf8.push(chunk, &mut |text, invalid_len| {
+            feed_dialect(dialect.as_mut(), stages, sink, text, invalid_len)
+        });
     }
 
     /// Reads reasoning that the upstream sent in a field of its own, apart from the reply.
@@ -188,7 +190,7 @@ impl Pipeline {
             return;
         }
         let Pipeline { utf8, dialect, stages, .. } = self;
-        utf8.finish(&mut |text, bad| feed_dialect(dialect.as_mut(), stages, sink, text, bad));
+        utf8.finish(&mut |text, invalid_len| feed_dialect(dialect.as_mut(), stages, sink, text, invalid_len));
         let is_truncated = end.is_truncated();
         let is_failed = matches!(end, InputEnd::Failed(_));
         let has_native_calls = !self.native_calls.is_empty();
@@ -197,8 +199,8 @@ impl Pipeline {
             ReplyEnding { is_truncated, is_failed, has_native_calls },
             &mut StageOutput { stages, sink },
         );
-        for come in self.native_calls.finish(is_truncated) {
-            match come {
+        for result in self.native_calls.finish(is_truncated) {
+            match result {
                 Ok(action) => {
                     stages.outcome.native_calls.push(Ok(stages.outcome.calls.len()));
                     StageOutput { stages, sink }.emit_action(action);
@@ -220,13 +222,13 @@ impl Pipeline {
     fn close(&mut self, end: &InputEnd, sink: &mut dyn Sink) {
         let stages = &mut self.stages;
         stages.reporter.finish(sink, stages.sends_findings);
-        let failed = match end {
+        let end_failure = match end {
             InputEnd::Failed(failure) => Some(failure.clone()),
             InputEnd::Finished(_) | InputEnd::Incomplete(_) | InputEnd::WithoutReason => {
                 stages.failure.take()
             }
         };
-        if let Some(failure) = failed {
+        if let Some(failure) = end_failure {
             if stages.sequencer.has_started() {
                 stages.sequencer.finish(&mut |event| sink.event(event));
             }
@@ -234,12 +236,12 @@ impl Pipeline {
             return;
         }
         let truncated = end.is_truncated();
-        let replaced = stages.sequencer.finish(&mut |event| sink.event(event));
-        let missing = if truncated { "truncated" } else { "answer_missing" };
+        let is_replaced = stages.sequencer.finish(&mut |event| sink.event(event));
+        let missing_reason = if truncated { "truncated" } else { "answer_missing" };
         // A reason without a replaced answer explains why the text that was emitted is not in the requested
         // format.
-        let (fallback_reason, unused_reason) = if replaced {
-            (stages.unused_reason.or(Some(missing)), None)
+        let (fallback_reason, unused_reason) = if is_replaced {
+            (stages.unused_reason.or(Some(missing_reason)), None)
         } else {
             (None, stages.unused_reason)
         };
@@ -356,10 +358,10 @@ fn feed_dialect(
     stages: &mut Stages,
     sink: &mut dyn Sink,
     text: &str,
-    bad: Option<usize>,
+    invalid_len: Option<usize>,
 ) {
     let out = &mut StageOutput { stages, sink };
-    if let Some(len) = bad {
+    if let Some(len) = invalid_len {
         let place = dialect.place();
         let message = "these bytes are not UTF-8";
         let report = FindingReport::new(NOT_UTF8, place, place.offset + text.len(), message);

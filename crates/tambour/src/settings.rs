@@ -13,10 +13,10 @@ use crate::options::{COMMON_SETTINGS, Options, Setting};
 /// assert_eq!(setting.map(|(owner, setting)| (owner, setting.default)), Some((Some("plain"), "auto")));
 /// ```
 pub fn all_settings() -> impl Iterator<Item = (Option<&'static str>, &'static Setting)> {
-    let common = COMMON_SETTINGS.iter().map(|setting| (None, setting));
-    let own =
+    let common_settings = COMMON_SETTINGS.iter().map(|setting| (None, setting));
+    let dialect_settings =
         DIALECTS.iter().flat_map(|entry| entry.settings.iter().map(|setting| (Some(entry.name), setting)));
-    common.chain(own)
+    common_settings.chain(dialect_settings)
 }
 
 impl Options {

@@ -194,11 +194,11 @@ fn count_scalars(bytes: &[u8]) -> u32 {
     // continuation byte.
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();
-    let mut continued = 0;
+    let mut continuation_count = 0;
     for word in words {
         let word = u64::from_le_bytes(*word);
-        continued += (((word >> 7) & (!word >> 6) & LOW).wrapping_mul(LOW) >> 56) as u32;
+        continuation_count += (((word >> 7) & (!word >> 6) & LOW).wrapping_mul(LOW) >> 56) as u32;
     }
-    continued += rest.iter().map(|&b| u32::from((b as i8) < -64)).sum::<u32>();
-    bytes.len() as u32 - continued
+    continuation_count += rest.iter().map(|&b| u32::from((b as i8) < -64)).sum::<u32>();
+    bytes.len() as u32 - continuation_count
 }

@@ -186,9 +186,9 @@ impl ExpectedElement {
         if let Some(body) = fields.get("body").filter(|body| !body.is_null()) {
             let found = BODY_NAMES.iter().find(|(word, _)| body.as_str() == Some(word));
             let word = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-            let unknown =
+            let unknown_body =
                 || Error::unknown("`body` of a tag", &word, BODY_NAMES.iter().map(|(word, _)| *word));
-            element.body = found.ok_or_else(unknown)?.1;
+            element.body = found.ok_or_else(unknown_body)?.1;
         }
         Ok(element)
     }
@@ -204,7 +204,7 @@ impl ExpectedElement {
             fields.insert("role".to_owned(), Value::from(&**role));
         }
         if let Some((word, _)) =
-            BODY_NAMES.iter().find(|(_, known)| known == body && *known != ElementBody::Text)
+            BODY_NAMES.iter().find(|(_, known_body)| known_body == body && *known_body != ElementBody::Text)
         {
             fields.insert("body".to_owned(), Value::from(*word));
         }
@@ -250,12 +250,14 @@ impl ExpectedStructure {
         let mut elements: Vec<ExpectedElement> = Vec::new();
         for (key, is_mandatory) in [("mandatory", true), ("optional", false)] {
             for item in as_list(fields.get(key)) {
-                let listed = || Error::invalid(format!("`{key}` holds names of tags, not {item}"));
+                let invalid_item = || Error::invalid(format!("`{key}` holds names of tags, not {item}"));
                 let element = match item {
                     Value::Object(_) => ExpectedElement::from_json(item)?,
-                    item => ExpectedElement::new(parse_tag_name(Some(item), key).map_err(|_| listed())?),
+                    item => {
+                        ExpectedElement::new(parse_tag_name(Some(item), key).map_err(|_| invalid_item())?)
+                    }
                 };
-                if elements.iter().any(|known| known.name == element.name) {
+                if elements.iter().any(|known_element| known_element.name == element.name) {
                     return Err(Error::invalid(format!("`{}` is there twice", element.name)));
                 }
                 elements.push(ExpectedElement { is_mandatory, is_repeatable: !is_mandatory, ..element });
@@ -271,15 +273,15 @@ impl ExpectedStructure {
                 return Err(Error::invalid("`dependency` is an object: a tag, and the tag it must follow"));
             }
         };
-        let spelled = |name: &str| find_spelling(name, &elements).to_owned();
+        let spelling_of = |name: &str| find_spelling(name, &elements).to_owned();
         let after: BTreeMap<String, Vec<String>> = after
             .into_iter()
-            .map(|(name, first)| (spelled(name), first.iter().map(|first| spelled(first)).collect()))
+            .map(|(name, first)| (spelling_of(name), first.iter().map(|first| spelling_of(first)).collect()))
             .collect();
         for name in after.iter().flat_map(|(name, first)| first.iter().chain([name])) {
             if !elements.iter().any(|element| element.name == *name) {
-                let known: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
-                return Err(Error::unknown("tag in `dependency`", name, known));
+                let known_element: Vec<&str> = elements.iter().map(|element| &*element.name).collect();
+                return Err(Error::unknown("tag in `dependency`", name, known_element));
             }
         }
         for element in &mut elements {
@@ -296,31 +298,31 @@ impl ExpectedStructure {
     /// File form that [`ExpectedStructure::from_json`] reads.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let of = |mandatory: bool| -> Vec<Value> {
-            let listed = self.elements.iter().filter(|element| element.is_mandatory == mandatory);
-            listed.map(ExpectedElement::to_json).collect()
+        let elements_json = |mandatory: bool| -> Vec<Value> {
+            let listed_elements = self.elements.iter().filter(|element| element.is_mandatory == mandatory);
+            listed_elements.map(ExpectedElement::to_json).collect()
         };
         let after = self.elements.iter().filter(|element| !element.predecessors.is_empty()).map(|element| {
             let first = element.predecessors.iter().map(|first| Value::from(&**first)).collect();
             (element.name.clone().into_owned(), Value::Array(first))
         });
         let dependency = Value::Object(after.collect());
-        serde_json::json!({ "mandatory": of(true), "optional": of(false), "dependency": dependency })
+        serde_json::json!({ "mandatory": elements_json(true), "optional": elements_json(false), "dependency": dependency })
     }
 
     /// Returns whether `name` must follow `first`, directly or through others.
     #[must_use]
     pub fn must_follow(&self, name: &str, first: &str) -> bool {
         let after = |name: &str| self.get(name).map_or(&[][..], |element| &element.predecessors);
-        let mut reached: Vec<&str> = Vec::new();
-        let mut open: Vec<&ElementName> = after(name).iter().collect();
-        while let Some(next) = open.pop() {
-            if !reached.contains(&&**next) {
-                reached.push(next);
-                open.extend(after(next));
+        let mut visited: Vec<&str> = Vec::new();
+        let mut pending: Vec<&ElementName> = after(name).iter().collect();
+        while let Some(next) = pending.pop() {
+            if !visited.contains(&&**next) {
+                visited.push(next);
+                pending.extend(after(next));
             }
         }
-        reached.contains(&first)
+        visited.contains(&first)
     }
 
     /// Element of exactly that name.
@@ -331,36 +333,36 @@ impl ExpectedStructure {
 
     /// All names and aliases of the elements, such as for [`TagNames`](crate::lex::markup::TagNames).
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let of = |element| {
+        let names_of = |element| {
             let ExpectedElement { name, aliases, .. }: &ExpectedElement = element;
             std::iter::once(name).chain(aliases)
         };
-        self.elements.iter().flat_map(of).map(|name| &**name)
+        self.elements.iter().flat_map(names_of).map(|name| &**name)
     }
 
     /// Element a tag name refers to: by its exact name, in another letter case, or by an alias.
     #[must_use]
     pub fn find_element(&self, name: &str) -> Option<ElementMatch<'_>> {
-        let known = |spelling| move |element| ElementMatch { element, spelling };
-        let folded = || self.elements.iter().find(|element| element.name.eq_ignore_ascii_case(name));
-        let other =
+        let match_with = |spelling| move |element| ElementMatch { element, spelling };
+        let find_folded = || self.elements.iter().find(|element| element.name.eq_ignore_ascii_case(name));
+        let has_alias =
             |element: &&ExpectedElement| element.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
         self.get(name)
-            .map(known(NameSpelling::Exact))
-            .or_else(|| folded().map(known(NameSpelling::LetterCase)))
-            .or_else(|| self.elements.iter().find(other).map(known(NameSpelling::Alias)))
+            .map(match_with(NameSpelling::Exact))
+            .or_else(|| find_folded().map(match_with(NameSpelling::LetterCase)))
+            .or_else(|| self.elements.iter().find(has_alias).map(match_with(NameSpelling::Alias)))
     }
 
     /// Like [`ExpectedStructure::find_element`], but also accepts one wrong letter in a mandatory element if only one matches
     /// (F-205).
     #[must_use]
     pub fn find_similar(&self, name: &str) -> Option<ElementMatch<'_>> {
-        let near = |element: &&ExpectedElement| {
+        let is_near = |element: &&ExpectedElement| {
             let close = || strsim::osa_distance(&element.name, &name.to_ascii_lowercase()) == 1;
             element.is_mandatory && name.len().abs_diff(element.name.len()) <= 1 && name.len() > 2 && close()
         };
         self.find_element(name).or_else(|| {
-            let mut found = self.elements.iter().filter(near);
+            let mut found = self.elements.iter().filter(is_near);
             let element = found.next()?;
             found.next().is_none().then_some(ElementMatch { element, spelling: NameSpelling::Typo })
         })
@@ -369,22 +371,25 @@ impl ExpectedStructure {
     /// Checks an element that begins after the elements `seen` of the same parent (names, in order of
     /// appearance).
     #[must_use]
-    pub fn find_misfit<'a>(&'a self, name: &str, seen: &[&'a str]) -> Option<ElementMisfit<'a>> {
-        if !self.get(name)?.is_repeatable && seen.contains(&name) {
+    pub fn find_misfit<'a>(&'a self, name: &str, earlier_names: &[&'a str]) -> Option<ElementMisfit<'a>> {
+        if !self.get(name)?.is_repeatable && earlier_names.contains(&name) {
             return Some(ElementMisfit::Duplicate);
         }
         // Late: an element that must follow this one has begun already.
-        let follows = |earlier: &&&str| {
-            self.get(earlier).is_some_and(|e| e.predecessors.iter().any(|after| after == name))
+        let must_precede = |earlier_name: &&&str| {
+            self.get(earlier_name).is_some_and(|e| e.predecessors.iter().any(|after| after == name))
         };
-        seen.iter().find(follows).map(|earlier| ElementMisfit::Late(earlier))
+        earlier_names.iter().find(must_precede).map(|earlier_name| ElementMisfit::Late(earlier_name))
     }
 
     /// Mandatory elements at the top level that `seen` lacks.
-    pub fn missing_elements<'a>(&'a self, seen: &'a [&str]) -> impl Iterator<Item = &'a ExpectedElement> {
+    pub fn missing_elements<'a>(
+        &'a self,
+        present_names: &'a [&str],
+    ) -> impl Iterator<Item = &'a ExpectedElement> {
         self.elements
             .iter()
-            .filter(|e| e.is_mandatory && e.parents.is_empty() && !seen.contains(&e.name.as_ref()))
+            .filter(|e| e.is_mandatory && e.parents.is_empty() && !present_names.contains(&e.name.as_ref()))
     }
 }
 
@@ -397,9 +402,9 @@ fn find_spelling<'a>(name: &'a str, elements: &'a [ExpectedElement]) -> &'a str 
 
 /// Returns true if two names mean the same element: `think` and `thought` do.
 #[doc(hidden)]
-pub fn is_same_element(one: &str, other: &str) -> bool {
-    let thought = |name: &str| matches!(name, "think" | "thought");
-    one == other || thought(one) && thought(other)
+pub fn is_same_element(first: &str, other: &str) -> bool {
+    let is_thought = |name: &str| matches!(name, "think" | "thought");
+    first == other || is_thought(first) && is_thought(other)
 }
 
 /// Items of a list; a single value counts as a list of one.
@@ -407,7 +412,7 @@ fn as_list(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
         Some(Value::Array(list)) => list,
-        Some(one) => std::slice::from_ref(one),
+        Some(single) => std::slice::from_ref(single),
     }
 }
 
@@ -419,9 +424,9 @@ pub(crate) fn parse_tag_names(value: Option<&Value>, key: &str) -> Result<Vec<St
 /// A valid tag name.
 fn parse_tag_name(value: Option<&Value>, key: &str) -> Result<String> {
     let name = value.and_then(Value::as_str).filter(|name| is_name(name));
-    let wrong = || match value {
+    let name_error = || match value {
         Some(value) => Error::invalid(format!("`{key}` holds names of tags, not {value}")),
         None => Error::invalid(format!("`{key}` is missing: the name of a tag")),
     };
-    name.map(str::to_owned).ok_or_else(wrong)
+    name.map(str::to_owned).ok_or_else(name_error)
 }

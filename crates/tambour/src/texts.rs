@@ -112,7 +112,7 @@ pub fn format_count<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &s
 
 /// Replaces Rust type names in the message of a JSON, YAML or TOML parser by words of JSON.
 #[must_use]
-pub fn explain_parse_error(said: &str) -> String {
+pub fn explain_parse_error(message: &str) -> String {
     const WORDS: [(&str, &str); 13] = [
         ("f64", "a number"),
         ("u64", "a whole number from 0 to 18446744073709551615"),
@@ -129,21 +129,22 @@ pub fn explain_parse_error(said: &str) -> String {
         ("a boolean", "true or false"),
     ];
     const EXPECTED: &str = "expected ";
-    let Some(at) = said.rfind(EXPECTED).map(|at| at + EXPECTED.len()) else { return said.to_owned() };
-    let (before, wanted) = said.split_at(at);
+    let Some(at) = message.rfind(EXPECTED).map(|at| at + EXPECTED.len()) else { return message.to_owned() };
+    let (before, expected) = message.split_at(at);
     // The type name must end here; the place may follow it.
-    let name = |length: usize| !wanted[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
-    for (own, word) in WORDS {
-        if wanted.starts_with(own) && name(own.len()) {
-            return format!("{before}{word}{}", &wanted[own.len()..]);
+    let is_whole_name =
+        |length: usize| !expected[length..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    for (rust_name, word) in WORDS {
+        if expected.starts_with(rust_name) && is_whole_name(rust_name.len()) {
+            return format!("{before}{word}{}", &expected[rust_name.len()..]);
         }
     }
-    match wanted.strip_prefix("struct ") {
-        Some(named) => {
-            let end = named.find(|c: char| !c.is_alphanumeric()).unwrap_or(named.len());
-            format!("{before}an object{}", &named[end..])
+    match expected.strip_prefix("struct ") {
+        Some(type_name) => {
+            let end = type_name.find(|c: char| !c.is_alphanumeric()).unwrap_or(type_name.len());
+            format!("{before}an object{}", &type_name[end..])
         }
-        None => said.to_owned(),
+        None => message.to_owned(),
     }
 }
 
@@ -155,13 +156,14 @@ const MAX_COMPARED_NAMES: usize = 1000;
 
 /// Up to three of the first 1000 names in `among` that resemble `name`, the closest first.
 #[must_use]
-pub fn closest_names<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = comparable_prefix(name).to_lowercase();
-    let near = |known: &str| {
-        strsim::normalized_damerau_levenshtein(&wanted, &comparable_prefix(known).to_lowercase())
+pub fn closest_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let prefix = comparable_prefix(name).to_lowercase();
+    let likeness_of = |candidate: &str| {
+        strsim::normalized_damerau_levenshtein(&prefix, &comparable_prefix(candidate).to_lowercase())
     };
-    let among = among.into_iter().take(MAX_COMPARED_NAMES);
-    let mut found: Vec<(f64, &str)> = among.map(|known| (near(known), known)).collect();
+    let candidates = candidates.into_iter().take(MAX_COMPARED_NAMES);
+    let mut found: Vec<(f64, &str)> =
+        candidates.map(|candidate| (likeness_of(candidate), candidate)).collect();
     found.retain(|(likeness, _)| *likeness >= 0.5);
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().take(3).map(|(_, name)| name).collect()
@@ -170,16 +172,16 @@ pub fn closest_names<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -
 /// The names in `among`, formatted for a message: each once, the closest to `name` first, the others in their
 /// order.
 #[must_use]
-pub fn list_names<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> String {
+pub fn list_names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = Vec::new();
-    let mut seen = HashSet::new();
-    names.extend(among.into_iter().filter(|name| seen.insert(*name)));
+    let mut distinct = HashSet::new();
+    names.extend(candidates.into_iter().filter(|name| distinct.insert(*name)));
     let close = closest_names(name, names.iter().copied());
-    let others = names.iter().copied().filter(|name| !close.contains(name));
-    let shown: Vec<&str> = close.iter().copied().chain(others).take(MAX_LISTED_NAMES).collect();
-    match names.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+    let other_names = names.iter().copied().filter(|name| !close.contains(name));
+    let listed_names: Vec<&str> = close.iter().copied().chain(other_names).take(MAX_LISTED_NAMES).collect();
+    match names.len() - listed_names.len() {
+        0 => listed_names.join(", "),
+        omitted_count => format!("{} and {omitted_count} more", listed_names.join(", ")),
     }
 }
 
@@ -207,15 +209,15 @@ mod tests {
     #[test]
     fn names_are_listed_once_and_the_closest_first() {
         assert_eq!(list_names("openia", ["demo", "local", "openai", "demo"]), "openai, demo, local");
-        let many: Vec<String> = (0..30).map(|number| format!("name{number}")).collect();
-        let shown = list_names("nobody", many.iter().map(String::as_str));
-        assert!(shown.ends_with("and 10 more"), "{shown}");
+        let names: Vec<String> = (0..30).map(|number| format!("name{number}")).collect();
+        let list = list_names("nobody", names.iter().map(String::as_str));
+        assert!(list.ends_with("and 10 more"), "{list}");
         assert_eq!(list_names("x", []), "");
     }
 
     #[test]
     fn types_of_the_program_become_words_of_json() {
-        for (said, words) in [
+        for (message, words) in [
             ("expected u32 at line 1", "expected a whole number from 0 to 4294967295 at line 1"),
             ("expected u64", "expected a whole number from 0 to 18446744073709551615"),
             ("expected struct NewKey with 3 elements", "expected an object with 3 elements"),
@@ -223,7 +225,7 @@ mod tests {
             ("expected a mapping", "expected a mapping"),
         ] {
             assert_eq!(
-                explain_parse_error(&format!("invalid type: {said}")),
+                explain_parse_error(&format!("invalid type: {message}")),
                 format!("invalid type: {words}")
             );
         }

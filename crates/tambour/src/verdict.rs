@@ -86,36 +86,37 @@ impl Contract {
             Contract::Dialect(entry) => entry,
         };
         let language = example.language.as_str();
-        let labelled = |entry: &DialectEntry| entry.examples.languages.contains(&language);
+        let has_label = |entry: &DialectEntry| entry.examples.languages.contains(&language);
         // A shared fence language decides nothing if the text is detected as another dialect.
-        let shared = SHARED_LANGUAGES.contains(&language);
-        if labelled(entry) && !shared {
+        let is_shared = SHARED_LANGUAGES.contains(&language);
+        if has_label(entry) && !is_shared {
             return true;
         }
         let found = dialect::detect(&example.text);
-        let tells = found.name != PLAIN && found.name != dialect::AUTO;
-        if labelled(entry) {
-            return !tells || found.name == entry.name || entry.name == JSON_VALUE;
+        let is_distinct = found.name != PLAIN && found.name != dialect::AUTO;
+        if has_label(entry) {
+            return !is_distinct || found.name == entry.name || entry.name == JSON_VALUE;
         }
-        let unlabelled = shared || matches!(language, "" | "text" | "txt");
+        let is_unlabelled = is_shared || matches!(language, "" | "text" | "txt");
         if entry.name == dialect::AUTO {
             // Any text is `plain`, so only dialects with a distinct format have examples.
-            return labelled(found) || (unlabelled && !found.examples.languages.is_empty());
+            return has_label(found) || (is_unlabelled && !found.examples.languages.is_empty());
         }
-        unlabelled && found.name == entry.name
+        is_unlabelled && found.name == entry.name
     }
 
     /// Checks a fenced block against the contract; findings have the places of its document.
     #[must_use]
     pub fn check_example(self, example: &FencedExample<'_>, options: &Options) -> Verdict {
-        let fenced = match self {
+        let is_fenced = match self {
             Contract::Dialect(entry) if entry.name == dialect::AUTO => {
                 dialect::detect(&example.text).examples.is_fenced
             }
             Contract::Dialect(entry) => entry.examples.is_fenced,
             Contract::Events => TRANSCRIPT_EXAMPLES.is_fenced,
         };
-        let example = if fenced { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
+        let example =
+            if is_fenced { Cow::Owned(example.clone().with_fence()) } else { Cow::Borrowed(example) };
         let mut verdict = self.check(example.text.as_bytes(), options);
         let findings = std::mem::take(&mut verdict.findings);
         verdict.findings = findings.into_iter().map(|finding| example.relocate(finding)).collect();
@@ -137,10 +138,10 @@ impl Contract {
     #[must_use]
     pub fn check(self, text: &[u8], options: &Options) -> Verdict {
         // Needs all findings: the first in the order of the text is chosen below.
-        let all = Options { first_only: false, ..options.clone() };
+        let all_options = Options { first_only: false, ..options.clone() };
         let mut verdict = match self {
-            Contract::Dialect(entry) => check_reply(entry, text, &all),
-            Contract::Events => check_transcript(text, all),
+            Contract::Dialect(entry) => check_reply(entry, text, &all_options),
+            Contract::Events => check_transcript(text, all_options),
         };
         verdict.findings.sort_by_key(|finding| finding.span.start);
         if options.first_only {
@@ -167,13 +168,13 @@ impl Verdict {
 
 fn check_reply(entry: &'static DialectEntry, text: &[u8], options: &Options) -> Verdict {
     let mut pipeline = Pipeline::new(entry.name, options).expect("the entry is one of the table");
-    let mut kept = FindingCollector::default();
-    pipeline.push(text, &mut kept);
-    pipeline.finish(&InputEnd::stop(), &mut kept);
-    let mut findings = kept.findings;
+    let mut collector = FindingCollector::default();
+    pipeline.push(text, &mut collector);
+    pipeline.finish(&InputEnd::stop(), &mut collector);
+    let mut findings = collector.findings;
     // The whole text is at hand here, so the finding spans to its end.
-    if let Some(cut) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
-        cut.span.end = text.len();
+    if let Some(size_finding) = findings.iter_mut().find(|finding| finding.code == INPUT_TOO_LARGE.code) {
+        size_finding.span.end = text.len();
     }
     Verdict { contract: pipeline.dialect(), findings }
 }

@@ -42,10 +42,10 @@ pub(super) fn read_breakages(root: &Path) -> anyhow::Result<Vec<Breakage>> {
     for path in
         tambour_fixtures::list_files(&root.join("xtask/mutants"), "toml").map_err(anyhow::Error::msg)?
     {
-        let shown = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        let text = std::fs::read_to_string(&path).with_context(shown)?;
-        let BreakageFile { breakage } = toml::from_str(&text).with_context(shown)?;
-        all.extend(breakage.into_iter().map(|breakage| Breakage { list: shown(), ..breakage }));
+        let shown_path = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let text = std::fs::read_to_string(&path).with_context(shown_path)?;
+        let BreakageFile { breakage } = toml::from_str(&text).with_context(shown_path)?;
+        all.extend(breakage.into_iter().map(|breakage| Breakage { list: shown_path(), ..breakage }));
     }
     Ok(all)
 }
@@ -91,7 +91,7 @@ impl Breakage {
 fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
     let words: Vec<&str> = find.split_whitespace().collect();
     let Some(first) = words.first() else { return Vec::new() };
-    let fits = |start: usize| {
+    let matches_at = |start: usize| {
         let mut rest = &text[start..];
         for (place, word) in words.iter().enumerate() {
             let before = rest.len();
@@ -103,7 +103,7 @@ fn find_places(text: &str, find: &str) -> Vec<Range<usize>> {
         }
         Some(start..text.len() - rest.len())
     };
-    text.match_indices(first).filter_map(|(start, _)| fits(start)).collect()
+    text.match_indices(first).filter_map(|(start, _)| matches_at(start)).collect()
 }
 
 #[cfg(test)]

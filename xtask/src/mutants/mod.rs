@@ -19,12 +19,12 @@ const USAGE: &str = "usage: cargo xtask mutants [--list] [--sample N] [--jobs N]
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = crate::repository_root();
-    let (mut sample, mut jobs, mut only_list, mut words) = (None, None, false, Vec::new());
+    let (mut sample, mut jobs, mut only_lists, mut words) = (None, None, false, Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|number| number.parse::<usize>().ok());
         match argument.as_str() {
-            "--list" => only_list = true,
+            "--list" => only_lists = true,
             "--sample" => sample = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
             "--jobs" => jobs = Some(number().ok_or_else(|| anyhow::anyhow!(USAGE))?),
             word if word.starts_with('-') => anyhow::bail!(USAGE),
@@ -35,11 +35,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     list::check_breakages(&root, &breakages)?;
     breakages.retain(|breakage| words.is_empty() || words.iter().any(|word| breakage.is_about(word)));
     let breakages = match sample {
-        Some(most) => select_spread(breakages, most),
+        Some(sample_size) => select_spread(breakages, sample_size),
         None => breakages,
     };
     anyhow::ensure!(!breakages.is_empty(), "no breakage is about that");
-    if only_list {
+    if only_lists {
         breakages.iter().for_each(|breakage| println!("{}: {}", breakage.file, breakage.name));
         return Ok(());
     }
@@ -48,16 +48,16 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Selects `most` of them, spread over the list.
-fn select_spread(breakages: Vec<Breakage>, most: usize) -> Vec<Breakage> {
-    let step = breakages.len().div_ceil(most.max(1)).max(1);
+fn select_spread(breakages: Vec<Breakage>, sample_size: usize) -> Vec<Breakage> {
+    let step = breakages.len().div_ceil(sample_size.max(1)).max(1);
     breakages.into_iter().step_by(step).collect()
 }
 
 /// Applies each breakage, and fails if one is not noticed.
 fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<()> {
     let jobs = jobs.clamp(1, breakages.len());
-    let share = breakages.len().div_ceil(jobs);
-    let shares: Vec<(usize, &[Breakage])> = breakages.chunks(share).enumerate().collect();
+    let chunk_size = breakages.len().div_ceil(jobs);
+    let shares: Vec<(usize, &[Breakage])> = breakages.chunks(chunk_size).enumerate().collect();
     let outcomes =
         queue::run_in_order(jobs, &shares, |(number, breakages)| -> anyhow::Result<Vec<BreakageOutcome>> {
             let tree = WorkspaceCopy::update(root, *number)?;
@@ -83,10 +83,15 @@ fn try_all(root: &Path, breakages: &[Breakage], jobs: usize) -> anyhow::Result<(
     for outcomes in outcomes {
         all.extend(outcomes?);
     }
-    let count = |wanted: BreakageOutcome| all.iter().filter(|outcome| **outcome == wanted).count();
-    let (survived, unbuilt) = (count(BreakageOutcome::Survived), count(BreakageOutcome::BuildFailed));
-    println!("\n{} caught, {survived} survived, {unbuilt} did not build", all.len() - survived - unbuilt);
-    anyhow::ensure!(survived == 0, "{survived} breakages were not noticed");
-    anyhow::ensure!(unbuilt == 0, "{unbuilt} breakages do not build, and so show nothing");
+    let count =
+        |outcome_kind: BreakageOutcome| all.iter().filter(|outcome| **outcome == outcome_kind).count();
+    let (survived_count, unbuilt_count) =
+        (count(BreakageOutcome::Survived), count(BreakageOutcome::BuildFailed));
+    println!(
+        "\n{} caught, {survived_count} survived, {unbuilt_count} did not build",
+        all.len() - survived_count - unbuilt_count
+    );
+    anyhow::ensure!(survived_count == 0, "{survived_count} breakages were not noticed");
+    anyhow::ensure!(unbuilt_count == 0, "{unbuilt_count} breakages do not build, and so show nothing");
     Ok(())
 }

@@ -67,13 +67,13 @@ impl WorkspaceCopy {
         packages.sort_unstable();
         packages.dedup();
         for (package, unit) in packages {
-            let of_package =
+            let package_units =
                 || breakages.iter().filter(|breakage| (breakage.package(), breakage.unit) == (package, unit));
-            let all = of_package().any(|breakage| breakage.fails.is_empty());
-            let filters: Vec<String> = of_package().flat_map(|breakage| breakage.fails.clone()).collect();
+            let all = package_units().any(|breakage| breakage.fails.is_empty());
+            let filters: Vec<String> = package_units().flat_map(|breakage| breakage.fails.clone()).collect();
             let program = self.build(package, unit)?.with_context(|| format!("{package} does not build"))?;
-            let passed = self.passes(package, &program, if all { &[] } else { &filters })?;
-            anyhow::ensure!(passed, "the tests of {package} fail without any breakage");
+            let has_passed = self.passes(package, &program, if all { &[] } else { &filters })?;
+            anyhow::ensure!(has_passed, "the tests of {package} fail without any breakage");
         }
         Ok(())
     }
@@ -93,8 +93,8 @@ impl WorkspaceCopy {
         let Some(program) = self.build(package, breakage.unit)? else {
             return Ok(BreakageOutcome::BuildFailed);
         };
-        let passed = self.passes(package, &program, &breakage.fails)?;
-        Ok(if passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
+        let has_passed = self.passes(package, &program, &breakage.fails)?;
+        Ok(if has_passed { BreakageOutcome::Survived } else { BreakageOutcome::Caught })
     }
 
     /// Builds the tests of a package, or its unit tests; `None` if the build fails.
@@ -125,15 +125,15 @@ impl WorkspaceCopy {
             .stderr(Stdio::null())
             .spawn()?;
         let mut out = child.stdout.take().context("stdout is piped")?;
-        let reading = std::thread::spawn(move || {
-            let mut said = String::new();
-            let _ = std::io::Read::read_to_string(&mut out, &mut said);
-            said
+        let output_reader = std::thread::spawn(move || {
+            let mut output = String::new();
+            let _ = std::io::Read::read_to_string(&mut out, &mut output);
+            output
         });
         let Some(success) = wait_for_exit(&mut child)? else { return Ok(false) };
-        let said = reading.join().unwrap_or_default();
-        let none = said.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
-        anyhow::ensure!(!none, "no test of {package} is called {}", filters.join(" or "));
+        let output = output_reader.join().unwrap_or_default();
+        let ran_nothing = output.lines().any(|line| line.starts_with("test result: ok. 0 passed"));
+        anyhow::ensure!(!ran_nothing, "no test of {package} is called {}", filters.join(" or "));
         Ok(success)
     }
 }
@@ -168,10 +168,10 @@ fn copy_changed(from: &Path, to: &Path) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(to)? {
-        let (path, there) =
+        let (path, target) =
             (entry.as_ref().map(|entry| entry.path()), entry.as_ref().map(|e| from.join(e.file_name())));
-        if let (Ok(path), Ok(there)) = (path, there)
-            && !there.exists()
+        if let (Ok(path), Ok(target)) = (path, target)
+            && !target.exists()
         {
             if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
         }

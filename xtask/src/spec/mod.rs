@@ -31,31 +31,36 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// Prints the rows without a test; with `all` also those out of scope.
 fn print_report(root: &Path, all: bool) -> anyhow::Result<()> {
     let (rows, scope) = (table::read_rows(root)?, SpecScope::read(root)?);
-    let named = scan::read_places(root, &rows)?;
-    let unknown: Vec<&String> = named.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
+    let row_places = scan::read_places(root, &rows)?;
+    let unknown: Vec<&String> =
+        row_places.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
     anyhow::ensure!(unknown.is_empty(), "tests name rows that do not exist: {unknown:?}");
-    let shown: Vec<SpecRow> = rows.iter().filter(|row| all || scope.contains(&row.id)).cloned().collect();
+    let shown_rows: Vec<SpecRow> =
+        rows.iter().filter(|row| all || scope.contains(&row.id)).cloned().collect();
     for level in [RequirementLevel::Must, RequirementLevel::Should, RequirementLevel::Later] {
-        let of_level: Vec<SpecRow> = shown.iter().filter(|row| row.level == level).cloned().collect();
-        let without: Vec<&SpecRow> = of_level.iter().filter(|row| !named.contains_key(&row.id)).collect();
-        if of_level.is_empty() {
+        let level_rows: Vec<SpecRow> = shown_rows.iter().filter(|row| row.level == level).cloned().collect();
+        let untested_rows: Vec<&SpecRow> =
+            level_rows.iter().filter(|row| !row_places.contains_key(&row.id)).collect();
+        if level_rows.is_empty() {
             continue;
         }
-        println!("{}: {} rows, {} without a test", level.name(), of_level.len(), without.len());
-        for row in &without {
+        println!("{}: {} rows, {} without a test", level.name(), level_rows.len(), untested_rows.len());
+        for row in &untested_rows {
             println!("  {}  {}", row.id, shorten_rule(&row.rule));
         }
     }
     println!("out of scope: {} rows", rows.iter().filter(|row| !scope.contains(&row.id)).count());
     let required: Vec<SpecRow> = rows.into_iter().filter(|row| scope.contains(&row.id)).collect();
-    let missing = find_gaps(&required, &named).len();
-    anyhow::ensure!(missing == 0, "{missing} must rows in scope have no test");
+    let gap_count = find_gaps(&required, &row_places).len();
+    anyhow::ensure!(gap_count == 0, "{gap_count} must rows in scope have no test");
     Ok(())
 }
 
 /// Finds the must rows that no test names.
-fn find_gaps<'a>(rows: &'a [SpecRow], named: &RowPlaces) -> Vec<&'a SpecRow> {
-    rows.iter().filter(|row| row.level == RequirementLevel::Must && !named.contains_key(&row.id)).collect()
+fn find_gaps<'a>(rows: &'a [SpecRow], row_places: &RowPlaces) -> Vec<&'a SpecRow> {
+    rows.iter()
+        .filter(|row| row.level == RequirementLevel::Must && !row_places.contains_key(&row.id))
+        .collect()
 }
 
 fn shorten_rule(rule: &str) -> String {
@@ -82,11 +87,11 @@ impl SpecScope {
 
     /// Returns whether a row is in scope; the longest matching pattern decides.
     fn contains(&self, id: &str) -> bool {
-        let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        let is_match = |pattern: &str| match pattern.strip_suffix('*') {
             Some(prefix) => id.starts_with(prefix),
             None => id == pattern,
         };
-        let fitting = self.patterns.iter().filter(|(pattern, _)| fits(pattern));
-        fitting.max_by_key(|(pattern, _)| pattern.len()).is_some_and(|(_, &holds)| holds)
+        let matching = self.patterns.iter().filter(|(pattern, _)| is_match(pattern));
+        matching.max_by_key(|(pattern, _)| pattern.len()).is_some_and(|(_, &is_in_scope)| is_in_scope)
     }
 }

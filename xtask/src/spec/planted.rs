@@ -15,12 +15,12 @@ struct PlantedRepository(PathBuf);
 impl PlantedRepository {
     fn new(name: &str, files: &[(&str, &str)]) -> PlantedRepository {
         let root = std::env::temp_dir().join(format!("tambour-spec-{name}-{}", std::process::id()));
-        let planted = PlantedRepository(root);
-        planted.write("Cargo.toml", "[workspace]\nmembers = [\"crates/a\"]\n");
-        planted.write("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
-        planted.write("fixtures/readme.txt", "");
-        files.iter().for_each(|(path, text)| planted.write(path, text));
-        planted
+        let repository = PlantedRepository(root);
+        repository.write("Cargo.toml", "[workspace]\nmembers = [\"crates/a\"]\n");
+        repository.write("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
+        repository.write("fixtures/readme.txt", "");
+        files.iter().for_each(|(path, text)| repository.write(path, text));
+        repository
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -62,8 +62,8 @@ fn proof_doubt(owner: &str, code: &str, row: &str, lines: &[&str]) -> Option<Str
     let proofs = FixtureProofs::from_fixtures(&fixtures);
     assert_eq!(proofs.broken, [""; 0]);
     let pairs = proof_pairs(&spec_rows(&[row]));
-    let mut wanted = pairs.iter().filter(|pair| pair.code == code && pair.owner == Some(owner));
-    proofs.doubt(wanted.next().expect("the rule names the row"))
+    let mut matching_pairs = pairs.iter().filter(|pair| pair.code == code && pair.owner == Some(owner));
+    proofs.doubt(matching_pairs.next().expect("the rule names the row"))
 }
 
 const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
@@ -72,8 +72,8 @@ const TEST: &str = "#[test]\nfn a() {\n    // J-052\n}\n";
 fn an_id_in_a_test_that_runs_counts() {
     let main = ("crates/a/tests/it/main.rs", "mod b;\n");
     assert!(PlantedRepository::new("counts", &[main, ("crates/a/tests/it/b.rs", TEST)]).is_counted("J-052"));
-    let of_page = ("studio/tests/a.test.ts", "test(\"a page (J-052)\", async () => {});\n");
-    assert!(PlantedRepository::new("page", &[("crates/a/src/lib.rs", ""), of_page]).is_counted("J-052"));
+    let page_test = ("studio/tests/a.test.ts", "test(\"a page (J-052)\", async () => {});\n");
+    assert!(PlantedRepository::new("page", &[("crates/a/src/lib.rs", ""), page_test]).is_counted("J-052"));
     let unit = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{TEST}}}\n");
     assert!(PlantedRepository::new("unit", &[("crates/a/src/lib.rs", &unit)]).is_counted("J-052"));
 }
@@ -92,9 +92,9 @@ fn an_id_outside_a_test_does_not_count() {
     .into_iter()
     .enumerate()
     {
-        let planted =
+        let repository =
             PlantedRepository::new(&format!("outside-{number}"), &[("crates/a/tests/it/main.rs", text)]);
-        assert!(!planted.is_counted("J-052"), "{text}");
+        assert!(!repository.is_counted("J-052"), "{text}");
     }
 }
 
@@ -116,11 +116,11 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
     .enumerate()
     {
         let main = ("crates/a/tests/it/main.rs", "#[test]\nfn a() {}\n");
-        let planted = PlantedRepository::new(
+        let repository = PlantedRepository::new(
             &format!("unread-{number}"),
             &[main, ("crates/a/src/lib.rs", ""), (path, text)],
         );
-        assert!(!planted.is_counted("J-052"), "{path}");
+        assert!(!repository.is_counted("J-052"), "{path}");
     }
     // The same file is read where it belongs, and where the tests of a library run.
     assert!(PlantedRepository::new("read", &[("fixtures/lines.jsonl", &with_dialect)]).is_counted("J-052"));
@@ -133,7 +133,7 @@ fn an_id_in_a_file_nobody_reads_does_not_count() {
 fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     let reply = r#""input":"<thinking><phase id=\"1\"><title>t</title>a</phase></thinking>""#;
     let strict = r#""strict":["final_missing","serp_block_missing"]"#;
-    for (number, (row, says, about)) in [
+    for (number, (row, assertion, row_about)) in [
         // The row is about output, and no event is compared.
         ("T-014", strict, "what comes out"),
         ("J-040", strict, "what comes out"),
@@ -146,16 +146,17 @@ fn a_fixture_that_asserts_nothing_of_its_row_does_not_count() {
     .into_iter()
     .enumerate()
     {
-        let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{says}}}"#);
-        let silent = silent_rows(&parse_fixture(&line), &spec_rows(&[row]));
-        assert!(silent.len() == 1 && silent[0].contains(about), "{line}: {silent:?}");
-        let planted = PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
-        assert!(!planted.is_counted(row), "{line}");
+        let line = format!(r#"{{"spec":["{row}"],"dialect":"thinkingml",{reply},{assertion}}}"#);
+        let silent_found = silent_rows(&parse_fixture(&line), &spec_rows(&[row]));
+        assert!(silent_found.len() == 1 && silent_found[0].contains(row_about), "{line}: {silent_found:?}");
+        let repository =
+            PlantedRepository::new(&format!("silent-{number}"), &[("fixtures/lines.jsonl", &line)]);
+        assert!(!repository.is_counted(row), "{line}");
     }
-    let nothing = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
-    assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &nothing)]).is_counted("T-014"));
-    let said = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
-    assert_eq!(silent_rows(&parse_fixture(&said), &spec_rows(&["J-056"])), [""; 0]);
+    let empty_line = format!(r#"{{"spec":["T-014"],"dialect":"thinkingml",{reply}}}"#);
+    assert!(!PlantedRepository::new("nothing", &[("fixtures/lines.jsonl", &empty_line)]).is_counted("T-014"));
+    let asserting_line = format!(r#"{{"spec":["J-056"],"dialect":"thinkingml",{reply},"truncated":false}}"#);
+    assert_eq!(silent_rows(&parse_fixture(&asserting_line), &spec_rows(&["J-056"])), [""; 0]);
 }
 
 #[test]
@@ -186,29 +187,30 @@ fn a_code_that_shows_another_rows_finding_proves_nothing() {
 
 #[test]
 fn a_fixture_that_does_not_need_the_finding_proves_nothing() {
-    let line = |says: &str| {
+    let line = |assertion: &str| {
         format!(
-            r#"{{"spec":["X-012"],"dialect":"plain","input":"It is\n<think>2 + 2</think> 4.",{says},"unlisted":"planted"}}"#
+            r#"{{"spec":["X-012"],"dialect":"plain","input":"It is\n<think>2 + 2</think> 4.",{assertion},"unlisted":"planted"}}"#
         )
     };
-    for says in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
-        let found = proof_doubt("plain", "think_in_answer", "X-012", &[&line(says)]);
+    for assertion in [r#""truncated":false"#, r#""strict_none_of":["think_unclosed"]"#] {
+        let found = proof_doubt("plain", "think_in_answer", "X-012", &[&line(assertion)]);
         assert_eq!(
             found.as_deref(),
             Some("1 fixtures read with the finding, none fails without it"),
-            "{says}"
+            "{assertion}"
         );
     }
-    let listed = line(r#""findings":["2:1 think_in_answer X-012 repaired"]"#);
-    assert_eq!(proof_doubt("plain", "think_in_answer", "X-012", &[&listed]), None);
+    let listing_line = line(r#""findings":["2:1 think_in_answer X-012 repaired"]"#);
+    assert_eq!(proof_doubt("plain", "think_in_answer", "X-012", &[&listing_line]), None);
     assert!(proof_doubt("plain", "think_in_answer", "X-012", &[]).is_some());
 }
 
 #[test]
 fn a_row_that_expects_no_finding_wants_a_complete_list() {
     let row = &spec_rows(&["T-052"])[0];
-    let line =
-        |says: &str| parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{says}}}"#));
+    let line = |assertion: &str| {
+        parse_fixture(&format!(r#"{{"spec":["T-052"],"dialect":"plain","input":"a",{assertion}}}"#))
+    };
     assert!(accusation(row, &[line(r#""strict":[],"lenient":[]"#)]).is_some());
     assert!(accusation(row, &[line(r#""findings":["1:1 a T-052"]"#)]).is_some());
     assert!(accusation(row, &[]).is_some());
@@ -223,20 +225,20 @@ fn rows_in_scope_without_a_test_are_missed() {
     let mut rows = table::read_rows(&crate::repository_root()).expect("the tables are readable");
     rows.retain(|row| scope.contains(&row.id));
     let empty = PlantedRepository::new("empty", &[("crates/a/src/lib.rs", "// F-230\n")]);
-    let named = scan::read_places(&empty.0, &rows).expect("the tree is readable");
-    let missed: Vec<&str> = find_gaps(&rows, &named).iter().map(|row| row.id.as_str()).collect();
-    assert_eq!(missed, ["F-230", "F-232", "F-233", "F-234", "F-235", "F-236", "F-237"]);
+    let row_places = scan::read_places(&empty.0, &rows).expect("the tree is readable");
+    let gaps: Vec<&str> = find_gaps(&rows, &row_places).iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(gaps, ["F-230", "F-232", "F-233", "F-234", "F-235", "F-236", "F-237"]);
 }
 
 #[test]
 fn pairs_come_from_the_catalogue_and_from_the_tables() {
-    let of = |row: &str| -> Vec<String> {
+    let codes_of_row = |row: &str| -> Vec<String> {
         proof_pairs(&spec_rows(&[row])).iter().map(ToString::to_string).collect()
     };
     // Row without a column of codes.
-    assert!(of("X-013").contains(&"X-013 `structure_late` (plain)".to_owned()));
+    assert!(codes_of_row("X-013").contains(&"X-013 `structure_late` (plain)".to_owned()));
     // Code that the table requires and no rule names for the row.
-    assert!(of("P-037").contains(&"P-037 `field_missing`".to_owned()));
+    assert!(codes_of_row("P-037").contains(&"P-037 `field_missing`".to_owned()));
     // One pair for each rule table.
-    assert!(of("J-055").len() > 1);
+    assert!(codes_of_row("J-055").len() > 1);
 }

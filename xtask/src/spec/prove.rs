@@ -32,12 +32,12 @@ pub(super) fn run(root: &Path) -> anyhow::Result<()> {
         }
     }
     let unproven = doubts.len();
-    let innocent: Vec<&SpecRow> = rows.iter().filter(|row| row.forbids_finding).collect();
-    doubts.extend(innocent.iter().filter_map(|row| accusation(row, &fixtures)));
+    let innocent_rows: Vec<&SpecRow> = rows.iter().filter(|row| row.forbids_finding).collect();
+    doubts.extend(innocent_rows.iter().filter_map(|row| accusation(row, &fixtures)));
     doubts.extend(fixtures.iter().flat_map(|fixture| silent_rows(fixture, &rows)));
-    let named = scan::read_places(root, &rows)?;
+    let row_places = scan::read_places(root, &rows)?;
     doubts.extend(
-        super::find_gaps(&rows, &named).into_iter().map(|row| format!("{}: no test names it", row.id)),
+        super::find_gaps(&rows, &row_places).into_iter().map(|row| format!("{}: no test names it", row.id)),
     );
     for doubt in proofs.broken.iter().chain(&doubts) {
         println!("{doubt}");
@@ -87,15 +87,15 @@ pub(super) fn proof_pairs(rows: &[SpecRow]) -> BTreeSet<ProofPair> {
             is_repeated: row.is_repetition,
             is_required,
         };
-        let mut ruled: BTreeSet<&str> = BTreeSet::new();
-        for listed in
-            tambour_prompt::catalogue::all().filter(|listed| listed.rule.rows.contains(&row.id.as_str()))
+        let mut catalogue_codes: BTreeSet<&str> = BTreeSet::new();
+        for entry in
+            tambour_prompt::catalogue::all().filter(|entry| entry.rule.rows.contains(&row.id.as_str()))
         {
-            ruled.insert(listed.rule.code);
-            pairs.insert(pair(listed.rule.code, Some(listed.owner), true));
+            catalogue_codes.insert(entry.rule.code);
+            pairs.insert(pair(entry.rule.code, Some(entry.owner), true));
         }
-        let others = row.codes.iter().filter(|code| !ruled.contains(code.as_str()));
-        pairs.extend(others.map(|code| pair(code, None, row.level == RequirementLevel::Must)));
+        let other_codes = row.codes.iter().filter(|code| !catalogue_codes.contains(code.as_str()));
+        pairs.extend(other_codes.map(|code| pair(code, None, row.level == RequirementLevel::Must)));
     }
     pairs
 }
@@ -136,16 +136,16 @@ impl FixtureProofs {
     fn add_fixture(&mut self, fixture: &Fixture) -> Result<(), String> {
         let readings = ProfileReadings::read(fixture)?;
         let dialect = read_dialect(&fixture.dialect, &readings.lenient);
-        let of = |reading: &FixtureReading| -> BTreeSet<(String, String)> {
+        let codes_of = |reading: &FixtureReading| -> BTreeSet<(String, String)> {
             reading
                 .findings
                 .iter()
                 .map(|finding| (finding.code.to_string(), finding.rule.to_string()))
                 .collect()
         };
-        for (code, row) in &of(&readings.lenient) | &of(&readings.strict) {
+        for (code, row) in &codes_of(&readings.lenient) | &codes_of(&readings.strict) {
             self.shown.push(FixtureFinding {
-                owner: catalogue_entry(dialect, &code, &row).map(|listed| listed.owner),
+                owner: catalogue_entry(dialect, &code, &row).map(|entry| entry.owner),
                 is_needed: compare(fixture, &readings.without_finding(&code, &row)).is_err(),
                 named_rows: fixture.spec.clone(),
                 code,
@@ -157,61 +157,67 @@ impl FixtureProofs {
 
     /// Returns the reason why a pair is not proven; `None` when it is.
     pub(super) fn doubt(&self, pair: &ProofPair) -> Option<String> {
-        if !tambour_prompt::catalogue::all().any(|listed| listed.rule.code == pair.code) {
+        if !tambour_prompt::catalogue::all().any(|entry| entry.rule.code == pair.code) {
             return Some("no rule table has the code".to_owned());
         }
-        let of_code: Vec<&FixtureFinding> = self
+        let code_findings: Vec<&FixtureFinding> = self
             .shown
             .iter()
-            .filter(|shown| shown.code == pair.code && (pair.owner.is_none() || shown.owner == pair.owner))
+            .filter(|finding| {
+                finding.code == pair.code && (pair.owner.is_none() || finding.owner == pair.owner)
+            })
             .collect();
-        let on_row = |shown: &&&FixtureFinding| {
-            shown.row == pair.row || (pair.is_repeated && shown.named_rows.contains(&pair.row))
+        let is_on_row = |finding: &&&FixtureFinding| {
+            finding.row == pair.row || (pair.is_repeated && finding.named_rows.contains(&pair.row))
         };
-        let on_row: Vec<&&FixtureFinding> = of_code.iter().filter(on_row).collect();
-        if on_row.iter().any(|shown| shown.is_needed) {
+        let is_on_row: Vec<&&FixtureFinding> = code_findings.iter().filter(is_on_row).collect();
+        if is_on_row.iter().any(|finding| finding.is_needed) {
             return None;
         }
-        if !on_row.is_empty() {
-            return Some(format!("{} fixtures read with the finding, none fails without it", on_row.len()));
+        if !is_on_row.is_empty() {
+            return Some(format!(
+                "{} fixtures read with the finding, none fails without it",
+                is_on_row.len()
+            ));
         }
-        let mut others: BTreeMap<&str, usize> = BTreeMap::new();
-        for shown in &of_code {
-            *others.entry(&shown.row).or_default() += 1;
+        let mut other_codes: BTreeMap<&str, usize> = BTreeMap::new();
+        for finding in &code_findings {
+            *other_codes.entry(&finding.row).or_default() += 1;
         }
-        let others: Vec<&str> = others.into_keys().collect();
-        Some(match others.as_slice() {
+        let other_codes: Vec<&str> = other_codes.into_keys().collect();
+        Some(match other_codes.as_slice() {
             [] => "no fixture reads with a finding of this code".to_owned(),
             _ if pair.is_repeated => {
-                format!("no fixture with a finding of this code names the row ({})", others.join(", "))
+                format!("no fixture with a finding of this code names the row ({})", other_codes.join(", "))
             }
-            _ => format!("findings of this code are on {}, none on this row", others.join(", ")),
+            _ => format!("findings of this code are on {}, none on this row", other_codes.join(", ")),
         })
     }
 }
 
 /// Lists rows that a fixture names without asserting anything of them.
 pub(super) fn silent_rows(fixture: &Fixture, rows: &[SpecRow]) -> Vec<String> {
-    let named = rows.iter().filter(|row| fixture.spec.contains(&row.id));
-    let silent = named.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
-        let what = if row.describes_output { "what comes out" } else { "findings" };
-        format!("{} names {}, which is about {what}, and compares nothing of that", fixture.name, row.id)
+    let named_rows = rows.iter().filter(|row| fixture.spec.contains(&row.id));
+    let doubts = named_rows.filter(|row| !scan::asserts_row(fixture, row)).map(|row| {
+        let subject = if row.describes_output { "what comes out" } else { "findings" };
+        format!("{} names {}, which is about {subject}, and compares nothing of that", fixture.name, row.id)
     });
-    silent.collect()
+    doubts.collect()
 }
 
 /// Returns the reason why a row that allows something is not proven: a proof is a complete list of findings
 /// without one on this row.
 pub(super) fn accusation(row: &SpecRow, fixtures: &[Fixture]) -> Option<String> {
-    let mut named = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
+    let mut naming_fixtures = fixtures.iter().filter(|fixture| fixture.spec.contains(&row.id));
     let complete = |fixture: &Fixture| {
-        let expect = &fixture.expect;
-        let none = |list: &Option<Vec<String>>| {
+        let expect = &fixture.expectation;
+        let is_empty_list = |list: &Option<Vec<String>>| {
             list.as_ref().is_some_and(|list| list.iter().all(|line| line.split(' ').nth(2) != Some(&row.id)))
         };
-        none(&expect.findings) && (expect.findings_strict.is_none() || none(&expect.findings_strict))
+        is_empty_list(&expect.findings)
+            && (expect.findings_strict.is_none() || is_empty_list(&expect.findings_strict))
     };
-    let proven = named.any(complete);
-    let what = "no finding is expected, and none of the fixtures that name it lists all findings";
-    (!proven).then(|| format!("{}: {what}", row.id))
+    let is_proven = naming_fixtures.any(complete);
+    let reason = "no finding is expected, and none of the fixtures that name it lists all findings";
+    (!is_proven).then(|| format!("{}: {reason}", row.id))
 }

@@ -101,11 +101,11 @@ fn raw_text_len(rest: &str) -> Option<usize> {
 
 /// Length of a text that ends with `mark`.
 fn quoted_text_len(rest: &str, mark: char) -> usize {
-    let mut escaped = false;
+    let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
         match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
             _ if c == mark => return at + 1,
             _ => {}
         }
@@ -116,12 +116,12 @@ fn quoted_text_len(rest: &str, mark: char) -> usize {
 /// Reads a character, or the mark of a lifetime.
 fn read_quote(rest: &str) -> (Option<SourceToken>, usize) {
     let mut chars = rest[1..].chars();
-    let lifetime = match (chars.next(), chars.next()) {
+    let is_lifetime = match (chars.next(), chars.next()) {
         (Some('\\'), _) | (_, Some('\'')) => false,
         (Some(c), _) => c.is_alphabetic() || c == '_',
         (None, _) => true,
     };
-    if lifetime {
+    if is_lifetime {
         return (Some(SourceToken::Mark('\'')), 1);
     }
     (Some(SourceToken::Text(String::new())), quoted_text_len(rest, '\''))
@@ -137,7 +137,7 @@ impl ItemReader<'_> {
     /// Reads items up to the end of their block.
     fn read_items(&mut self, source: &mut SourceScan) {
         let mut attributes: Vec<String> = Vec::new();
-        let mut above: Vec<(usize, String)> = Vec::new();
+        let mut attributes_above: Vec<(usize, String)> = Vec::new();
         while let Some((line, token)) = self.tokens.get(self.position).cloned() {
             self.position += 1;
             match token {
@@ -146,10 +146,10 @@ impl ItemReader<'_> {
                 SourceToken::Comment(text) => {
                     // A comment belongs to the item on the next line.
                     let end = line + text.matches('\n').count();
-                    above.push((line, text));
+                    attributes_above.push((line, text));
                     let next = self.tokens.get(self.position).map_or(end, |(line, _)| *line);
                     if next > end + 1 {
-                        above.clear();
+                        attributes_above.clear();
                     }
                     continue;
                 }
@@ -162,7 +162,7 @@ impl ItemReader<'_> {
                 SourceToken::Word(word) if word == "fn" => {
                     let body = self.skip_item();
                     if is_test(&attributes) {
-                        source.comments.append(&mut above);
+                        source.comments.append(&mut attributes_above);
                         source.comments.extend(body.iter().filter_map(|(line, token)| match token {
                             SourceToken::Comment(text) => Some((*line, text.clone())),
                             _ => None,
@@ -184,17 +184,17 @@ impl ItemReader<'_> {
                 }
             }
             attributes.clear();
-            above.clear();
+            attributes_above.clear();
         }
     }
 
     /// Skips `! {`, if it comes next, and returns whether it did.
     fn skip_macro_open(&mut self) -> bool {
         let next = |at| self.tokens.get(at).map(|(_, token)| token);
-        let opens = next(self.position) == Some(&SourceToken::Mark('!'))
+        let is_macro = next(self.position) == Some(&SourceToken::Mark('!'))
             && next(self.position + 1) == Some(&SourceToken::Mark('{'));
-        self.position += 2 * usize::from(opens);
-        opens
+        self.position += 2 * usize::from(is_macro);
+        is_macro
     }
 
     /// Joins the words of an attribute, from after its `#`.
@@ -281,8 +281,8 @@ fn is_test(attributes: &[String]) -> bool {
         let name = attribute.split('(').next().unwrap_or_default();
         name == "test" || name.ends_with("::test")
     };
-    let ignored = |attribute: &String| attribute == "ignore" || attribute.starts_with("ignore=");
-    attributes.iter().any(test) && !attributes.iter().any(ignored) && is_compiled(attributes)
+    let is_ignored = |attribute: &String| attribute == "ignore" || attribute.starts_with("ignore=");
+    attributes.iter().any(test) && !attributes.iter().any(is_ignored) && is_compiled(attributes)
 }
 
 /// Conditions that hold where the tests run.

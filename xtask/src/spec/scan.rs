@@ -15,42 +15,42 @@ pub(super) type RowPlaces = BTreeMap<String, Vec<String>>;
 /// Reads the test sources and the fixtures below `root`. A fixture counts for those of `rows` that it asserts
 /// something of.
 pub(super) fn read_places(root: &Path, rows: &[SpecRow]) -> anyhow::Result<RowPlaces> {
-    let mut named = RowPlaces::new();
+    let mut row_places = RowPlaces::new();
     for (file, source) in targets::read_sources(root)? {
         let file = file.strip_prefix(root).unwrap_or(&file).display();
         for (line, comment) in &source.comments {
             for id in find_ids(comment) {
-                add_place(&mut named, id, format!("{file}:{line}"));
+                add_place(&mut row_places, id, format!("{file}:{line}"));
             }
         }
     }
     for test in studio::find_tests(root)? {
         for id in find_ids(&test.title) {
-            add_place(&mut named, id, test.place.clone());
+            add_place(&mut row_places, id, test.place.clone());
         }
     }
     for fixture in load_fixtures(root)? {
         for id in &fixture.spec {
             let row = rows.iter().find(|row| row.id == *id);
             if row.is_none_or(|row| asserts_row(&fixture, row)) {
-                add_place(&mut named, id, fixture.name.clone());
+                add_place(&mut row_places, id, fixture.name.clone());
             }
         }
     }
-    Ok(named)
+    Ok(row_places)
 }
 
 /// Loads the fixtures of dialects that the library reads.
 pub(super) fn load_fixtures(root: &Path) -> anyhow::Result<Vec<Fixture>> {
     let mut fixtures = tambour_fixtures::load_fixtures(&root.join("fixtures")).map_err(anyhow::Error::msg)?;
-    fixtures.retain(|fixture| fixture.expect.has_any() && is_readable(&fixture.dialect));
+    fixtures.retain(|fixture| fixture.expectation.has_any() && is_readable(&fixture.dialect));
     Ok(fixtures)
 }
 
 /// Returns whether a fixture asserts something of a row: for output it must compare events or their content,
 /// or metadata where the row is about that; for findings, findings.
 pub(super) fn asserts_row(fixture: &Fixture, row: &SpecRow) -> bool {
-    let expect = &fixture.expect;
+    let expect = &fixture.expectation;
     // A transcript has findings only.
     if row.describes_output && !is_judged_only(&fixture.dialect) {
         return expect.has_events() || (row.is_metadata && expect.has_metadata());
@@ -63,9 +63,9 @@ fn is_readable(dialect: &str) -> bool {
 }
 
 /// Adds a place of a row. Resolutions (R) are reasons for rows, not rows.
-fn add_place(named: &mut RowPlaces, row: &str, place: String) {
+fn add_place(row_places: &mut RowPlaces, row: &str, place: String) {
     if !row.starts_with("R-") {
-        named.entry(row.to_owned()).or_default().push(place);
+        row_places.entry(row.to_owned()).or_default().push(place);
     }
 }
 

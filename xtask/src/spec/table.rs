@@ -47,8 +47,8 @@ pub(super) fn read_rows(root: &Path) -> anyhow::Result<Vec<SpecRow>> {
     for path in tambour_fixtures::list_files(&root.join("docs/spec"), "md").map_err(anyhow::Error::msg)? {
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         for row in parse_rows(&text) {
-            let twice = rows.iter().any(|before| before.id == row.id);
-            anyhow::ensure!(!twice, "{}: {} is there twice", path.display(), row.id);
+            let is_repeated = rows.iter().any(|before| before.id == row.id);
+            anyhow::ensure!(!is_repeated, "{}: {} is there twice", path.display(), row.id);
             rows.push(row);
         }
         // M-010 is prose, since its text spans lines.
@@ -119,9 +119,9 @@ fn describes_output(id: &str, rule: &str, expected: &str) -> bool {
     if id.starts_with("X-") {
         return ["event", "sent", "stream", "_delta", "metadata"].iter().any(|word| rule.contains(word));
     }
-    let reported = expected.contains("V:") || expected.contains("finding") || expected.starts_with("fail");
-    let nothing = matches!(expected, "" | "–" | "own test" | "fixtures");
-    expected.contains("M:") || expected.contains("M (") || !(reported || nothing)
+    let is_reported = expected.contains("V:") || expected.contains("finding") || expected.starts_with("fail");
+    let is_empty = matches!(expected, "" | "–" | "own test" | "fixtures");
+    expected.contains("M:") || expected.contains("M (") || !(is_reported || is_empty)
 }
 
 /// Splits a table line into cells; `\|` does not end one.
@@ -150,8 +150,8 @@ fn find_codes(expected: &str) -> Vec<String> {
     let validator = &validator[..end];
     let mut codes: Vec<String> = Vec::new();
     let mut parts = validator.split('`');
-    while let (Some(before), Some(quoted)) = (parts.next(), parts.next()) {
-        let word = quoted.split([':', '[', ' ']).next().unwrap_or_default();
+    while let (Some(before), Some(code_text)) = (parts.next(), parts.next()) {
+        let word = code_text.split([':', '[', ' ']).next().unwrap_or_default();
         let code = match (word.strip_prefix('…'), codes.last()) {
             (Some(end), Some(last)) => {
                 let stem = last.rsplit_once('_').map_or("", |(stem, _)| stem);

@@ -57,11 +57,11 @@ fn main() -> ExitCode {
         eprintln!("there is no command `{name}`");
         return print_usage();
     };
-    let ran = match run {
+    let result = match run {
         Some(run) => run(rest).map(|()| ExitCode::SUCCESS),
         None => run_tool(&arguments),
     };
-    ran.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         eprintln!("{error:#}");
         ExitCode::FAILURE
     })
@@ -79,8 +79,8 @@ fn print_usage() -> ExitCode {
 fn run_tool(arguments: &[String]) -> anyhow::Result<ExitCode> {
     // Selecting the whole workspace gives dependencies the features of the tests, so that they are built
     // once.
-    let built = cargo_command().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
-    anyhow::ensure!(built.success(), "`{TOOLS}` did not build");
+    let build_status = cargo_command().args(["build", "--quiet", "--workspace", "--bin", TOOLS]).status()?;
+    anyhow::ensure!(build_status.success(), "`{TOOLS}` did not build");
     let status = tools_command()?.args(arguments).status()?;
     Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(u8::try_from(code).unwrap_or(1))))
 }

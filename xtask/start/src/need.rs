@@ -106,19 +106,20 @@ pub(crate) fn require_programs() -> anyhow::Result<()> {
     for need in REQUIRED_PROGRAMS.iter().filter(|need| !need.is_present()) {
         let words = need.check_command.iter().copied().take_while(|word| !word.starts_with('-'));
         let name = words.collect::<Vec<_>>().join(" ");
-        let way = need.install_way();
-        if let Some(way) = way.as_ref().filter(|way| way.needs_no_password()) {
-            println!("`{name}` is missing ({}): {}", need.purpose, way.format_command());
-            way.install();
+        let install_way = need.install_way();
+        if let Some(install_way) = install_way.as_ref().filter(|install_way| install_way.needs_no_password())
+        {
+            println!("`{name}` is missing ({}): {}", need.purpose, install_way.format_command());
+            install_way.install();
             if need.is_present() {
                 continue;
             }
         }
-        let how = way.map_or_else(
+        let hint = install_way.map_or_else(
             || "install it".to_owned(),
-            |way| format!("install it with `{}`", way.format_command()),
+            |install_way| format!("install it with `{}`", install_way.format_command()),
         );
-        missing.push(format!("`{name}` is missing ({}): {how}", need.purpose));
+        missing.push(format!("`{name}` is missing ({}): {hint}", need.purpose));
     }
     anyhow::ensure!(missing.is_empty(), "{}", missing.join("\n"));
     Ok(())
@@ -159,7 +160,8 @@ impl RequiredProgram {
             });
         }
         PACKAGE_MANAGERS.iter().find_map(|(manager, install)| {
-            let (_, package) = self.packages.iter().find(|(of, _)| of == manager)?;
+            let (_, package) =
+                self.packages.iter().find(|(package_manager, _)| package_manager == manager)?;
             let command = || [&[*manager], *install, &[*package]].concat();
             is_installed(manager)
                 .then(|| InstallWay { command: command(), is_privileged: *manager != "brew" })
@@ -209,7 +211,7 @@ mod tests {
         for need in REQUIRED_PROGRAMS {
             for (manager, package) in need.packages {
                 assert!(
-                    PACKAGE_MANAGERS.iter().any(|(known, _)| known == manager),
+                    PACKAGE_MANAGERS.iter().any(|(known_manager, _)| known_manager == manager),
                     "{manager} installs {package}"
                 );
             }

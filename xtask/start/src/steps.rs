@@ -36,16 +36,16 @@ impl TestSteps {
     pub(crate) fn run_step(&mut self, name: &str, command: &mut Command) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
-        let watched = watch_command(command);
-        self.count(name, start.elapsed(), watched)
+        let result = watch_command(command);
+        self.count(name, start.elapsed(), result)
     }
 
     /// Starts a step in parallel; [`TestSteps::wait_step`] shows its output and counts its tests.
     pub(crate) fn start_step(&self, name: &str, mut command: Command) -> ParallelStep {
-        let begun = Instant::now();
+        let start_time = Instant::now();
         let thread = std::thread::spawn(move || {
             let captured = capture_command(&mut command);
-            (captured, begun.elapsed())
+            (captured, start_time.elapsed())
         });
         ParallelStep { name: name.to_owned(), thread }
     }
@@ -67,22 +67,22 @@ impl TestSteps {
         self.count(&name, time, watched)
     }
 
-    fn count(&mut self, name: &str, time: Duration, watched: anyhow::Result<(bool, u64, u64)>) -> bool {
-        let (passed, failed) = match watched {
+    fn count(&mut self, name: &str, time: Duration, result: anyhow::Result<(bool, u64, u64)>) -> bool {
+        let (pass_count, fail_count) = match result {
             Ok((success, 0, 0)) => (u64::from(success), u64::from(!success)),
             // Tests passed, but something else, such as the build, failed.
-            Ok((false, passed, 0)) => (passed, 1),
-            Ok((_, passed, failed)) => (passed, failed),
+            Ok((false, pass_count, 0)) => (pass_count, 1),
+            Ok((_, pass_count, fail_count)) => (pass_count, fail_count),
             Err(error) => {
                 println!("{error:#}");
                 (0, 1)
             }
         };
-        self.passed += passed;
-        self.failed += failed;
-        println!("== {name}: {}, {:.1} s", if failed == 0 { "ok" } else { "FAILED" }, time.as_secs_f64());
-        self.times.push((name.to_owned(), time, failed == 0));
-        failed == 0
+        self.passed += pass_count;
+        self.failed += fail_count;
+        println!("== {name}: {}, {:.1} s", if fail_count == 0 { "ok" } else { "FAILED" }, time.as_secs_f64());
+        self.times.push((name.to_owned(), time, fail_count == 0));
+        fail_count == 0
     }
 
     /// Time since the first step began.
@@ -110,29 +110,29 @@ impl TestSteps {
 fn watch_command(command: &mut Command) -> anyhow::Result<(bool, u64, u64)> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
-    let (mut passed, mut failed) = (0, 0);
+    let (mut pass_count, mut fail_count) = (0, 0);
     for line in BufReader::new(child.stdout.take().context("stdout is piped")?).split(b'\n') {
-        show_line(&line?, &mut passed, &mut failed);
+        show_line(&line?, &mut pass_count, &mut fail_count);
     }
-    Ok((child.wait()?.success(), passed, failed))
+    Ok((child.wait()?.success(), pass_count, fail_count))
 }
 
 /// Runs a command and captures standard output followed by standard error.
 fn capture_command(command: &mut Command) -> anyhow::Result<CapturedOutput> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.output().with_context(|| format!("{command:?}"))?;
-    let mut said = output.stdout;
-    said.extend_from_slice(&output.stderr);
-    Ok((output.status.success(), said))
+    let mut output_text = output.stdout;
+    output_text.extend_from_slice(&output.stderr);
+    Ok((output.status.success(), output_text))
 }
 
 /// Shows a line, and adds the counts of a `test result:` line.
-fn show_line(line: &[u8], passed: &mut u64, failed: &mut u64) {
+fn show_line(line: &[u8], pass_count: &mut u64, fail_count: &mut u64) {
     let line = String::from_utf8_lossy(line);
     println!("{line}");
     if let Some((more_passed, more_failed)) = parse_counts(&line) {
-        *passed += more_passed;
-        *failed += more_failed;
+        *pass_count += more_passed;
+        *fail_count += more_failed;
     }
 }
 

@@ -41,11 +41,11 @@ pub(crate) fn build_studio() {
     if is_current(&studio_folder()) {
         return;
     }
-    let built = check_tools().and_then(|()| install_packages()).and_then(|()| {
+    let result = check_tools().and_then(|()| install_packages()).and_then(|()| {
         eprintln!("building the studio");
         run_command(&mut npm_command(&["run", "--silent", "build"]))
     });
-    if let Err(error) = built {
+    if let Err(error) = result {
         eprintln!("the studio was not built, the server runs without it or with an older one: {error:#}");
     }
 }
@@ -53,8 +53,8 @@ pub(crate) fn build_studio() {
 /// Installs packages if the lock file changed.
 pub(crate) fn install_packages() -> anyhow::Result<()> {
     let folder = studio_folder();
-    let wanted = std::fs::read(folder.join("package-lock.json"))?;
-    if std::fs::read(folder.join(INSTALLED_LOCK)).is_ok_and(|installed| installed == wanted) {
+    let lock_file = std::fs::read(folder.join("package-lock.json"))?;
+    if std::fs::read(folder.join(INSTALLED_LOCK)).is_ok_and(|installed| installed == lock_file) {
         return Ok(());
     }
     eprintln!("installing the packages of the studio");
@@ -65,18 +65,19 @@ pub(crate) fn install_packages() -> anyhow::Result<()> {
         "--no-fund",
         "--prefer-offline",
     ]))?;
-    std::fs::write(folder.join(INSTALLED_LOCK), wanted)?;
+    std::fs::write(folder.join(INSTALLED_LOCK), lock_file)?;
     Ok(())
 }
 
 /// Fails if Node or npm is missing or too old.
 fn check_tools() -> anyhow::Result<()> {
     let output = Command::new("node").arg("--version").output().context("Node is not installed")?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let version = parse_version(&said).with_context(|| format!("`node --version` says {said}"))?;
+    let version_text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version =
+        parse_version(&version_text).with_context(|| format!("`node --version` says {version_text}"))?;
     anyhow::ensure!(
         version >= MIN_NODE_VERSION,
-        "Node {said} is too old, {}.{} or newer is needed",
+        "Node {version_text} is too old, {}.{} or newer is needed",
         MIN_NODE_VERSION.0,
         MIN_NODE_VERSION.1
     );
@@ -85,8 +86,8 @@ fn check_tools() -> anyhow::Result<()> {
 }
 
 /// Parses the major and minor number of `v20.19.1`.
-fn parse_version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.strip_prefix('v')?.split('.').map(str::parse);
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.strip_prefix('v')?.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
@@ -98,16 +99,16 @@ fn run_command(command: &mut Command) -> anyhow::Result<()> {
 
 /// Returns whether the build is newer than all its inputs.
 fn is_current(folder: &Path) -> bool {
-    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
-    let Some(built) = changed(&folder.join("dist/index.html")) else { return false };
-    BUILD_INPUTS.iter().filter_map(|name| latest_change(&folder.join(name))).all(|source| source <= built)
+    let modified_at = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let Some(built_at) = modified_at(&folder.join("dist/index.html")) else { return false };
+    BUILD_INPUTS.iter().filter_map(|name| latest_change(&folder.join(name))).all(|source| source <= built_at)
 }
 
 /// Latest change of a file or in a folder; a folder changes when a file is added or removed.
 fn latest_change(path: &Path) -> Option<SystemTime> {
-    let own = path.metadata().and_then(|data| data.modified()).ok()?;
+    let own_time = path.metadata().and_then(|data| data.modified()).ok()?;
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| latest_change(&entry.path())).chain([own]).max()
+    entries.filter_map(|entry| latest_change(&entry.path())).chain([own_time]).max()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ const FUZZ_SECONDS: u64 = 6;
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let coverage = match arguments {
         [] => false,
-        [only] if only == "--coverage" => true,
+        [argument] if argument == "--coverage" => true,
         _ => anyhow::bail!("usage: cargo xtask test [--coverage]"),
     };
     need::require_programs()?;
@@ -99,11 +99,11 @@ fn check_studio(steps: &mut TestSteps) -> Option<Command> {
         ("studio, tests", &["run", "--silent", "test"]),
         ("studio, build", &["run", "--silent", "build"]),
     ];
-    let mut built = true;
+    let mut is_built = true;
     for (name, arguments) in scripts {
-        built = steps.run_step(name, &mut studio::npm_command(arguments));
+        is_built = steps.run_step(name, &mut studio::npm_command(arguments));
     }
-    built.then(|| {
+    is_built.then(|| {
         let mut pages = studio::npm_command(&["run", "--silent", "browser"]);
         pages.env("TAMBOUR", &server);
         pages
@@ -113,8 +113,8 @@ fn check_studio(steps: &mut TestSteps) -> Option<Command> {
 /// Tests published clients of other protocols with the server, in the versions of their lock file.
 fn check_clients(steps: &mut TestSteps) {
     let folder = repository_root().join("tests/clients");
-    let mut set_up = Command::new("npm");
-    set_up
+    let mut setup = Command::new("npm");
+    setup
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"])
         .current_dir(&folder);
     let run = |program: &std::path::Path, arguments: &[&str]| {
@@ -123,17 +123,17 @@ fn check_clients(steps: &mut TestSteps) {
         command
     };
     let (node, server) = (std::path::Path::new("node"), "target/debug/tambour");
-    if !steps.run_step("clients, set-up", &mut set_up) {
+    if !steps.run_step("clients, set-up", &mut setup) {
         return;
     }
     steps.run_step("clients", &mut run(node, &["clients.mjs", server, "fixtures"]));
     let Some(python) = prepare_python(steps, &folder) else { return };
     steps.run_step("clients, Python", &mut run(&python, &["clients.py", server, "fixtures"]));
     steps.run_step("clients, agents in Python", &mut run(&python, &["openai_agents.py", server]));
-    let own = python.display().to_string();
+    let python_path = python.display().to_string();
     steps.run_step(
         "clients, examples of the page",
-        &mut run(node, &["snippets.mjs", server, "docs/clients.md", &own]),
+        &mut run(node, &["snippets.mjs", server, "docs/clients.md", &python_path]),
     );
 }
 
@@ -142,9 +142,9 @@ fn prepare_python(steps: &mut TestSteps, folder: &std::path::Path) -> Option<std
     let place = repository_root().join("target/clients-python");
     let python = place.join("bin/python");
     if !python.is_file() {
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv"]).arg(&place);
-        if !steps.run_step("clients, a Python of their own", &mut make) {
+        let mut venv_command = Command::new("python3");
+        venv_command.args(["-m", "venv"]).arg(&place);
+        if !steps.run_step("clients, a Python of their own", &mut venv_command) {
             return None;
         }
     }
@@ -156,9 +156,9 @@ fn prepare_python(steps: &mut TestSteps, folder: &std::path::Path) -> Option<std
 
 /// Runs each fuzz target briefly, if its tools are installed.
 fn run_fuzz_targets(steps: &mut TestSteps) -> anyhow::Result<()> {
-    let mut ready = Command::new("cargo");
-    ready.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !ready.status().is_ok_and(|status| status.success()) {
+    let mut build_command = Command::new("cargo");
+    build_command.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !build_command.status().is_ok_and(|status| status.success()) {
         println!("\n== fuzz targets: left out, they need a nightly toolchain and cargo-fuzz");
         return Ok(());
     }

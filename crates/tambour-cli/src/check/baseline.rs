@@ -104,15 +104,15 @@ impl Baseline {
     }
 
     /// Returns for each finding of a text whether it is new.
-    pub(super) fn compare(&mut self, checked: &CheckedText<'_>) -> Vec<bool> {
-        let text = TextIdentity::from_checked(checked);
+    pub(super) fn compare(&mut self, checked_text: &CheckedText<'_>) -> Vec<bool> {
+        let text = TextIdentity::from_checked(checked_text);
         let mut new: BTreeMap<FaultKey, usize> = BTreeMap::new();
         let mut faults = self.known_faults.get_mut(&text);
-        let told = checked.verdict.findings.iter().map(|finding| {
+        let new_faults = checked_text.verdict.findings.iter().map(|finding| {
             let fault = FaultKey::from_finding(finding);
             match faults.as_mut().and_then(|faults| faults.get_mut(&fault)) {
-                Some(left @ 1..) => {
-                    *left -= 1;
+                Some(count_left @ 1..) => {
+                    *count_left -= 1;
                     false
                 }
                 _ => {
@@ -121,11 +121,11 @@ impl Baseline {
                 }
             }
         });
-        let told = told.collect();
+        let new_faults = new_faults.collect();
         let new = new.into_iter().map(|(fault, count)| FindingChange { text: text.clone(), fault, count });
         self.new_changes.extend(new);
         self.checked_texts.insert(text);
-        told
+        new_faults
     }
 
     /// Finishes the comparison of all texts.
@@ -134,10 +134,10 @@ impl Baseline {
         let not_checked = known_faults.keys().filter(|text| !checked_texts.contains(text)).count();
         let mut gone = Vec::new();
         for (text, faults) in known_faults {
-            let mut left: Vec<(FaultKey, usize)> =
+            let mut remaining: Vec<(FaultKey, usize)> =
                 faults.into_iter().filter(|(_, count)| *count > 0).collect();
-            left.sort();
-            gone.extend(left.into_iter().map(|(fault, count)| FindingChange {
+            remaining.sort();
+            gone.extend(remaining.into_iter().map(|(fault, count)| FindingChange {
                 text: text.clone(),
                 fault,
                 count,
@@ -168,9 +168,10 @@ fn is_end_line(line: &[u8]) -> bool {
 }
 
 impl TextIdentity {
-    fn from_checked(checked: &CheckedText<'_>) -> TextIdentity {
-        let mut text = TextIdentity { path: checked.path.to_owned(), record: None, id: None, example: None };
-        match &checked.part {
+    fn from_checked(checked_text: &CheckedText<'_>) -> TextIdentity {
+        let mut text =
+            TextIdentity { path: checked_text.path.to_owned(), record: None, id: None, example: None };
+        match &checked_text.part {
             TextPart::Document => {}
             TextPart::Record { line, id } => (text.record, text.id) = (Some(*line), id.clone()),
             TextPart::Example { number, .. } => text.example = Some(*number),
@@ -235,8 +236,11 @@ impl BaselineComparison {
             }
         }
         let sum = |changes: &[FindingChange]| changes.iter().map(|change| change.count).sum::<usize>();
-        let (new, gone) = (sum(&self.new), sum(&self.gone));
-        out += &format!("compared with the baseline: {new} new (errors: {}), {gone} gone", self.new_errors);
+        let (new, fixed_count) = (sum(&self.new), sum(&self.gone));
+        out += &format!(
+            "compared with the baseline: {new} new (errors: {}), {fixed_count} gone",
+            self.new_errors
+        );
         if self.not_checked > 0 {
             let texts = tambour::texts::format_count(self.not_checked, "text");
             out += &format!("; {texts} of the baseline not checked now");

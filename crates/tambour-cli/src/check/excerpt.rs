@@ -33,39 +33,39 @@ impl Excerpt {
         // A finding over several lines is marked on its first line only.
         let end = end.min(line_end);
 
-        let mut shown = String::new();
+        let mut excerpt_line = String::new();
         let mut lines_before = 0;
         if let Some(before) = line_start.checked_sub(1) {
             let from = memchr::memrchr(b'\n', &text[..before]).map_or(0, |at| at + 1);
-            push_line(&mut shown, &text[from..before]);
+            push_line(&mut excerpt_line, &text[from..before]);
             lines_before = 1;
         }
         let head = decode_end(&text[line_start..start], CHARS_BEFORE + 1);
         let head: Vec<char> = head.chars().rev().take(CHARS_BEFORE + 1).collect();
         if head.len() > CHARS_BEFORE {
-            shown.push('…');
+            excerpt_line.push('…');
         }
-        shown.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
-        let label = shown.len();
-        let marked = decode_start(&text[start..end], CHARS_AFTER + 1);
+        excerpt_line.extend(head.iter().take(CHARS_BEFORE).rev().copied().map(visible_char));
+        let label = excerpt_line.len();
+        let marked_text = decode_start(&text[start..end], CHARS_AFTER + 1);
         let rest = decode_start(&text[end..line_end], CHARS_AFTER + 1);
-        shown.extend(marked.chars().take(CHARS_AFTER).map(visible_char));
-        let label_end = shown.len();
-        let room = CHARS_AFTER.saturating_sub(marked.chars().count());
-        shown.extend(rest.chars().take(room).map(visible_char));
-        if marked.chars().count() + rest.chars().count() > CHARS_AFTER {
-            shown.push('…');
+        excerpt_line.extend(marked_text.chars().take(CHARS_AFTER).map(visible_char));
+        let label_end = excerpt_line.len();
+        let room = CHARS_AFTER.saturating_sub(marked_text.chars().count());
+        excerpt_line.extend(rest.chars().take(room).map(visible_char));
+        if marked_text.chars().count() + rest.chars().count() > CHARS_AFTER {
+            excerpt_line.push('…');
         }
-        shown.push('\n');
+        excerpt_line.push('\n');
         if let Some(after) = text.get(line_end + 1..)
             && !after.is_empty()
         {
-            push_line(&mut shown, &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())]);
+            push_line(&mut excerpt_line, &after[..memchr::memchr(b'\n', after).unwrap_or(after.len())]);
         }
         let line = finding.line.saturating_sub(1) as usize;
         Excerpt {
             name: name.to_owned(),
-            text: shown,
+            text: excerpt_line,
             first_line: line.saturating_sub(lines_before),
             place: (line, finding.column.saturating_sub(1) as usize),
             span: (label, label_end - label).into(),
@@ -78,14 +78,14 @@ impl Excerpt {
     }
 }
 
-fn push_line(shown: &mut String, line: &[u8]) {
+fn push_line(excerpt_line: &mut String, line: &[u8]) {
     let line = decode_start(line.strip_suffix(b"\r").unwrap_or(line), CHARS_BEFORE + CHARS_AFTER + 1);
     let mut chars = line.chars();
-    shown.extend(chars.by_ref().take(CHARS_BEFORE + CHARS_AFTER).map(visible_char));
+    excerpt_line.extend(chars.by_ref().take(CHARS_BEFORE + CHARS_AFTER).map(visible_char));
     if chars.next().is_some() {
-        shown.push('…');
+        excerpt_line.push('…');
     }
-    shown.push('\n');
+    excerpt_line.push('\n');
 }
 
 /// Bytes of the longest character.

@@ -67,6 +67,6 @@ fn walk_directory(
 
 /// Returns whether the file's name ends in one of `endings`.
 pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    extension.is_some_and(|extension| endings.contains(&extension.as_str()))
 }

@@ -61,8 +61,8 @@ struct JsonReportCounts<'a> {
 }
 
 impl<'a> JsonReportLine<'a> {
-    fn from_checked(checked: &'a CheckedText<'_>) -> JsonReportLine<'a> {
-        let CheckedText { part, verdict, .. } = checked;
+    fn from_checked(checked_text: &'a CheckedText<'_>) -> JsonReportLine<'a> {
+        let CheckedText { part, verdict, .. } = checked_text;
         let mut line = JsonReportLine {
             path: None,
             record: None,
@@ -77,7 +77,7 @@ impl<'a> JsonReportLine<'a> {
                 .enumerate()
                 .map(|(index, finding)| JsonReportFinding {
                     finding,
-                    baseline_state: checked.baseline_state(index),
+                    baseline_state: checked_text.baseline_state(index),
                 })
                 .collect(),
         };
@@ -94,10 +94,10 @@ impl<'a> JsonReportLine<'a> {
 }
 
 impl ReportWriter for JsonReport {
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
         let mut text = serde_json::to_string(&JsonReportLine {
-            path: Some(checked.path),
-            ..JsonReportLine::from_checked(checked)
+            path: Some(checked_text.path),
+            ..JsonReportLine::from_checked(checked_text)
         })?;
         text.push('\n');
         io::stdout().write_all(text.as_bytes())
@@ -133,8 +133,8 @@ pub(super) struct JsonReportCollector(pub(super) std::rc::Rc<std::cell::RefCell<
 
 #[cfg(feature = "mcp")]
 impl ReportWriter for JsonReportCollector {
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
-        self.0.borrow_mut().push(serde_json::to_value(JsonReportLine::from_checked(checked))?);
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
+        self.0.borrow_mut().push(serde_json::to_value(JsonReportLine::from_checked(checked_text))?);
         Ok(())
     }
 

@@ -33,12 +33,12 @@ impl JunitReport {
 }
 
 impl ReportWriter for JunitReport {
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
-        let suite = self.suite_for(checked.path);
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
+        let suite = self.suite_for(checked_text.path);
         suite.tests += 1;
-        let verdict = &checked.verdict;
-        let name = match &checked.part {
-            TextPart::Document => checked.display_name(),
+        let verdict = &checked_text.verdict;
+        let name = match &checked_text.part {
+            TextPart::Document => checked_text.display_name(),
             part => part.to_string(),
         };
         let _ = write!(
@@ -47,25 +47,28 @@ impl ReportWriter for JunitReport {
             escape_xml(verdict.contract),
             escape_xml(&name)
         );
-        let listed: String = verdict
+        let finding_list: String = verdict
             .findings
             .iter()
-            .map(|finding| output::finding_line(&checked.display_name(), finding) + "\n")
+            .map(|finding| output::finding_line(&checked_text.display_name(), finding) + "\n")
             .collect();
-        let listed = escape_xml(&listed);
-        match checked.deciding_findings().find(|finding| finding.severity == Severity::Error) {
+        let finding_list = escape_xml(&finding_list);
+        match checked_text.deciding_findings().find(|finding| finding.severity == Severity::Error) {
             Some(first) => {
                 suite.failures += 1;
                 let _ = write!(
                     suite.cases,
-                    ">\n      <failure type=\"{}\" message=\"{}\">{listed}</failure>\n    </testcase>\n",
+                    ">\n      <failure type=\"{}\" message=\"{}\">{finding_list}</failure>\n    </testcase>\n",
                     escape_xml(&first.code),
                     escape_xml(&format!("{}: {}", first.rule, first.message)),
                 );
             }
-            None if listed.is_empty() => suite.cases.push_str("/>\n"),
+            None if finding_list.is_empty() => suite.cases.push_str("/>\n"),
             None => {
-                let _ = write!(suite.cases, ">\n      <system-out>{listed}</system-out>\n    </testcase>\n");
+                let _ = write!(
+                    suite.cases,
+                    ">\n      <system-out>{finding_list}</system-out>\n    </testcase>\n"
+                );
             }
         }
         Ok(())

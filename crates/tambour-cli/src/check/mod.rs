@@ -133,7 +133,7 @@ enum TextPart {
 /// Writer of results in one format.
 trait ReportWriter {
     /// Reports a checked text.
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()>;
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()>;
 
     /// Reports a file, or the record on a line of it, that could not be read.
     fn write_unreadable(&mut self, path: &str, record: Option<u64>, message: &str) -> io::Result<()>;
@@ -178,10 +178,10 @@ impl CheckTotals {
 
 pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
-    let named = args.structure.dialect(args.contract.as_deref(), "--contract")?;
+    let dialect_name = args.structure.dialect(args.contract.as_deref(), "--contract")?;
     let plan = texts::CheckPlan {
-        contract: Contract::from_name(named.unwrap_or(dialect::AUTO))?,
-        is_named: named.is_some(),
+        contract: Contract::from_name(dialect_name.unwrap_or(dialect::AUTO))?,
+        is_named: dialect_name.is_some(),
         options: args
             .options
             .options_with_structure(args.profile.into(), args.structure.structure.as_deref())?,
@@ -208,15 +208,15 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     }
     let empty = args.examples && count.texts == 0 && count.unreadable == 0;
     if empty {
-        let of = named.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        let of_dialect = dialect_name.map(|name| format!(" of `{name}`")).unwrap_or_default();
         output::print_error(&format!(
-            "no example{of} found in {} {}",
+            "no example{of_dialect} found in {} {}",
             files.len(),
             if files.len() == 1 { "file" } else { "files" }
         ));
     }
-    let mixed = count.mixed_kinds_message();
-    if let Some(message) = &mixed {
+    let mixed_message = count.mixed_kinds_message();
+    if let Some(message) = &mixed_message {
         output::print_error(message);
     } else if let Some(kind) = count.kinds.keys().next() {
         // Text of any kind passes as `plain`, so the detected kind is named.
@@ -224,7 +224,7 @@ pub(crate) fn run(args: &CheckCommand) -> Result<CommandOutcome> {
     }
     let errors = end.comparison.map_or(count.errors, |comparison| comparison.new_errors);
     Ok(match count {
-        _ if mixed.is_some() => CommandOutcome::UsageError,
+        _ if mixed_message.is_some() => CommandOutcome::UsageError,
         CheckTotals { unreadable: 1.., .. } => CommandOutcome::UsageError,
         _ if errors > 0 => CommandOutcome::Refused,
         _ if empty && !args.allow_empty => CommandOutcome::Refused,
@@ -292,20 +292,20 @@ impl CheckRun {
         CheckRun { report, count: CheckTotals::default(), summary: None, baseline: None, progress }
     }
 
-    fn report_text(&mut self, mut checked: CheckedText<'_>) -> io::Result<()> {
+    fn report_text(&mut self, mut checked_text: CheckedText<'_>) -> io::Result<()> {
         if let Some(baseline) = &mut self.baseline {
-            checked.is_new = baseline.compare(&checked);
+            checked_text.is_new = baseline.compare(&checked_text);
         }
         if let Some(summary) = &mut self.summary {
-            summary.add(&checked.verdict);
+            summary.add(&checked_text.verdict);
         }
         let count = &mut self.count;
         count.texts += 1;
-        count.failed += usize::from(!checked.verdict.passed());
-        if checked.is_detected {
-            *count.kinds.entry(checked.verdict.contract).or_default() += 1;
+        count.failed += usize::from(!checked_text.verdict.passed());
+        if checked_text.is_detected {
+            *count.kinds.entry(checked_text.verdict.contract).or_default() += 1;
         }
-        for finding in &checked.verdict.findings {
+        for finding in &checked_text.verdict.findings {
             match finding.severity {
                 Severity::Error => count.errors += 1,
                 Severity::Warning => count.warnings += 1,
@@ -313,7 +313,7 @@ impl CheckRun {
             }
         }
         let report = &mut self.report;
-        self.progress.suspend(|| report.write_text(&checked))
+        self.progress.suspend(|| report.write_text(&checked_text))
     }
 
     fn report_unreadable_file(&mut self, path: &str, message: &str) -> io::Result<()> {

@@ -30,12 +30,13 @@ impl PrettyReport {
 }
 
 impl ReportWriter for PrettyReport {
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
-        let name = checked.display_name();
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
+        let name = checked_text.display_name();
         let mut text = String::new();
-        for finding in checked.deciding_findings() {
-            let shown = FindingDiagnostic { finding, excerpt: Excerpt::new(&name, checked.text, finding) };
-            if self.handler.render_report(&mut text, &shown).is_err() {
+        for finding in checked_text.deciding_findings() {
+            let diagnostic =
+                FindingDiagnostic { finding, excerpt: Excerpt::new(&name, checked_text.text, finding) };
+            if self.handler.render_report(&mut text, &diagnostic).is_err() {
                 text.push_str(&output::finding_line(&name, finding));
             }
             text.push('\n');

@@ -42,9 +42,10 @@ impl RecordSummary {
             }
             records.count += 1;
         }
-        let usual =
-            |name: &String| USUAL_FIELDS.iter().position(|usual| usual == name).unwrap_or(USUAL_FIELDS.len());
-        records.fields.sort_by_key(usual);
+        let usual_field = |name: &String| {
+            USUAL_FIELDS.iter().position(|usual_field| usual_field == name).unwrap_or(USUAL_FIELDS.len())
+        };
+        records.fields.sort_by_key(usual_field);
         (records.count > 0).then_some(records)
     }
 
@@ -53,12 +54,13 @@ impl RecordSummary {
         let records = format_count(self.count, "record");
         match self.fields.first() {
             Some(first) => {
-                let shown =
+                let field_names =
                     |name: &String| name.chars().take(MAX_FIELD_CHARS).map(visible_char).collect::<String>();
-                let fields: Vec<String> = self.fields.iter().take(MAX_LISTED_FIELDS).map(shown).collect();
+                let fields: Vec<String> =
+                    self.fields.iter().take(MAX_LISTED_FIELDS).map(field_names).collect();
                 format!(
                     "{records}, and no --field says which field holds the reply; try `--field {}`; fields with text: {}",
-                    shown(first),
+                    field_names(first),
                     fields.join(", ")
                 )
             }

@@ -22,8 +22,8 @@ pub(super) struct SarifReport {
 }
 
 impl ReportWriter for SarifReport {
-    fn write_text(&mut self, checked: &CheckedText<'_>) -> io::Result<()> {
-        for (place, finding) in checked.verdict.findings.iter().enumerate() {
+    fn write_text(&mut self, checked_text: &CheckedText<'_>) -> io::Result<()> {
+        for (place, finding) in checked_text.verdict.findings.iter().enumerate() {
             let id = format!("{}/{}", finding.rule, finding.code);
             let index = match self.indices.get(&id) {
                 Some(index) => *index,
@@ -33,8 +33,8 @@ impl ReportWriter for SarifReport {
                     self.rules.len() - 1
                 }
             };
-            let mut result = result_json(&id, index, checked, finding);
-            if let Some(state) = checked.baseline_state(place) {
+            let mut result = result_json(&id, index, checked_text, finding);
+            if let Some(state) = checked_text.baseline_state(place) {
                 result["baselineState"] = state.into();
             }
             self.results.push(result);
@@ -56,8 +56,8 @@ impl ReportWriter for SarifReport {
     }
 
     fn write_end(mut self: Box<Self>, count: &CheckTotals, _end: &ReportEnding) -> io::Result<()> {
-        let mixed = count.mixed_kinds_message();
-        if let Some(message) = &mixed {
+        let mixed_message = count.mixed_kinds_message();
+        if let Some(message) = &mixed_message {
             self.notifications.push(json!({ "level": "error", "message": { "text": message } }));
         }
         let log = json!({
@@ -71,7 +71,7 @@ impl ReportWriter for SarifReport {
                 } },
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{
-                    "executionSuccessful": count.unreadable == 0 && mixed.is_none(),
+                    "executionSuccessful": count.unreadable == 0 && mixed_message.is_none(),
                     "toolExecutionNotifications": self.notifications,
                 }],
                 "results": self.results,
@@ -87,13 +87,15 @@ impl ReportWriter for SarifReport {
 fn rule_json(id: &str, finding: &Finding) -> Value {
     let mut rule =
         json!({ "id": id, "name": finding.code, "defaultConfiguration": { "level": sarif_level(finding) } });
-    if let Some(Rule { title, with, broken, correct, .. }) = catalogue::rule(&finding.rule, &finding.code) {
+    if let Some(Rule { title, with: settings, broken, correct, .. }) =
+        catalogue::rule(&finding.rule, &finding.code)
+    {
         rule["shortDescription"] = json!({ "text": title });
         rule["help"] = json!({
-            "text": format!("{}Broken:\n{broken}\n\nCorrect:\n{correct}", settings_note(with, str::to_owned)),
+            "text": format!("{}Broken:\n{broken}\n\nCorrect:\n{correct}", settings_note(settings, str::to_owned)),
             "markdown": format!(
                 "{}Broken:\n\n{}\n\nCorrect:\n\n{}",
-                settings_note(with, format_code_block),
+                settings_note(settings, format_code_block),
                 format_code_block(broken),
                 format_code_block(correct)
             ),
@@ -103,10 +105,10 @@ fn rule_json(id: &str, finding: &Finding) -> Value {
 }
 
 /// Describes the settings under which the examples of a rule are read; empty for the defaults.
-fn settings_note(with: &[&str], shown: fn(&str) -> String) -> String {
-    match with {
+fn settings_note(settings: &[&str], to_text: fn(&str) -> String) -> String {
+    match settings {
         [] => String::new(),
-        _ => format!("Read with:\n\n{}\n\n", shown(&with.join("\n"))),
+        _ => format!("Read with:\n\n{}\n\n", to_text(&settings.join("\n"))),
     }
 }
 
@@ -115,22 +117,22 @@ fn format_code_block(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn result_json(id: &str, index: usize, checked: &CheckedText<'_>, finding: &Finding) -> Value {
+fn result_json(id: &str, index: usize, checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
     let mut location = json!({
-        "physicalLocation": { "artifactLocation": { "uri": to_uri(checked.path) }, "region": region_json(checked, finding) },
+        "physicalLocation": { "artifactLocation": { "uri": to_uri(checked_text.path) }, "region": region_json(checked_text, finding) },
     });
     let mut message = finding.message.clone();
-    match &checked.part {
+    match &checked_text.part {
         TextPart::Document => {}
         TextPart::Record { line, .. } => {
             // Lines of a record's text are not lines of the file.
             message = format!("{message} (line {}, column {} of the text)", finding.line, finding.column);
             location["logicalLocations"] =
-                json!([{ "name": line.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
+                json!([{ "name": line.to_string(), "fullyQualifiedName": checked_text.part.to_string() }]);
         }
         TextPart::Example { number, .. } => {
             location["logicalLocations"] =
-                json!([{ "name": number.to_string(), "fullyQualifiedName": checked.part.to_string() }]);
+                json!([{ "name": number.to_string(), "fullyQualifiedName": checked_text.part.to_string() }]);
         }
     }
     json!({
@@ -139,15 +141,15 @@ fn result_json(id: &str, index: usize, checked: &CheckedText<'_>, finding: &Find
         "level": sarif_level(finding),
         "message": { "text": message },
         "locations": [location],
-        "properties": { "contract": checked.verdict.contract, "span": finding.span, "repair": finding.repair },
+        "properties": { "contract": checked_text.verdict.contract, "span": finding.span, "repair": finding.repair },
     })
 }
 
-fn region_json(checked: &CheckedText<'_>, finding: &Finding) -> Value {
-    if let TextPart::Record { line, .. } = checked.part {
+fn region_json(checked_text: &CheckedText<'_>, finding: &Finding) -> Value {
+    if let TextPart::Record { line, .. } = checked_text.part {
         return json!({ "startLine": line });
     }
-    let text = checked.text;
+    let text = checked_text.text;
     let start = finding.span.start.min(text.len());
     let end = finding.span.end.clamp(start, text.len());
     let mut place = Place { offset: start, line: finding.line, column: finding.column };

@@ -34,14 +34,14 @@ pub(super) struct RuleSummaryRow<'a> {
 impl RuleSummary {
     /// Adds the findings of a text.
     pub(super) fn add(&mut self, verdict: &Verdict) {
-        let mut own: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
+        let mut own_counts: BTreeMap<(Severity, &str, &str), usize> = BTreeMap::new();
         for finding in &verdict.findings {
-            *own.entry((finding.severity, &finding.rule, &finding.code)).or_default() += 1;
+            *own_counts.entry((finding.severity, &finding.rule, &finding.code)).or_default() += 1;
         }
-        for ((severity, rule, code), findings) in own {
-            let broken = self.0.entry((severity, rule.to_owned(), code.to_owned())).or_default();
-            broken.findings += findings;
-            broken.texts += 1;
+        for ((severity, rule, code), findings) in own_counts {
+            let fault_count = self.0.entry((severity, rule.to_owned(), code.to_owned())).or_default();
+            fault_count.findings += findings;
+            fault_count.texts += 1;
         }
     }
 
@@ -50,11 +50,11 @@ impl RuleSummary {
         let mut rows: Vec<RuleSummaryRow<'_>> = self
             .0
             .iter()
-            .map(|((severity, rule, code), broken)| RuleSummaryRow {
+            .map(|((severity, rule, code), fault_count)| RuleSummaryRow {
                 rule,
                 code,
                 severity: *severity,
-                broken: *broken,
+                broken: *fault_count,
             })
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.severity, row.broken.findings, row.broken.texts)));

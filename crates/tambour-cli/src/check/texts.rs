@@ -80,14 +80,15 @@ impl CheckPlan<'_> {
     /// calls in JSON, are exempt when named: their replies may look like records.
     fn unread_records_message(&self, file: &Path, bytes: &[u8]) -> Option<String> {
         let Contract::Dialect(entry) = self.contract else { return None };
-        let named = has_ending(file, RECORD_ENDINGS);
+        let has_record_ending = has_ending(file, RECORD_ENDINGS);
         let (is_auto, is_text) = (entry.name == AUTO, NON_JSON_DIALECTS.contains(&entry.name));
-        if self.examples || self.field.is_some() || !(is_auto || is_text && named) {
+        if self.examples || self.field.is_some() || !(is_auto || is_text && has_record_ending) {
             return None;
         }
         let records = RecordSummary::read(bytes)?;
         let plain = || detect(&String::from_utf8_lossy(bytes)).name == PLAIN;
-        ((named || records.count > 1) && (is_text || plain())).then(|| records.missing_field_message())
+        ((has_record_ending || records.count > 1) && (is_text || plain()))
+            .then(|| records.missing_field_message())
     }
 
     /// Checks a whole text, or the examples in it.
@@ -112,10 +113,10 @@ impl CheckPlan<'_> {
         if !document.replacements.is_empty() {
             output::print_error(&format!("{path}: bytes that are not UTF-8 were read as U+FFFD"));
         }
-        let shown = find_examples(&document.text)
+        let examples = find_examples(&document.text)
             .into_iter()
             .filter(|example| self.contract.matches_example(example));
-        for (index, example) in shown.enumerate() {
+        for (index, example) in examples.enumerate() {
             let mut verdict = self.contract.check_example(&example, &self.options);
             for finding in &mut verdict.findings {
                 let Span { start, end } = finding.span;
@@ -136,12 +137,12 @@ impl CheckPlan<'_> {
     }
 
     fn check_records(&self, file: &Path, path: &str, field: &str, run: &mut CheckRun) -> io::Result<()> {
-        let opened: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
+        let input: io::Result<Box<dyn BufRead>> = if file == Path::new(STDIN) {
             Ok(Box::new(io::stdin().lock()))
         } else {
             fs::File::open(file).map(|file| Box::new(BufReader::new(file)) as Box<dyn BufRead>)
         };
-        let mut reader = match opened {
+        let mut reader = match input {
             Ok(reader) => reader,
             Err(error) => return run.report_unreadable_file(path, &error.to_string()),
         };
@@ -235,25 +236,25 @@ struct DecodedDocument {
 
 impl DecodedDocument {
     fn new(bytes: &[u8]) -> DecodedDocument {
-        let mut decoded =
+        let mut decoded_text =
             DecodedDocument { text: String::with_capacity(bytes.len()), replacements: Vec::new() };
-        let mut longer = 0;
+        let mut growth = 0;
         for chunk in bytes.utf8_chunks() {
-            decoded.text.push_str(chunk.valid());
+            decoded_text.text.push_str(chunk.valid());
             if !chunk.invalid().is_empty() {
-                longer += char::REPLACEMENT_CHARACTER.len_utf8() as isize - chunk.invalid().len() as isize;
-                decoded.replacements.push((decoded.text.len(), longer));
-                decoded.text.push(char::REPLACEMENT_CHARACTER);
+                growth += char::REPLACEMENT_CHARACTER.len_utf8() as isize - chunk.invalid().len() as isize;
+                decoded_text.replacements.push((decoded_text.text.len(), growth));
+                decoded_text.text.push(char::REPLACEMENT_CHARACTER);
             }
         }
-        decoded
+        decoded_text
     }
 
     /// Maps an offset in the text to one in the document.
     fn original_offset(&self, at: usize) -> usize {
         let before = self.replacements.partition_point(|(start, _)| *start < at);
-        let longer = before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
-        at.saturating_add_signed(-longer)
+        let growth = before.checked_sub(1).map_or(0, |last| self.replacements[last].1);
+        at.saturating_add_signed(-growth)
     }
 }
 
@@ -275,8 +276,8 @@ impl RecordFaults {
     }
 
     fn finish(&self, path: &str, run: &CheckRun) {
-        if let Some(more @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
-            run.print_message(path, &format!("{} cannot be checked", format_count(more, "more record")));
+        if let Some(unshown @ 1..) = self.count.checked_sub(RecordFaults::MAX_SHOWN_FAULTS) {
+            run.print_message(path, &format!("{} cannot be checked", format_count(unshown, "more record")));
         }
     }
 }

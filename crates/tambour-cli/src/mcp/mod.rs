@@ -36,10 +36,10 @@ pub(crate) fn run(_: &McpCommand) -> Result<CommandOutcome> {
         .enable_all()
         .build()
         .context("the runtime cannot be started")?;
-    let served = runtime.block_on(serve_stdio());
+    let result = runtime.block_on(serve_stdio());
     // A read of standard input cannot be cancelled, so it is abandoned.
     runtime.shutdown_background();
-    served
+    result
 }
 
 async fn serve_stdio() -> Result<CommandOutcome> {
@@ -116,16 +116,16 @@ impl ServerHandler for StdioMcpServer {
         // The semaphore is never closed.
         let place = self.call_permits.clone().acquire_owned().await.ok();
         // A long text must not block the messages of other calls.
-        let done = tokio::task::spawn_blocking(move || {
+        let outcome = tokio::task::spawn_blocking(move || {
             let _place = place;
             (entry.run)(arguments)
         });
-        let done = done.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
-        Ok(match done {
-            Ok(tools::ToolOutput { text, notes, structured }) => {
+        let outcome = outcome.await.map_err(|_| ErrorData::internal_error("the tool broke down", None))?;
+        Ok(match outcome {
+            Ok(tools::ToolOutput { text, notes, structured_content }) => {
                 let blocks = [text].into_iter().chain(notes).map(ContentBlock::text).collect();
                 let mut result = CallToolResult::success(blocks);
-                result.structured_content = Some(structured);
+                result.structured_content = Some(structured_content);
                 result
             }
             Err(mistake) => CallToolResult::error(vec![ContentBlock::text(format!("{mistake:#}"))]),

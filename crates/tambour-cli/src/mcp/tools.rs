@@ -40,7 +40,7 @@ pub(super) struct ToolOutput {
     pub(super) text: String,
     /// Messages of the command.
     pub(super) notes: Option<String>,
-    pub(super) structured: Value,
+    pub(super) structured_content: Value,
 }
 
 /// All tools.
@@ -207,122 +207,124 @@ fn dialect_names() -> Vec<&'static str> {
 }
 
 fn instructable_dialect_names() -> Vec<&'static str> {
-    let told = DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some());
-    told.map(|entry| entry.name).collect()
+    let dialects = DIALECTS.iter().filter(|entry| entry.prompt.is_some() || entry.schema.is_some());
+    dialects.map(|entry| entry.name).collect()
 }
 
 /// Describes the options by name. Values are text, or what the text would be as JSON.
 fn option_schemas() -> Map<String, Value> {
     let all = tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile");
-    let described = all.map(|(_, setting)| {
+    let schemas = all.map(|(_, setting)| {
         (
             setting.name.to_owned(),
             json!({"description": format!("{}: {}", setting.values_label(), setting.description)}),
         )
     });
-    described.collect()
+    schemas.collect()
 }
 
-fn parse_arguments<T: DeserializeOwned>(given: Value) -> Result<T> {
-    serde_json::from_value(given)
+fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T> {
+    serde_json::from_value(arguments)
         .map_err(|error| anyhow!("the arguments do not fit: {}", explain_parse_error(&error.to_string())))
 }
 
-fn build_options(profile: Profile, given: &Map<String, Value>) -> Result<Options> {
+fn build_options(profile: Profile, arguments: &Map<String, Value>) -> Result<Options> {
     let mut options = Options::default();
     options.profile = profile;
-    for (name, value) in given {
+    for (name, value) in arguments {
         args::set_option(&mut options, name, value.clone())?;
     }
     Ok(options)
 }
 
 fn check_size(text: &str) -> Result<()> {
-    let most = Limits::default().input.min(MAX_TEXT_BYTES);
-    if text.len() > most {
-        bail!("`text` has {} bytes, and at most {most} are read", text.len());
+    let max = Limits::default().input.min(MAX_TEXT_BYTES);
+    if text.len() > max {
+        bail!("`text` has {} bytes, and at most {max} are read", text.len());
     }
     Ok(())
 }
 
-fn check_text(given: &CheckArgs) -> Result<ToolOutput> {
-    check_size(&given.text)?;
-    let options = build_options(given.profile.into(), &given.options)?;
-    let mut verdicts = check::check_text(&given.text, given.contract.as_deref(), options, given.examples)?;
+fn check_text(arguments: &CheckArgs) -> Result<ToolOutput> {
+    check_size(&arguments.text)?;
+    let options = build_options(arguments.profile.into(), &arguments.options)?;
+    let mut verdicts =
+        check::check_text(&arguments.text, arguments.contract.as_deref(), options, arguments.examples)?;
     let lines: Vec<String> = verdicts.iter().map(Value::to_string).collect();
-    if given.examples {
-        let passed = verdicts.iter().all(|verdict| verdict["verdict"] == "pass");
-        let verdict = if passed { "pass" } else { "fail" };
-        let structured = json!({"verdict": verdict, "examples": verdicts});
-        return Ok(ToolOutput { text: lines.join("\n"), notes: None, structured });
+    if arguments.examples {
+        let is_passed = verdicts.iter().all(|verdict| verdict["verdict"] == "pass");
+        let verdict = if is_passed { "pass" } else { "fail" };
+        let structured_content = json!({"verdict": verdict, "examples": verdicts});
+        return Ok(ToolOutput { text: lines.join("\n"), notes: None, structured_content });
     }
     // A single text has a single verdict.
-    let structured = verdicts.pop().unwrap_or_default();
-    let notes = given.contract.is_none().then(|| {
-        let kind = structured["contract"].as_str().unwrap_or_default();
+    let structured_content = verdicts.pop().unwrap_or_default();
+    let notes = arguments.contract.is_none().then(|| {
+        let kind = structured_content["contract"].as_str().unwrap_or_default();
         format!("checked as `{kind}`, since no `contract` says what it should be")
     });
-    Ok(ToolOutput { text: lines.join("\n"), notes, structured })
+    Ok(ToolOutput { text: lines.join("\n"), notes, structured_content })
 }
 
-fn decode(given: &DecodeArgs) -> Result<ToolOutput> {
-    check_size(&given.text)?;
-    let options = build_options(Profile::Lenient, &given.options)?;
-    let pipeline = Pipeline::new(&given.from, &options)?;
-    let mut pipeline = pipeline.with_extensions(given.extensions).with_findings(given.findings);
+fn decode(arguments: &DecodeArgs) -> Result<ToolOutput> {
+    check_size(&arguments.text)?;
+    let options = build_options(Profile::Lenient, &arguments.options)?;
+    let pipeline = Pipeline::new(&arguments.from, &options)?;
+    let mut pipeline = pipeline.with_extensions(arguments.extensions).with_findings(arguments.findings);
     let mut lines = EventLines::default();
-    pipeline.push(given.text.as_bytes(), &mut lines);
-    pipeline.finish(&given.finish.to_end(), &mut lines);
+    pipeline.push(arguments.text.as_bytes(), &mut lines);
+    pipeline.finish(&arguments.finish.to_end(), &mut lines);
     let text = String::from_utf8(lines.buffer).context("events are not UTF-8")?;
     let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let structured = json!({"dialect": pipeline.dialect(), "refused": lines.is_refused, "events": events});
-    Ok(ToolOutput { text, notes: None, structured })
+    let structured_content =
+        json!({"dialect": pipeline.dialect(), "refused": lines.is_refused, "events": events});
+    Ok(ToolOutput { text, notes: None, structured_content })
 }
 
-fn repair(given: &RepairArgs) -> Result<ToolOutput> {
-    check_size(&given.text)?;
-    let options = build_options(Profile::Lenient, &given.options)?;
-    let mut repair = ReplyRepair::new(&given.from, &options)?;
-    repair.push(given.text.as_bytes());
-    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&given.finish.to_end())?;
+fn repair(arguments: &RepairArgs) -> Result<ToolOutput> {
+    check_size(&arguments.text)?;
+    let options = build_options(Profile::Lenient, &arguments.options)?;
+    let mut repair = ReplyRepair::new(&arguments.from, &options)?;
+    repair.push(arguments.text.as_bytes());
+    let RepairedReply { reply, findings, failure, outcome } = repair.finish(&arguments.finish.to_end())?;
     if let Some(message) = failure {
         bail!("{message}");
     }
-    let refused = outcome != CommandOutcome::Success;
-    let structured = json!({"reply": reply, "refused": refused, "findings": findings});
-    Ok(ToolOutput { text: reply, notes: format_findings(&findings), structured })
+    let is_refused = outcome != CommandOutcome::Success;
+    let structured_content = json!({"reply": reply, "refused": is_refused, "findings": findings});
+    Ok(ToolOutput { text: reply, notes: format_findings(&findings), structured_content })
 }
 
-fn find_json(given: &JsonArgs) -> Result<ToolOutput> {
-    check_size(&given.text)?;
-    let json::FoundJson { value, findings } = json::find_json(&given.text, given.strict);
+fn find_json(arguments: &JsonArgs) -> Result<ToolOutput> {
+    check_size(&arguments.text)?;
+    let json::FoundJson { value, findings } = json::find_json(&arguments.text, arguments.strict);
     let notes = format_findings(&findings);
     let Some(value) = value else {
-        let structured = json!({"found": false, "findings": findings});
-        return Ok(ToolOutput { text: "there is no JSON value".to_owned(), notes, structured });
+        let structured_content = json!({"found": false, "findings": findings});
+        return Ok(ToolOutput { text: "there is no JSON value".to_owned(), notes, structured_content });
     };
     // A string keeps all digits of the numbers.
-    let structured = json!({"found": true, "json": value, "findings": findings});
-    Ok(ToolOutput { text: value, notes, structured })
+    let structured_content = json!({"found": true, "json": value, "findings": findings});
+    Ok(ToolOutput { text: value, notes, structured_content })
 }
 
-fn show_contract(given: &ContractArgs) -> Result<ToolOutput> {
-    let entry = dialect::find_dialect(&given.dialect)?;
-    let mut options = build_options(Profile::default(), &given.options)?;
-    if let Some(lang) = given.lang {
-        if given.options.contains_key("text_language") {
+fn show_contract(arguments: &ContractArgs) -> Result<ToolOutput> {
+    let entry = dialect::find_dialect(&arguments.dialect)?;
+    let mut options = build_options(Profile::default(), &arguments.options)?;
+    if let Some(lang) = arguments.lang {
+        if arguments.options.contains_key("text_language") {
             bail!("give `lang` or the option `text_language`, not both");
         }
         options.set("text_language", lang.name())?;
     }
-    let text = contract::contract_text(entry, &options, given.format)?;
-    let structured = match given.format {
+    let text = contract::contract_text(entry, &options, arguments.format)?;
+    let structured_content = match arguments.format {
         Format::Prompt => json!({"dialect": entry.name, "prompt": text}),
         Format::JsonSchema => {
             json!({"dialect": entry.name, "schema": serde_json::from_str::<Value>(&text)?})
         }
     };
-    Ok(ToolOutput { text, notes: None, structured })
+    Ok(ToolOutput { text, notes: None, structured_content })
 }
 
 /// Formats findings in lines, as commands print them.

@@ -92,15 +92,15 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
         }
         None => json!({}),
     };
-    let mut told = Vec::new();
-    let mut skein = match load_skein(&args.file, &mut told)? {
+    let mut told_warnings = Vec::new();
+    let mut skein = match load_skein(&args.file, &mut told_warnings)? {
         Ok(skein) => skein,
-        Err(why) => return Ok(print_refusal(&why)),
+        Err(refusal) => return Ok(print_refusal(&refusal)),
     };
     for path in &args.others {
-        match load_skein(path, &mut told)? {
+        match load_skein(path, &mut told_warnings)? {
             Ok(other) => skein.merge_lore(&other),
-            Err(why) => return Ok(print_refusal(&why)),
+            Err(refusal) => return Ok(print_refusal(&refusal)),
         }
     }
     let engine = Engine::new(if args.strict { UndefinedMode::Strict } else { UndefinedMode::Lenient });
@@ -114,22 +114,22 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
     options.language = language;
     options.timed_effects = args.timed.as_deref().map(read_timed_effects).transpose()?.unwrap_or_default();
     // Token counting is slow, and needed only with a limit.
-    let limited = args.max_context.or(skein.max_context).is_some()
+    let is_limited = args.max_context.or(skein.max_context).is_some()
         || skein.scan.as_ref().is_some_and(|scan| scan.budget.is_some());
-    options.count_tokens = if limited { &count } else { &no_count };
+    options.count_tokens = if is_limited { &count } else { &no_count };
     match skein.render(&context, &options) {
-        Ok(rendered) => {
+        Ok(rendered_prompt) => {
             if let Some(path) = &args.timed {
-                let timed = serde_json::to_vec_pretty(&rendered.timed_effects)?;
-                std::fs::write(path, timed)
+                let effects_json = serde_json::to_vec_pretty(&rendered_prompt.timed_effects)?;
+                std::fs::write(path, effects_json)
                     .with_context(|| format!("{} cannot be written", path.display()))?;
             }
-            print_omissions(&rendered, &told);
+            print_omissions(&rendered_prompt, &told_warnings);
             let mut stdout = io::stdout().lock();
             if args.messages {
-                writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered.messages)?)?;
+                writeln!(stdout, "{}", serde_json::to_string_pretty(&rendered_prompt.messages)?)?;
             } else {
-                writeln!(stdout, "{}", rendered.text)?;
+                writeln!(stdout, "{}", rendered_prompt.text)?;
             }
             stdout.flush()?;
             Ok(CommandOutcome::Success)
@@ -151,15 +151,16 @@ pub(crate) fn run(args: &RenderCommand) -> Result<CommandOutcome> {
 fn read_timed_effects(path: &Path) -> Result<TimedEffects> {
     let bytes = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TimedEffects::default()),
-        read => read.with_context(|| format!("{} cannot be read", path.display()))?,
+        content => content.with_context(|| format!("{} cannot be read", path.display()))?,
     };
     serde_json::from_slice(&bytes)
         .with_context(|| format!("{} is not what `--timed` has written", path.display()))
 }
 
-fn print_refusal(why: &str) -> CommandOutcome {
+fn print_refusal(refusal: &str) -> CommandOutcome {
     output::print_error(
-        &why.lines()
+        &refusal
+            .lines()
             .map(|line| line.chars().map(output::visible_char).collect::<String>())
             .collect::<Vec<_>>()
             .join("\n"),
@@ -169,62 +170,65 @@ fn print_refusal(why: &str) -> CommandOutcome {
 
 /// Loads a Skein, or converts an imported file and prints its warnings, which `told_before` collects.
 /// The inner error is broken content.
-fn load_skein(path: &Path, told_before: &mut Vec<String>) -> Result<Result<Skein, String>> {
+fn load_skein(path: &Path, told_warnings: &mut Vec<String>) -> Result<Result<Skein, String>> {
     let name = input::display_name(Some(path));
     let bytes = input::read_text(Some(path))?;
-    let is = |end: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(end));
-    let told = |error: tambour::Error| {
+    let has_extension =
+        |end: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(end));
+    let named_error = |error: tambour::Error| {
         let place = error
             .location()
             .map(|place| format!(" (line {}, column {}): {}", place.line, place.column, place.excerpt));
         let error = error.to_string();
-        let named = if error.starts_with(&name) { error } else { format!("{name}: {error}") };
-        format!("{named}{}", place.unwrap_or_default())
+        let error_text = if error.starts_with(&name) { error } else { format!("{name}: {error}") };
+        format!("{error_text}{}", place.unwrap_or_default())
     };
-    if !is("yaml") && !is("yml") && path != Path::new(input::STDIN) {
+    if !has_extension("yaml") && !has_extension("yml") && path != Path::new(input::STDIN) {
         match serde_json::from_slice::<Value>(&bytes) {
-            Ok(value) if value.get("blocks").is_some() => return Ok(Skein::from_value(&value).map_err(told)),
+            Ok(value) if value.get("blocks").is_some() => {
+                return Ok(Skein::from_value(&value).map_err(named_error));
+            }
             _ => {
-                let imported = import_file(&name, &bytes, &ImportLimits::default()).map_err(told);
-                return Ok(imported.map(|imported| {
-                    for warning in &imported.warnings {
+                let imported_file = import_file(&name, &bytes, &ImportLimits::default()).map_err(named_error);
+                return Ok(imported_file.map(|imported_file| {
+                    for warning in &imported_file.warnings {
                         output::print_error(&format!("{name}: {warning}"));
                     }
-                    told_before.extend(imported.warnings.iter().cloned());
-                    skein_from_import(&imported)
+                    told_warnings.extend(imported_file.warnings.iter().cloned());
+                    skein_from_import(&imported_file)
                 }));
             }
         }
     }
     let Ok(text) = String::from_utf8(bytes) else { return Ok(Err(format!("{name}: not UTF-8 text"))) };
-    Ok(Skein::from_yaml("it", &text).map_err(told))
+    Ok(Skein::from_yaml("it", &text).map_err(named_error))
 }
 
 /// Converts an import to a prompt.
-pub(crate) fn skein_from_import(imported: &ImportedFile) -> Skein {
-    match imported.kind {
-        ImportedFileKind::Card => from_card(imported),
-        ImportedFileKind::Preset => from_preset(imported),
-        _ => from_book(imported),
+pub(crate) fn skein_from_import(imported_file: &ImportedFile) -> Skein {
+    match imported_file.kind {
+        ImportedFileKind::Card => from_card(imported_file),
+        ImportedFileKind::Preset => from_preset(imported_file),
+        _ => from_book(imported_file),
     }
 }
 
 /// Prints omissions and warnings, except those already printed for the files.
-fn print_omissions(rendered: &RenderedPrompt, told: &[String]) {
-    for cut in &rendered.dropped_parts {
+fn print_omissions(rendered_prompt: &RenderedPrompt, told_warnings: &[String]) {
+    for cut in &rendered_prompt.dropped_parts {
         if let Ok(cut) = serde_json::to_string(cut) {
             output::print_error(&format!("left out for want of room: {cut}"));
         }
     }
-    let noticed = rendered.outcome.warnings.iter().map(|warning| {
+    let notices = rendered_prompt.outcome.warnings.iter().map(|warning| {
         let place = warning.line.map(|line| format!(", line {line}")).unwrap_or_default();
         format!("{}{place}: {}: {}", warning.template, warning.code, warning.message)
     });
-    let own = rendered.warnings.iter().filter(|warning| !told.contains(warning));
-    for warning in own.cloned().chain(noticed) {
+    let own_warnings = rendered_prompt.warnings.iter().filter(|warning| !told_warnings.contains(warning));
+    for warning in own_warnings.cloned().chain(notices) {
         output::print_error(&warning.chars().map(output::visible_char).collect::<String>());
     }
-    for effect in &rendered.outcome.effects {
+    for effect in &rendered_prompt.outcome.effects {
         if let Ok(effect) = serde_json::to_string(effect) {
             output::print_error(&format!("asked for: {effect}"));
         }

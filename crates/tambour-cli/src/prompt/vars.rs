@@ -35,17 +35,19 @@ pub(crate) fn run(args: &VarsCommand) -> Result<CommandOutcome> {
             }
         }
     }
-    let checked = match check_variables(&sources) {
-        Ok(checked) => checked,
+    let check_result = match check_variables(&sources) {
+        Ok(check_result) => check_result,
         Err(error) => {
             output::print_error(&error.to_string());
             return Ok(CommandOutcome::Refused);
         }
     };
     let mut stdout = io::stdout().lock();
-    for (word, list) in
-        [("used", &checked.used), ("undefined", &checked.undefined), ("unused", &checked.unused)]
-    {
+    for (word, list) in [
+        ("used", &check_result.used),
+        ("undefined", &check_result.undefined),
+        ("unused", &check_result.unused),
+    ] {
         for VariableUse { file, line, column, variable, .. } in list {
             let line = format!("{file}:{line}:{column}: {word} {variable}");
             let line: String = line.chars().map(output::visible_char).collect();

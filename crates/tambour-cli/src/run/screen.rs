@@ -32,9 +32,9 @@ impl DialogueScreen {
     pub(super) fn print_text(&mut self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         self.is_writing = true;
-        let shown: String =
+        let printable: String =
             text.chars().map(|c| if c == '\n' { c } else { output::visible_char(c) }).collect();
-        stdout.write_all(shown.as_bytes())?;
+        stdout.write_all(printable.as_bytes())?;
         stdout.flush()
     }
 
@@ -77,7 +77,7 @@ impl DialogueScreen {
 
     /// Prints the position of the dialogue.
     pub(super) fn print_position(&self, turn: &DialogueTurn, dialogue: &Dialogue) -> io::Result<()> {
-        let (round, level, none) = match self.language {
+        let (round, level, no_level) = match self.language {
             Language::Zh => ("轮次", "理解度", "（无）"),
             Language::En => ("round", "understanding", "(none)"),
         };
@@ -88,10 +88,11 @@ impl DialogueScreen {
             ))?;
         }
         if let Some(metadata) = &turn.metadata {
-            let most = metadata.max_rounds.map_or_else(String::new, |most| format!("/{most}"));
-            self.print_dimmed(&format!("{round} {}{most}", metadata.current_round))?;
-            let assessed = metadata.assessment.as_ref().map(|found| found["understanding_level"].to_string());
-            self.print_dimmed(&format!("{level} {}", assessed.as_deref().unwrap_or(none)))?;
+            let max = metadata.max_rounds.map_or_else(String::new, |max| format!("/{max}"));
+            self.print_dimmed(&format!("{round} {}{max}", metadata.current_round))?;
+            let assessed_level =
+                metadata.assessment.as_ref().map(|found| found["understanding_level"].to_string());
+            self.print_dimmed(&format!("{level} {}", assessed_level.as_deref().unwrap_or(no_level)))?;
             if let Some(decision) = &metadata.exit_decision {
                 self.print_dimmed(&decision.reason)?;
             }
@@ -103,13 +104,13 @@ impl DialogueScreen {
     /// Prints the end of the dialogue.
     pub(super) fn print_end(&self, turn: &DialogueTurn) -> io::Result<()> {
         let decision = turn.metadata.as_ref().and_then(|metadata| metadata.exit_decision.as_ref());
-        let over = match self.language {
+        let end_text = match self.language {
             Language::Zh => "对话结束",
             Language::En => "the dialogue is over",
         };
         match decision {
-            Some(decision) => self.print_dimmed(&format!("[{over}: {}]", decision.reason)),
-            None => self.print_dimmed(&format!("[{over}]")),
+            Some(decision) => self.print_dimmed(&format!("[{end_text}: {}]", decision.reason)),
+            None => self.print_dimmed(&format!("[{end_text}]")),
         }
     }
 

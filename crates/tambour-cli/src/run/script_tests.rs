@@ -57,19 +57,19 @@ pub(super) fn run(args: &RunCommand) -> Result<CommandOutcome> {
     for path in &args.tests {
         results.push(run_test(args, path)?);
     }
-    let printed: String = match args.format {
+    let output: String = match args.format {
         TestReportFormat::Pretty => results.iter().map(format_pretty).collect(),
         TestReportFormat::Junit => format_junit(&results),
     };
     let mut stdout = io::stdout().lock();
-    stdout.write_all(printed.as_bytes())?;
+    stdout.write_all(output.as_bytes())?;
     stdout.flush()?;
     if let Some(file) = &args.junit {
         std::fs::write(file, format_junit(&results))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     let is_unreadable =
-        |tested: &ScriptTestResult| matches!(tested.verdict, ScriptTestVerdict::Unreadable { .. });
+        |test_result: &ScriptTestResult| matches!(test_result.verdict, ScriptTestVerdict::Unreadable { .. });
     Ok(match results.iter().all(ScriptTestResult::is_passed) {
         true => CommandOutcome::Success,
         false if results.iter().any(is_unreadable) => CommandOutcome::UsageError,
@@ -95,8 +95,8 @@ fn run_test(args: &RunCommand, path: &Path) -> Result<ScriptTestResult> {
 }
 
 fn parse_test(path: &Path) -> Result<ScriptTest, ScriptTestVerdict> {
-    let read = input::read_raw(Some(path));
-    let bytes = read.map_err(|error| {
+    let read_result = input::read_raw(Some(path));
+    let bytes = read_result.map_err(|error| {
         ScriptTestVerdict::unreadable_test(format!("cannot be read: {}", error.root_cause()))
     })?;
     let text = String::from_utf8(bytes)
@@ -114,8 +114,8 @@ fn test_verdict(
     (templates, language): (&tambour_prompt::template::TemplateFiles, Language),
 ) -> Result<ScriptTestVerdict> {
     let file = match (&args.script, &test.script) {
-        (Some(given), _) => given.clone(),
-        (None, Some(named)) => path.parent().unwrap_or(Path::new("")).join(named),
+        (Some(script_path), _) => script_path.clone(),
+        (None, Some(script_name)) => path.parent().unwrap_or(Path::new("")).join(script_name),
         (None, None) => return Err(anyhow!("the test names no `script`, and none is given")),
     };
     let (script, problems) = read_script(&file, templates, language)?;
@@ -143,15 +143,19 @@ fn difference_line(difference: &TestDifference) -> String {
     format!("{field}: expected {expected}, found {found}")
 }
 
-fn format_pretty(tested: &ScriptTestResult) -> String {
-    let ScriptTestResult { name, turns, verdict } = tested;
+fn format_pretty(test_result: &ScriptTestResult) -> String {
+    let ScriptTestResult { name, turns, verdict } = test_result;
     match verdict {
         ScriptTestVerdict::Compared(differences) if differences.is_empty() => {
             format!("{name}: {} as expected\n", format_count(*turns, "turn"))
         }
         ScriptTestVerdict::Compared(differences) => {
             let lines = differences.iter();
-            lines.map(|one| format!("{name}: turn {}: {}\n", one.turn, difference_line(one))).collect()
+            lines
+                .map(|difference| {
+                    format!("{name}: turn {}: {}\n", difference.turn, difference_line(difference))
+                })
+                .collect()
         }
         ScriptTestVerdict::Refused(faults) => format!("{name}: the script cannot run\n{faults}\n"),
         ScriptTestVerdict::Unreadable { place, message } => format!("{name}{place}: {message}\n"),
@@ -161,8 +165,8 @@ fn format_pretty(tested: &ScriptTestResult) -> String {
 /// Formats all results as one JUnit document.
 fn format_junit(results: &[ScriptTestResult]) -> String {
     let (mut suites, mut all) = (String::new(), (0, 0, 0));
-    for tested in results {
-        let ScriptTestResult { name, turns, verdict } = tested;
+    for test_result in results {
+        let ScriptTestResult { name, turns, verdict } = test_result;
         let (mut cases, mut counts) = (String::new(), (0, 0, 0));
         let mut case = |title: &str, inner: String| {
             let _ =
@@ -171,8 +175,8 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
         match verdict {
             ScriptTestVerdict::Compared(differences) => {
                 for turn in 1..=*turns {
-                    let own = differences.iter().filter(|one| one.turn == turn);
-                    let lines: Vec<String> = own.map(difference_line).collect();
+                    let own_differences = differences.iter().filter(|difference| difference.turn == turn);
+                    let lines: Vec<String> = own_differences.map(difference_line).collect();
                     counts.0 += 1;
                     let title = format!("turn {turn}");
                     if lines.is_empty() {
@@ -192,7 +196,7 @@ fn format_junit(results: &[ScriptTestResult]) -> String {
                 counts = (1, 0, 1);
                 let error = format!(
                     ">\n      <error type=\"unreadable\" message=\"{}\"/>\n    </testcase>",
-                    escape_xml(format_pretty(tested).trim_end())
+                    escape_xml(format_pretty(test_result).trim_end())
                 );
                 case("script", error);
             }

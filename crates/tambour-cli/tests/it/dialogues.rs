@@ -4,31 +4,31 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{Ran, folder, run, run_in, write};
+use crate::{RunOutput, new_folder, run, run_in, write_file};
 
-fn example(name: &str) -> PathBuf {
+fn example_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
 }
 
 /// Runs an example offline, with its recorded answers and inputs.
-fn talk(name: &str, more: &[&str]) -> Ran {
-    let folder = example(name);
+fn run_example(name: &str, extra_arguments: &[&str]) -> RunOutput {
+    let folder = example_path(name);
     let inputs = std::fs::read_to_string(folder.join("inputs.txt")).expect("it has inputs");
-    let arguments = [&["run", "script.yaml", "--upstream", "replay:replies.jsonl"], more].concat();
+    let arguments = [&["run", "script.yaml", "--upstream", "replay:replies.jsonl"], extra_arguments].concat();
     run_in(&folder, &arguments, &inputs)
 }
 
 #[test]
 fn the_examples_run_to_their_ends() {
     // S-101: from the script over its rounds to the exit, and a report of the run.
-    let out = folder("dialogues");
+    let out = new_folder("dialogues");
     for (name, language, last) in [
         ("abc-model", "zh", "理解度92达到80且无疑问"),
         ("fitness-coach", "zh", "达到最大轮次限制 (3)"),
         ("requirements-interview", "en", "Understanding 93 reached 85 and no questions are open"),
     ] {
         let transcript = out.join(format!("{name}.jsonl"));
-        let ran = talk(name, &["--language", language, "--transcript", &transcript.to_string_lossy()]);
+        let ran = run_example(name, &["--language", language, "--transcript", &transcript.to_string_lossy()]);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{name}: {ran:?}");
         assert!(ran.stdout.lines().last().is_some_and(|line| line.contains(last)), "{}", ran.stdout); // S-101
         let turns = std::fs::read_to_string(&transcript).expect("a transcript"); // S-106
@@ -50,7 +50,7 @@ fn the_examples_run_to_their_ends() {
 #[test]
 fn scripts_are_checked_with_their_templates() {
     for name in ["abc-model", "fitness-coach", "requirements-interview"] {
-        let ran = run(&["script", "check", &example(name).join("script.yaml").to_string_lossy()], "");
+        let ran = run(&["script", "check", &example_path(name).join("script.yaml").to_string_lossy()], "");
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(ran.stdout.ends_with("0 warnings\n"), "{}", ran.stdout); // S-043
     }
@@ -73,9 +73,9 @@ fn scripts_are_checked_with_their_templates() {
     assert_eq!(ran.code, Some(1)); // S-022
     assert!(ran.stdout.contains("template_not_found"), "{}", ran.stdout); // S-022
     assert!(ran.stdout.contains("variable_unused") && ran.stdout.contains("`{name}`"), "{}", ran.stdout); // S-043
-    let out = folder("templates");
-    write(&out, "config/prompts/mine.md", "{topic_content} {%time%} {%nothing%}");
-    write(&out, "s.yaml", script("{type: ai_say, content: \"{spare}\", template: mine}"));
+    let out = new_folder("templates");
+    write_file(&out, "config/prompts/mine.md", "{topic_content} {%time%} {%nothing%}");
+    write_file(&out, "s.yaml", script("{type: ai_say, content: \"{spare}\", template: mine}"));
     let ran = run_in(&out, &["script", "check", "s.yaml"], "");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("`{%nothing%}`") && !ran.stdout.contains("unused"), "{}", ran.stdout); // S-043
@@ -84,7 +84,7 @@ fn scripts_are_checked_with_their_templates() {
 
 #[test]
 fn a_dialogue_can_be_looked_into_and_left() {
-    let folder = example("abc-model");
+    let folder = example_path("abc-model");
     let arguments = ["run", "script.yaml", "--upstream", "replay:replies.jsonl"];
     let ran = run_in(&folder, &arguments, "/info\n还好\n/info\n/quit\n");
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -103,28 +103,28 @@ fn a_dialogue_can_be_looked_into_and_left() {
 
 #[test]
 fn an_unreadable_reply_is_not_shown_when_it_is_asked_for_again() {
-    let out = folder("reasks");
-    let script = std::fs::read_to_string(example("abc-model").join("script.yaml")).expect("it is there");
-    write(&out, "script.yaml", script.replace("max_rounds: 5", "max_rounds: 1"));
+    let out = new_folder("reasks");
+    let script = std::fs::read_to_string(example_path("abc-model").join("script.yaml")).expect("it is there");
+    write_file(&out, "script.yaml", script.replace("max_rounds: 5", "max_rounds: 1"));
     let good = r#"{\"response\":{\"咨询师\":\"好\"}}"#;
     let record = |id: &str, text: &str| {
         format!("{{\"id\":\"{id}\",\"chunks\":[\"{text}\"],\"finish_reason\":\"stop\"}}\n")
     };
-    write(&out, "replies.jsonl", &(record("a", "sorry, no JSON") + &record("b", good)));
+    write_file(&out, "replies.jsonl", &(record("a", "sorry, no JSON") + &record("b", good)));
     let ran = run_in(&out, &["run", "script.yaml", "--upstream", "replay:replies.jsonl"], "");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.starts_with("好\n"), "{}", ran.stdout); // S-054
 }
 
 /// The script of the end-to-end case, and its three replies.
-fn end_to_end(name: &str, rounds: u32) -> PathBuf {
-    let out = folder(name);
+fn end_to_end_folder(name: &str, rounds: u32) -> PathBuf {
+    let out = new_folder(name);
     let script = format!(
         "sessions:\n  - session: 测试ABC模型讲解\n    declare:\n      - {{var: 教育背景, value: 本科}}\n      - {{var: 用户名, value: 测试用户}}\n      \
          - {{var: 咨询师名, value: AI助手}}\n    phases:\n      - phase: 概念讲解\n        steps:\n          - topic: ABC模型\n            actions:\n              \
          - type: ai_say\n                content: ABC模型包括...\n                max_rounds: {rounds}\n                exit_criteria: {{understanding_threshold: 80}}\n"
     );
-    write(&out, "script.yaml", script);
+    write_file(&out, "script.yaml", script);
     let reply = |(id, level, exit, message): (u32, u32, bool, &str)| {
         let answer = serde_json::json!({
             "assessment": {"understanding_level": level, "has_questions": !exit, "expressed_understanding": exit, "reasoning": "r"},
@@ -135,7 +135,7 @@ fn end_to_end(name: &str, rounds: u32) -> PathBuf {
     };
     let replies =
         [(1, 30, false, "ABC模型包括三个部分。"), (2, 60, false, "再举一个例子。"), (3, 90, true, "很好。")];
-    write(&out, "replies.jsonl", replies.map(reply).concat());
+    write_file(&out, "replies.jsonl", replies.map(reply).concat());
     out
 }
 
@@ -143,7 +143,7 @@ fn end_to_end(name: &str, rounds: u32) -> PathBuf {
 fn the_user_may_have_the_first_word() {
     // S-069: three inputs, and the third ends it by understanding, or by the last round.
     for (rounds, reason) in [(5, "理解度90达到80且无疑问"), (3, "达到最大轮次限制 (3)")] {
-        let out = end_to_end(&format!("user-first-{rounds}"), rounds);
+        let out = end_to_end_folder(&format!("user-first-{rounds}"), rounds);
         let arguments = [
             "run",
             "script.yaml",
@@ -167,13 +167,13 @@ fn the_user_may_have_the_first_word() {
 
 #[test]
 fn a_round_without_a_message_shows_nothing_and_can_be_asked_again() {
-    let out = end_to_end("silent", 1);
+    let out = end_to_end_folder("silent", 1);
     let silent = r#"{\"response\":{\"咨询师\":\"\"},\"should_exit\":true}"#;
     let record = |id: u32, text: &str| {
         format!("{{\"id\":\"{id}\",\"chunks\":[\"{text}\"],\"finish_reason\":\"stop\"}}\n")
     };
     let good = r#"{\"response\":{\"咨询师\":\"好\"}}"#;
-    write(&out, "replies.jsonl", record(1, silent) + &record(2, silent) + &record(3, good));
+    write_file(&out, "replies.jsonl", record(1, silent) + &record(2, silent) + &record(3, good));
     let ran = run_in(&out, &["run", "script.yaml", "--upstream", "replay:replies.jsonl"], "\n\n");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.starts_with("好\n"), "{}", ran.stdout); // S-054
@@ -215,9 +215,9 @@ fn messages_of_scripts_are_in_the_language_of_the_texts() {
             "is from 1 to 20, not 21",
         ),
     ] {
-        for (language, told) in [("zh", zh), ("en", en)] {
+        for (language, expected_text) in [("zh", zh), ("en", en)] {
             let ran = run(&["script", "check", "--language", language, "-"], text.as_str());
-            assert_eq!(ran.stdout.matches(told).count(), 1, "{language}: {}", ran.stdout); // S-011
+            assert_eq!(ran.stdout.matches(expected_text).count(), 1, "{language}: {}", ran.stdout); // S-011
             assert!(!ran.stdout.contains("DuplicateKeyPolicy"), "{}", ran.stdout);
         }
     }
@@ -225,10 +225,10 @@ fn messages_of_scripts_are_in_the_language_of_the_texts() {
 
 #[test]
 fn a_run_is_saved_as_a_test_and_compared() {
-    let source = example("abc-model");
-    let out = folder("script-tests");
+    let source = example_path("abc-model");
+    let out = new_folder("script-tests");
     for name in ["script.yaml", "replies.jsonl"] {
-        write(&out, name, std::fs::read_to_string(source.join(name)).expect("it is there"));
+        write_file(&out, name, std::fs::read_to_string(source.join(name)).expect("it is there"));
     }
     let inputs = std::fs::read_to_string(source.join("inputs.txt")).expect("it has inputs");
     let arguments =
@@ -244,7 +244,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
     assert!(ran.stdout.ends_with(" turns as expected\n"), "{}", ran.stdout);
     // Fewer rounds: it ends by another rule.
     let script = std::fs::read_to_string(out.join("script.yaml")).expect("it is there");
-    write(&out, "script.yaml", script.replace("max_rounds: 5", "max_rounds: 4"));
+    write_file(&out, "script.yaml", script.replace("max_rounds: 5", "max_rounds: 4"));
     let ran = run_in(&out, &["run", "--test", "abc.test.yaml", "--junit", "report.xml"], "");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("exit_decision"), "{}", ran.stdout);
@@ -256,7 +256,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
     let printed = run_in(&out, &["run", "--test", "abc.test.yaml", "--format", "junit"], "");
     assert_eq!((printed.code, printed.stdout), (Some(1), report));
     // An unreadable test is told, and the others are run.
-    write(&out, "broken.yaml", "turns: 7\n");
+    write_file(&out, "broken.yaml", "turns: 7\n");
     let ran = run_in(&out, &["run", "--test", "broken.yaml", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
@@ -264,7 +264,7 @@ fn a_run_is_saved_as_a_test_and_compared() {
         "{}",
         ran.stdout
     );
-    write(&out, "script.yaml", "sessions: 7\n");
+    write_file(&out, "script.yaml", "sessions: 7\n");
     let ran = run_in(&out, &["run", "--test", "abc.test.yaml"], "");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.contains("the script cannot run"), "{}", ran.stdout);
@@ -273,18 +273,18 @@ fn a_run_is_saved_as_a_test_and_compared() {
 
 #[test]
 fn a_test_that_cannot_fail_is_refused() {
-    let out = folder("empty-tests");
-    write(&out, "script.yaml", "sessions: [{session: s, phases: []}]\n");
-    for (text, told) in [
+    let out = new_folder("empty-tests");
+    write_file(&out, "script.yaml", "sessions: [{session: s, phases: []}]\n");
+    for (text, expected_text) in [
         ("script: script.yaml\nturns: []\n", "t.yaml:2:8: `turns` is empty"),
         ("{\"script\": \"script.yaml\", \"turns\": []}", "t.yaml:1:36: `turns` is empty"),
         ("script: script.yaml\n", "t.yaml:1:1: the test is not YAML as expected: missing field `turns`"),
         ("turns:\n  - text: a\n    reply: b\n", "t.yaml:3:5: the test is not YAML as expected: "),
     ] {
-        write(&out, "t.yaml", text);
+        write_file(&out, "t.yaml", text);
         let ran = run_in(&out, &["run", "--test", "t.yaml"], "");
         assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stdout.starts_with(told), "{}", ran.stdout);
+        assert!(ran.stdout.starts_with(expected_text), "{}", ran.stdout);
         assert_eq!(ran.stdout.matches("t.yaml").count(), 1, "{}", ran.stdout);
         let ran = run_in(&out, &["run", "--test", "t.yaml", "--format", "junit"], "");
         assert!(ran.stdout.contains("errors=\"1\""), "{}", ran.stdout);
@@ -301,10 +301,10 @@ fn a_test_that_cannot_fail_is_refused() {
 
 #[test]
 fn a_saved_test_names_its_script() {
-    let source = example("abc-model");
-    let out = folder("saved-tests");
+    let source = example_path("abc-model");
+    let out = new_folder("saved-tests");
     for (from, to) in [("script.yaml", "scripts/calm.yaml"), ("replies.jsonl", "replies.jsonl")] {
-        write(&out, to, std::fs::read_to_string(source.join(from)).expect("it is there"));
+        write_file(&out, to, std::fs::read_to_string(source.join(from)).expect("it is there"));
     }
     std::fs::create_dir_all(out.join("tests")).expect("a folder can be made");
     for (test, script) in
@@ -323,7 +323,7 @@ fn a_saved_test_names_its_script() {
 
 #[test]
 fn a_dialogue_begins_at_a_step() {
-    let folder = example("fitness-coach");
+    let folder = example_path("fitness-coach");
     let place = "sessions[0].phases[0].steps[0].actions[0]";
     let arguments = ["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", place];
     let ran = run_in(&folder, &arguments, "/quit\n");
@@ -333,9 +333,12 @@ fn a_dialogue_begins_at_a_step() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("place in the script"), "{}", ran.stderr);
     // Steps and actions, the closest first.
-    let near = "sessions[0].phases[0].steps[0].action[0]";
-    let ran =
-        run_in(&folder, &["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", near], "");
+    let near_path = "sessions[0].phases[0].steps[0].action[0]";
+    let ran = run_in(
+        &folder,
+        &["run", "script.yaml", "--upstream", "replay:replies.jsonl", "--start", near_path],
+        "",
+    );
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains(&format!("known: {place}")), "{}", ran.stderr);
     assert!(

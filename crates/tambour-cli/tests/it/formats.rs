@@ -4,11 +4,11 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use serde_json::Value;
 
-use crate::{VALID, broken, folder, run, run_in, write};
+use crate::{VALID_REPLY, broken_reply, new_folder, run, run_in, write_file};
 
 #[test]
 fn pretty_points_into_the_text() {
-    let ran = run(&["check", "-"], broken());
+    let ran = run(&["check", "-"], broken_reply());
     assert_eq!(ran.code, Some(1));
     for part in [
         "error: T-033 phase_id_not_consecutive",
@@ -19,17 +19,18 @@ fn pretty_points_into_the_text() {
         assert!(ran.stdout.contains(part), "no {part}: {}", ran.stdout);
     }
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    let shown = lines.iter().position(|line| line.contains("7 │ <phase")).expect("the line with its number");
-    let start = lines[shown].find("<phase").expect("the tag");
-    assert!(lines[shown + 1].contains('─'));
-    let marked = lines[shown + 1].chars().position(|c| c == '─').expect("a mark");
-    assert_eq!(marked, lines[shown][..start].chars().count());
+    let line_index =
+        lines.iter().position(|line| line.contains("7 │ <phase")).expect("the line with its number");
+    let start = lines[line_index].find("<phase").expect("the tag");
+    assert!(lines[line_index + 1].contains('─'));
+    let mark_column = lines[line_index + 1].chars().position(|c| c == '─').expect("a mark");
+    assert_eq!(mark_column, lines[line_index][..start].chars().count());
     assert!(!ran.stdout.contains('\u{1b}'), "no colours in a pipe");
 }
 
 #[test]
 fn pretty_is_safe_to_look_at() {
-    let reply = VALID
+    let reply = VALID_REPLY
         .replace("# Hi", &format!("{} \u{1b}[31m\u{202e}<b\u{7}> {}", "a".repeat(5000), "b".repeat(5000)));
     let ran = run(&["check", "--contract", "thinkingml", "-"], reply.replace("<b\u{7}>", "<b>"));
     assert_eq!(ran.code, Some(1));
@@ -50,9 +51,9 @@ fn pretty_shows_any_place() {
 
 #[test]
 fn sarif_has_the_shape_of_its_standard() {
-    let folder = folder("sarif");
-    write(&folder, "a b/ok.txt", VALID);
-    write(&folder, "a b/bad.txt", broken().replace("# Hi", "# Hi <b>x</b>"));
+    let folder = new_folder("sarif");
+    write_file(&folder, "a b/ok.txt", VALID_REPLY);
+    write_file(&folder, "a b/bad.txt", broken_reply().replace("# Hi", "# Hi <b>x</b>"));
     let ran = run_in(&folder, &["check", "--format", "sarif", "a b", "missing"], "");
     assert_eq!(ran.code, Some(2));
     let log: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -84,7 +85,7 @@ fn sarif_has_the_shape_of_its_standard() {
 
 #[test]
 fn sarif_of_nothing_wrong_is_complete() {
-    let ran = run(&["check", "--format", "sarif", "-"], VALID);
+    let ran = run(&["check", "--format", "sarif", "-"], VALID_REPLY);
     let log: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(log["runs"][0]["results"], Value::Array(Vec::new()));
     assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], true);
@@ -92,20 +93,20 @@ fn sarif_of_nothing_wrong_is_complete() {
 
 #[test]
 fn junit_is_xml_with_the_right_counts() {
-    let folder = folder("junit");
+    let folder = new_folder("junit");
     let fault = "<final>\u{1b} & \"quoted\" <b attr='1'> ]]></final>";
     let records = format!(
         "{}\n{}\n",
-        serde_json::json!({ "r": VALID, "id": "<ok>" }),
+        serde_json::json!({ "r": VALID_REPLY, "id": "<ok>" }),
         serde_json::json!({ "r": fault })
     );
-    write(&folder, "a.jsonl", records);
-    write(&folder, "b.txt", VALID);
+    write_file(&folder, "a.jsonl", records);
+    write_file(&folder, "b.txt", VALID_REPLY);
     let ran =
         run_in(&folder, &["check", "--field", "r", "--format", "junit", "a.jsonl", "b.txt", "c.txt"], "");
     assert_eq!(ran.code, Some(2));
     let mut reader = Reader::from_str(&ran.stdout);
-    let (mut cases, mut failures, mut errors, mut open, mut totals) = (0, 0, 0, 0, Vec::new());
+    let (mut cases, mut failures, mut errors, mut open_tags, mut totals) = (0, 0, 0, 0, Vec::new());
     let mut attributes = Vec::new();
     loop {
         match reader.read_event().expect("well-formed XML") {
@@ -113,7 +114,7 @@ fn junit_is_xml_with_the_right_counts() {
             event @ (Event::Start(_) | Event::Empty(_)) => {
                 let start = matches!(event, Event::Start(_));
                 let (Event::Start(tag) | Event::Empty(tag)) = event else { unreachable!() };
-                open += i32::from(start);
+                open_tags += i32::from(start);
                 let name = tag.name().as_ref().to_vec();
                 match name.as_slice() {
                     b"testcase" => cases += 1,
@@ -130,11 +131,11 @@ fn junit_is_xml_with_the_right_counts() {
                     attributes.push(value);
                 }
             }
-            Event::End(_) => open -= 1,
+            Event::End(_) => open_tags -= 1,
             _ => {}
         }
     }
-    assert_eq!(open, 0);
+    assert_eq!(open_tags, 0);
     assert_eq!((cases, failures, errors), (4, 1, 1));
     assert_eq!(totals, ["4", "1", "1"]);
     assert!(attributes.iter().any(|value| value == "record 1, <ok>"), "{attributes:?}");

@@ -3,40 +3,40 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{Ran, run};
+use crate::{RunOutput, run};
 
 /// Every command, with its words.
-fn commands() -> Vec<Vec<String>> {
-    let mut found = vec![Vec::new()];
+fn command_words() -> Vec<Vec<String>> {
+    let mut command_list = vec![Vec::new()];
     let mut index = 0;
-    while index < found.len() {
-        let path: Vec<String> = found[index].clone();
+    while index < command_list.len() {
+        let path: Vec<String> = command_list[index].clone();
         let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
         let help = run(&words, "").stdout;
-        let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
-        for line in listed.lines().take_while(|line| line.starts_with("  ")) {
+        let help_lines = help.split("Commands:\n").nth(1).unwrap_or_default();
+        for line in help_lines.lines().take_while(|line| line.starts_with("  ")) {
             let name = line.split_whitespace().next().expect("a line of a command has its name");
             if name != "help" && line.starts_with("  ") && !line.starts_with("   ") {
-                found.push(path.iter().cloned().chain([name.to_owned()]).collect());
+                command_list.push(path.iter().cloned().chain([name.to_owned()]).collect());
             }
         }
         index += 1;
     }
-    found
+    command_list
 }
 
 /// Runs a line of a shell that has the command in its path.
-fn shell(line: &str) -> Ran {
+fn run_shell(line: &str) -> RunOutput {
     let bin = Path::new(env!("CARGO_BIN_EXE_tambour")).parent().expect("it is in a folder");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new("sh");
     command.args(["-c", line]).env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
-    Ran::from(command.output().expect("there is a shell"))
+    RunOutput::from(command.output().expect("there is a shell"))
 }
 
 #[test]
 fn every_command_has_an_example_that_runs() {
-    let commands = commands();
+    let commands = command_words();
     assert!(commands.len() >= 9, "{commands:?}");
     for command in commands {
         let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
@@ -48,7 +48,7 @@ fn every_command_has_an_example_that_runs() {
         let examples: Vec<&str> = lines.map(str::trim).collect();
         assert!(!examples.is_empty(), "{words:?}");
         for example in examples {
-            let ran = shell(example);
+            let ran = run_shell(example);
             assert_eq!(ran.code, Some(0), "{example}: {ran:?}");
             assert!(!ran.stdout.is_empty(), "{example}");
         }
@@ -92,7 +92,7 @@ fn every_command_in_the_documents_runs() {
     let commands: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
     assert!(commands.len() > 10);
     for command in commands {
-        let ran = shell(&format!("cd '{}' && {command}", root.display()));
+        let ran = run_shell(&format!("cd '{}' && {command}", root.display()));
         // Some of the replies are broken, but no command is.
         assert!(matches!(ran.code, Some(0 | 1)), "{command}: {ran:?}");
         assert!(!ran.stdout.is_empty(), "{command}: {ran:?}");
@@ -103,7 +103,7 @@ fn every_command_in_the_documents_runs() {
 fn the_document_names_every_option() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("docs/cli.md")).expect("the document is there");
-    let ran = shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
+    let ran = run_shell(&format!("'{}' decode --help", env!("CARGO_BIN_EXE_tambour")));
     for (_, setting) in tambour::settings::all_settings().filter(|(_, setting)| setting.name != "profile") {
         let name = setting.name;
         assert!(text.contains(&format!("| `{name}` |")), "{name} is not in docs/cli.md");

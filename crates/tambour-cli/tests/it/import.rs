@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{folder, run, write};
+use crate::{new_folder, run, write_file};
 
-fn example(name: &str) -> String {
+fn example_path(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/roleplay").join(name).display().to_string()
 }
 
 #[test]
 fn json_has_what_was_read() {
-    let ran = run(&["import", "--json", &example("brunn.json"), &example("reef-book.json")], "");
+    let ran = run(&["import", "--json", &example_path("brunn.json"), &example_path("reef-book.json")], "");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let lines: Vec<Value> =
         ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -36,23 +36,27 @@ fn json_has_what_was_read() {
 
 #[test]
 fn the_example_is_a_working_prompt() {
-    let out = folder("import-example").display().to_string();
+    let out = new_folder("import-example").display().to_string();
     let ran = run(
         &[
             "import",
             "--out",
             &out,
-            &example("brunn.json"),
-            &example("reef-book.json"),
-            &example("slow-scene.json"),
+            &example_path("brunn.json"),
+            &example_path("reef-book.json"),
+            &example_path("slow-scene.json"),
         ],
         "",
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let file = |name: &str| format!("{out}/{name}");
-    let render = |more: &[&str]| {
-        let files =
-            [file("slow-scene.yaml"), file("Brunn.yaml"), file("reef-book.yaml"), example("context.json")];
+    let render = |arguments: &[&str]| {
+        let files = [
+            file("slow-scene.yaml"),
+            file("Brunn.yaml"),
+            file("reef-book.yaml"),
+            example_path("context.json"),
+        ];
         let mut words = vec![
             "prompt",
             "render",
@@ -64,7 +68,7 @@ fn the_example_is_a_working_prompt() {
             "--context",
             &files[3],
         ];
-        words.extend(more);
+        words.extend(arguments);
         run(&words, "")
     };
     let text = render(&[]);
@@ -98,25 +102,31 @@ fn the_example_is_a_working_prompt() {
     );
     assert!(short.stdout.len() < text.stdout.len());
     // The card itself is a prompt too.
-    let alone = run(&["prompt", "render", &example("brunn.json"), "--context", &example("context.json")], "");
-    assert!(alone.stdout.contains("<character_card>\nname: Brunn\n"), "{}", alone.stdout);
+    let card_prompt = run(
+        &["prompt", "render", &example_path("brunn.json"), "--context", &example_path("context.json")],
+        "",
+    );
+    assert!(card_prompt.stdout.contains("<character_card>\nname: Brunn\n"), "{}", card_prompt.stdout);
 }
 
 #[test]
 fn a_broken_file_leaves_nothing_behind() {
-    let place = folder("import-broken");
-    let bad =
-        write(&place, "bad.json", "{\"spec\": \"chara_card_v2\", \"data\": {\"name\": \"A\", \"tags\": 7}}");
+    let place = new_folder("import-broken");
+    let bad = write_file(
+        &place,
+        "bad.json",
+        "{\"spec\": \"chara_card_v2\", \"data\": {\"name\": \"A\", \"tags\": 7}}",
+    );
     let out = place.join("out");
-    let shown = out.display().to_string();
-    let ran = run(&["import", "--out", &shown, &bad, &example("reef-book.json")], "");
+    let folder_name = out.display().to_string();
+    let ran = run(&["import", "--out", &folder_name, &bad, &example_path("reef-book.json")], "");
     // F-013: the message names file and field; the others are written
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("bad.json") && ran.stderr.contains("`data.tags`"), "{}", ran.stderr);
-    let left: Vec<_> =
+    let remaining_files: Vec<_> =
         std::fs::read_dir(&out).expect("a folder").map(|file| file.expect("a file").file_name()).collect();
-    assert_eq!(left, ["reef-book.yaml"]);
-    let v3 = run(&["import", "--v3", "--out", &shown, &example("brunn.json")], "");
+    assert_eq!(remaining_files, ["reef-book.yaml"]);
+    let v3 = run(&["import", "--v3", "--out", &folder_name, &example_path("brunn.json")], "");
     assert_eq!(v3.code, Some(0), "{}", v3.stderr);
     let card: Value =
         serde_json::from_slice(&std::fs::read(out.join("Brunn.json")).expect("it is written")).expect("JSON");
@@ -125,9 +135,9 @@ fn a_broken_file_leaves_nothing_behind() {
 
 #[test]
 fn wrong_use_is_told() {
-    let place = folder("render-wrong");
-    let context = write(&place, "c.json", "{\"user\": \"Ann\"}");
-    let good = write(&place, "p.yaml", "blocks: [{tag: note, text: \"Hi {{ user }} {{ nothing }}\"}]");
+    let place = new_folder("render-wrong");
+    let context = write_file(&place, "c.json", "{\"user\": \"Ann\"}");
+    let good = write_file(&place, "p.yaml", "blocks: [{tag: note, text: \"Hi {{ user }} {{ nothing }}\"}]");
     assert_eq!(run(&["import", "no/such/file"], "").code, Some(2));
     assert_eq!(run(&["import"], "").code, Some(2));
     assert_eq!(run(&["import", &good, &good], "").code, Some(2));
@@ -135,7 +145,7 @@ fn wrong_use_is_told() {
     let ran = run(&["prompt", "render", &good], "");
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi  \n</note>\n"));
     // Faults of a context are told of its file, by columns in characters.
-    for (context, code, said) in [
+    for (context, code, expected_text) in [
         ("{\"user\": 5}", 1, "w.json: `user` of a context is a name"),
         ("{\"history\": [{\"role\": \"narrator\"}]}", 1, "w.json: `history[0].role` of a context is one of"),
         (
@@ -144,25 +154,25 @@ fn wrong_use_is_told() {
             "w.json: not JSON: expected `,` or `}` (line 2, column 11): \"布伦\": \"石\" 1}",
         ),
     ] {
-        let context = write(&place, "w.json", context);
+        let context = write_file(&place, "w.json", context);
         let ran = run(&["prompt", "render", &good, "--context", &context], "");
         assert_eq!(ran.code, Some(code), "{}", ran.stderr);
-        assert!(ran.stderr.contains(said) && !ran.stderr.contains("p.yaml"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected_text) && !ran.stderr.contains("p.yaml"), "{}", ran.stderr);
     }
-    let broken = write(&place, "card.json", "{\"name\": \"布伦\", \"description\": \"石\" \"x\"}");
+    let broken = write_file(&place, "card.json", "{\"name\": \"布伦\", \"description\": \"石\" \"x\"}");
     let ran = run(&["import", &broken], "");
     assert!(ran.stderr.contains("not JSON: expected `,` or `}` (line 1, column 35): "), "{}", ran.stderr);
-    let cut = write(&place, "card.json", "{\"name\": \"布伦\",\n");
+    let cut = write_file(&place, "card.json", "{\"name\": \"布伦\",\n");
     let ran = run(&["import", &cut], "");
     assert!(ran.stderr.contains("(line 1, column 15): "), "{}", ran.stderr);
     // Instructions about the format have the language of other texts.
-    let told = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
+    let skein_text = "{use_protocol: [choice], blocks: [{slot: protocols}]}";
     for (option, head) in
         [(None, "请用以下标签书写回复"), (Some("text_language=en"), "Write your reply in these tags")]
     {
         let mut arguments = vec!["prompt", "render", "-", "--context", &context];
         arguments.extend(option.iter().flat_map(|option| ["--option", option]));
-        let ran = run(&arguments, told);
+        let ran = run(&arguments, skein_text);
         assert!(ran.stdout.contains(head), "{option:?}: {ran:?}");
     }
     assert_eq!(run(&["prompt", "render", "no/such/file", "--context", &context], "").code, Some(2));
@@ -175,7 +185,7 @@ fn wrong_use_is_told() {
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "<note>\nHi Ann\n</note>\n"));
     for broken in ["blocks: [{tag: note}]", "blocks: [{tag: note, text: \"{{ 1 + \"}]", "blocks: [", "\u{0}"]
     {
-        let path = write(&place, "broken.yaml", broken);
+        let path = write_file(&place, "broken.yaml", broken);
         let ran = run(&["prompt", "render", &path, "--context", &context], "");
         assert_eq!(ran.code, Some(1), "{broken}: {}", ran.stderr);
         assert!(ran.stdout.is_empty() && !ran.stderr.is_empty());
@@ -188,27 +198,29 @@ fn wrong_use_is_told() {
 #[test]
 fn world_info_goes_on_from_turn_to_turn() {
     // F-013: `sticky` counts messages of the chat; what it needs to know is a file.
-    let place = folder("render-timed");
+    let place = new_folder("render-timed");
     let entry = r#"{"keys": ["gate"], "content": "The gate is old.", "insertion_order": 1, "extensions": {"sticky": 3, "scan_depth": 1}}"#;
-    let book = write(&place, "book.json", format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));
-    let timed = place.join("timed.json").display().to_string();
-    let turn = |said: &[&str], timed: Option<&str>| {
+    let book = write_file(&place, "book.json", format!(r#"{{"name": "gates", "entries": [{entry}]}}"#));
+    let timed_file = place.join("timed.json").display().to_string();
+    let turn = |messages: &[&str], timed_file: Option<&str>| {
         let lines: Vec<_> =
-            said.iter().map(|text| serde_json::json!({"role": "user", "content": text})).collect();
-        let context = write(&place, "context.json", serde_json::json!({"history": lines}).to_string());
+            messages.iter().map(|text| serde_json::json!({"role": "user", "content": text})).collect();
+        let context = write_file(&place, "context.json", serde_json::json!({"history": lines}).to_string());
         let mut args = vec!["prompt", "render", &book, "--context", &context];
-        args.extend(timed.iter().flat_map(|timed| ["--timed", timed]));
+        args.extend(timed_file.iter().flat_map(|timed_file| ["--timed", timed_file]));
         let ran = run(&args, "");
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         ran.stdout.contains("The gate is old.")
     };
-    assert!(turn(&["Open the gate."], Some(&timed)));
-    assert!(turn(&["Open the gate.", "Hm.", "Go on."], Some(&timed)));
+    assert!(turn(&["Open the gate."], Some(&timed_file)));
+    assert!(turn(&["Open the gate.", "Hm.", "Go on."], Some(&timed_file)));
     assert!(!turn(&["Open the gate.", "Hm.", "Go on."], None));
-    assert!(!turn(&["Open the gate.", "Hm.", "Go on.", "Hm.", "So."], Some(&timed)));
-    let broken = write(&place, "broken.json", "[]");
-    let ran =
-        run(&["prompt", "render", &book, "--context", &write(&place, "c", "{}"), "--timed", &broken], "");
+    assert!(!turn(&["Open the gate.", "Hm.", "Go on.", "Hm.", "So."], Some(&timed_file)));
+    let broken = write_file(&place, "broken.json", "[]");
+    let ran = run(
+        &["prompt", "render", &book, "--context", &write_file(&place, "c", "{}"), "--timed", &broken],
+        "",
+    );
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("broken.json"), "{}", ran.stderr);
 }

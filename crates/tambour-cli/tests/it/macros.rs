@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{folder, run, write};
+use crate::{new_folder, run, write_file};
 
 #[test]
 fn migrates_and_tells_what_it_does_not_know() {
@@ -21,14 +21,14 @@ fn migrates_and_tells_what_it_does_not_know() {
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "a\n{% raw %}{%{% endraw %} if x %}abc"));
     assert!(ran.stderr.starts_with("standard input:2:1: warning: jinja_invalid: "), "{}", ran.stderr);
     let ran = run(&["macros", "migrate"], "{{User}} rolls {{roll:2d6}}\n{{foo::bar}}\n");
-    let again = run(&["macros", "migrate", "-"], &ran.stdout);
-    assert_eq!((again.stdout, again.stderr.as_str()), (ran.stdout, ""));
+    let second_run = run(&["macros", "migrate", "-"], &ran.stdout);
+    assert_eq!((second_run.stdout, second_run.stderr.as_str()), (ran.stdout, ""));
 }
 
 #[test]
 fn reports_rows() {
     // F-032
-    let path = write(&folder("macros-report"), "card.txt", "{{user}}{{user}}{{x::y}}");
+    let path = write_file(&new_folder("macros-report"), "card.txt", "{{user}}{{user}}{{x::y}}");
     let ran = run(&["macros", "migrate", &path, "--report"], "");
     let report: Value = serde_json::from_str(ran.stderr.lines().last().unwrap_or_default()).expect("JSON");
     assert_eq!(report, json!({"translated": 2, "left": 1, "rules": {"M-001": 2}}));
@@ -36,23 +36,23 @@ fn reports_rows() {
 
 #[test]
 fn renders_with_a_context() {
-    let folder = folder("macros-render");
+    let folder = new_folder("macros-render");
     let context =
         json!({"user": "Tom", "global_state": {"g": 1}, "seed": 1, "now": "2026-03-14T15:09:00+08:00"});
-    let context = write(&folder, "context.json", context.to_string());
+    let context = write_file(&folder, "context.json", context.to_string());
     let text = "{{user}} {{setvar::a::b}}{{getvar::a}} {{time}} {{incglobalvar::g}}{{banned \"w\"}} {{zz}}\n";
     let ran = run(&["macros", "render", "--context", &context], text);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), "Tom b 3:09 PM 2 {{zz}}\n"));
     assert!(ran.stderr.contains("macro_unknown") && ran.stderr.contains("set_global"), "{}", ran.stderr);
     let ran = run(&["macros", "render", "--context", &context, "--json", "-"], text);
-    let whole: Value = serde_json::from_str(&ran.stdout).expect("JSON");
-    assert_eq!(whole["text"], "Tom b 3:09 PM 2 {{zz}}\n");
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["text"], "Tom b 3:09 PM 2 {{zz}}\n");
     // F-023, F-035
     let effects = json!([{"kind": "set_global", "name": "g", "value": 2}, {"kind": "banned", "word": "w"}]);
-    assert_eq!(whole["effects"], effects);
-    assert_eq!((&whole["local"], &whole["global"]), (&json!({"a": "b"}), &json!({"g": 2})));
+    assert_eq!(report["effects"], effects);
+    assert_eq!((&report["local"], &report["global"]), (&json!({"a": "b"}), &json!({"g": 2})));
     let codes: Vec<&Value> =
-        whole["warnings"].as_array().into_iter().flatten().map(|one| &one["code"]).collect();
+        report["warnings"].as_array().into_iter().flatten().map(|warning| &warning["code"]).collect();
     assert_eq!(codes, ["word_banned", "macro_unknown"]);
     let rolls = "{{roll:1d1000}} {{random::a::b::c}}";
     let first = run(&["macros", "render", "--context", &context], rolls).stdout;
@@ -62,7 +62,7 @@ fn renders_with_a_context() {
 #[test]
 fn what_cannot_be_rendered_is_refused_with_its_line() {
     // F-025
-    let context = write(&folder("macros-refused"), "context.json", "{}");
+    let context = write_file(&new_folder("macros-refused"), "context.json", "{}");
     let ran = run(&["macros", "render", "--context", &context], "a\n{{ 1 + 'x' }}\n");
     assert_eq!((ran.code, &*ran.stdout), (Some(1), ""));
     assert!(
@@ -74,7 +74,7 @@ fn what_cannot_be_rendered_is_refused_with_its_line() {
     assert_eq!(run(&["macros", "render", "--context", "-"], "").code, Some(2));
     assert_eq!(run(&["macros", "render"], "").code, Some(2));
     assert_eq!(run(&["macros", "migrate", "no/such"], "").code, Some(2));
-    let wrong = write(&folder("macros-wrong"), "context.json", "{\"history\": 1}");
+    let wrong = write_file(&new_folder("macros-wrong"), "context.json", "{\"history\": 1}");
     let ran = run(&["macros", "render", "--context", &wrong], "");
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("`history` of a context"), "{}", ran.stderr);
@@ -83,9 +83,9 @@ fn what_cannot_be_rendered_is_refused_with_its_line() {
 #[test]
 fn lists_variables() {
     // S-043
-    let folder = folder("prompt-vars");
-    let template = write(&folder, "t.md", "{年龄} {%time%} {%nothing%}\n{未定义} {\"a\": 1} {年龄}");
-    let script = write(
+    let folder = new_folder("prompt-vars");
+    let template = write_file(&folder, "t.md", "{年龄} {%time%} {%nothing%}\n{未定义} {\"a\": 1} {年龄}");
+    let script = write_file(
         &folder,
         "s.yaml",
         "sessions:\n  - session: a\n    declare:\n      - var: 年龄\n        value: 30\n      - var: 多余\n        value: 1\n      \
@@ -112,7 +112,7 @@ fn lists_variables() {
         ]
     );
     // What actions set, what conditions and shipped templates use; the flat layout.
-    let flat = write(
+    let flat = write_file(
         &folder,
         "f.yaml",
         "session:\n  session_name: a\n  declare:\n    - {var: mood}\n    - {var: 教育背景}\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
@@ -122,7 +122,7 @@ fn lists_variables() {
     let lines: Vec<&str> =
         ran.stdout.lines().filter_map(|line| line.split_once(": ").map(|(_, rest)| rest)).collect();
     assert_eq!(lines, ["used {伤病}", "used {gone}", "used {mood}", "undefined {gone}"], "{}", ran.stdout); // S-013, S-043
-    let skein = write(
+    let skein = write_file(
         &folder,
         "k.yaml",
         "metadata: {place: x}\nblocks:\n  - {tag: a, text: \"{% set q = 1 %}{{ user }} {{ place }} {{ other.x }}\"}\n  - {tag: b, text: \"{{ q }}\"}\n",
@@ -133,6 +133,6 @@ fn lists_variables() {
     assert!(undefined[0].ends_with("{{ other.x }}"), "{undefined:?}");
     assert_eq!(run(&["prompt", "vars"], "").code, Some(2));
     assert_eq!(run(&["prompt", "vars", "no/such"], "").code, Some(2));
-    let broken = write(&folder, "b.yaml", "a: [");
+    let broken = write_file(&folder, "b.yaml", "a: [");
     assert_eq!(run(&["prompt", "vars", &broken], "").code, Some(1));
 }

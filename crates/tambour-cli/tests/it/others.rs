@@ -5,11 +5,11 @@ use std::process::Stdio;
 use tambour::Options;
 use tambour::options::{Language, Texts};
 
-use crate::{VALID, broken, run, tambour};
+use crate::{VALID_REPLY, broken_reply, run, tambour_command};
 
 #[test]
 fn repaired_replies_pass_the_strict_check() {
-    let broken = broken();
+    let broken = broken_reply();
     let replies = [
         broken.as_str(),
         "Sure!\n```xml\n<thinking>a<phase>b</thinking> so <final>Vec<String>",
@@ -21,17 +21,17 @@ fn repaired_replies_pass_the_strict_check() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(ran.stderr.lines().all(|line| line.starts_with("standard input:")), "{}", ran.stderr);
         assert!(!ran.stderr.is_empty());
-        let checked = run(&["check", "--contract", "thinkingml", "-"], &ran.stdout);
-        assert_eq!(checked.code, Some(0), "{}\n{}", ran.stdout, checked.stdout);
+        let check_run = run(&["check", "--contract", "thinkingml", "-"], &ran.stdout);
+        assert_eq!(check_run.code, Some(0), "{}\n{}", ran.stdout, check_run.stdout);
     }
 }
 
 #[test]
 fn a_valid_reply_keeps_its_events() {
-    let ran = run(&["repair"], VALID);
+    let ran = run(&["repair"], VALID_REPLY);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    let events = |reply: &str| run(&["decode", "--extensions"], reply).joined();
-    assert_eq!(events(&ran.stdout), events(VALID)); // X-003
+    let events = |reply: &str| run(&["decode", "--extensions"], reply).joined_events();
+    assert_eq!(events(&ran.stdout), events(VALID_REPLY)); // X-003
     assert_eq!(run(&["repair"], &ran.stdout).stdout, ran.stdout);
 }
 
@@ -87,11 +87,11 @@ fn strict_json_mends_nothing() {
 fn rules_are_listed_and_explained() {
     let ran = run(&["rules"], "");
     assert_eq!(ran.code, Some(0));
-    for listed in tambour_prompt::catalogue::all() {
-        let of_it = |line: &str| {
-            line.split_whitespace().next() == Some(listed.rule.code) && line.contains(listed.rule.title)
+    for rule in tambour_prompt::catalogue::all() {
+        let is_rule_line = |line: &str| {
+            line.split_whitespace().next() == Some(rule.rule.code) && line.contains(rule.rule.title)
         };
-        assert!(ran.stdout.lines().any(of_it), "{}", listed.rule.code);
+        assert!(ran.stdout.lines().any(is_rule_line), "{}", rule.rule.code);
     }
     let ran = run(&["rules", "t-032"], "");
     for part in ["phase_id_not_increasing", "T-032", "must", "thinkingml", "Broken:", "Correct:"] {
@@ -113,8 +113,8 @@ fn unknown_rules_get_close_names() {
 fn contracts_are_shown_to_models() {
     let help = run(&["contract", "show", "--help"], "").stdout;
     for entry in tambour::dialect::DIALECTS {
-        let offered = help.contains(&format!("- {}:", entry.name));
-        assert_eq!(offered, entry.prompt.is_some() || entry.schema.is_some(), "{}", entry.name);
+        let is_offered = help.contains(&format!("- {}:", entry.name));
+        assert_eq!(is_offered, entry.prompt.is_some() || entry.schema.is_some(), "{}", entry.name);
         for (lang, language) in [("zh", Language::Zh), ("en", Language::En)] {
             let ran = run(&["contract", "show", entry.name, "--lang", lang], "");
             match entry.prompt {
@@ -125,32 +125,34 @@ fn contracts_are_shown_to_models() {
         let ran = run(&["contract", "show", entry.name, "--format", "json-schema"], "");
         match entry.schema {
             Some(schema) => {
-                let shown: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-                assert_eq!(shown, schema(&Options::default()));
+                let contract_json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+                assert_eq!(contract_json, schema(&Options::default()));
             }
             None => assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), "")),
         }
     }
-    let refused = run(&["contract", "show", "plain"], "");
-    assert_eq!((refused.code, refused.stderr.contains("thinkingml")), (Some(2), true), "{}", refused.stderr);
+    let refusal = run(&["contract", "show", "plain"], "");
+    assert_eq!((refusal.code, refusal.stderr.contains("thinkingml")), (Some(2), true), "{}", refusal.stderr);
     assert_eq!(run(&["contract", "show", "nonsense"], "").code, Some(2));
 }
 
 #[test]
 fn contracts_are_those_of_the_options() {
-    let shown = |arguments: &[&str]| {
+    let shown_contract = |arguments: &[&str]| {
         let ran = run(&[&["contract", "show"], arguments].concat(), "");
         assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
         ran.stdout
     };
-    let english = shown(&["ai_say", "--option", "text_language=en", "--option", "ai_say.role=coach"]);
+    let english =
+        shown_contract(&["ai_say", "--option", "text_language=en", "--option", "ai_say.role=coach"]);
     assert!(english.contains("\"coach\": \"Right, worms"), "{english}");
-    assert_eq!(english, shown(&["ai_say", "--lang", "en", "--option", "ai_say.role=coach"]));
-    let schema = shown(&["ai_say", "--format", "json-schema", "--option", "ai_say.role=coach"]);
+    assert_eq!(english, shown_contract(&["ai_say", "--lang", "en", "--option", "ai_say.role=coach"]));
+    let schema = shown_contract(&["ai_say", "--format", "json-schema", "--option", "ai_say.role=coach"]);
     assert!(schema.contains("\"coach\""), "{schema}"); // S-052
-    let plan = shown(&["aiplan", "--option", "aiplan.variant=v2"]);
+    let plan = shown_contract(&["aiplan", "--option", "aiplan.variant=v2"]);
     assert!(plan.contains("PLAN_EXECUTION") && !plan.contains("GENERAL_CHAT"), "{plan}"); // R-30
-    let optional = shown(&["thinkingml", "--lang", "en", "--option", "thinkingml.serp_block=optional"]);
+    let optional =
+        shown_contract(&["thinkingml", "--lang", "en", "--option", "thinkingml.serp_block=optional"]);
     assert!(optional.contains("(they may be left out)"), "{optional}"); // T-040
     for wrong in [&["--option", "nonsense=1"][..], &["--lang", "en", "--option", "text_language=zh"]] {
         let ran = run(&[&["contract", "show", "ai_say"], wrong].concat(), "");
@@ -205,7 +207,7 @@ fn a_server_takes_as_many_files_as_it_may() {
 #[test]
 fn a_closed_standard_output_ends_every_command_quietly() {
     for arguments in [&["rules"][..], &["completions", "bash"], &["contract", "show", "jsonseq"]] {
-        let mut child = tambour(arguments)
+        let mut child = tambour_command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -243,8 +245,8 @@ fn an_answer_is_repaired_with_all_its_fields() {
             "response": {"咨询师": "Hello."}, "should_exit": true, "exit_reason": "",
         });
         assert_eq!(written, expected); // S-053
-        let checked = run(&["check", "--contract", "ai_say", "-"], &ran.stdout);
-        assert_eq!(checked.code, Some(0), "{checked:?}");
+        let check_run = run(&["check", "--contract", "ai_say", "-"], &ran.stdout);
+        assert_eq!(check_run.code, Some(0), "{check_run:?}");
     }
 }
 
@@ -262,11 +264,15 @@ fn instructions_for_answers_are_shown() {
 fn a_cut_reply_is_repaired_as_cut() {
     // P-027, X-014: its calls do not act in what is written
     let plan = r#"{"thought":"t","response_mode":"TOOL_EXECUTION","direct_response":null,"tool_calls":[{"name":"lintSRSDocument","args":{"userInput":"a"}}]}"#;
-    let whole = run(&["repair", "--from", "aiplan"], plan);
-    assert_eq!(whole.code, Some(0));
-    assert!(whole.stdout.contains("TOOL_EXECUTION"), "{}", whole.stdout);
-    let cut = run(&["repair", "--from", "aiplan", "--finish", "length"], plan);
-    assert_eq!(cut.code, Some(1));
-    assert!(cut.stdout.contains("GENERAL_CHAT") && !cut.stdout.contains("lintSRSDocument"), "{}", cut.stdout);
-    assert_eq!(run(&["repair", "--from", "aiplan"], &cut.stdout).stdout, cut.stdout);
+    let whole_run = run(&["repair", "--from", "aiplan"], plan);
+    assert_eq!(whole_run.code, Some(0));
+    assert!(whole_run.stdout.contains("TOOL_EXECUTION"), "{}", whole_run.stdout);
+    let cut_run = run(&["repair", "--from", "aiplan", "--finish", "length"], plan);
+    assert_eq!(cut_run.code, Some(1));
+    assert!(
+        cut_run.stdout.contains("GENERAL_CHAT") && !cut_run.stdout.contains("lintSRSDocument"),
+        "{}",
+        cut_run.stdout
+    );
+    assert_eq!(run(&["repair", "--from", "aiplan"], &cut_run.stdout).stdout, cut_run.stdout);
 }

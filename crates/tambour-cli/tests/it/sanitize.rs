@@ -1,6 +1,6 @@
 //! `tambour sanitize`.
 
-use crate::{folder, run, write};
+use crate::{new_folder, run, write_file};
 
 const TEXT: &str = "<b onclick=x>1 < 2</b> <div>中</div> `<p>`\n<span style=\"color:red\">a";
 
@@ -21,11 +21,15 @@ fn text_goes_to_stdout_and_findings_to_stderr() {
 #[test]
 fn pieces_of_any_size_give_the_same() {
     // F-220
-    let path = write(&folder("sanitize"), "text.md", TEXT);
-    let whole = run(&["sanitize", &path], "");
+    let path = write_file(&new_folder("sanitize"), "text.md", TEXT);
+    let whole_run = run(&["sanitize", &path], "");
     for size in ["1", "2", "3", "7", "1000"] {
-        let cut = run(&["sanitize", "--chunk", size, &path], "");
-        assert_eq!((cut.stdout, cut.stderr), (whole.stdout.clone(), whole.stderr.clone()), "{size}");
+        let cut_run = run(&["sanitize", "--chunk", size, &path], "");
+        assert_eq!(
+            (cut_run.stdout, cut_run.stderr),
+            (whole_run.stdout.clone(), whole_run.stderr.clone()),
+            "{size}"
+        );
     }
 }
 

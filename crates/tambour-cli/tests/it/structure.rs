@@ -4,39 +4,39 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{Ran, folder, run, write};
+use crate::{RunOutput, new_folder, run, write_file};
 
-fn example(name: &str) -> String {
+fn example_path(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/rpg").join(name).display().to_string()
 }
 
-fn decode(structure: &str, reply: &str) -> Ran {
+fn decode_with(structure: &str, reply: &str) -> RunOutput {
     let arguments = ["decode", "--from", "filament", "--extensions", "--structure", structure, "-"];
     let ran = run(&arguments, reply);
     assert_eq!(ran.code.map(|code| code < 2), Some(true), "{}", ran.stderr);
     ran
 }
 
-fn check(structure: &str, reply: &str) -> Ran {
+fn check_with(structure: &str, reply: &str) -> RunOutput {
     run(&["check", "--contract", "filament", "--format", "json", "--structure", structure, "-"], reply)
 }
 
 /// The texts or values of the events of a name.
-fn of(ran: &Ran, name: &str) -> Vec<Value> {
-    ran.lines()
+fn event_values(ran: &RunOutput, name: &str) -> Vec<Value> {
+    ran.json_lines()
         .into_iter()
         .filter(|event| event["event"] == name)
         .map(|event| event["data"].clone())
         .collect()
 }
 
-fn text(ran: &Ran) -> String {
-    of(ran, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
+fn final_text(ran: &RunOutput) -> String {
+    event_values(ran, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
 }
 
 /// Codes of all findings of the one reply that was checked.
-fn codes(ran: &Ran) -> Vec<String> {
-    let lines = ran.lines();
+fn finding_codes(ran: &RunOutput) -> Vec<String> {
+    let lines = ran.json_lines();
     let findings = lines[0]["findings"].as_array().expect("findings");
     findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
 }
@@ -44,26 +44,26 @@ fn codes(ran: &Ran) -> Vec<String> {
 #[test]
 fn the_examples_read_and_pass() {
     // F-200: tags of one's own become content, thinking and elements.
-    let reply = std::fs::read_to_string(example("report.txt")).expect("the example is there");
-    let ran = decode(&example("report.yaml"), &reply);
-    assert_eq!(text(&ran), "The **mill** burnt down in the night.");
-    assert_eq!(of(&ran, "phase_delta")[0]["text"], "Short, then the facts.");
-    let elements = of(&ran, "element");
+    let reply = std::fs::read_to_string(example_path("report.txt")).expect("the example is there");
+    let ran = decode_with(&example_path("report.yaml"), &reply);
+    assert_eq!(final_text(&ran), "The **mill** burnt down in the night.");
+    assert_eq!(event_values(&ran, "phase_delta")[0]["text"], "Short, then the facts.");
+    let elements = event_values(&ran, "element");
     assert_eq!(
         (&elements[0]["name"], &elements[0]["value"]),
         (&json!("facts"), &json!({"place": "mill", "hurt": 0}))
     );
     assert_eq!((&elements[1]["name"], &elements[1]["text"]), (&json!("remark"), &json!("Ask the miller.")));
-    assert_eq!(check(&example("report.yaml"), &reply).code, Some(0));
-    let turn = std::fs::read_to_string(example("reply.txt")).expect("the example is there");
-    let ran = check(&example("structure.yaml"), &turn);
+    assert_eq!(check_with(&example_path("report.yaml"), &reply).code, Some(0));
+    let turn = std::fs::read_to_string(example_path("reply.txt")).expect("the example is there");
+    let ran = check_with(&example_path("structure.yaml"), &turn);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
 }
 
 #[test]
 fn replies_are_held_against_the_structure() {
-    let structure = example("report.yaml");
-    for (reply, code, shown, found) in [
+    let structure = example_path("report.yaml");
+    for (reply, code, expected_text, finding_count) in [
         // F-206
         (
             "<story>\nGone.\n</story>\n<rumour>x</rumour>",
@@ -80,24 +80,28 @@ fn replies_are_held_against_the_structure() {
         // F-205
         ("< STORY >a</ story>\n<Facts>{\"a\": 1}</Facts>", "tag_spelling", "a", 1),
     ] {
-        let ran = decode(&structure, reply);
-        assert_eq!(text(&ran), shown, "{reply}");
-        assert_eq!(of(&ran, "element").len(), found, "{reply}");
-        let ran = check(&structure, reply);
+        let ran = decode_with(&structure, reply);
+        assert_eq!(final_text(&ran), expected_text, "{reply}");
+        assert_eq!(event_values(&ran, "element").len(), finding_count, "{reply}");
+        let ran = check_with(&structure, reply);
         assert_eq!(ran.code, Some(1), "{reply}");
-        assert!(codes(&ran).iter().any(|one| one == code), "{reply}: {:?}", codes(&ran));
+        assert!(
+            finding_codes(&ran).iter().any(|found_code| found_code == code),
+            "{reply}: {:?}",
+            finding_codes(&ran)
+        );
     }
-    let missing = check(&structure, "<plan>p</plan>");
-    assert!(codes(&missing).iter().any(|code| code == "tag_missing"), "{}", missing.stdout); // F-234
+    let incomplete = check_with(&structure, "<plan>p</plan>");
+    assert!(finding_codes(&incomplete).iter().any(|code| code == "tag_missing"), "{}", incomplete.stdout); // F-234
     // The same reply without the structure knows none of its tags.
     let ran = run(&["decode", "--from", "filament", "--extensions", "-"], "<story>a</story>");
-    assert_eq!(text(&ran), "&lt;story>a&lt;/story>");
+    assert_eq!(final_text(&ran), "&lt;story>a&lt;/story>");
 }
 
 #[test]
 fn a_broken_structure_is_wrong_use() {
-    let place = folder("structure");
-    for (name, content, words) in [
+    let place = new_folder("structure");
+    for (name, content, expected_text) in [
         ("key.yaml", "mandatory: [a]\nfoo: 3", "`foo`"),
         ("open.yaml", "mandatory: [thought, content", "line 1 column 12"),
         ("body.json", "{\"mandatory\": [{\"name\": \"x\", \"body\": \"jsn\"}]}", "`jsn`"),
@@ -106,11 +110,15 @@ fn a_broken_structure_is_wrong_use() {
         ("list.json", "[]", "is an object"),
         ("name.yaml", "mandatory: [\"a b\"]", "a b"),
     ] {
-        let file = write(&place, name, content);
+        let file = write_file(&place, name, content);
         for command in [&["decode", "--from", "filament"][..], &["check", "--contract", "filament"]] {
             let ran = run(&[command, &["--structure", &file, "-"]].concat(), "<content>x</content>");
             assert_eq!(ran.code, Some(2), "{name}: {}", ran.stderr);
-            assert!(ran.stderr.contains(name) && ran.stderr.contains(words), "{name}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains(name) && ran.stderr.contains(expected_text),
+                "{name}: {}",
+                ran.stderr
+            );
             assert!(ran.stdout.is_empty(), "{name}");
         }
     }
@@ -123,31 +131,38 @@ fn a_broken_structure_is_wrong_use() {
 fn protocols_make_the_structure_and_policies_adjust_it() {
     let reply = "<content>c</content>\n<choice><prompt>p</prompt><options><option id=\"a\">A</option></options></choice>\n\
         <media type=\"image\" src=\"a.png\" alt=\"\" />";
-    let with = |set: &[&str], reply: &str| {
-        let set: Vec<&str> = set.iter().flat_map(|one| ["--option", *one]).collect();
+    let run_with_options = |set: &[&str], reply: &str| {
+        let set: Vec<&str> = set.iter().flat_map(|setting| ["--option", *setting]).collect();
         run(&[&["decode", "--from", "filament", "--extensions"], &set[..], &["-"]].concat(), reply)
     };
     // F-007, F-200: what no protocol adds is text.
-    let ran = with(&["filament.protocols=[\"choice\"]"], reply);
-    assert_eq!((of(&ran, "choice").len(), of(&ran, "media").len()), (1, 0), "{ran:?}");
-    assert!(text(&ran).contains("&lt;media"), "{}", text(&ran));
-    let ran = with(&["filament.protocols=[\"choice\",\"media\"]"], reply);
-    assert_eq!((of(&ran, "choice").len(), of(&ran, "media").len(), text(&ran).as_str()), (1, 1, "c"));
-    let ran = with(&["filament.protocols=[\"choise\"]"], reply);
+    let ran = run_with_options(&["filament.protocols=[\"choice\"]"], reply);
+    assert_eq!((event_values(&ran, "choice").len(), event_values(&ran, "media").len()), (1, 0), "{ran:?}");
+    assert!(final_text(&ran).contains("&lt;media"), "{}", final_text(&ran));
+    let ran = run_with_options(&["filament.protocols=[\"choice\",\"media\"]"], reply);
+    assert_eq!(
+        (event_values(&ran, "choice").len(), event_values(&ran, "media").len(), final_text(&ran).as_str()),
+        (1, 1, "c")
+    );
+    let ran = run_with_options(&["filament.protocols=[\"choise\"]"], reply);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("`choise`") && ran.stderr.contains("variable_update_v2"), "{}", ran.stderr);
 
-    let place = folder("policies");
-    let file = write(&place, "own.yaml", "mandatory: [content]\noptional: [thought]\n");
-    for (policy, thoughts, shown) in [("structure", 1, "c"), ("mandatory", 0, "Hm.\n\nc")] {
+    let place = new_folder("policies");
+    let file = write_file(&place, "own.yaml", "mandatory: [content]\noptional: [thought]\n");
+    for (policy, thoughts, expected_text) in [("structure", 1, "c"), ("mandatory", 0, "Hm.\n\nc")] {
         // F-201
         let option = format!("filament.missing_head={policy}");
         let arguments =
             ["decode", "--from", "filament", "--structure", &file, "--option", &option, "--extensions", "-"];
         let ran = run(&arguments, "Hm.\n<content>c</content>");
-        assert_eq!((of(&ran, "phase_delta").len(), text(&ran).as_str()), (thoughts, shown), "{policy}");
+        assert_eq!(
+            (event_values(&ran, "phase_delta").len(), final_text(&ran).as_str()),
+            (thoughts, expected_text),
+            "{policy}"
+        );
     }
-    let ran = with(&["filament.missing_head=never"], reply);
+    let ran = run_with_options(&["filament.missing_head=never"], reply);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("`never`") && ran.stderr.contains("mandatory"), "{}", ran.stderr);
 }
@@ -155,11 +170,11 @@ fn protocols_make_the_structure_and_policies_adjust_it() {
 #[test]
 fn a_structure_is_one_of_filament() {
     // F-200, F-234: a reply that is held against it is never passed as plain text
-    let file = example("report.yaml");
+    let file = example_path("report.yaml");
     let bad = "<scene>There.</scene>";
     let ran = run(&["check", "--structure", &file, "--format", "json", "-"], bad);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(codes(&ran).contains(&"tag_missing".to_owned()), "{ran:?}");
+    assert!(finding_codes(&ran).contains(&"tag_missing".to_owned()), "{ran:?}");
     assert_eq!(run(&["check", "--contract", "auto", "--structure", &file, "-"], bad).code, Some(1));
     for arguments in [
         &["check", "--contract", "plain", "--structure", &file, "-"][..],
@@ -170,21 +185,21 @@ fn a_structure_is_one_of_filament() {
         assert!(ran.code == Some(2) && ran.stderr.contains("filament"), "{arguments:?}: {ran:?}");
     }
     // Read by it without more words, and written by it.
-    let reply = std::fs::read_to_string(example("report.txt")).expect("it is there");
+    let reply = std::fs::read_to_string(example_path("report.txt")).expect("it is there");
     assert_eq!(
         run(&["decode", "--extensions", "--structure", &file, "-"], &reply).stdout,
-        decode(&file, &reply).stdout
+        decode_with(&file, &reply).stdout
     );
     let ran = run(&["repair", "--structure", &file, "-"], &reply);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(check(&file, &ran.stdout).code, Some(0), "{}", ran.stdout);
+    assert_eq!(check_with(&file, &ran.stdout).code, Some(0), "{}", ran.stdout);
     // What a tag must follow is told to the model.
-    let own = write(
-        &folder("structure-after"),
+    let structure_file = write_file(
+        &new_folder("structure-after"),
         "s.yaml",
         "mandatory: [content, roll, scene]\noptional: [variable_update]\ndependency: {variable_update: [roll, scene]}\n",
     );
-    let ran = run(&["contract", "show", "filament", "--lang", "en", "--structure", &own], "");
+    let ran = run(&["contract", "show", "filament", "--lang", "en", "--structure", &structure_file], "");
     assert!(ran.stdout.contains("- <variable_update> stands behind <roll> and <scene>"), "{}", ran.stdout);
 }
 

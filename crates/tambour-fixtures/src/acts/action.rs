@@ -89,8 +89,8 @@ pub fn actions(events: &[Event<'_>]) -> Vec<Action> {
             }
             Extension::StateUpdate(update) => {
                 for (index, operation) in operations_from_event(update).into_iter().enumerate() {
-                    let refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
-                    if !refused && operation.refusal().is_none() {
+                    let is_refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
+                    if !is_refused && operation.refusal().is_none() {
                         let data = json!({
                             "op": operation.op(), "path": operation.path(), "value": operation.value()
                         });

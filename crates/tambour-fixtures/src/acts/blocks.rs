@@ -1,34 +1,34 @@
 //! Blocks that act, valid ones and those whose own text is at fault.
 
 use super::action::level;
-use super::replies::Zone;
+use super::replies::BlockZone;
 use crate::words::json::LooseJsonWriter;
 use crate::words::{WordSource, find_words};
 
 /// A block as it is written.
-pub(super) struct Written {
+pub(super) struct WrittenBlock {
     pub(super) text: String,
     /// Bytes of it that must have come before it may act.
-    pub(super) whole: usize,
-    /// [`Zone::Plain`], or what is wrong with it.
-    pub(super) fault: Zone,
+    pub(super) needed_len: usize,
+    /// [`BlockZone::Plain`], or what is wrong with it.
+    pub(super) fault: BlockZone,
     /// True of a block that is only shown: as much of it as there is, where the reply ended by itself (F-204).
-    pub(super) shown: bool,
+    pub(super) is_shown: bool,
     /// Name of the written form of a call; empty for all else.
     pub(super) form: &'static str,
 }
 
-impl Written {
-    fn new(text: String, whole: usize, fault: Zone) -> Written {
-        Written { text, whole, fault, shown: false, form: "" }
+impl WrittenBlock {
+    fn new(text: String, needed_len: usize, fault: BlockZone) -> WrittenBlock {
+        WrittenBlock { text, needed_len, fault, is_shown: false, form: "" }
     }
 
-    fn shown(text: String) -> Written {
-        Written { whole: text.len(), text, fault: Zone::Plain, shown: true, form: "" }
+    fn for_display(text: String) -> WrittenBlock {
+        WrittenBlock { needed_len: text.len(), text, fault: BlockZone::Plain, is_shown: true, form: "" }
     }
 
     /// On one line, for places that end with it.
-    pub(super) fn flat(mut self) -> Written {
+    pub(super) fn into_one_line(mut self) -> WrittenBlock {
         self.text = self.text.replace('\n', " ");
         self
     }
@@ -50,18 +50,18 @@ const GUESSES: &[&str] = &[
 ];
 
 /// A value that only a guess can be read of.
-fn guess(words: &mut WordSource) -> String {
+fn random_guess(words: &mut WordSource) -> String {
     let guess = words.pick(GUESSES);
     if guess.contains('@') { guess.replace('@', &words.word()) } else { guess.to_owned() }
 }
 
 /// The fault of a block, of those that its kind knows: most have none.
-fn fault(words: &mut WordSource, known: &[Zone]) -> Zone {
-    if words.is_once_in(3) { *words.random().pick(known) } else { Zone::Plain }
+fn random_fault(words: &mut WordSource, zones: &[BlockZone]) -> BlockZone {
+    if words.is_once_in(3) { *words.random().pick(zones) } else { BlockZone::Plain }
 }
 
 /// A block of Filament.
-pub(super) fn filament(words: &mut WordSource) -> Written {
+pub(super) fn filament(words: &mut WordSource) -> WrittenBlock {
     match words.below(8) {
         0 | 1 => update(words),
         2 => commands(words),
@@ -69,21 +69,22 @@ pub(super) fn filament(words: &mut WordSource) -> Written {
             let call = call_fields(words);
             let (name, args) = (&call.name, &call.args);
             let text = format!("<tool_call name=\"{name}\">\n{args}\n</tool_call>");
-            let whole = text.len() - "\n</tool_call>".len();
-            Written::new(text, whole, call.fault)
+            let needed_len = text.len() - "\n</tool_call>".len();
+            WrittenBlock::new(text, needed_len, call.fault)
         }
         5 => {
             let (mood, place) = (words.text_line(), words.word());
             let text = format!("<status_bar>\n<mood>{mood}</mood>\n<where>{place}</where>\n</status_bar>");
-            Written::shown(text)
+            WrittenBlock::for_display(text)
         }
         6 => {
-            let ask = words.text_line();
+            let prompt = words.text_line();
             let options: String = (0..1 + words.below(3))
                 .map(|number| format!("<option id=\"o{number}\">{}</option>\n", words.text_line()))
                 .collect();
-            let text = format!("<choice>\n<prompt>{ask}</prompt>\n<options>\n{options}</options>\n</choice>");
-            Written::shown(text)
+            let text =
+                format!("<choice>\n<prompt>{prompt}</prompt>\n<options>\n{options}</options>\n</choice>");
+            WrittenBlock::for_display(text)
         }
         _ => {
             let line = words.text_line();
@@ -91,14 +92,14 @@ pub(super) fn filament(words: &mut WordSource) -> Written {
             let fields = [("title", json.write_string(&line)), ("more", json.write_random(1))];
             let props = json.write_object(&fields);
             let text = format!("<ui_component view=\"panel.note\">\n{props}\n</ui_component>");
-            Written::shown(text)
+            WrittenBlock::for_display(text)
         }
     }
 }
 
 /// Operations, one of which may hold a guess; then it is the only one, since it is refused alone (R-81).
-fn update(words: &mut WordSource) -> Written {
-    let fault = fault(words, &[Zone::Guessed]);
+fn update(words: &mut WordSource) -> WrittenBlock {
+    let fault = random_fault(words, &[BlockZone::Guessed]);
     let name = words.pick(&["variable_update", "state_update", "UpdateVariable"]);
     let analysis = if words.is_once_in(2) {
         format!("<analysis>{}</analysis>\n", words.text_line())
@@ -106,12 +107,12 @@ fn update(words: &mut WordSource) -> Written {
         String::new()
     };
     let mut json = LooseJsonWriter::new(words, false);
-    let count = if fault == Zone::Plain { 1 + json.words().below(3) } else { 1 };
+    let count = if fault == BlockZone::Plain { 1 + json.words().below(3) } else { 1 };
     let mut operations = Vec::new();
     for _ in 0..count {
         let (path, line) = (json.words().word(), json.words().text_line());
         let value = match fault {
-            Zone::Guessed => guess(json.words()),
+            BlockZone::Guessed => random_guess(json.words()),
             _ if json.words().is_once_in(3) => json.write_random(1),
             _ => json.write_string(&line),
         };
@@ -120,35 +121,35 @@ fn update(words: &mut WordSource) -> Written {
     }
     let list = json.write_list(&operations);
     let text = format!("<{name}>\n{analysis}{list}\n</{name}>");
-    let whole = text.len() - format!("\n</{name}>").len();
-    Written::new(text, whole, fault)
+    let needed_len = text.len() - format!("\n</{name}>").len();
+    WrittenBlock::new(text, needed_len, fault)
 }
 
 /// Commands, each of which stands alone.
-fn commands(words: &mut WordSource) -> Written {
+fn commands(words: &mut WordSource) -> WrittenBlock {
     let (path, text, why) = (words.word(), words.word(), words.text_line());
     let text = format!("<UpdateVariable>\n_.set('{path}.a', '{text}');//{why}\n</UpdateVariable>");
-    let whole = text.find("//").unwrap_or(text.len());
-    Written::new(text, whole, Zone::Plain)
+    let needed_len = text.find("//").unwrap_or(text.len());
+    WrittenBlock::new(text, needed_len, BlockZone::Plain)
 }
 
 struct CallFields {
     name: &'static str,
     args: String,
-    fault: Zone,
+    fault: BlockZone,
 }
 
 /// Name and arguments of a call.
 fn call_fields(words: &mut WordSource) -> CallFields {
-    let fault = fault(words, &[Zone::Guessed, Zone::Doubled, Zone::Unregistered]);
-    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
+    let fault = random_fault(words, &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered]);
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
     let (prose, line) = (words.prose(), words.text_line());
     let mut json = LooseJsonWriter::new(words, false);
     let text = json.write_string(&prose);
     let mut fields = vec![("text", text)];
     match fault {
-        Zone::Guessed => fields.push(("more", guess(json.words()))),
-        Zone::Doubled => fields.push(("text", json.write_string(&line))),
+        BlockZone::Guessed => fields.push(("more", random_guess(json.words()))),
+        BlockZone::Doubled => fields.push(("text", json.write_string(&line))),
         _ => fields.push(("more", json.write_random(1))),
     }
     if json.words().is_once_in(2) {
@@ -174,29 +175,29 @@ pub const FORMS: &[&str] = &[
     "minimax",
 ];
 
-/// A call in the form of a model family. `spans`: it is to stand in a code span, so that it holds no backticks.
-pub(super) fn toolcall(words: &mut WordSource, spans: bool) -> Written {
+/// A call in the form of a model family. `is_in_span`: it is to stand in a code span, so that it holds no backticks.
+pub(super) fn toolcall(words: &mut WordSource, is_in_span: bool) -> WrittenBlock {
     let form = match words.pick(FORMS) {
-        "deepseek" if spans => "hermes",
+        "deepseek" if is_in_span => "hermes",
         form => form,
     };
-    let written = match form {
+    let written_block = match form {
         "qwen3_coder" | "function" | "glm" | "python" => tagged_call(words, form),
         "dsml" => element_calls(words, &DSML),
         "minimax" => element_calls(words, &MINIMAX),
         _ => json_call(words, form),
     };
-    Written { form, ..written }
+    WrittenBlock { form, ..written_block }
 }
 
 /// A call whose arguments are a JSON object.
-fn json_call(words: &mut WordSource, form: &str) -> Written {
+fn json_call(words: &mut WordSource, form: &str) -> WrittenBlock {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = format!("{{\"name\": \"{name}\", \"arguments\": {args}}}");
-    if fault == Zone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
+    if fault == BlockZone::Plain && matches!(form, "hermes" | "mistral_list") && words.is_once_in(8) {
         // R-95: two names, one of which might be the right one.
         call = format!("{{\"name\": \"other\", \"name\": \"{name}\", \"arguments\": {args}}}");
-        fault = Zone::Doubled;
+        fault = BlockZone::Doubled;
     }
     let text = match form {
         "hermes" => format!("<tool_call>\n{call}\n</tool_call>"),
@@ -213,87 +214,94 @@ fn json_call(words: &mut WordSource, form: &str) -> Written {
         "llama_json" => format!("<function={name}>{args}</function>"),
         _ => format!("<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{args}<|call|>"),
     };
-    let whole = text.rfind(&args).map_or(text.len(), |at| at + args.len());
-    Written::new(text, whole, fault)
+    let needed_len = text.rfind(&args).map_or(text.len(), |at| at + args.len());
+    WrittenBlock::new(text, needed_len, fault)
 }
 
 /// A call whose arguments stand between tags, or in code of Python.
-fn tagged_call(words: &mut WordSource, form: &str) -> Written {
-    let fault = fault(words, &[Zone::Doubled, Zone::Unregistered]);
-    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
-    let (line, again) = (words.text_line(), words.text_line());
-    let twice = fault == Zone::Doubled;
+fn tagged_call(words: &mut WordSource, form: &str) -> WrittenBlock {
+    let fault = random_fault(words, &[BlockZone::Doubled, BlockZone::Unregistered]);
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
+    let (line, second_argument) = (words.text_line(), words.text_line());
+    let is_doubled = fault == BlockZone::Doubled;
     let text = match form {
         "qwen3_coder" | "function" => {
             let parameter = |line: &str| format!("<parameter=text>\n{line}\n</parameter>\n");
-            let again = if twice { parameter(&again) } else { String::new() };
-            let function = format!("<function={name}>\n{}{again}</function>", parameter(&line));
+            let second_argument = if is_doubled { parameter(&second_argument) } else { String::new() };
+            let function = format!("<function={name}>\n{}{second_argument}</function>", parameter(&line));
             if form == "function" { function } else { format!("<tool_call>\n{function}\n</tool_call>") }
         }
         "glm" => {
             let parameter = |line: &str| format!("<arg_key>text</arg_key>\n<arg_value>{line}</arg_value>\n");
-            let again = if twice { parameter(&again) } else { String::new() };
-            format!("<tool_call>{name}\n{}{again}</tool_call>", parameter(&line))
+            let second_argument = if is_doubled { parameter(&second_argument) } else { String::new() };
+            format!("<tool_call>{name}\n{}{second_argument}</tool_call>", parameter(&line))
         }
         _ => {
-            let bare = |line: &str| line.replace(['"', '\\'], "");
-            let again = if twice { format!("text=\"{}\", ", bare(&again)) } else { String::new() };
-            format!("<|python_start|>[{name}(text=\"{}\", {again}n=1)]<|python_end|>", bare(&line))
+            let without_quotes = |line: &str| line.replace(['"', '\\'], "");
+            let second_argument = if is_doubled {
+                format!("text=\"{}\", ", without_quotes(&second_argument))
+            } else {
+                String::new()
+            };
+            format!(
+                "<|python_start|>[{name}(text=\"{}\", {second_argument}n=1)]<|python_end|>",
+                without_quotes(&line)
+            )
         }
     };
     let end = ["</parameter>\n</function>", "</arg_value>\n</tool_call>", ")]<|python_end|>"];
-    let whole = end.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
-    Written::new(text, whole, fault)
+    let needed_len = end.iter().find_map(|end| text.rfind(end)).unwrap_or(text.len());
+    WrittenBlock::new(text, needed_len, fault)
 }
 
 /// Marks of calls that are elements.
-struct Elements {
+struct ElementTags {
     open: &'static str,
     close: &'static str,
     /// Mark in front of the names of tools and arguments.
     mark: &'static str,
     /// True if arguments declare whether their value is a text; other values are JSON.
-    typed: bool,
+    is_typed: bool,
 }
 
-const DSML: Elements = Elements {
+const DSML: ElementTags = ElementTags {
     open: "<｜DSML｜function_calls>",
     close: "</｜DSML｜function_calls>",
     mark: "｜DSML｜",
-    typed: true,
+    is_typed: true,
 };
 
-const MINIMAX: Elements =
-    Elements { open: "<minimax:tool_call>", close: "</minimax:tool_call>", mark: "", typed: false };
+const MINIMAX: ElementTags =
+    ElementTags { open: "<minimax:tool_call>", close: "</minimax:tool_call>", mark: "", is_typed: false };
 
-impl Elements {
-    fn argument(&self, name: &str, value: &str, string: bool) -> String {
+impl ElementTags {
+    fn argument(&self, name: &str, value: &str, is_string: bool) -> String {
         let mark = self.mark;
-        let kind = if self.typed { format!(" string=\"{string}\"") } else { String::new() };
+        let kind = if self.is_typed { format!(" string=\"{is_string}\"") } else { String::new() };
         format!("<{mark}parameter name=\"{name}\"{kind}>{value}</{mark}parameter>\n")
     }
 }
 
 /// Calls that are elements: one or two, one if it is at fault, since the other runs all the same.
-fn element_calls(words: &mut WordSource, elements: &Elements) -> Written {
-    let Elements { open, close, mark, typed } = elements;
-    let known: &[Zone] = match typed {
-        true => &[Zone::Guessed, Zone::Doubled, Zone::Unregistered],
-        false => &[Zone::Doubled, Zone::Unregistered],
+fn element_calls(words: &mut WordSource, elements: &ElementTags) -> WrittenBlock {
+    let ElementTags { open, close, mark, is_typed } = elements;
+    let zones: &[BlockZone] = match is_typed {
+        true => &[BlockZone::Guessed, BlockZone::Doubled, BlockZone::Unregistered],
+        false => &[BlockZone::Doubled, BlockZone::Unregistered],
     };
-    let fault = fault(words, known);
-    let name = if fault == Zone::Unregistered { "wipe" } else { "note" };
-    let count = if fault == Zone::Plain && words.is_once_in(3) { 2 } else { 1 };
+    let fault = random_fault(words, zones);
+    let name = if fault == BlockZone::Unregistered { "wipe" } else { "note" };
+    let count = if fault == BlockZone::Plain && words.is_once_in(3) { 2 } else { 1 };
     let mut calls = String::new();
     for _ in 0..count {
         let text = words.prose();
         let mut arguments = vec![elements.argument("text", &text, true)];
         match fault {
-            Zone::Guessed => arguments.push(elements.argument("more", &guess(words), false)),
-            Zone::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
+            BlockZone::Guessed => arguments.push(elements.argument("more", &random_guess(words), false)),
+            BlockZone::Doubled => arguments.push(elements.argument("text", &words.text_line(), true)),
             _ if words.is_once_in(2) => {
-                let more = LooseJsonWriter::new(words, false).write_random(1);
-                arguments.push(elements.argument("more", &more, false));
+                let json_text = LooseJsonWriter::new(words, false).write_random(1);
+                arguments.push(elements.argument("more", &json_text, false));
             }
             _ => {}
         }
@@ -303,22 +311,22 @@ fn element_calls(words: &mut WordSource, elements: &Elements) -> Written {
         calls += &format!("<{mark}invoke name=\"{name}\">\n{}</{mark}invoke>\n", arguments.concat());
     }
     let text = format!("{open}\n{calls}{close}");
-    let whole = text.rfind(&format!("</{mark}parameter>")).unwrap_or(text.len());
-    Written::new(text, whole, fault)
+    let needed_len = text.rfind(&format!("</{mark}parameter>")).unwrap_or(text.len());
+    WrittenBlock::new(text, needed_len, fault)
 }
 
 /// A plan that calls a tool.
-pub(super) fn plan(words: &mut WordSource) -> Written {
+pub(super) fn plan(words: &mut WordSource) -> WrittenBlock {
     let CallFields { name, args, mut fault } = call_fields(words);
     let mut call = vec![("name", format!("\"{name}\"")), ("args", args)];
     let mut mode = vec![("response_mode", "\"TOOL_EXECUTION\"".to_owned())];
-    let mut wrapped = false;
-    if fault == Zone::Plain && words.is_once_in(4) {
-        fault = Zone::Doubled;
+    let mut is_wrapped = false;
+    if fault == BlockZone::Plain && words.is_once_in(4) {
+        fault = BlockZone::Doubled;
         match words.below(3) {
             0 => call.insert(0, ("name", "\"other\"".to_owned())),
             1 => mode.insert(0, ("response_mode", "\"KNOWLEDGE_QA\"".to_owned())),
-            _ => (fault, wrapped) = (Zone::Wrapped, true),
+            _ => (fault, is_wrapped) = (BlockZone::Wrapped, true),
         }
     }
     let thought = words.text_line();
@@ -329,15 +337,15 @@ pub(super) fn plan(words: &mut WordSource) -> Written {
     let call = json.write_object(&call);
     fields.push(("tool_calls", json.write_list(&[call])));
     let mut text = json.write_object(&fields);
-    if wrapped {
+    if is_wrapped {
         text = json.write_object(&[("wrong_output", text)]);
     }
-    let whole = text.len();
-    Written::new(text, whole, fault)
+    let needed_len = text.len();
+    WrittenBlock::new(text, needed_len, fault)
 }
 
 /// An answer that ends a round.
-pub(super) fn answer(words: &mut WordSource) -> Written {
+pub(super) fn answer(words: &mut WordSource) -> WrittenBlock {
     let number = words.word();
     let number = find_words(number.as_bytes()).next().map_or(0, |(_, word)| word);
     let (line, reason, message) = (words.text_line(), words.text_line(), words.text_line());
@@ -360,6 +368,6 @@ pub(super) fn answer(words: &mut WordSource) -> Written {
     let at = json.words().below(fields.len());
     fields.rotate_left(at);
     let text = json.write_object(&fields);
-    let whole = text.len();
-    Written::new(text, whole, Zone::Plain)
+    let needed_len = text.len();
+    WrittenBlock::new(text, needed_len, BlockZone::Plain)
 }

@@ -26,8 +26,8 @@ const QUOTES: &[(char, &[char])] = &[
 const DEPTH: usize = 3;
 
 impl Literals {
-    pub(super) fn of(text: &str) -> Literals {
-        let mut found = Literals { texts: HashSet::new(), numbers: numbers(text) };
+    pub(super) fn from_text(text: &str) -> Literals {
+        let mut found = Literals { texts: HashSet::new(), numbers: parse_numbers(text) };
         found.collect(text, 0);
         found
     }
@@ -37,11 +37,12 @@ impl Literals {
             return;
         }
         for (at, c) in text.char_indices() {
-            if let Some((_, ends)) = QUOTES.iter().find(|(open, _)| *open == c)
-                && let Some(inner) = decoded(&text[at + c.len_utf8()..], ends, text[..at].ends_with('='))
+            if let Some((_, closing_quotes)) = QUOTES.iter().find(|(open, _)| *open == c)
+                && let Some(inner) =
+                    decode_text(&text[at + c.len_utf8()..], closing_quotes, text[..at].ends_with('='))
             {
                 if inner.contains(['"', '\'']) && !self.texts.contains(&inner) {
-                    self.numbers.extend(numbers(&inner));
+                    self.numbers.extend(parse_numbers(&inner));
                     self.collect(&inner, depth + 1);
                 }
                 self.texts.insert(inner);
@@ -49,18 +50,20 @@ impl Literals {
         }
     }
 
-    /// Parts of a value that do not stand there; `tagged`: texts may stand between tags of this reply too.
-    pub(super) fn missing(&self, value: &Value, tagged: Option<&str>) -> Option<String> {
+    /// Parts of a value that do not stand there; `tagged_reply`: texts may stand between tags of this reply too.
+    pub(super) fn find_missing(&self, value: &Value, tagged_reply: Option<&str>) -> Option<String> {
         match value {
-            Value::Array(items) => items.iter().find_map(|item| self.missing(item, tagged)),
-            Value::Object(fields) => fields.values().find_map(|field| self.missing(field, tagged)),
+            Value::Array(items) => items.iter().find_map(|item| self.find_missing(item, tagged_reply)),
+            Value::Object(fields) => fields.values().find_map(|field| self.find_missing(field, tagged_reply)),
             Value::String(text) => {
-                let there = self.texts.contains(text) || tagged.is_some_and(|reply| between(reply, text));
-                (!there).then(|| format!("{text:?}"))
+                let is_present = self.texts.contains(text)
+                    || tagged_reply.is_some_and(|reply| is_between_tags(reply, text));
+                (!is_present).then(|| format!("{text:?}"))
             }
             Value::Number(number) => {
                 let value = number.as_f64();
-                (!self.numbers.iter().any(|known| Some(*known) == value)).then(|| number.to_string())
+                (!self.numbers.iter().any(|number_value| Some(*number_value) == value))
+                    .then(|| number.to_string())
             }
             Value::Null | Value::Bool(_) => None,
         }
@@ -68,23 +71,23 @@ impl Literals {
 }
 
 /// Returns whether a text stands between the end of one tag and the beginning of another.
-fn between(reply: &str, text: &str) -> bool {
+fn is_between_tags(reply: &str, text: &str) -> bool {
     let text = text.trim();
     let space = |c: char| c.is_whitespace();
     text.is_empty()
         || reply.match_indices(text).any(|(at, _)| {
-            let (before, behind) = (reply[..at].trim_end_matches(space), &reply[at + text.len()..]);
-            before.ends_with(['>', ']', '|']) && behind.trim_start_matches(space).starts_with('<')
+            let (before, after) = (reply[..at].trim_end_matches(space), &reply[at + text.len()..]);
+            before.ends_with(['>', ']', '|']) && after.trim_start_matches(space).starts_with('<')
         })
 }
 
-/// The text up to one of these quotes, without its escapes. `python`: a backslash stays before what is no escape, as in
+/// The text up to one of these quotes, without its escapes. `is_python`: a backslash stays before what is no escape, as in
 /// Python.
-fn decoded(text: &str, ends: &[char], python: bool) -> Option<String> {
+fn decode_text(text: &str, closing_quotes: &[char], is_python: bool) -> Option<String> {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        if ends.contains(&c) {
+        if closing_quotes.contains(&c) {
             return Some(out);
         }
         if c != '\\' {
@@ -99,34 +102,37 @@ fn decoded(text: &str, ends: &[char], python: bool) -> Option<String> {
             'f' => out.push('\u{c}'),
             'u' => {
                 let mut rest = chars.as_str();
-                let first = hex(rest);
+                let first = parse_hex(rest);
                 let unit = first.unwrap_or(0xFFFD);
                 if first.is_some() {
                     rest = &rest[4..];
                 }
-                let pair = (0xD800..0xDC00).contains(&unit);
-                let second = rest.strip_prefix("\\u").and_then(hex).filter(|_| pair);
-                if let Some(second) = second.filter(|second| (0xDC00..0xE000).contains(second)) {
+                let is_high_surrogate = (0xD800..0xDC00).contains(&unit);
+                let low_surrogate =
+                    rest.strip_prefix("\\u").and_then(parse_hex).filter(|_| is_high_surrogate);
+                if let Some(low_surrogate) =
+                    low_surrogate.filter(|low_surrogate| (0xDC00..0xE000).contains(low_surrogate))
+                {
                     rest = &rest[6..];
-                    let code = 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
+                    let code = 0x10000 + ((unit - 0xD800) << 10) + (low_surrogate - 0xDC00);
                     out.push(char::from_u32(code).unwrap_or('\u{FFFD}'));
                 } else {
                     out.push(char::from_u32(unit).unwrap_or('\u{FFFD}'));
                 }
                 chars = rest.chars();
             }
-            other if python && !matches!(other, '"' | '\'' | '\\') => out.extend(['\\', other]),
+            other if is_python && !matches!(other, '"' | '\'' | '\\') => out.extend(['\\', other]),
             other => out.push(other),
         }
     }
     None
 }
 
-fn hex(text: &str) -> Option<u32> {
+fn parse_hex(text: &str) -> Option<u32> {
     u32::from_str_radix(text.get(..4)?, 16).ok()
 }
 
-fn numbers(text: &str) -> Vec<f64> {
+fn parse_numbers(text: &str) -> Vec<f64> {
     let parts = text.split(|c: char| !(c.is_ascii_alphanumeric() || "+-._".contains(c)));
     parts.filter_map(|part| part.trim_end_matches('.').parse().ok()).collect()
 }

@@ -16,6 +16,6 @@ mod verdict;
 
 pub use action::{Action, ActionKind, actions};
 pub use blocks::FORMS;
-pub use replies::{Block, Reply, Zone, zones};
-pub use trial::{Outcome, Trial, Tried, repair, trial};
-pub use verdict::{Violation, Way};
+pub use replies::{Block, BlockZone, Reply, zones};
+pub use trial::{ActionReading, ActionTrial, TrialOutcome, make_action_trial, repair};
+pub use verdict::{Violation, ViolationKind};

@@ -1,11 +1,11 @@
 //! Replies with blocks that act, each in a zone that is known.
 
-use super::blocks::{self, Written};
+use super::blocks::{self, WrittenBlock};
 use crate::words::{WordNumber, WordSource, find_words, marker};
 
 /// Surroundings of a block, or the fault of its own text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Zone {
+pub enum BlockZone {
     /// It may act.
     Plain,
     /// Between the marks of reasoning.
@@ -38,23 +38,23 @@ pub enum Zone {
     Foreign,
 }
 
-impl Zone {
+impl BlockZone {
     /// Returns whether the fault is in the text of the block itself, wherever it stands.
     #[must_use]
-    pub fn is_own(self) -> bool {
-        matches!(self, Zone::Guessed | Zone::Doubled | Zone::Unregistered | Zone::Wrapped)
+    pub fn is_block_fault(self) -> bool {
+        matches!(self, BlockZone::Guessed | BlockZone::Doubled | BlockZone::Unregistered | BlockZone::Wrapped)
     }
 
     /// Set around a block in the middle of text.
-    fn is_around(self) -> bool {
+    fn encloses_block(self) -> bool {
         matches!(self, Fence | Span | LongSpan | Quotation | Comment | Sentence)
     }
 }
 
-use Zone::*;
+use BlockZone::*;
 
 /// Zones in which blocks must not act, and the dialects whose replies try them, all of them.
-const ZONES: &[(Zone, &[&str])] = &[
+const ZONES: &[(BlockZone, &[&str])] = &[
     (Reasoning, &["filament", "toolcall", "aiplan", "ai_say"]),
     (Unopened, &["toolcall", "aiplan", "ai_say"]),
     (Fence, &["filament", "toolcall"]),
@@ -82,23 +82,27 @@ const INERT: &[&str] = &["thinkingml", "jsonseq", "plain", "json_value"];
 
 /// The zones that replies of the dialect try.
 #[must_use]
-pub fn zones(dialect: &str) -> Vec<Zone> {
+pub fn zones(dialect: &str) -> Vec<BlockZone> {
     if INERT.contains(&dialect) {
         return vec![Foreign];
     }
-    let tries = |known: &str| match dialect {
+    let is_tried = |dialect_name: &str| match dialect {
         // It never reads calls that are written as text.
-        "auto" => known != "toolcall",
-        _ => known == dialect,
+        "auto" => dialect_name != "toolcall",
+        _ => dialect_name == dialect,
     };
-    ZONES.iter().filter(|(_, known)| known.iter().any(|known| tries(known))).map(|(zone, _)| *zone).collect()
+    ZONES
+        .iter()
+        .filter(|(_, dialect_names)| dialect_names.iter().any(|dialect_name| is_tried(dialect_name)))
+        .map(|(zone, _)| *zone)
+        .collect()
 }
 
 /// A block in a reply.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// Zone of the block.
-    pub zone: Zone,
+    pub zone: BlockZone,
     /// Its text, as it stands there.
     pub text: String,
     /// Its marker words.
@@ -106,11 +110,11 @@ pub struct Block {
     /// Offset of its first byte.
     pub start: usize,
     /// End of the bytes that must arrive before it may act.
-    pub whole: usize,
+    pub needed_end: usize,
     /// End of its zone.
     pub end: usize,
     /// True of a block that is only shown, as much of it as there is.
-    pub shown: bool,
+    pub is_shown: bool,
     /// Name of the written form of a call; empty for all else.
     pub form: &'static str,
 }
@@ -146,7 +150,7 @@ impl Reply {
 struct Composer<'a> {
     words: &'a mut WordSource,
     reply: Reply,
-    zones: Vec<Zone>,
+    zones: Vec<BlockZone>,
 }
 
 /// Marks of reasoning, opening and closing.
@@ -172,30 +176,39 @@ const THOUGHTS: &[(&str, &str)] = &[
 ];
 
 impl Composer<'_> {
-    fn put(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         self.reply.text.push_str(text);
     }
 
     /// Prose that opens nothing, and ends its line.
-    fn prose(&mut self) {
+    fn push_prose(&mut self) {
         let prose = self.words.prose();
-        self.put(&prose);
-        self.put("\n");
+        self.push_text(&prose);
+        self.push_text("\n");
     }
 
     /// Adds a block; its zone ends where `end` is called.
-    fn block(&mut self, zone: Zone, written: Written) {
-        let Written { text, whole, fault, shown, form } = written;
+    fn push_block(&mut self, zone: BlockZone, written_block: WrittenBlock) {
+        let WrittenBlock { text, needed_len, fault, is_shown, form } = written_block;
         let zone = if zone == Plain { fault } else { zone };
         let start = self.reply.text.len();
-        self.put(&text);
+        self.push_text(&text);
         let words = words_of(&text);
         let end = self.reply.text.len();
-        self.reply.blocks.push(Block { zone, text, words, start, whole: start + whole, end, shown, form });
+        self.reply.blocks.push(Block {
+            zone,
+            text,
+            words,
+            start,
+            needed_end: start + needed_len,
+            end,
+            is_shown,
+            form,
+        });
     }
 
     /// The zone of the last block ends here.
-    fn end(&mut self) {
+    fn end_zone(&mut self) {
         let end = self.reply.text.len();
         if let Some(block) = self.reply.blocks.last_mut() {
             block.end = end;
@@ -203,73 +216,81 @@ impl Composer<'_> {
     }
 
     /// One of the zones of code, quotations and comments, with a block, if this dialect knows it.
-    fn quoted(&mut self, make: fn(&mut WordSource, bool) -> Written) {
-        let around: Vec<Zone> = ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.is_around()).collect();
-        let zone = *self.words.random().pick(&around);
+    fn push_enclosed_block(&mut self, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
+        let surrounding_zones: Vec<BlockZone> =
+            ZONES.iter().map(|(zone, _)| *zone).filter(|zone| zone.encloses_block()).collect();
+        let zone = *self.words.random().pick(&surrounding_zones);
         if !self.zones.contains(&zone) {
             return;
         }
         let spans = matches!(zone, Span | LongSpan);
-        let written = make(self.words, spans);
+        let written_block = make_block(self.words, spans);
         match zone {
             Fence => {
                 let (fence, language) = (self.words.pick(&["````", "~~~~"]), self.words.pick(&["", "xml"]));
-                self.put(&format!("\n{fence}{language}\n"));
-                self.block(zone, written);
-                self.put(&format!("\n{fence}\n"));
+                self.push_text(&format!("\n{fence}{language}\n"));
+                self.push_block(zone, written_block);
+                self.push_text(&format!("\n{fence}\n"));
             }
             Span => {
-                self.put("You write `");
-                self.block(zone, written.flat());
-                self.put("` to do it.\n");
+                self.push_text("You write `");
+                self.push_block(zone, written_block.into_one_line());
+                self.push_text("` to do it.\n");
             }
             LongSpan => {
                 let line = self.words.text_line();
-                self.put(&format!("You write `{line}\n"));
-                self.block(zone, written.flat());
+                self.push_text(&format!("You write `{line}\n"));
+                self.push_block(zone, written_block.into_one_line());
                 let line = self.words.text_line();
-                self.put(&format!("\n{line}` to do it.\n"));
+                self.push_text(&format!("\n{line}` to do it.\n"));
             }
             Quotation => {
-                self.put("\n> ");
-                let quoted = |text: &str| text.replace('\n', "\n> ");
-                let whole = quoted(&written.text[..written.whole]).len();
-                self.block(zone, Written { text: quoted(&written.text), whole, ..written });
-                self.put("\n\n");
+                self.push_text("\n> ");
+                let quote_lines = |text: &str| text.replace('\n', "\n> ");
+                let needed_len = quote_lines(&written_block.text[..written_block.needed_len]).len();
+                self.push_block(
+                    zone,
+                    WrittenBlock { text: quote_lines(&written_block.text), needed_len, ..written_block },
+                );
+                self.push_text("\n\n");
             }
             Comment => {
-                self.put("\n<!-- ");
-                self.block(zone, written);
-                self.put(" -->\n");
+                self.push_text("\n<!-- ");
+                self.push_block(zone, written_block);
+                self.push_text(" -->\n");
             }
             _ => {
-                self.put("You would write ");
-                self.block(zone, written.flat());
-                self.put(" to do it.\n");
+                self.push_text("You would write ");
+                self.push_block(zone, written_block.into_one_line());
+                self.push_text(" to do it.\n");
             }
         }
-        self.end();
+        self.end_zone();
     }
 
     /// Reasoning with a block, at the beginning of a reply.
-    fn reasoning(&mut self, marks: &[(&str, &str)], make: fn(&mut WordSource, bool) -> Written) {
+    fn push_reasoning(
+        &mut self,
+        marks: &[(&str, &str)],
+        make_block: fn(&mut WordSource, bool) -> WrittenBlock,
+    ) {
         let (open, close) = *self.words.random().pick(marks);
-        let unopened = self.zones.contains(&Unopened) && self.words.is_once_in(4);
-        if !unopened {
-            self.put(open);
+        let is_unopened = self.zones.contains(&Unopened) && self.words.is_once_in(4);
+        if !is_unopened {
+            self.push_text(open);
         }
-        self.put("\n");
-        self.prose();
+        self.push_text("\n");
+        self.push_prose();
         let first = self.reply.blocks.len();
-        let zone = if unopened { Unopened } else { Reasoning };
+        let zone = if is_unopened { Unopened } else { Reasoning };
         for _ in 0..1 + self.words.below(2) {
-            let written = make(self.words, false);
-            self.block(zone, written);
-            self.put("\n");
-            self.prose();
+            let written_block = make_block(self.words, false);
+            self.push_block(zone, written_block);
+            self.push_text("\n");
+            self.push_prose();
         }
-        self.put(if unopened { "</think>" } else { close });
-        self.put("\n");
+        self.push_text(if is_unopened { "</think>" } else { close });
+        self.push_text("\n");
         let end = self.reply.text.len();
         self.reply.blocks[first..].iter_mut().for_each(|block| block.end = end);
     }
@@ -294,52 +315,52 @@ pub(super) fn count(text: &[u8], word: WordNumber) -> usize {
 
 /// A word that stands nowhere, for planted faults.
 #[must_use]
-pub(super) fn shown(word: WordNumber) -> String {
+pub(super) fn word_text(word: WordNumber) -> String {
     marker(word)
 }
 
 fn filament(composer: &mut Composer<'_>) {
     let block = |words: &mut WordSource, _: bool| blocks::filament(words);
     if composer.words.is_once_in(3) {
-        composer.reasoning(THOUGHTS, block);
+        composer.push_reasoning(THOUGHTS, block);
     }
-    composer.put("<content>\n");
+    composer.push_text("<content>\n");
     for _ in 0..1 + composer.words.below(3) {
-        composer.prose();
-        composer.quoted(block);
+        composer.push_prose();
+        composer.push_enclosed_block(block);
     }
-    composer.prose();
-    composer.put("</content>\n");
+    composer.push_prose();
+    composer.push_text("</content>\n");
     for _ in 0..composer.words.below(4) {
-        let written = blocks::filament(composer.words);
-        composer.block(Plain, written);
-        composer.put("\n");
+        let written_block = blocks::filament(composer.words);
+        composer.push_block(Plain, written_block);
+        composer.push_text("\n");
     }
 }
 
 fn toolcall(composer: &mut Composer<'_>) {
     if composer.words.is_once_in(3) {
-        composer.reasoning(MARKS, blocks::toolcall);
+        composer.push_reasoning(MARKS, blocks::toolcall);
     }
     for _ in 0..composer.words.below(3) {
-        composer.prose();
-        composer.quoted(blocks::toolcall);
+        composer.push_prose();
+        composer.push_enclosed_block(blocks::toolcall);
     }
     if composer.words.is_once_in(2) {
-        composer.prose();
+        composer.push_prose();
     }
     for _ in 0..composer.words.below(3) {
-        let written = blocks::toolcall(composer.words, false);
-        composer.block(Plain, written);
-        composer.put("\n");
+        let written_block = blocks::toolcall(composer.words, false);
+        composer.push_block(Plain, written_block);
+        composer.push_text("\n");
     }
     if composer.words.is_once_in(6) {
-        composer.put("<|channel|>final<|message|>");
-        composer.prose();
-        let written = blocks::toolcall(composer.words, false);
-        composer.block(FinalChannel, written);
-        composer.put("\n<|end|>");
-        composer.end();
+        composer.push_text("<|channel|>final<|message|>");
+        composer.push_prose();
+        let written_block = blocks::toolcall(composer.words, false);
+        composer.push_block(FinalChannel, written_block);
+        composer.push_text("\n<|end|>");
+        composer.end_zone();
     }
 }
 
@@ -352,22 +373,22 @@ fn ai_say(composer: &mut Composer<'_>) {
 }
 
 /// A reply that is one object, with others that are none of it.
-fn objects(composer: &mut Composer<'_>, make: fn(&mut WordSource, bool) -> Written) {
+fn objects(composer: &mut Composer<'_>, make_block: fn(&mut WordSource, bool) -> WrittenBlock) {
     if composer.words.is_once_in(3) {
-        composer.reasoning(MARKS, make);
+        composer.push_reasoning(MARKS, make_block);
     }
     for _ in 0..composer.words.below(3) {
-        composer.prose();
-        composer.quoted(make);
+        composer.push_prose();
+        composer.push_enclosed_block(make_block);
     }
     if composer.words.is_once_in(2) {
         let fence = composer.words.is_once_in(3);
-        composer.put(if fence { "\n```json\n" } else { "\n" });
-        let written = make(composer.words, false);
-        composer.block(Plain, written);
-        composer.put(if fence { "\n```\n" } else { "\n" });
+        composer.push_text(if fence { "\n```json\n" } else { "\n" });
+        let written_block = make_block(composer.words, false);
+        composer.push_block(Plain, written_block);
+        composer.push_text(if fence { "\n```\n" } else { "\n" });
         if composer.words.is_once_in(3) {
-            composer.prose();
+            composer.push_prose();
         }
     }
 }

@@ -11,8 +11,8 @@ use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 
 use super::action::{Action, ActionKind, actions};
-use super::replies::{Reply, Zone};
-use super::verdict::{Known, Violation, Way, judge};
+use super::replies::{BlockZone, Reply};
+use super::verdict::{ReplyFacts, Violation, ViolationKind, judge};
 use crate::fixture;
 use crate::random::RandomSource;
 use crate::words::damage::damage_reply;
@@ -20,7 +20,7 @@ use crate::words::{WordSource, find_words};
 
 /// One damaged reply and the way it is read.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct ActionTrial {
     /// Dialect that reads it.
     pub dialect: String,
     /// Options of the reading.
@@ -31,44 +31,44 @@ pub struct Trial {
     pub input: Vec<u8>,
     /// Seeds it and its cuts.
     pub seed: u64,
-    known: Known,
+    facts: ReplyFacts,
 }
 
 /// Counts of what a trial covered.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Zones of blocks that must not act, and how many blocks of each were there.
-    pub zones: BTreeMap<Zone, usize>,
+    pub zones: BTreeMap<BlockZone, usize>,
     /// Actions of each kind.
     pub actions: BTreeMap<ActionKind, usize>,
-    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`Zone::Plain`].
-    pub forms: BTreeMap<(&'static str, Zone), usize>,
+    /// Written forms of calls, each with the zones it was tried in; those that acted are under [`BlockZone::Plain`].
+    pub forms: BTreeMap<(&'static str, BlockZone), usize>,
     /// Replies that ended by themselves and acted, and those of which the repaired reply does all of it.
-    pub acting: usize,
+    pub acting_count: usize,
     /// See there.
-    pub kept: usize,
+    pub stable_count: usize,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Adds what another trial tried.
-    pub fn add(&mut self, other: &Outcome) {
+    pub fn add(&mut self, other: &TrialOutcome) {
         other.zones.iter().for_each(|(zone, count)| *self.zones.entry(*zone).or_default() += count);
         other.actions.iter().for_each(|(kind, count)| *self.actions.entry(*kind).or_default() += count);
         other.forms.iter().for_each(|(form, count)| *self.forms.entry(*form).or_default() += count);
-        self.acting += other.acting;
-        self.kept += other.kept;
+        self.acting_count += other.acting_count;
+        self.stable_count += other.stable_count;
     }
 }
 
 /// A reading of a trial.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct ActionReading {
     /// The actions.
     pub actions: Vec<Action>,
     /// The dialect that it was read as.
     pub dialect: &'static str,
     /// The reply as it should have been written, unless the stream failed or replies in the dialect cannot be written.
-    pub written: Option<String>,
+    pub rewritten_reply: Option<String>,
 }
 
 /// The tool that may be called.
@@ -76,7 +76,7 @@ const TOOL: &str = "note";
 
 /// The damaged reply of that dialect and seed.
 #[must_use]
-pub fn trial(dialect: &str, seed: u64) -> Trial {
+pub fn make_action_trial(dialect: &str, seed: u64) -> ActionTrial {
     let mut words = WordSource::new(RandomSource::new(seed));
     let options = options(&mut words);
     let finish = words.pick(&["stop", "stop", "stop", "tool_calls", "length", "unknown", "failed"]);
@@ -88,9 +88,9 @@ pub fn trial(dialect: &str, seed: u64) -> Trial {
         let at = words.below(input.len() + 1);
         input.truncate(at);
     }
-    let ended = fixture::parse_end(finish).is_ok_and(|end| !end.is_truncated());
-    let known = Known::of(&reply, &input, ended);
-    Trial { dialect: dialect.to_owned(), options, finish, input, seed, known }
+    let is_ended = fixture::parse_end(finish).is_ok_and(|end| !end.is_truncated());
+    let facts = ReplyFacts::from_reply(&reply, &input, is_ended);
+    ActionTrial { dialect: dialect.to_owned(), options, finish, input, seed, facts }
 }
 
 fn options(words: &mut WordSource) -> Options {
@@ -114,49 +114,49 @@ fn options(words: &mut WordSource) -> Options {
     options
 }
 
-impl Trial {
+impl ActionTrial {
     /// Reads the reply whole and in pieces, and holds its actions against where they stood; then the same for what is written
     /// for it.
     ///
     /// # Errors
     /// Reads the reply and returns its violations, if there are any.
-    pub fn check(&self) -> Result<Outcome, Vec<Violation>> {
-        let whole = self.read();
-        let mut found = self.judge(&whole.actions);
+    pub fn check(&self) -> Result<TrialOutcome, Vec<Violation>> {
+        let uncut = self.read();
+        let mut found = self.judge(&uncut.actions);
         let cuts = RandomSource::new(self.seed).random_cuts(self.input.len());
         let pieces = read(&self.dialect, &self.options, &self.input, &cuts, &self.end());
-        if pieces.actions != whole.actions {
-            let message = format!("{:?}\n{:?}", whole.actions, pieces.actions);
-            found.push(Violation { way: Way::Cuts, message });
+        if pieces.actions != uncut.actions {
+            let message = format!("{:?}\n{:?}", uncut.actions, pieces.actions);
+            found.push(Violation { kind: ViolationKind::CutDependent, message });
         }
         found.extend(self.repair().err());
         if !found.is_empty() {
             return Err(found);
         }
-        let mut outcome = Outcome::default();
-        for (zone, form) in &self.known.zones {
+        let mut outcome = TrialOutcome::default();
+        for (zone, form) in &self.facts.zones {
             *outcome.zones.entry(*zone).or_default() += 1;
             *outcome.forms.entry((form, *zone)).or_default() += 1;
         }
-        for action in &whole.actions {
+        for action in &uncut.actions {
             *outcome.actions.entry(action.kind).or_default() += 1;
-            let form = action.words().iter().find_map(|word| self.known.forms.get(word).copied());
+            let form = action.words().iter().find_map(|word| self.facts.forms.get(word).copied());
             if let Some(form) = form.filter(|form| !form.is_empty()) {
-                *outcome.forms.entry((form, Zone::Plain)).or_default() += 1;
+                *outcome.forms.entry((form, BlockZone::Plain)).or_default() += 1;
             }
         }
         outcome.forms.retain(|(form, _), _| !form.is_empty());
-        if let Some(written) = whole.written.as_ref().filter(|_| !whole.actions.is_empty()) {
-            let again = read(&self.dialect, &self.options, written.as_bytes(), &[], &InputEnd::stop());
-            outcome.acting = 1;
-            outcome.kept = usize::from(again.actions.len() == whole.actions.len());
+        if let Some(rewritten) = uncut.rewritten_reply.as_ref().filter(|_| !uncut.actions.is_empty()) {
+            let reread = read(&self.dialect, &self.options, rewritten.as_bytes(), &[], &InputEnd::stop());
+            outcome.acting_count = 1;
+            outcome.stable_count = usize::from(reread.actions.len() == uncut.actions.len());
         }
         Ok(outcome)
     }
 
     /// Reads the whole.
     #[must_use]
-    pub fn read(&self) -> Tried {
+    pub fn read(&self) -> ActionReading {
         read(&self.dialect, &self.options, &self.input, &[], &self.end())
     }
 
@@ -164,14 +164,14 @@ impl Trial {
     #[must_use]
     pub fn judge(&self, actions: &[Action]) -> Vec<Violation> {
         let tools: &[&str] = if self.options.tools.is_some() { &[TOOL] } else { &[] };
-        judge(&self.known, &self.input, self.end().is_truncated(), tools, actions)
+        judge(&self.facts, &self.input, self.end().is_truncated(), tools, actions)
     }
 
     /// A word that must not act, of a block in a zone.
-    pub fn forbidden(&self) -> impl Iterator<Item = (String, Way)> + '_ {
-        let there = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
-        let shown = move |(word, way): (&u16, &Way)| (super::replies::shown(*word), *way);
-        self.known.forbidden.iter().filter(move |(word, _)| there(**word)).map(shown)
+    pub fn forbidden_words(&self) -> impl Iterator<Item = (String, ViolationKind)> + '_ {
+        let is_present = |word: u16| find_words(&self.input).any(|(_, found)| found == word);
+        let describe = move |(word, kind): (&u16, &ViolationKind)| (super::replies::word_text(*word), *kind);
+        self.facts.forbidden.iter().filter(move |(word, _)| is_present(**word)).map(describe)
     }
 
     /// Returns whether what is written for the reply acts no more than the reply, passes the strict check and stays as it is.
@@ -184,7 +184,7 @@ impl Trial {
 
     /// The same reply, ending as this word says.
     #[must_use]
-    pub fn ending(mut self, finish: &'static str) -> Trial {
+    pub fn with_finish(mut self, finish: &'static str) -> ActionTrial {
         self.finish = finish;
         self
     }
@@ -202,51 +202,56 @@ impl Trial {
 /// In which way it does not.
 pub fn repair(dialect: &str, options: &Options, input: &[u8], end: &InputEnd) -> Result<(), Violation> {
     let first = read(dialect, options, input, &[], end);
-    let Some(written) = &first.written else { return Ok(()) };
-    let wrong = |way, message: String| {
-        Err(Violation { way, message: format!("{message}\nas {}, written {written:?}", first.dialect) })
+    let Some(rewritten) = &first.rewritten_reply else { return Ok(()) };
+    let violation = |kind, message: String| {
+        Err(Violation { kind, message: format!("{message}\nas {}, written {rewritten:?}", first.dialect) })
     };
     for reader in [dialect, first.dialect] {
-        let second = read(reader, options, written.as_bytes(), &[], &InputEnd::stop());
+        let reread = read(reader, options, rewritten.as_bytes(), &[], &InputEnd::stop());
         let mut rest = first.actions.clone();
-        for action in &second.actions {
-            match rest.iter().position(|known| known == action) {
+        for action in &reread.actions {
+            match rest.iter().position(|candidate| candidate == action) {
                 Some(at) => drop(rest.swap_remove(at)),
-                None => return wrong(Way::Repair, format!("read as {reader}, acts {action:?}")),
+                None => {
+                    return violation(ViolationKind::Repair, format!("read as {reader}, acts {action:?}"));
+                }
             }
         }
         // `auto` may take what is written for another dialect: it looks at the beginning alone (J-054).
-        if second.dialect == first.dialect && second.written.as_ref() != Some(written) {
-            return wrong(Way::Again, format!("as {reader}, twice {:?}", second.written));
+        if reread.dialect == first.dialect && reread.rewritten_reply.as_ref() != Some(rewritten) {
+            return violation(
+                ViolationKind::UnstableRepair,
+                format!("as {reader}, twice {:?}", reread.rewritten_reply),
+            );
         }
     }
     let mut strict = options.clone();
     strict.profile = Profile::Strict;
     let contract = Contract::from_name(first.dialect).expect("a dialect is a contract");
-    match contract.check(written.as_bytes(), &strict).first_error() {
-        Some(error) => wrong(Way::Strict, format!("{error:?}")),
+    match contract.check(rewritten.as_bytes(), &strict).first_error() {
+        Some(error) => violation(ViolationKind::Strict, format!("{error:?}")),
         None => Ok(()),
     }
 }
 
-fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &InputEnd) -> Tried {
+fn read(dialect: &str, options: &Options, input: &[u8], cuts: &[usize], end: &InputEnd) -> ActionReading {
     let pipeline = Pipeline::new(dialect, options).expect("it is in the table");
     let mut pipeline = pipeline.with_extensions(true);
     let mut found = JoinedEvents::default();
     let mut from = 0;
-    for &to in cuts.iter().chain([&input.len()]) {
-        pipeline.push(&input[from..to], &mut found);
-        from = to;
+    for &chunk_end in cuts.iter().chain([&input.len()]) {
+        pipeline.push(&input[from..chunk_end], &mut found);
+        from = chunk_end;
     }
     pipeline.finish(end, &mut found);
     let failed = !matches!(found.events.last(), Some(Event::Completed(_)));
-    let written = if failed { None } else { pipeline.rewrite(&found.events) };
-    Tried { actions: actions(&found.events), dialect: pipeline.dialect(), written }
+    let rewritten_reply = if failed { None } else { pipeline.rewrite(&found.events) };
+    ActionReading { actions: actions(&found.events), dialect: pipeline.dialect(), rewritten_reply }
 }
 
-impl std::fmt::Display for Trial {
+impl std::fmt::Display for ActionTrial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Trial { dialect, finish, seed, options, .. } = self;
+        let ActionTrial { dialect, finish, seed, options, .. } = self;
         let (tools, state) = (options.tools.is_some(), options.state.is_some());
         let input = String::from_utf8_lossy(&self.input);
         write!(f, "{dialect}, seed {seed}, {finish}, tools {tools}, state {state}\n{input:?}")

@@ -37,28 +37,28 @@ pub fn check_html(data: &[u8]) {
         });
         (result, reports)
     };
-    let whole = read(&text, &[&text]);
+    let uncut = read(&text, &[&text]);
     let mut random = RandomSource::new(u64::from(*seed));
-    assert_eq!(read(&text, &split_text(&text, &random.random_cuts(text.len()))), whole, "cut: {text:?}");
-    let every: Vec<usize> = (1..text.len()).collect();
-    assert_eq!(read(&text, &split_text(&text, &every)), whole, "cut everywhere: {text:?}");
-    for report in &whole.1 {
+    assert_eq!(read(&text, &split_text(&text, &random.random_cuts(text.len()))), uncut, "cut: {text:?}");
+    let every_offset: Vec<usize> = (1..text.len()).collect();
+    assert_eq!(read(&text, &split_text(&text, &every_offset)), uncut, "cut everywhere: {text:?}");
+    for report in &uncut.1 {
         assert!(report.place.offset <= report.end && report.end <= text.len(), "{report:?} of {text:?}");
         assert_eq!(report.place, Place::START.end_of(&text[..report.place.offset]), "{text:?}");
     }
-    if limits == Limits::default() && whole.0.len() < limits.line {
-        let again = read(&whole.0, &[&whole.0]).0;
-        assert_eq!(again, whole.0, "the second time, {mode:?}: {text:?}");
+    if limits == Limits::default() && uncut.0.len() < limits.line {
+        let reread = read(&uncut.0, &[&uncut.0]).0;
+        assert_eq!(reread, uncut.0, "the second time, {mode:?}: {text:?}");
     }
     // No chat renders definition lists and metadata blocks.
-    let others = Options::ENABLE_DEFINITION_LIST
+    let excluded_options = Options::ENABLE_DEFINITION_LIST
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
-    for options in [Options::empty(), Options::all() - others] {
-        for event in Parser::new_ext(&whole.0, options) {
+    for options in [Options::empty(), Options::all() - excluded_options] {
+        for event in Parser::new_ext(&uncut.0, options) {
             if let Event::Html(html) | Event::InlineHtml(html) = event {
                 let html = html.into_string();
-                assert!(is_listed(&html), "{html:?} is HTML in {:?} of {text:?}, {mode:?}", whole.0);
+                assert!(is_listed(&html), "{html:?} is HTML in {:?} of {text:?}, {mode:?}", uncut.0);
             }
         }
     }
@@ -70,14 +70,15 @@ fn is_listed(html: &str) -> bool {
         let rest = html[at + 1..].trim_start_matches('/');
         let name = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let end = rest.find('>').map_or(rest, |end| &rest[..end]);
-        let bare = end.len() == name.len() || matches!(&end[name.len()..], "/" | " /");
+        let is_bare = end.len() == name.len() || matches!(&end[name.len()..], "/" | " /");
         let style = name.eq_ignore_ascii_case("span")
             && end[4..].to_ascii_lowercase().starts_with(" style=\"")
             && end.matches('"').count() == 2
             && end.ends_with('"');
         let text = !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?');
-        let listed = ["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
-        text || listed.iter().any(|listed| listed.eq_ignore_ascii_case(name)) && (bare || style)
+        let allowed = ["span", "br", "b", "strong", "i", "em", "u", "s", "ruby", "rt", "rp"];
+        text || allowed.iter().any(|allowed_name| allowed_name.eq_ignore_ascii_case(name))
+            && (is_bare || style)
     })
 }
 
@@ -94,12 +95,12 @@ pub fn random_html_input(random: &mut RandomSource) -> Vec<u8> {
     data
 }
 
-/// Makes text of tags, half tags and their surroundings, with Markdown code if `code` is set.
+/// Makes text of tags, half tags and their surroundings, with Markdown code if `has_code` is set.
 #[must_use]
-pub fn random_html(random: &mut RandomSource, code: bool) -> String {
+pub fn random_html(random: &mut RandomSource, has_code: bool) -> String {
     let mut soup = String::new();
     for _ in 0..1 + random.below(24) {
-        let list = if code && random.below(3) == 0 { MARKDOWN_PIECES } else { HTML_PIECES };
+        let list = if has_code && random.below(3) == 0 { MARKDOWN_PIECES } else { HTML_PIECES };
         soup.push_str(random.pick::<&str>(list));
     }
     soup

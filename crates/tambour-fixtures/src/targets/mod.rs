@@ -36,8 +36,8 @@ pub fn check_dialect(dialect: &str, data: &[u8]) {
     }
     if dialect == "toolcall" {
         // Without tools no call is accepted.
-        let any = serde_json::json!({"type": "object"});
-        let tools = serde_json::json!({"f": any, "note": any, "ping": any, "get_weather": any});
+        let object_schema = serde_json::json!({"type": "object"});
+        let tools = serde_json::json!({"f": object_schema, "note": object_schema, "ping": object_schema, "get_weather": object_schema});
         options.set("tools", tools).expect("an option");
     }
     // Small limits are reached by short inputs.
@@ -47,18 +47,18 @@ pub fn check_dialect(dialect: &str, data: &[u8]) {
     let finish = ["stop", "length", "unknown", "failed"][usize::from(choice >> 2) % 4];
     let end = fixture::parse_end(finish).expect("these words are known");
     let case = ReadingCase { dialect, options: &options, reasoning: None, input, end: &end };
-    let checked = || -> Result<(), String> {
-        let whole = case.read(ChunkCuts::Single)?;
-        grammar::check_stream(&whole.events, &options)?;
+    let run_checks = || -> Result<(), String> {
+        let uncut = case.read(ChunkCuts::Single)?;
+        grammar::check_stream(&uncut.events, &options)?;
         let mut random = RandomSource::new(u64::from(*seed));
-        case.check_same(&whole, ChunkCuts::Offsets(&random.random_cuts(input.len())))?;
+        case.check_same(&uncut, ChunkCuts::Offsets(&random.random_cuts(input.len())))?;
         if input.len() <= MAX_BYTEWISE_INPUT {
-            case.check_same(&whole, ChunkCuts::Every(1))?;
+            case.check_same(&uncut, ChunkCuts::Every(1))?;
             case.check_held()?;
         }
-        check_truncated_actions(&case, &whole, &mut random)
+        check_truncated_actions(&case, &uncut, &mut random)
     };
-    if let Err(error) = checked() {
+    if let Err(error) = run_checks() {
         panic!("{error}\nas {dialect}, choice {choice}: {:?}", String::from_utf8_lossy(input));
     }
 }
@@ -84,17 +84,17 @@ const CLOSING_MARKS: &[&str] = &[
 /// otherwise more text would have changed them.
 fn check_truncated_actions(
     case: &ReadingCase<'_>,
-    whole: &FixtureReading,
+    uncut: &FixtureReading,
     random: &mut RandomSource,
 ) -> Result<(), String> {
-    let whole_acts = actions(whole);
-    if *case.end != InputEnd::stop() && !whole_acts.is_empty() {
+    let uncut_actions = actions(uncut);
+    if *case.end != InputEnd::stop() && !uncut_actions.is_empty() {
         return Err("a cut reply acts".to_owned());
     }
     // A closing mark turns all text before it into thoughts.
     let text = String::from_utf8_lossy(case.input).to_ascii_lowercase();
     // Calls of these dialects are independent: each acts when complete, and others may follow (F-214, R-68).
-    let is_filament = whole.events.iter().any(|event| match event {
+    let is_filament = uncut.events.iter().any(|event| match event {
         Event::Completed(completed) => completed.metadata.dialect == "filament",
         _ => false,
     });
@@ -181,9 +181,9 @@ fn split_text<'a>(text: &'a str, cuts: &[usize]) -> Vec<&'a str> {
     let mut pieces = Vec::new();
     let mut from = 0;
     for &cut in cuts {
-        let to = text.floor_char_boundary(cut);
-        pieces.push(&text[from..to]);
-        from = to;
+        let end = text.floor_char_boundary(cut);
+        pieces.push(&text[from..end]);
+        from = end;
     }
     pieces.push(&text[from..]);
     pieces

@@ -13,10 +13,10 @@ use crate::random::RandomSource;
 pub fn check_state(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for path in [text.parse::<StatePath>(), StatePath::from_pointer(&text)].into_iter().flatten() {
-        let written = path.to_string();
-        let again: StatePath =
-            written.parse().unwrap_or_else(|error| panic!("{written:?} of {text:?}: {error}"));
-        assert_eq!(again.to_string(), written, "{text:?}");
+        let path_text = path.to_string();
+        let reparsed: StatePath =
+            path_text.parse().unwrap_or_else(|error| panic!("{path_text:?} of {text:?}: {error}"));
+        assert_eq!(reparsed.to_string(), path_text, "{text:?}");
     }
     let Ok(mut input) = serde_json::from_str::<Value>(&text) else { return };
     let Some(before) = input.get_mut("state").map(Value::take) else { return };
@@ -24,32 +24,32 @@ pub fn check_state(data: &[u8]) {
     for is_atomic in [false, true] {
         let options = ApplyOptions { is_atomic, ..ApplyOptions::default() };
         let mut after = before.clone();
-        let applied = AppliedBlock::record(&mut after, "m", None, operations.clone(), &options);
-        let all = applied.results.iter().all(|result| result.ok);
-        assert_eq!(applied.results.len(), operations.len(), "{text}");
+        let record = AppliedBlock::record(&mut after, "m", None, operations.clone(), &options);
+        let all = record.results.iter().all(|result| result.ok);
+        assert_eq!(record.results.len(), operations.len(), "{text}");
         if is_atomic && !all {
-            assert!(applied.results.iter().all(|result| !result.ok), "{text}");
+            assert!(record.results.iter().all(|result| !result.ok), "{text}");
             assert_eq!(after.to_string(), before.to_string(), "a trace: {text}");
         }
         if !is_atomic {
-            check_single_operations(&before, &operations, &applied, &after);
+            check_single_operations(&before, &operations, &record, &after);
         }
-        let stored = serde_json::to_string(&applied).expect("a record is JSON");
-        let stored: AppliedBlock = serde_json::from_str(&stored).expect("and read again");
-        let mut back = after.clone();
-        stored.undo(&mut back).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!(back.to_string(), before.to_string(), "taken back: {text}");
-        stored.redo(&mut back).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!(back.to_string(), after.to_string(), "done again: {text}");
+        let stored_record = serde_json::to_string(&record).expect("a record is JSON");
+        let stored_record: AppliedBlock = serde_json::from_str(&stored_record).expect("and read again");
+        let mut restored = after.clone();
+        stored_record.undo(&mut restored).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(restored.to_string(), before.to_string(), "taken back: {text}");
+        stored_record.redo(&mut restored).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(restored.to_string(), after.to_string(), "done again: {text}");
         assert_eq!(diff(&before, &after).is_empty(), before == after, "{text}");
     }
 }
 
 /// Checks that each operation alone has the effect it has in the block, and that a refused one changes
 /// nothing.
-fn check_single_operations(before: &Value, operations: &[Operation], applied: &AppliedBlock, after: &Value) {
+fn check_single_operations(before: &Value, operations: &[Operation], record: &AppliedBlock, after: &Value) {
     let mut state = before.clone();
-    for (operation, expected) in operations.iter().zip(&applied.results) {
+    for (operation, expected) in operations.iter().zip(&record.results) {
         // The text shows the order of fields, which comparison of values ignores.
         let last = state.to_string();
         let result = apply(&mut state, std::slice::from_ref(operation), &ApplyOptions::default()).remove(0);

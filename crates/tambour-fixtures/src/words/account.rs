@@ -153,8 +153,9 @@ pub struct ReceivedReply<'a> {
 impl ReceivedReply<'_> {
     /// Words of the reply with their offsets, and those of the reasoning without.
     fn words(&self) -> impl Iterator<Item = (Option<usize>, WordNumber)> {
-        let beside = find_words(self.reasoning.unwrap_or_default().as_bytes()).map(|(_, word)| (None, word));
-        beside.chain(find_words(self.input).map(|(at, word)| (Some(at), word)))
+        let reasoning_words =
+            find_words(self.reasoning.unwrap_or_default().as_bytes()).map(|(_, word)| (None, word));
+        reasoning_words.chain(find_words(self.input).map(|(at, word)| (Some(at), word)))
     }
 
     /// Returns whether the word at `at` may be within a list of queries.
@@ -165,20 +166,21 @@ impl ReceivedReply<'_> {
     /// Finds the finding with the shortest span that reports the loss of the word at `at`.
     fn covering_finding(&self, at: usize) -> Option<&Finding> {
         // Unknown fields of a plan stay in its event (P-029).
-        let unused = |finding: &Finding| {
+        let is_unused = |finding: &Finding| {
             finding.repair.is_none() && (finding.severity > Severity::Info || finding.code == "field_unknown")
         };
-        let tells = |finding: &&Finding| unused(finding) || mentions_any(finding, UNDELIVERED_REPAIRS);
-        let whole = self.findings.iter().filter(tells).filter(|finding| covers_word(finding, at));
-        whole.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
+        let explains_loss =
+            |finding: &&Finding| is_unused(finding) || mentions_any(finding, UNDELIVERED_REPAIRS);
+        let covering = self.findings.iter().filter(explains_loss).filter(|finding| covers_word(finding, at));
+        covering.min_by_key(|finding| finding.span.end - finding.span.start).or_else(|| {
             // A limit or the next structure may cut a word.
             let parts = |finding: &&Finding| finding.span.start < at + MARKER_LEN && at < finding.span.end;
-            self.findings.iter().filter(tells).find(parts)
+            self.findings.iter().filter(explains_loss).find(parts)
         })
     }
 }
 
-/// Accounts for every word of the replies of a stream. `written` is the last reply as rewritten, for text
+/// Accounts for every word of the replies of a stream. `rewritten` is the last reply as rewritten, for text
 /// that a dialect keeps outside its events.
 ///
 /// # Errors
@@ -186,19 +188,19 @@ impl ReceivedReply<'_> {
 pub fn account_words(
     replies: &[ReceivedReply<'_>],
     events: &[Event<'_>],
-    written: Option<&Value>,
+    rewritten: Option<&Value>,
 ) -> Result<WordAccount, Vec<WordComplaint>> {
     let mut complaints: Vec<WordComplaint> = replies.iter().flat_map(check_places).collect();
-    let delivered = delivered_words(events, written);
+    let words_by_kind = delivered_words(events, rewritten);
     let mut expected: BTreeMap<WordNumber, Vec<(&ReceivedReply<'_>, Option<usize>)>> = BTreeMap::new();
     for reply in replies {
         reply.words().for_each(|(at, word)| expected.entry(word).or_default().push((reply, at)));
     }
     let mut account = WordAccount::default();
     let count =
-        |word: WordNumber| delivered.iter().flat_map(|(_, words)| words).filter(|&&w| w == word).count();
+        |word: WordNumber| words_by_kind.iter().flat_map(|(_, words)| words).filter(|&&w| w == word).count();
     for (&word, places) in &expected {
-        let sent = count(word);
+        let sent_count = count(word);
         account.word_count += places.len();
         let spans: Vec<&Finding> =
             places.iter().filter_map(|(reply, at)| reply.covering_finding((*at)?)).collect();
@@ -206,18 +208,18 @@ pub fn account_words(
         let queries =
             |(reply, at): &(&ReceivedReply<'_>, Option<usize>)| at.is_some_and(|at| reply.may_be_query(at));
         let failed = !events.contains(&Event::FinalEnd) && places.iter().all(queries);
-        if sent + spans.len() < places.len() && !failed {
+        if sent_count + spans.len() < places.len() && !failed {
             let message = format!(
-                "stands in the reply {} times, is delivered {sent} times and inside of {} findings",
+                "stands in the reply {} times, is delivered {sent_count} times and inside of {} findings",
                 places.len(),
                 spans.len()
             );
             complaints.push(WordComplaint { fault: WordFault::Missing, word: Some(word), message });
         }
-        let mended = || replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
+        let has_mendable = || replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
         if let [(reply, Some(at))] = places[..]
-            && sent == 1
-            && !mended()
+            && sent_count == 1
+            && !has_mendable()
             && let Some(finding) = reply
                 .findings
                 .iter()
@@ -226,38 +228,39 @@ pub fn account_words(
             let message = format!("is delivered, and left out: {finding:?}");
             complaints.push(WordComplaint { fault: WordFault::FalseFinding, word: Some(word), message });
         }
-        for finding in spans.iter().take(places.len().saturating_sub(sent)) {
+        for finding in spans.iter().take(places.len().saturating_sub(sent_count)) {
             *account.covered_by_code.entry(finding.code.to_string()).or_default() += 1;
         }
     }
-    for (kind, words) in &delivered {
+    for (kind, words) in &words_by_kind {
         *account.delivered.entry(*kind).or_default() += words.len();
     }
     for (&word, places) in &expected {
         // An answer quoted in a phase is delivered there before it turns out to be the only one.
-        let again = |(reply, at): &&(&ReceivedReply<'_>, Option<usize>)| {
-            let quoted = |found: &&Finding| mentions_any(found, &["read as the answer too"]);
-            at.is_some_and(|at| reply.findings.iter().filter(quoted).any(|found| covers_word(found, at)))
+        let is_repeated = |(reply, at): &&(&ReceivedReply<'_>, Option<usize>)| {
+            let is_quoted = |found: &&Finding| mentions_any(found, &["read as the answer too"]);
+            at.is_some_and(|at| reply.findings.iter().filter(is_quoted).any(|found| covers_word(found, at)))
         };
         // Removing markup from the middle of a broken word makes it whole again.
-        let most = places.len()
-            + places.iter().filter(again).count()
+        let max_count = places.len()
+            + places.iter().filter(is_repeated).count()
             + replies.iter().map(|reply| count_mendable(reply.input, word)).sum::<usize>();
-        if count(word) > most {
-            let kinds = delivered.iter().filter(|(_, words)| words.contains(&word));
+        if count(word) > max_count {
+            let kinds = words_by_kind.iter().filter(|(_, words)| words.contains(&word));
             let kinds: Vec<String> = kinds.map(|(kind, _)| format!("{kind:?}")).collect();
-            let message = format!("is delivered {} times, not {most}: {}", count(word), kinds.join(", "));
+            let message =
+                format!("is delivered {} times, not {max_count}: {}", count(word), kinds.join(", "));
             complaints.push(WordComplaint { fault: WordFault::Duplicate, word: Some(word), message });
         }
     }
-    complaints.extend(find_misplaced_word(replies, &delivered));
+    complaints.extend(find_misplaced_word(replies, &words_by_kind));
     if complaints.is_empty() { Ok(account) } else { Err(complaints) }
 }
 
 /// Finds the first word of a kind that is delivered out of order.
 fn find_misplaced_word(
     replies: &[ReceivedReply<'_>],
-    delivered: &[(WordKind, Vec<WordNumber>)],
+    words_by_kind: &[(WordKind, Vec<WordNumber>)],
 ) -> Option<WordComplaint> {
     // An unopened closing mark turns the text before it into a draft, together with drafts already delivered;
     // a further phase turns waiting text into thinking; the last value of a repeated key takes the place of
@@ -272,15 +275,15 @@ fn find_misplaced_word(
     }
     let all: Vec<WordNumber> = replies.iter().flat_map(ReceivedReply::words).map(|(_, word)| word).collect();
     // A broken word that was repaired may be anywhere.
-    let mended = |word: WordNumber| replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
-    let sound = |word: &&WordNumber| all.contains(word) && !mended(**word);
-    for (kind, words) in delivered {
+    let is_mendable = |word: WordNumber| replies.iter().any(|reply| count_mendable(reply.input, word) > 0);
+    let is_comparable = |word: &&WordNumber| all.contains(word) && !is_mendable(**word);
+    for (kind, words) in words_by_kind {
         // Fields of an assessment and of a block are delivered in a fixed order.
         if matches!(kind, WordKind::Assessment | WordKind::Block) {
             continue;
         }
         let mut rest = all.iter();
-        for word in words.iter().filter(sound) {
+        for word in words.iter().filter(is_comparable) {
             if !rest.any(|next| next == word) {
                 let words: Vec<String> = words.iter().map(|word| marker(*word)).collect();
                 let message = format!("does not stand there in {kind:?}: {}", words.join(" "));
@@ -304,7 +307,7 @@ fn mentions_any(finding: &Finding, words: &[&str]) -> bool {
 fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
     let input = reply.input;
     let text = std::str::from_utf8(input).ok();
-    let wrong = |finding: &Finding| {
+    let place_fault = |finding: &Finding| {
         let (start, end) = (finding.span.start, finding.span.end);
         if start > end || end > input.len() {
             return Some("the span ends outside of the reply".to_owned());
@@ -316,22 +319,22 @@ fn check_places(reply: &ReceivedReply<'_>) -> Vec<WordComplaint> {
         let before = &text[..start];
         let line = 1 + before.matches('\n').count();
         let column = 1 + before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count();
-        let same = (line, column) == (finding.line as usize, finding.column as usize);
-        (!same).then(|| format!("the place is line {line}, column {column}"))
+        let is_same_place = (line, column) == (finding.line as usize, finding.column as usize);
+        (!is_same_place).then(|| format!("the place is line {line}, column {column}"))
     };
     let complaint = |finding| {
-        let message = format!("{}: {finding:?}", wrong(finding)?);
+        let message = format!("{}: {finding:?}", place_fault(finding)?);
         Some(WordComplaint { fault: WordFault::InvalidPlace, word: None, message })
     };
     reply.findings.iter().filter_map(complaint).collect()
 }
 
 /// Lists the delivered words in order, by kind.
-fn delivered_words(events: &[Event<'_>], written: Option<&Value>) -> Vec<(WordKind, Vec<WordNumber>)> {
+fn delivered_words(events: &[Event<'_>], rewritten: Option<&Value>) -> Vec<(WordKind, Vec<WordNumber>)> {
     let mut texts: BTreeMap<WordKind, String> = BTreeMap::new();
-    let mut add = |kind: WordKind, text: &str, joined: bool| {
+    let mut add = |kind: WordKind, text: &str, is_joined: bool| {
         let all = texts.entry(kind).or_default();
-        if !joined {
+        if !is_joined {
             all.push('\n');
         }
         all.push_str(text);
@@ -371,7 +374,7 @@ fn delivered_words(events: &[Event<'_>], written: Option<&Value>) -> Vec<(WordKi
             _ => {}
         }
     }
-    if let Some(fields) = written {
+    if let Some(fields) = rewritten {
         for_each_string(&fields["assessment"], &mut |text| add(WordKind::Assessment, text, false));
         for_each_string(&fields["exit_reason"], &mut |text| add(WordKind::Assessment, text, false));
     }
@@ -379,14 +382,14 @@ fn delivered_words(events: &[Event<'_>], written: Option<&Value>) -> Vec<(WordKi
     texts.into_iter().map(|(kind, text)| (kind, words(text))).collect()
 }
 
-/// Calls `each` with every text of a value, keys included.
-fn for_each_string(value: &Value, each: &mut dyn FnMut(&str)) {
+/// Calls `visit` with every text of a value, keys included.
+fn for_each_string(value: &Value, visit: &mut dyn FnMut(&str)) {
     match value {
-        Value::String(text) => each(text),
-        Value::Array(items) => items.iter().for_each(|item| for_each_string(item, each)),
+        Value::String(text) => visit(text),
+        Value::Array(items) => items.iter().for_each(|item| for_each_string(item, visit)),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-            each(key);
-            for_each_string(value, each);
+            visit(key);
+            for_each_string(value, visit);
         }),
         _ => {}
     }

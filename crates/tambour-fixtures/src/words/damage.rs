@@ -134,9 +134,9 @@ impl ReplyDamage<'_> {
             }),
             6 => self.swap_parts(),
             7 => self.change_part(|damage, part| {
-                let moved: Vec<u8> = damage.bytes.drain(part).collect();
-                let to = damage.random_place();
-                damage.insert(to, &moved);
+                let moved_bytes: Vec<u8> = damage.bytes.drain(part).collect();
+                let target = damage.random_place();
+                damage.insert(target, &moved_bytes);
             }),
             8..13 => {
                 let piece = self.random_piece();
@@ -163,9 +163,9 @@ impl ReplyDamage<'_> {
             }
             17 => {
                 let range = self.random_range(120);
-                let moved: Vec<u8> = self.bytes.drain(range).collect();
+                let moved_bytes: Vec<u8> = self.bytes.drain(range).collect();
                 let at = self.random_place();
-                self.insert(at, &moved);
+                self.insert(at, &moved_bytes);
             }
             18 => {
                 let at = self.random_place();
@@ -215,9 +215,9 @@ impl ReplyDamage<'_> {
         if self.words.is_once_in(2) { parts[at].start } else { parts[at].end }
     }
 
-    fn random_range(&mut self, most: usize) -> Range<usize> {
+    fn random_range(&mut self, max_len: usize) -> Range<usize> {
         let start = self.words.below(self.bytes.len() + 1);
-        start..(start + self.words.below(most)).min(self.bytes.len())
+        start..(start + self.words.below(max_len)).min(self.bytes.len())
     }
 
     /// Changes a tag, a fence, a quote or a bracket.
@@ -261,7 +261,7 @@ fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
     let mut at = 0;
     while at < bytes.len() {
         let start = at;
-        let (len, structure) = match bytes[at] {
+        let (len, is_structure) = match bytes[at] {
             b'<' => {
                 let window = &bytes[at..bytes.len().min(at + 48)];
                 let end = window.iter().position(|&b| b == b'>').map_or(1, |end| end + 1);
@@ -279,7 +279,7 @@ fn find_parts(bytes: &[u8], only_structure: bool) -> Vec<Range<usize>> {
             _ => (1, false),
         };
         at += len;
-        if structure || !only_structure {
+        if is_structure || !only_structure {
             parts.push(start..at);
         }
     }

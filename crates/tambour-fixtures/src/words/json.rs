@@ -10,9 +10,9 @@ pub(crate) struct LooseJsonWriter<'a> {
 }
 
 impl<'a> LooseJsonWriter<'a> {
-    /// Creates a writer with random spacing, on one line when `one_line`.
-    pub(crate) fn new(words: &'a mut WordSource, one_line: bool) -> LooseJsonWriter<'a> {
-        let spaces = match words.below(if one_line { 2 } else { 3 }) {
+    /// Creates a writer with random spacing, on one line when `is_one_line`.
+    pub(crate) fn new(words: &'a mut WordSource, is_one_line: bool) -> LooseJsonWriter<'a> {
+        let spaces = match words.below(if is_one_line { 2 } else { 3 }) {
             0 => ["", "", ""],
             1 => [" ", " ", ""],
             _ => [" ", "\n  ", "\n"],
@@ -27,16 +27,16 @@ impl<'a> LooseJsonWriter<'a> {
     /// Writes a string.
     pub(crate) fn write_string(&mut self, text: &str) -> String {
         let mut out = String::from("\"");
-        let odd = self.words.is_once_in(4);
+        let is_escaped = self.words.is_once_in(4);
         for c in text.chars() {
             match c {
                 '"' => out.push_str("\\\""),
                 '\\' => out.push_str("\\\\"),
                 '\n' => out.push_str("\\n"),
                 '\t' => out.push_str("\\t"),
-                '/' if odd => out.push_str("\\/"),
-                '<' | '，' | '先' if odd => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                '😀' if odd => out.push_str("\\ud83d\\ude00"),
+                '/' if is_escaped => out.push_str("\\/"),
+                '<' | '，' | '先' if is_escaped => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                '😀' if is_escaped => out.push_str("\\ud83d\\ude00"),
                 c => out.push(c),
             }
         }
@@ -46,10 +46,10 @@ impl<'a> LooseJsonWriter<'a> {
 
     /// Writes an object of written values.
     pub(crate) fn write_object(&mut self, fields: &[(&str, String)]) -> String {
-        let [colon, comma, inside] = self.spaces;
+        let [colon, comma, padding] = self.spaces;
         let fields: Vec<String> =
             fields.iter().map(|(name, value)| format!("\"{name}\":{colon}{value}")).collect();
-        format!("{{{inside}{}{inside}}}", fields.join(&format!(",{comma}")))
+        format!("{{{padding}{}{padding}}}", fields.join(&format!(",{comma}")))
     }
 
     /// Writes a list of written values.

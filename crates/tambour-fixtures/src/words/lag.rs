@@ -22,19 +22,19 @@ pub struct DeliveryLag {
 }
 
 /// Reads `trial` byte by byte. Words that stream, and have arrived but not been delivered, must be within the
-/// number that `held` returns for the pipeline and within the limits.
+/// number that `held_of` returns for the pipeline and within the limits.
 ///
 /// # Errors
 /// More words are pending.
-pub fn measure_lag(trial: &WordTrial, held: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
+pub fn measure_lag(trial: &WordTrial, held_of: fn(&Pipeline) -> usize) -> Result<DeliveryLag, String> {
     let mut sink = DeliveryTimes::default();
     let pipeline = Pipeline::new(&trial.dialect, &trial.options).map_err(|error| error.to_string())?;
     let mut pipeline = pipeline.with_extensions(true);
-    let mut said = vec![0];
+    let mut held_bytes = vec![0];
     for (at, byte) in trial.input.chunks(1).enumerate() {
         sink.pushed = at + 1;
         pipeline.push(byte, &mut sink);
-        said.push(held(&pipeline));
+        held_bytes.push(held_of(&pipeline));
     }
     sink.pushed = trial.input.len() + 1;
     pipeline.finish(&trial.end(), &mut sink);
@@ -44,17 +44,18 @@ pub fn measure_lag(trial: &WordTrial, held: fn(&Pipeline) -> usize) -> Result<De
     // Queries are delivered whole and not counted, even if they turn out to be text.
     let block = b"<serp_queries>";
     let blocks = (0..trial.input.len()).filter(|&at| trial.input[at..].starts_with(block));
-    let mut whole: Vec<_> = blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
+    let mut atomic_ranges: Vec<_> =
+        blocks.map(|at| at..at + block.len() + trial.options.limits.hold).collect();
     // `auto` may have chosen filament.
     if matches!(trial.dialect.as_str(), "filament" | "auto") {
-        whole.extend(element_ranges(&trial.input));
+        atomic_ranges.extend(element_ranges(&trial.input));
     }
     if trial.dialect == "toolcall" {
-        whole.extend(call_range(&trial.input));
+        atomic_ranges.extend(call_range(&trial.input));
     }
     if trial.dialect == "json_value" {
         // The value is delivered only when it is complete.
-        whole.push(0..trial.input.len());
+        atomic_ranges.push(0..trial.input.len());
     }
     let mut places: BTreeMap<WordNumber, Vec<usize>> = BTreeMap::new();
     find_words(&trial.input).for_each(|(at, word)| places.entry(word).or_default().push(at));
@@ -62,25 +63,27 @@ pub fn measure_lag(trial: &WordTrial, held: fn(&Pipeline) -> usize) -> Result<De
         let ([at], Some([out])) = (&places[..], sink.delivered_at.get(&word).map(Vec::as_slice)) else {
             continue;
         };
-        if whole.iter().any(|range| range.contains(at)) {
+        if atomic_ranges.iter().any(|range| range.contains(at)) {
             continue;
         }
         lag.word_count += 1;
         changes[at + MARKER_LEN].0 += MARKER_LEN;
         changes[*out].1 += MARKER_LEN;
     }
-    let mut late = 0_usize;
-    let allowed = trial.max_held_bytes();
-    for (at, ((arrived, gone), said)) in changes.iter().zip(&said).enumerate() {
-        late = late + arrived - gone;
-        lag.max_pending = lag.max_pending.max(late);
-        if late > said + PENDING_SLACK {
+    let mut pending = 0_usize;
+    let limit = trial.max_held_bytes();
+    for (at, ((arrived_bytes, delivered_bytes), held_bytes)) in changes.iter().zip(&held_bytes).enumerate() {
+        pending = pending + arrived_bytes - delivered_bytes;
+        lag.max_pending = lag.max_pending.max(pending);
+        if pending > held_bytes + PENDING_SLACK {
             return Err(format!(
-                "after byte {at} {late} bytes of words are on their way, and {said} are said to be"
+                "after byte {at} {pending} bytes of words are on their way, and {held_bytes} are said to be"
             ));
         }
-        if late > allowed {
-            return Err(format!("after byte {at} {late} bytes of words are on their way, {allowed} allowed"));
+        if pending > limit {
+            return Err(format!(
+                "after byte {at} {pending} bytes of words are on their way, {limit} allowed"
+            ));
         }
     }
     Ok(lag)
@@ -101,14 +104,14 @@ fn element_ranges(input: &[u8]) -> Vec<std::ops::Range<usize>> {
         "ui_component",
         "media",
     ];
-    let of = |name: &'static str| {
+    let ranges_of = |name: &'static str| {
         let text = &text;
         text.match_indices(name).map(move |(at, _)| {
             let end = text[at..].find(&format!("</{name}")).map_or(input.len(), |end| at + end);
             at..end
         })
     };
-    names.into_iter().flat_map(of).collect()
+    names.into_iter().flat_map(ranges_of).collect()
 }
 
 /// Finds the calls, which are delivered whole, even if they turn out to be text: from their first mark on.
@@ -146,7 +149,7 @@ impl Sink for DeliveryTimes {
             self.delivered_at.entry(word).or_default().push(self.pushed);
             end = at + MARKER_LEN;
         }
-        let keep = tail.floor_char_boundary(tail.len().saturating_sub(MARKER_LEN - 1));
-        tail.drain(..keep.max(end));
+        let tail_start = tail.floor_char_boundary(tail.len().saturating_sub(MARKER_LEN - 1));
+        tail.drain(..tail_start.max(end));
     }
 }

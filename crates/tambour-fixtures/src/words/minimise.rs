@@ -9,15 +9,17 @@ use super::{WordTrial, find_words};
 /// complaint.
 #[must_use]
 pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTrial, WordComplaint) {
-    let (mut best, mut told) = (trial.clone(), complaint.clone());
+    let (mut best, mut best_complaint) = (trial.clone(), complaint.clone());
     // Findings with other codes indicate another fault.
-    let known = finding_codes(trial);
+    let known_codes = finding_codes(trial);
     let mut attempt = |next: WordTrial, best: &mut WordTrial| {
         let found = next.check_words().err().unwrap_or_default();
-        let found = found.into_iter().find(|found| (found.fault, found.word) == (told.fault, told.word));
-        let found = found.filter(|_| finding_codes(&next).is_subset(&known));
+        let found = found
+            .into_iter()
+            .find(|found| (found.fault, found.word) == (best_complaint.fault, best_complaint.word));
+        let found = found.filter(|_| finding_codes(&next).is_subset(&known_codes));
         if let Some(found) = found {
-            told = found;
+            best_complaint = found;
             *best = next;
             return true;
         }
@@ -40,20 +42,20 @@ pub fn minimise_trial(trial: &WordTrial, complaint: &WordComplaint) -> (WordTria
             while at < best.input.len() {
                 let end = (at + size).min(best.input.len());
                 // A word is kept whole or removed.
-                let splits = find_words(&best.input).any(|(word, _)| {
+                let splits_word = find_words(&best.input).any(|(word, _)| {
                     (word < at && at < word + super::MARKER_LEN)
                         || (word < end && end < word + super::MARKER_LEN)
                 });
                 let mut input = best.input.clone();
                 input.drain(at..end);
-                if splits || !attempt(WordTrial { input, ..best.clone() }, &mut best) {
+                if splits_word || !attempt(WordTrial { input, ..best.clone() }, &mut best) {
                     at += size.min(4);
                 }
             }
             size /= 2;
         }
         if best.input.len() == before {
-            return (best, told);
+            return (best, best_complaint);
         }
     }
 }

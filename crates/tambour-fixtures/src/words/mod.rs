@@ -67,17 +67,17 @@ const MAX_MARK_BYTES: usize = 64;
 pub(crate) fn count_mendable(text: &[u8], word: WordNumber) -> usize {
     let marker = marker(word);
     // A beginning of this word, followed by something else.
-    let mendable = |&at: &usize| {
-        let left = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
-        left < MARKER_LEN && !text.get(at + left).is_some_and(u8::is_ascii_digit)
+    let is_mendable = |&at: &usize| {
+        let matched_len = marker.bytes().zip(&text[at..]).take_while(|(a, b)| a == *b).count();
+        matched_len < MARKER_LEN && !text.get(at + matched_len).is_some_and(u8::is_ascii_digit)
     };
     // A word broken in its first letters can only lose a mark.
-    let marked = |at: &usize| {
-        let left = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
-        let rest = &text[at + left..text.len().min(at + left + MAX_MARK_BYTES)];
-        (1..MARKER_PREFIX.len()).contains(&left)
+    let is_marked = |at: &usize| {
+        let matched_len = marker.bytes().zip(&text[*at..]).take_while(|(a, b)| a == *b).count();
+        let rest = &text[at + matched_len..text.len().min(at + matched_len + MAX_MARK_BYTES)];
+        (1..MARKER_PREFIX.len()).contains(&matched_len)
             && matches!(rest.first(), Some(b'<' | b'[' | 0xE2))
-            && rest.windows(MARKER_LEN - left).any(|rest| rest == &marker.as_bytes()[left..])
+            && rest.windows(MARKER_LEN - matched_len).any(|rest| rest == &marker.as_bytes()[matched_len..])
     };
-    word_starts(text).filter(mendable).count() + (0..text.len()).filter(marked).count()
+    word_starts(text).filter(is_mendable).count() + (0..text.len()).filter(is_marked).count()
 }

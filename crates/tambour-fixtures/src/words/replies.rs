@@ -72,9 +72,9 @@ impl ReplyPool {
     pub fn load() -> Result<ReplyPool, String> {
         let mut valid = Vec::new();
         for fixture in fixture::load_fixtures(&fixtures_folder())? {
-            let sound = fixture.keys.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
-            let known = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
-            if let (true, true, Ok(reply)) = (sound, known, String::from_utf8(fixture.input)) {
+            let is_valid = fixture.keys.get("strict").and_then(Value::as_array).is_some_and(Vec::is_empty);
+            let is_dialect = DIALECTS.iter().any(|entry| entry.name == fixture.dialect);
+            if let (true, true, Ok(reply)) = (is_valid, is_dialect, String::from_utf8(fixture.input)) {
                 // Long replies test limits and are slow.
                 if (16..4 << 10).contains(&reply.len()) {
                     valid.push((fixture.dialect, reply));
@@ -87,8 +87,8 @@ impl ReplyPool {
     /// Makes a reply of the dialect.
     #[must_use]
     pub fn make_reply(&self, dialect: &str, words: &mut WordSource) -> String {
-        let of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
-        let valid: Vec<&(String, String)> = self.valid.iter().filter(of_dialect).collect();
+        let is_of_dialect = |(name, _): &&(String, String)| dialect == "auto" || name == dialect;
+        let valid: Vec<&(String, String)> = self.valid.iter().filter(is_of_dialect).collect();
         if !valid.is_empty() && words.is_once_in(4) {
             let at = words.below(valid.len());
             return plant_words(&valid[at].1, words);
@@ -220,11 +220,11 @@ fn filament_block(words: &mut WordSource) -> String {
             format!("<details>\n<summary>{}</summary>\n{}\n</details>\n", words.text_line(), words.markdown())
         }
         6 => {
-            let ask = words.text_line();
+            let prompt = words.text_line();
             let options: String = (0..1 + words.below(3))
                 .map(|n| format!("<option id=\"o{n}\">{}</option>\n", words.text_line()))
                 .collect();
-            format!("<choice>\n<prompt>{ask}</prompt>\n<options>\n{options}</options>\n</choice>\n")
+            format!("<choice>\n<prompt>{prompt}</prompt>\n<options>\n{options}</options>\n</choice>\n")
         }
         7 => {
             let text = words.text_line();

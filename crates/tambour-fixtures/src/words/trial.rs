@@ -67,30 +67,30 @@ impl WordTrial {
         let mut options = Options::default();
         options.round = Some(ExitRound { round: 2, max_rounds: 5, criteria: ExitCriteria::default() });
         let mut rest = choice;
-        let mut of = |times: u16| {
-            let one = rest % times;
+        let mut choose = |times: u16| {
+            let choice_part = rest % times;
             rest /= times;
-            one
+            choice_part
         };
-        let finish = ["stop", "stop", "stop", "length", "unknown", "failed"][usize::from(of(6))];
-        if of(4) == 1 {
+        let finish = ["stop", "stop", "stop", "length", "unknown", "failed"][usize::from(choose(6))];
+        if choose(4) == 1 {
             let limits = &mut options.limits;
             (limits.hold, limits.tag, limits.line, limits.delta) = (96, 48, 40, 16);
         }
         let mut set = |name: &str, value: &str| options.set(name, value).expect("an option");
-        if of(4) == 1 {
+        if choose(4) == 1 {
             set("thinkingml.lone_final", "close");
         }
-        if of(4) == 1 {
+        if choose(4) == 1 {
             set("aiplan.drop_invalid_calls", "true");
         }
-        if of(4) == 1 {
+        if choose(4) == 1 {
             set("aiplan.variant", "v2");
         }
-        if of(3) == 1 {
+        if choose(3) == 1 {
             set("sensitive", "generalise");
         }
-        match of(8) {
+        match choose(8) {
             1 => set("plain.reasoning", "open"),
             2 => set("plain.reasoning", "none"),
             3 => {
@@ -113,8 +113,8 @@ impl WordTrial {
     /// # Errors
     /// The faults found.
     pub fn check_words(&self) -> Result<WordAccount, Vec<WordComplaint>> {
-        let whole = self.read();
-        let (found, mut complaints) = match self.account_words(&whole) {
+        let uncut = self.read();
+        let (found, mut complaints) = match self.account_words(&uncut) {
             Ok(found) => (found, Vec::new()),
             Err(complaints) => (WordAccount::default(), complaints),
         };
@@ -122,8 +122,8 @@ impl WordTrial {
         let cuts = random.random_cuts(self.input.len());
         let next = self.next_reply.as_ref().map(|next| random.random_cuts(next.len())).unwrap_or_default();
         let streams = [
-            (WordFault::InvalidStream, grammar::check_stream(&whole.events, &self.options)),
-            (WordFault::CutDependent, whole.check_same(&self.read_cut(&cuts, &next))),
+            (WordFault::InvalidStream, grammar::check_stream(&uncut.events, &self.options)),
+            (WordFault::CutDependent, uncut.check_same(&self.read_cut(&cuts, &next))),
         ];
         for (fault, result) in streams {
             complaints.extend(result.err().map(|message| WordComplaint { fault, word: None, message }));
@@ -170,16 +170,16 @@ impl WordTrial {
         }
         // No client runs the calls of the last reply.
         pipeline.abandon(&InputEnd::stop(), &mut sink);
-        let written = (pipeline.dialect() == "ai_say").then(|| pipeline.rewrite(&sink.events)).flatten();
-        let rewritten_reply = written.and_then(|text| serde_json::from_str(&text).ok());
+        let rewritten = (pipeline.dialect() == "ai_say").then(|| pipeline.rewrite(&sink.events)).flatten();
+        let rewritten_reply = rewritten.and_then(|text| serde_json::from_str(&text).ok());
         TrialReading { events: sink.events, findings, next_findings, rewritten_reply }
     }
 
     fn push(&self, pipeline: &mut Pipeline, input: &[u8], cuts: &[usize], sink: &mut FixtureReading) {
         let mut from = 0;
-        for &to in cuts.iter().chain([&input.len()]) {
-            pipeline.push(&input[from..to], sink);
-            from = to;
+        for &end in cuts.iter().chain([&input.len()]) {
+            pipeline.push(&input[from..end], sink);
+            from = end;
         }
         pipeline.finish(&self.end(), sink);
     }

@@ -72,16 +72,16 @@ pub(super) fn detect_layout(map: &Map<String, Value>) -> Option<BookLayout> {
 pub(super) type BookWithEntries = (Lorebook, Vec<LoreEntry>);
 
 /// Reads a book in a known layout.
-pub(super) fn read_book(top: &CardFields<'_>, layout: BookLayout) -> Result<BookWithEntries> {
-    let inner = match (layout, top.get("data")) {
+pub(super) fn read_book(root_fields: &CardFields<'_>, layout: BookLayout) -> Result<BookWithEntries> {
+    let inner = match (layout, root_fields.get("data")) {
         (BookLayout::V3, Some(Value::Object(data))) => Some(data),
-        (BookLayout::V3, Some(other)) => return Err(top.type_error("data", "an object", other)),
+        (BookLayout::V3, Some(other)) => return Err(root_fields.type_error("data", "an object", other)),
         (BookLayout::V3, None) => {
-            return Err(top.file.refuse("`data` is missing, in which a lorebook has its entries"));
+            return Err(root_fields.file.refuse("`data` is missing, in which a lorebook has its entries"));
         }
         _ => None,
     };
-    let fields = inner.map_or(*top, |data| CardFields::new(top.file, data, "data"));
+    let fields = inner.map_or(*root_fields, |data| CardFields::new(root_fields.file, data, "data"));
     let book = Lorebook {
         name: fields.text("name")?,
         description: fields.text("description")?,
@@ -106,10 +106,10 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
         Some(other) => return Err(fields.type_error(key, "a list or an object of entries", other)),
     };
     if items.len() > fields.file.limits.entries {
-        let most = fields.file.limits.entries;
+        let limit = fields.file.limits.entries;
         return Err(fields
             .file
-            .refuse(&format!("a book of {} entries, at most {most} are read", items.len())));
+            .refuse(&format!("a book of {} entries, at most {limit} are read", items.len())));
     }
     let mut ids = HashSet::new();
     let mut entries = Vec::with_capacity(items.len());
@@ -120,21 +120,21 @@ fn read_entries(fields: &CardFields<'_>, layout: BookLayout) -> Result<Vec<LoreE
                 .file
                 .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let own = CardFields::new(fields.file, map, &path);
+        let entry_fields = CardFields::new(fields.file, map, &path);
         let mut entry = match layout {
-            BookLayout::Sillytavern => entry::read_sillytavern(&own)?,
-            BookLayout::V3 | BookLayout::Embedded => entry::read_embedded(&own)?,
-            BookLayout::Novelai => entry::read_novelai(&own)?,
-            BookLayout::Agnai => entry::read_agnai(&own)?,
-            BookLayout::Risu => entry::read_risu(&own)?,
+            BookLayout::Sillytavern => entry::read_sillytavern(&entry_fields)?,
+            BookLayout::V3 | BookLayout::Embedded => entry::read_embedded(&entry_fields)?,
+            BookLayout::Novelai => entry::read_novelai(&entry_fields)?,
+            BookLayout::Agnai => entry::read_agnai(&entry_fields)?,
+            BookLayout::Risu => entry::read_risu(&entry_fields)?,
         };
-        decorator::apply_decorators(&mut entry, &own);
+        decorator::apply_decorators(&mut entry, &entry_fields);
         // Timed effects are stored by id, so ids must be unique.
         if entry.id.is_empty() {
             entry.id = at.to_string();
         }
         if !ids.insert(entry.id.clone()) {
-            own.file.warn(format!("`{path}` has the id {} of another entry", entry.id));
+            entry_fields.file.warn(format!("`{path}` has the id {} of another entry", entry.id));
             entry.id = format!("{}#{at}", entry.id);
             ids.insert(entry.id.clone());
         }

@@ -21,31 +21,31 @@ const MAX_END_BYTES: usize = 22 + 65_536;
 
 /// Returns true if `bytes` are a zip file, or a JPEG followed by one.
 pub(super) fn is_charx(bytes: &[u8]) -> bool {
-    let behind =
+    let has_trailing_archive =
         || memmem::rfind(&bytes[bytes.len().saturating_sub(MAX_END_BYTES)..], END_SIGNATURE).is_some();
     bytes.starts_with(b"PK\x03\x04")
         || bytes.starts_with(END_SIGNATURE)
-        || bytes.starts_with(&[0xff, 0xd8, 0xff]) && behind()
+        || bytes.starts_with(&[0xff, 0xd8, 0xff]) && has_trailing_archive()
 }
 
 /// Returns the JSON of the card.
 pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
-    let broken = |error: rawzip::Error| file.refuse(&format!("the archive is broken: {error}"));
-    let archive = ZipArchive::from_slice(bytes).map_err(broken)?;
+    let archive_error = |error: rawzip::Error| file.refuse(&format!("the archive is broken: {error}"));
+    let archive = ZipArchive::from_slice(bytes).map_err(archive_error)?;
     let mut names = HashSet::new();
-    let (mut card, mut unpacked, mut others) = (None, 0_u64, 0_usize);
+    let (mut card, mut unpacked_bytes, mut other_count) = (None, 0_u64, 0_usize);
     let mut entries = archive.entries();
-    while let Some(entry) = entries.next_entry().map_err(broken)? {
+    while let Some(entry) = entries.next_entry().map_err(archive_error)? {
         let name = entry.file_path().as_bytes().to_vec();
-        let shown = String::from_utf8_lossy(&name).into_owned();
+        let name_text = String::from_utf8_lossy(&name).into_owned();
         if is_outside_path(&name) {
-            return Err(file.refuse(&format!("the archive has a file with a path out of it: `{shown}`")));
+            return Err(file.refuse(&format!("the archive has a file with a path out of it: `{name_text}`")));
         }
         if !name.is_ascii() {
-            file.warn(format!("the archive has a file with a name that is not ASCII: `{shown}`"));
+            file.warn(format!("the archive has a file with a name that is not ASCII: `{name_text}`"));
         }
-        unpacked = unpacked.saturating_add(entry.uncompressed_size_hint());
-        if unpacked > file.limits.unpacked {
+        unpacked_bytes = unpacked_bytes.saturating_add(entry.uncompressed_size_hint());
+        if unpacked_bytes > file.limits.unpacked {
             return Err(
                 file.refuse(&format!("the archive unpacks to more than {} bytes", file.limits.unpacked))
             );
@@ -53,18 +53,18 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
         if name == CARD_NAME {
             card = Some((entry.wayfinder(), entry.compression_method(), entry.uncompressed_size_hint()));
         } else {
-            others += usize::from(!entry.is_dir());
+            other_count += usize::from(!entry.is_dir());
         }
         if !names.insert(name) {
-            return Err(file.refuse(&format!("the archive has two files `{shown}`")));
+            return Err(file.refuse(&format!("the archive has two files `{name_text}`")));
         }
         if names.len() > file.limits.files {
             return Err(file.refuse(&format!("the archive has more than {} files", file.limits.files)));
         }
     }
     let Some(card) = card else { return Err(file.refuse("the archive has no `card.json`")) };
-    if others > 0 {
-        file.warn(format!("{others} other files of the archive are not read"));
+    if other_count > 0 {
+        file.warn(format!("{other_count} other files of the archive are not read"));
     }
     unpack(file, &archive, card)
 }
@@ -74,26 +74,26 @@ fn unpack(
     archive: &ZipSliceArchive<&[u8]>,
     (at, method, size): (ZipArchiveEntryWayfinder, CompressionMethod, u64),
 ) -> Result<Vec<u8>> {
-    let most = file.limits.text;
+    let limit = file.limits.text;
     // The declared size bounds how much is unpacked.
-    let Some(told) = usize::try_from(size).ok().filter(|size| *size <= most) else {
-        return Err(file.refuse(&format!("`card.json` has {size} bytes, at most {most} are read")));
+    let Some(expected_size) = usize::try_from(size).ok().filter(|size| *size <= limit) else {
+        return Err(file.refuse(&format!("`card.json` has {size} bytes, at most {limit} are read")));
     };
     let entry = archive
         .get_entry(at)
         .map_err(|error| file.refuse(&format!("`card.json` cannot be read: {error}")))?;
     let text = match method {
         CompressionMethod::STORE => entry.data().to_vec(),
-        CompressionMethod::DEFLATE => decompress_to_vec_with_limit(entry.data(), told)
+        CompressionMethod::DEFLATE => decompress_to_vec_with_limit(entry.data(), expected_size)
             .map_err(|error| file.refuse(&format!("`card.json` cannot be unpacked: {error}")))?,
         other => {
             return Err(file.refuse(&format!("`card.json` is packed in a way that is not read: {other:?}")));
         }
     };
-    let is = ZipVerification { crc: crc32fast::hash(&text), uncompressed_size: text.len() as u64 };
+    let actual = ZipVerification { crc: crc32fast::hash(&text), uncompressed_size: text.len() as u64 };
     entry
         .claim_verifier()
-        .valid(is)
+        .valid(actual)
         .map_err(|error| file.refuse(&format!("`card.json` is damaged: {error}")))?;
     Ok(text)
 }

@@ -18,9 +18,9 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
     let content = std::mem::take(&mut entry.content);
     let mut rest = content.as_str();
     let mut seen = HashSet::new();
-    let mut known = false;
+    let mut is_known = false;
     loop {
-        let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+        let (line, remainder) = rest.split_once('\n').unwrap_or((rest, ""));
         let line = line.trim();
         if let Some(decorator) = line.strip_prefix("@@") {
             let (fallback, decorator) = match decorator.strip_prefix('@') {
@@ -28,9 +28,9 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
                 None => (false, decorator),
             };
             let (name, value) = decorator.split_once(char::is_whitespace).unwrap_or((decorator, ""));
-            if !(fallback && known) {
-                known = seen.contains(name) || apply_decorator(entry, name, value.trim(), fields);
-                if known {
+            if !(fallback && is_known) {
+                is_known = seen.contains(name) || apply_decorator(entry, name, value.trim(), fields);
+                if is_known {
                     seen.insert(name.to_owned());
                 } else {
                     fields.warn("content", &format!("has the decorator `@@{name}`, which is not known so"));
@@ -39,7 +39,7 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
         } else if !line.is_empty() {
             break;
         }
-        rest = behind;
+        rest = remainder;
         if rest.is_empty() {
             break;
         }
@@ -50,16 +50,16 @@ pub(super) fn apply_decorators(entry: &mut LoreEntry, fields: &CardFields<'_>) {
 /// Applies one decorator; returns false if its name is unknown or its value invalid.
 fn apply_decorator(entry: &mut LoreEntry, name: &str, value: &str, fields: &CardFields<'_>) -> bool {
     let number = value.parse::<u32>().ok();
-    let into = |place: &mut u32| number.map(|number| *place = number).is_some();
+    let assign = |place: &mut u32| number.map(|number| *place = number).is_some();
     match name {
         "activate" => entry.force = Some(true),
         "dont_activate" => entry.force = Some(false),
         "keep_activate_after_match" => entry.keep_after_match = true,
         "dont_activate_after_match" => entry.once = true,
-        "activate_only_after" => return into(&mut entry.only_after),
-        "activate_only_every" => return into(&mut entry.only_every),
+        "activate_only_after" => return assign(&mut entry.only_after),
+        "activate_only_every" => return assign(&mut entry.only_every),
         "depth" | "reverse_depth" => {
-            if !into(&mut entry.depth) {
+            if !assign(&mut entry.depth) {
                 return false;
             }
             entry.position = EntryPosition::AtDepth;

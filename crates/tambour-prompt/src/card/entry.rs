@@ -269,7 +269,7 @@ fn read_shared(entry: &mut LoreEntry, fields: &CardFields<'_>, names: &EntryFiel
     entry.exclude_recursion = fields.flag(names.exclude_recursion)?.unwrap_or(false);
     entry.prevent_recursion = fields.flag(names.prevent_recursion)?.unwrap_or(false);
     entry.delay_until_recursion = match fields.get(names.delay_until_recursion) {
-        Some(Value::Bool(delayed)) => u32::from(*delayed),
+        Some(Value::Bool(is_delayed)) => u32::from(*is_delayed),
         _ => fields.count(names.delay_until_recursion)?.unwrap_or(0),
     };
     entry.sticky = fields.count("sticky")?.unwrap_or(0);

@@ -49,14 +49,14 @@ impl ImportedFile {
 
     fn export_card(&self, source: &Map<String, Value>) -> Value {
         // A card without `data` has its fields next to `spec`.
-        let flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
+        let is_flat = self.version != "v1" && !source.get("data").is_some_and(Value::is_object);
         let mut data = match source.get("data") {
             Some(Value::Object(data)) if self.version != "v1" => data.clone(),
-            _ if flat => {
-                let own = source
+            _ if is_flat => {
+                let own_fields = source
                     .iter()
                     .filter(|(key, _)| !matches!(key.as_str(), "spec" | "spec_version" | "data"));
-                own.map(|(key, value)| (key.clone(), value.clone())).collect()
+                own_fields.map(|(key, value)| (key.clone(), value.clone())).collect()
             }
             _ => V1_FIELDS
                 .iter()
@@ -64,7 +64,7 @@ impl ImportedFile {
                 .collect(),
         };
         // Replaces fields of the wrong type by their converted values.
-        let typed = serde_json::to_value(&self.card).unwrap_or_default();
+        let typed_card = serde_json::to_value(&self.card).unwrap_or_default();
         let texts = [
             "name",
             "description",
@@ -81,12 +81,12 @@ impl ImportedFile {
         let lists = ["alternate_greetings", "tags", "group_only_greetings"];
         for key in texts {
             if !data.get(key).is_some_and(Value::is_string) {
-                data.insert(key.into(), typed.get(key).cloned().unwrap_or_else(|| "".into()));
+                data.insert(key.into(), typed_card.get(key).cloned().unwrap_or_else(|| "".into()));
             }
         }
         for key in lists {
             if !data.get(key).is_some_and(Value::is_array) {
-                data.insert(key.into(), typed.get(key).cloned().unwrap_or_else(|| json!([])));
+                data.insert(key.into(), typed_card.get(key).cloned().unwrap_or_else(|| json!([])));
             }
         }
         if !data.get("extensions").is_some_and(Value::is_object) {
@@ -100,15 +100,15 @@ impl ImportedFile {
             let book = self.export_book(book, "embedded");
             data.insert("character_book".into(), book);
         }
-        let newer =
-            source.get("spec_version").filter(|_| self.version == "v3").filter(|said| said.is_string());
+        let newer_version =
+            source.get("spec_version").filter(|_| self.version == "v3").filter(|version| version.is_string());
         let mut file = Map::new();
         file.insert("spec".into(), "chara_card_v3".into());
-        file.insert("spec_version".into(), newer.cloned().unwrap_or_else(|| "3.0".into()));
+        file.insert("spec_version".into(), newer_version.cloned().unwrap_or_else(|| "3.0".into()));
         file.insert("data".into(), data.into());
         for (key, value) in source {
-            let moved = flat || self.version == "v1" && V1_FIELDS.contains(&key.as_str());
-            if !moved && key != "character_book" {
+            let is_moved = is_flat || self.version == "v1" && V1_FIELDS.contains(&key.as_str());
+            if !is_moved && key != "character_book" {
                 file.entry(key.clone()).or_insert_with(|| value.clone());
             }
         }
@@ -117,7 +117,7 @@ impl ImportedFile {
 
     /// Converts the book `source` to the V3 layout.
     fn export_book(&self, source: &Map<String, Value>, layout: &str) -> Value {
-        let foreign = !matches!(layout, "embedded" | "lorebook_v3");
+        let is_foreign = !matches!(layout, "embedded" | "lorebook_v3");
         let key = if layout == "risu" { "data" } else { "entries" };
         let items: Vec<&Value> = match source.get(key) {
             Some(Value::Array(items)) => items.iter().collect(),
@@ -125,21 +125,21 @@ impl ImportedFile {
             _ => Vec::new(),
         };
         let entries = items.iter().zip(&self.entries).map(|(item, entry)| match item {
-            Value::Object(item) if foreign => export_foreign_entry(item, entry, layout),
+            Value::Object(item) if is_foreign => export_foreign_entry(item, entry, layout),
             Value::Object(item) => export_v3_entry(item, entry),
             other => (*other).clone(),
         });
         let entries: Vec<Value> = entries.collect();
         let mut book = Map::new();
-        if foreign {
-            let own =
+        if is_foreign {
+            let own_keys =
                 ["name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions"];
-            for key in own {
+            for key in own_keys {
                 if let Some(value) = source.get(key) {
                     book.insert(key.into(), value.clone());
                 }
             }
-            let rest = source.iter().filter(|(name, _)| !own.contains(&name.as_str()) && *name != key);
+            let rest = source.iter().filter(|(name, _)| !own_keys.contains(&name.as_str()) && *name != key);
             let rest: Map<String, Value> = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
             put_extension(&mut book, layout, rest);
         } else {
@@ -156,7 +156,7 @@ impl ImportedFile {
 /// Completes an entry in the V3 layout with the required fields.
 fn export_v3_entry(source: &Map<String, Value>, entry: &LoreEntry) -> Value {
     let mut out = source.clone();
-    let must = [
+    let mandatory_fields = [
         ("keys", json!(entry.keys)),
         ("content", json!(entry.content)),
         ("extensions", json!({})),
@@ -164,7 +164,7 @@ fn export_v3_entry(source: &Map<String, Value>, entry: &LoreEntry) -> Value {
         ("insertion_order", json!(entry.order)),
         ("use_regex", json!(entry.regex)),
     ];
-    for (key, value) in must {
+    for (key, value) in mandatory_fields {
         if out.get(key).is_none_or(Value::is_null) || key == "keys" && !out[key].is_array() {
             out.insert(key.into(), value);
         }
@@ -178,9 +178,9 @@ fn export_foreign_entry(source: &Map<String, Value>, entry: &LoreEntry, layout: 
     let mut rest = Map::new();
     let (camel, snake) = (CAMEL_NAMES.list(), SNAKE_NAMES.list());
     for (key, value) in source {
-        let renamed = camel.iter().position(|name| name == key).map(|at| snake[at]);
-        let same = SHARED_FIELDS.contains(&key.as_str()).then_some(key.as_str());
-        match renamed.or(same).filter(|_| layout == "sillytavern") {
+        let snake_name = camel.iter().position(|name| name == key).map(|at| snake[at]);
+        let shared_name = SHARED_FIELDS.contains(&key.as_str()).then_some(key.as_str());
+        match snake_name.or(shared_name).filter(|_| layout == "sillytavern") {
             Some(name) => {
                 extensions.insert(name.to_owned(), value.clone());
             }

@@ -10,7 +10,7 @@ use super::ImportFile;
 #[derive(Debug, Default)]
 pub(super) struct ImportWarnings {
     pub(super) list: Vec<String>,
-    pub(super) dropped: usize,
+    pub(super) dropped_count: usize,
 }
 
 /// Fields of an object in a file. A `null` field counts as absent.
@@ -55,8 +55,8 @@ impl<'a> CardFields<'a> {
         ))
     }
 
-    pub(super) fn warn(&self, key: &str, what: &str) {
-        self.file.warn(format!("`{}` {what}", self.full_name(key)));
+    pub(super) fn warn(&self, key: &str, problem: &str) {
+        self.file.warn(format!("`{}` {problem}", self.full_name(key)));
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
@@ -157,11 +157,11 @@ impl<'a> CardFields<'a> {
     pub(super) fn count(&self, key: &str) -> Result<Option<u32>> {
         let number = self.number(key)?;
         Ok(number.map(|number| {
-            let whole = number.round().clamp(0.0, f64::from(u32::MAX));
-            if whole != number {
-                self.warn(key, &format!("is {number} and was taken as {whole}"));
+            let rounded = number.round().clamp(0.0, f64::from(u32::MAX));
+            if rounded != number {
+                self.warn(key, &format!("is {number} and was taken as {rounded}"));
             }
-            whole as u32
+            rounded as u32
         }))
     }
 
@@ -204,7 +204,7 @@ impl<'a> CardFields<'a> {
 /// Like [`split`], but does not split inside regular expressions.
 pub(super) fn split_keys(text: &str) -> Vec<String> {
     let (mut keys, mut start, mut pattern, mut escaped) = (Vec::new(), 0, false, false);
-    let mut take = |key: &str| {
+    let mut add_key = |key: &str| {
         if !key.trim().is_empty() {
             keys.push(key.trim().to_owned());
         }
@@ -217,13 +217,13 @@ pub(super) fn split_keys(text: &str) -> Vec<String> {
             // An unclosed regular expression is text.
             '/' if text[start..at].trim().is_empty() => pattern = text[at + 1..].contains('/'),
             ',' | '，' if !pattern => {
-                take(&text[start..at]);
+                add_key(&text[start..at]);
                 start = at + c.len_utf8();
             }
             _ => {}
         }
     }
-    take(&text[start..]);
+    add_key(&text[start..]);
     keys
 }
 

@@ -25,10 +25,10 @@ pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Val
         ))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (text, halves) = replace_lone_surrogates(text);
-    if halves > 0 {
+    let (text, surrogate_count) = replace_lone_surrogates(text);
+    if surrogate_count > 0 {
         file.warn(format!(
-            "{halves} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
+            "{surrogate_count} halves of characters (`\\ud83d` and the like) stand alone, and were replaced"
         ));
     }
     let text = &*text;
@@ -42,9 +42,9 @@ pub(super) fn parse_measured(file: &ImportFile<'_>, bytes: &[u8]) -> Result<(Val
         return Err(file.refuse(&format!("JSON of {values} values, at most {} are read", file.limits.values)));
     }
     if memory > file.limits.memory {
-        let most = file.limits.memory;
+        let limit = file.limits.memory;
         return Err(file.refuse(&format!(
-            "JSON whose {values} values take {memory} bytes of memory, at most {most} are read, of all files of a request together; leave \
+            "JSON whose {values} values take {memory} bytes of memory, at most {limit} are read, of all files of a request together; leave \
              some out, or send files one by one"
         )));
     }
@@ -63,24 +63,24 @@ fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, usize) {
         let digits = std::str::from_utf8(&escape[2..]).ok().filter(|digits| !digits.starts_with('+'))?;
         u16::from_str_radix(digits, 16).ok()
     };
-    let (mut out, mut halves, mut done) = (String::new(), 0, 0);
+    let (mut out, mut surrogate_count, mut copied_end) = (String::new(), 0, 0);
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let start = at + found;
         at = match (code(start), code(start + 6)) {
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => start + 12,
             (Some(0xd800..0xe000), _) => {
-                out.push_str(&text[done..start]);
+                out.push_str(&text[copied_end..start]);
                 out.push_str("\\ufffd");
-                halves += 1;
-                done = start + 6;
+                surrogate_count += 1;
+                copied_end = start + 6;
                 start + 6
             }
             _ => (start + 2).min(bytes.len()),
         };
     }
-    if halves == 0 {
+    if surrogate_count == 0 {
         return (text.into(), 0);
     }
-    (format!("{out}{}", &text[done..]).into(), halves)
+    (format!("{out}{}", &text[copied_end..]).into(), surrogate_count)
 }

@@ -112,22 +112,22 @@ pub fn import_file(name: &str, bytes: &[u8], limits: &ImportLimits) -> Result<Im
     };
     let (source, memory) = json::parse_measured(&file, &text)?;
     drop(text);
-    let mut imported = read_import(&file, source)?;
-    imported.memory = memory;
-    warn_unknown_macros(&file, &imported);
-    key_warnings(&imported.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
-    imported.entries.iter().for_each(|entry| warn_initial_variables(&file, entry));
-    let ImportWarnings { mut list, dropped } = file.warnings.into_inner();
-    if dropped > 0 {
-        list.push(format!("{dropped} more warnings are not listed"));
+    let mut imported_file = read_import(&file, source)?;
+    imported_file.memory = memory;
+    warn_unknown_macros(&file, &imported_file);
+    key_warnings(&imported_file.entries, limits.patterns).into_iter().for_each(|warning| file.warn(warning));
+    imported_file.entries.iter().for_each(|entry| warn_initial_variables(&file, entry));
+    let ImportWarnings { mut list, dropped_count } = file.warnings.into_inner();
+    if dropped_count > 0 {
+        list.push(format!("{dropped_count} more warnings are not listed"));
     }
-    imported.warnings = list;
-    Ok(imported)
+    imported_file.warnings = list;
+    Ok(imported_file)
 }
 
 /// Warns about unknown macros, which stay in the prompt as text (F-031).
-fn warn_unknown_macros(file: &ImportFile<'_>, imported: &ImportedFile) {
-    let see = |place: &dyn Fn() -> String, text: &str| {
+fn warn_unknown_macros(file: &ImportFile<'_>, imported_file: &ImportedFile) {
+    let check = |place: &dyn Fn() -> String, text: &str| {
         if macros::may_contain_macros(text) {
             for warning in macros::migrate_foreign(text).warnings {
                 let (line, column) = (warning.line, warning.column);
@@ -135,7 +135,7 @@ fn warn_unknown_macros(file: &ImportFile<'_>, imported: &ImportedFile) {
             }
         }
     };
-    if let Some(card) = &imported.card {
+    if let Some(card) = &imported_file.card {
         let depth = card.depth_prompt.as_ref().map_or("", |note| &note.prompt);
         for (field, text) in [
             ("description", card.description.as_str()),
@@ -147,17 +147,17 @@ fn warn_unknown_macros(file: &ImportFile<'_>, imported: &ImportedFile) {
             ("post_history_instructions", &card.post_history_instructions),
             ("depth_prompt", depth),
         ] {
-            see(&|| format!("`{field}`"), text);
+            check(&|| format!("`{field}`"), text);
         }
         for (at, text) in card.alternate_greetings.iter().enumerate() {
-            see(&|| format!("`alternate_greetings[{at}]`"), text);
+            check(&|| format!("`alternate_greetings[{at}]`"), text);
         }
     }
-    for entry in &imported.entries {
-        see(&|| entry.label(), &entry.content);
+    for entry in &imported_file.entries {
+        check(&|| entry.label(), &entry.content);
     }
-    for item in imported.preset.iter().flat_map(|preset| &preset.items) {
-        see(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);
+    for item in imported_file.preset.iter().flat_map(|preset| &preset.items) {
+        check(&|| format!("prompt `{}`", clip(&item.id, 60)), &item.text);
     }
 }
 
@@ -191,12 +191,12 @@ impl ImportFile<'_> {
         Error::malformed(format!("{}: {why}", self.name), None)
     }
 
-    fn warn(&self, what: impl Into<String>) {
+    fn warn(&self, message: impl Into<String>) {
         let mut warnings = self.warnings.borrow_mut();
         if warnings.list.len() < self.limits.warnings {
-            warnings.list.push(what.into());
+            warnings.list.push(message.into());
         } else {
-            warnings.dropped += 1;
+            warnings.dropped_count += 1;
         }
     }
 
@@ -215,7 +215,7 @@ fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
         )));
     };
     let fields = CardFields::new(file, map, "");
-    let mut imported = if let Some(layout) = book::detect_layout(map) {
+    let mut imported_file = if let Some(layout) = book::detect_layout(map) {
         let (book, entries) = book::read_book(&fields, layout)?;
         ImportedFile {
             book: Some(book),
@@ -247,16 +247,16 @@ fn read_import(file: &ImportFile<'_>, source: Value) -> Result<ImportedFile> {
              `lorebookVersion`, `kind: memory`, `type: risu`) nor a preset (`prompts`)",
         ));
     };
-    if imported.name.is_empty() {
-        let own = imported
+    if imported_file.name.is_empty() {
+        let book_name = imported_file
             .book
             .as_ref()
             .map(|book| book.name.clone())
-            .filter(|_| imported.kind == ImportedFileKind::Lorebook);
-        imported.name = own.filter(|name| !name.is_empty()).unwrap_or_else(|| file.stem());
+            .filter(|_| imported_file.kind == ImportedFileKind::Lorebook);
+        imported_file.name = book_name.filter(|name| !name.is_empty()).unwrap_or_else(|| file.stem());
     }
-    imported.source = source;
-    Ok(imported)
+    imported_file.source = source;
+    Ok(imported_file)
 }
 
 fn empty_import(kind: ImportedFileKind) -> ImportedFile {

@@ -112,38 +112,40 @@ pub(super) fn detect_version(map: &Map<String, Value>) -> Option<&'static str> {
 
 /// Reads the card, and its book if it has one.
 pub(super) fn read_card(
-    top: &CardFields<'_>,
+    root_fields: &CardFields<'_>,
     version: &str,
 ) -> Result<(CharacterCard, Option<book::BookWithEntries>)> {
     if version != "v1" {
-        check_version(top, version)?;
+        check_version(root_fields, version)?;
     }
-    let data = match (version, top.get("data")) {
+    let data = match (version, root_fields.get("data")) {
         ("v1", _) => None,
         (_, Some(Value::Object(data))) => Some(data),
-        (_, Some(other)) => return Err(top.type_error("data", "an object", other)),
-        (_, None) if top.get("name").is_some() => {
-            top.file.warn("`data` is missing; the fields beside `spec` are read in its place");
+        (_, Some(other)) => return Err(root_fields.type_error("data", "an object", other)),
+        (_, None) if root_fields.get("name").is_some() => {
+            root_fields.file.warn("`data` is missing; the fields beside `spec` are read in its place");
             None
         }
         (_, None) => {
-            return Err(top.file.refuse("`data` is missing, in which a card of that version has its fields"));
+            return Err(root_fields
+                .file
+                .refuse("`data` is missing, in which a card of that version has its fields"));
         }
     };
-    let fields = data.map_or(*top, |data| CardFields::new(top.file, data, "data"));
+    let fields = data.map_or(*root_fields, |data| CardFields::new(root_fields.file, data, "data"));
     if fields.get("name").is_none() {
-        return Err(top.file.refuse(&format!("`{}` is missing", fields.full_name("name"))));
+        return Err(root_fields.file.refuse(&format!("`{}` is missing", fields.full_name("name"))));
     }
     let card = read_fields(&fields)?;
-    Ok((card, find_book(top, &fields)?))
+    Ok((card, find_book(root_fields, &fields)?))
 }
 
 /// Reads the book of a card, from its proper place or, with a warning, from places where other programs put
 /// it.
-fn find_book(top: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<book::BookWithEntries>> {
+fn find_book(root_fields: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<book::BookWithEntries>> {
     let path = fields.full_name("extensions");
-    let none = Map::new();
-    let extensions = CardFields::new(top.file, fields.object("extensions")?.unwrap_or(&none), &path);
+    let empty = Map::new();
+    let extensions = CardFields::new(root_fields.file, fields.object("extensions")?.unwrap_or(&empty), &path);
     if let Some(world) = extensions.get("world").and_then(Value::as_str).filter(|world| !world.is_empty())
         && fields.get("character_book").is_none()
     {
@@ -152,7 +154,7 @@ fn find_book(top: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<boo
     let mut found = None;
     for (at, (place, key)) in [
         (fields, "character_book"),
-        (top, "character_book"),
+        (root_fields, "character_book"),
         (&extensions, "character_book"),
         (fields, "lorebook"),
         (&extensions, "lorebook"),
@@ -160,11 +162,11 @@ fn find_book(top: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<boo
     .into_iter()
     .enumerate()
     {
-        let same = at == 1 && std::ptr::eq(top.map, fields.map);
-        let Some(value) = place.get(key).filter(|_| !same) else { continue };
-        let must = at < 2;
-        let Some(map) = (if must { place.object(key)? } else { value.as_object() }) else { continue };
-        if !must && !map.contains_key("entries") {
+        let is_same_place = at == 1 && std::ptr::eq(root_fields.map, fields.map);
+        let Some(value) = place.get(key).filter(|_| !is_same_place) else { continue };
+        let is_mandatory = at < 2;
+        let Some(map) = (if is_mandatory { place.object(key)? } else { value.as_object() }) else { continue };
+        if !is_mandatory && !map.contains_key("entries") {
             continue;
         }
         if found.is_some() {
@@ -175,23 +177,23 @@ fn find_book(top: &CardFields<'_>, fields: &CardFields<'_>) -> Result<Option<boo
             place.warn(key, "is a book in another place than `data.character_book`, and was read");
         }
         let path = place.full_name(key);
-        found = Some(book::read_book(&CardFields::new(top.file, map, &path), BookLayout::Embedded)?);
+        found = Some(book::read_book(&CardFields::new(root_fields.file, map, &path), BookLayout::Embedded)?);
     }
     Ok(found)
 }
 
-fn check_version(top: &CardFields<'_>, version: &str) -> Result<()> {
-    let spec = top.text("spec")?;
+fn check_version(root_fields: &CardFields<'_>, version: &str) -> Result<()> {
+    let spec = root_fields.text("spec")?;
     if spec.is_empty() {
-        top.file.warn("`spec` is missing; read as a card of version 2");
+        root_fields.file.warn("`spec` is missing; read as a card of version 2");
     } else if !matches!(spec.as_str(), "chara_card_v2" | "chara_card_v3") {
-        top.file.warn(format!("`spec` is `{spec}`, which is not known; read as a card of version 3"));
+        root_fields.file.warn(format!("`spec` is `{spec}`, which is not known; read as a card of version 3"));
     }
-    let said = top.text("spec_version")?;
-    let known = if version == "v2" { 2.0 } else { 3.0 };
-    if said.trim().parse::<f64>().is_ok_and(|said| said > known) {
-        top.file.warn(format!(
-            "`spec_version` is {said}; fields that are newer than {known:.1} are kept and not used"
+    let stated_version = root_fields.text("spec_version")?;
+    let known_version = if version == "v2" { 2.0 } else { 3.0 };
+    if stated_version.trim().parse::<f64>().is_ok_and(|stated_version| stated_version > known_version) {
+        root_fields.file.warn(format!(
+            "`spec_version` is {stated_version}; fields that are newer than {known_version:.1} are kept and not used"
         ));
     }
     Ok(())
@@ -272,7 +274,7 @@ fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
         Value::Null => 0,
         _ => 1,
     };
-    for (key, what) in [
+    for (key, script_kind) in [
         ("regex_scripts", "regular-expression scripts"),
         ("tavern_helper", "scripts"),
         ("TavernHelper_scripts", "scripts"),
@@ -281,7 +283,7 @@ fn warn_scripts(fields: &CardFields<'_>, extensions: &Map<String, Value>) {
         if number > 0 {
             fields.warn(
                 &format!("extensions.{key}"),
-                &format!("has {number} {what}, which are kept and not run"),
+                &format!("has {number} {script_kind}, which are kept and not run"),
             );
         }
     }

@@ -23,11 +23,11 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Returns the JSON of the card; a `ccv3` chunk takes precedence over `chara`.
 pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8>> {
-    let (mut old, mut new, mut assets) = (None, None, 0);
+    let (mut v2_value, mut v3_value, mut assets) = (None, None, 0);
     let mut rest = &bytes[SIGNATURE.len()..];
-    let mut ended = false;
+    let mut has_end = false;
     for number in 0.. {
-        if rest.is_empty() || ended {
+        if rest.is_empty() || has_end {
             break;
         }
         if number == file.limits.chunks {
@@ -36,16 +36,16 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
         let chunk = PngChunk::read_first(rest)
             .ok_or_else(|| file.refuse(&format!("the picture is cut off in its chunk {}", number + 1)))?;
         rest = &rest[12 + chunk.data.len()..];
-        ended = chunk.kind == b"IEND";
+        has_end = chunk.kind == b"IEND";
         if chunk.kind != b"tEXt" {
             continue;
         }
         let end = chunk.data.iter().position(|byte| *byte == 0).unwrap_or(chunk.data.len());
         let (keyword, value) = (&chunk.data[..end], chunk.data.get(end + 1..).unwrap_or_default());
         let place = if keyword.eq_ignore_ascii_case(b"ccv3") {
-            &mut new
+            &mut v3_value
         } else if keyword.eq_ignore_ascii_case(b"chara") {
-            &mut old
+            &mut v2_value
         } else {
             assets += usize::from(keyword.starts_with(b"chara-ext-asset_"));
             continue;
@@ -56,15 +56,16 @@ pub(super) fn extract_card(file: &ImportFile<'_>, bytes: &[u8]) -> Result<Vec<u8
         // The first chunk of a kind counts.
         place.get_or_insert(value);
     }
-    if !ended {
+    if !has_end {
         file.warn("the picture has no end");
     }
     if assets > 0 {
-        let are = if assets == 1 { "is" } else { "are" };
+        let verb = if assets == 1 { "is" } else { "are" };
         let assets = format_count(assets, "file");
-        file.warn(format!("{assets} in chunks of the picture {are} not read"));
+        file.warn(format!("{assets} in chunks of the picture {verb} not read"));
     }
-    let Some((keyword, value)) = new.map(|value| ("ccv3", value)).or(old.map(|value| ("chara", value)))
+    let Some((keyword, value)) =
+        v3_value.map(|value| ("ccv3", value)).or(v2_value.map(|value| ("chara", value)))
     else {
         return Err(file.refuse("a picture without a card: no `tEXt` chunk `ccv3` or `chara`"));
     };
@@ -99,9 +100,9 @@ impl<'a> PngChunk<'a> {
 fn decode_card(file: &ImportFile<'_>, keyword: &str, value: &[u8]) -> Result<Vec<u8>> {
     // Four base64 characters encode three bytes.
     if value.len() / 4 * 3 > file.limits.text {
-        let most = file.limits.text;
+        let limit = file.limits.text;
         return Err(file.refuse(&format!(
-            "the chunk `{keyword}` has {} bytes, too many for {most} of JSON",
+            "the chunk `{keyword}` has {} bytes, too many for {limit} of JSON",
             value.len()
         )));
     }

@@ -67,44 +67,45 @@ pub(super) fn read_preset(fields: &CardFields<'_>) -> Result<PromptPreset> {
                 .file
                 .refuse(&format!("`{path}` should be an object, it is {}", describe_type(item))));
         };
-        let own = CardFields::new(fields.file, map, &path);
-        let at_depth = own.count("injection_position")? == Some(1);
-        let said = own.get("role");
+        let item_fields = CardFields::new(fields.file, map, &path);
+        let at_depth = item_fields.count("injection_position")? == Some(1);
+        let role_value = item_fields.get("role");
         items.push((
             PresetItem {
-                id: own.text("identifier")?,
-                name: own.text("name")?,
-                role: match said {
+                id: item_fields.text("identifier")?,
+                name: item_fields.text("name")?,
+                role: match role_value {
                     None => MessageRole::System,
                     Some(value) => read_role(value)
-                        .ok_or_else(|| own.type_error("role", "system, user or assistant", value))?,
+                        .ok_or_else(|| item_fields.type_error("role", "system, user or assistant", value))?,
                 },
-                text: own.text("content")?,
-                marker: own.flag("marker")?.unwrap_or(false),
-                depth: if at_depth { Some(own.count("injection_depth")?.unwrap_or(4)) } else { None },
+                text: item_fields.text("content")?,
+                marker: item_fields.flag("marker")?.unwrap_or(false),
+                depth: if at_depth { Some(item_fields.count("injection_depth")?.unwrap_or(4)) } else { None },
             },
-            own.flag("enabled")?.unwrap_or(true),
+            item_fields.flag("enabled")?.unwrap_or(true),
         ));
     }
     let items = match read_order(fields)? {
         None => items.into_iter().filter(|(_, enabled)| *enabled).map(|(item, _)| item).collect(),
         Some(order) => {
-            let find = |id: &str| items.iter().find(|(item, _)| item.id == id).map(|(item, _)| item.clone());
-            let missing: Vec<_> = order.iter().filter(|id| find(id).is_none()).collect();
+            let find_item =
+                |id: &str| items.iter().find(|(item, _)| item.id == id).map(|(item, _)| item.clone());
+            let missing: Vec<_> = order.iter().filter(|id| find_item(id).is_none()).collect();
             for id in missing {
                 fields.warn("prompt_order", &format!("names `{id}`, which is not among the prompts"));
             }
-            order.iter().filter_map(|id| find(id)).collect()
+            order.iter().filter_map(|id| find_item(id)).collect()
         }
     };
     // Default values have no effect, so they need no warning.
-    for (key, usual, what) in [
+    for (key, default, reason) in [
         ("wi_format", "{0}", "world info stands as elements"),
         ("assistant_prefill", "", "not every model goes on from a message of its own"),
     ] {
         let text = fields.text(key)?;
-        if !text.trim().is_empty() && text.trim() != usual {
-            fields.warn(key, &format!("is kept and not used: {what}"));
+        if !text.trim().is_empty() && text.trim() != default {
+            fields.warn(key, &format!("is kept and not used: {reason}"));
         }
     }
     let new_example = fields.text("new_example_chat_prompt")?;

@@ -27,8 +27,8 @@ pub struct AskAnswer {
 /// Reads an answer of `ai_ask` and returns it with findings, or `None` if the text is not an answer.
 #[must_use]
 pub fn read_ask(text: &str, options: &Options) -> (Option<AskAnswer>, Vec<Finding>) {
-    let (asked, reports) = parse_ask(text, false, None, options);
-    (asked, judge_reports(reports, options.profile))
+    let (answer, reports) = parse_ask(text, false, None, options);
+    (answer, judge_reports(reports, options.profile))
 }
 
 /// Reads an answer of `ai_think`: a value for each variable, null if absent. Returns it with findings, or
@@ -80,8 +80,8 @@ impl<'t> AnswerReports<'t> {
 /// known. A truncated reply has no value.
 pub(super) fn parse_ask(
     text: &str,
-    cut: bool,
-    wanted: Option<(&AnswerForm, &str)>,
+    is_truncated: bool,
+    expected: Option<(&AnswerForm, &str)>,
     options: &Options,
 ) -> (Option<AskAnswer>, Vec<FindingReport>) {
     let mut reports = AnswerReports::new(text, &options.limits);
@@ -96,7 +96,7 @@ pub(super) fn parse_ask(
             return (None, reports.list);
         }
     };
-    let usable = match fields.get("usable") {
+    let is_usable = match fields.get("usable") {
         None | Some(Value::Null) => {
             reports.add(ask::FIELD_MISSING, "`usable` is missing", "counted as false");
             false
@@ -113,26 +113,26 @@ pub(super) fn parse_ask(
             }
         },
     };
-    let given = |value: &&Value| match value {
+    let present = |value: &&Value| match value {
         Value::Null => false,
         Value::String(text) => !text.trim().is_empty(),
         _ => true,
     };
-    let value = fields.get("value").filter(given);
-    if usable && value.is_none() {
+    let value = fields.get("value").filter(present);
+    if is_usable && value.is_none() {
         reports.add(ask::FIELD_MISSING, "`value` is missing though it is said to be usable", "not taken");
     }
-    let whole = !cut && !reports.found.is_auto_closed;
-    let given = value.filter(|_| usable && whole);
+    let is_whole = !is_truncated && !reports.found.is_auto_closed;
+    let present = value.filter(|_| is_usable && is_whole);
     let message = find_message(&fields, &mut reports, options);
-    let own = |question| [question, message.as_deref().unwrap_or_default()];
-    let value = given.and_then(|value| match wanted {
-        Some((form, question)) => fit::fit_answer(form, value, &own(question)),
+    let own_texts = |question| [question, message.as_deref().unwrap_or_default()];
+    let value = present.and_then(|value| match expected {
+        Some((form, question)) => fit::fit_answer(form, value, &own_texts(question)),
         None => Some(value).filter(|value| !fit::is_placeholder_value(value)).cloned(),
     });
-    let is_unfit = given.is_some() && value.is_none();
+    let is_unfit = present.is_some() && value.is_none();
     if is_unfit {
-        let kind = wanted.map_or("text", |(form, _)| form.kind.name());
+        let kind = expected.map_or("text", |(form, _)| form.kind.name());
         let message = format!("`value` is no answer of the type `{kind}` to the question");
         reports.add(ask::VALUE_UNFIT, message, "not taken");
     }
@@ -145,16 +145,16 @@ fn find_message(
     reports: &mut AnswerReports<'_>,
     options: &Options,
 ) -> Option<String> {
-    fn said(text: &&str) -> bool {
+    fn has_text(text: &&str) -> bool {
         !text.trim().is_empty()
     }
     let found = match fields.get("response") {
         Some(Value::Object(response)) => {
             let roles = dialect::roles(options);
-            let of_role = roles.iter().find_map(|role| response.get(role)?.as_str().filter(said));
+            let role_text = roles.iter().find_map(|role| response.get(role)?.as_str().filter(has_text));
             let mut texts =
-                response.iter().filter_map(|(key, value)| Some((key, value.as_str().filter(said)?)));
-            match (of_role, texts.next(), texts.next()) {
+                response.iter().filter_map(|(key, value)| Some((key, value.as_str().filter(has_text)?)));
+            match (role_text, texts.next(), texts.next()) {
                 (Some(text), _, _) => Some(text),
                 (None, Some((key, text)), None) => {
                     let message = format!("`response` has the key `{}`, not the role", clip(key, 40));
@@ -179,15 +179,15 @@ fn find_message(
 /// Parses the values of `ai_think`.
 pub(super) fn parse_think(
     text: &str,
-    cut: bool,
+    is_truncated: bool,
     variables: &[String],
     limits: &Limits,
 ) -> (Option<Map<String, Value>>, Vec<FindingReport>) {
     let mut reports = AnswerReports::new(text, limits);
     // A partial object gives no values, because the last one may be incomplete.
-    let whole = !cut && !reports.found.is_auto_closed;
+    let is_whole = !is_truncated && !reports.found.is_auto_closed;
     let mut fields = match reports.found.value.take() {
-        Some(Value::Object(fields)) if whole => fields,
+        Some(Value::Object(fields)) if is_whole => fields,
         _ => {
             reports.report_unstructured(think::UNSTRUCTURED, "not used");
             return (None, reports.list);
@@ -210,12 +210,12 @@ pub(super) fn parse_think(
         }
     }
     if let Some(name) = fields.keys().next() {
-        let more = if fields.len() > 1 {
+        let suffix = if fields.len() > 1 {
             format!(", nor {} more that it has", fields.len() - 1)
         } else {
             String::new()
         };
-        let message = format!("no variable is called `{}`{more}", clip(name, 80));
+        let message = format!("no variable is called `{}`{suffix}", clip(name, 80));
         reports.add(think::FIELD_UNEXPECTED, message, "not used");
     }
     (Some(values), reports.list)

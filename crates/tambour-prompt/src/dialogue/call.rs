@@ -120,11 +120,11 @@ impl ModelCall {
 pub(super) fn build_call(
     dialogue: &Dialogue,
     action: &ScriptAction,
-    running: &RunningAction,
+    running_action: &RunningAction,
     env: &DialogueEnv<'_>,
 ) -> Result<ModelCall, Failure> {
-    let (attempt, because) = match &running.stage {
-        ActionStage::Model { attempt, because } => (*attempt, because.as_deref()),
+    let (attempt, reason) = match &running_action.stage {
+        ActionStage::Model { attempt, because: reason } => (*attempt, reason.as_deref()),
         _ => (0, None),
     };
     let variables = dialogue.scopes.visible();
@@ -138,7 +138,7 @@ pub(super) fn build_call(
         );
         Failure::new("action_incomplete", message, false)
     };
-    let (mut kind, content, max_rounds, own) = match &action.kind {
+    let (mut kind, content, max_rounds, default_template) = match &action.kind {
         ScriptActionKind::Say(say) => {
             let kind = ReplyKind::Say { criteria: say.exit_criteria.clone() };
             (kind, say.content.as_str(), Some(say.max_rounds), SAY_TEMPLATE)
@@ -155,7 +155,7 @@ pub(super) fn build_call(
         }
         ScriptActionKind::Client(_) => return Err(incomplete("a prompt")),
     };
-    let template = find_template(action, own, &variables, running, env)?;
+    let template = find_template(action, default_template, &variables, running_action, env)?;
     let (id, template) = template;
     let chat_history = format_history(&dialogue.history, env);
     let threshold = match &kind {
@@ -166,7 +166,7 @@ pub(super) fn build_call(
         now: env.now,
         chat_history: &chat_history,
         understanding_threshold: threshold,
-        current_round: running.round,
+        current_round: running_action.round,
         max_rounds,
     };
     let system = system_values(&variables, &round);
@@ -175,28 +175,28 @@ pub(super) fn build_call(
         script
             .insert("output_fields".to_owned(), format_output_fields(&think.output, &script, &system).into());
     }
-    let mut rendered = template.render(&script, &system);
-    warnings.extend(rendered.warnings);
+    let mut filled_template = template.render(&script, &system);
+    warnings.extend(filled_template.warnings);
     for warning in &mut warnings {
         warning.message = warning.localized_message(env.settings.texts.language);
     }
     let language = env.settings.texts.language;
     if let ReplyKind::Ask { form, question } = &mut kind {
         question.push_str(script.get("topic_content").and_then(Value::as_str).unwrap_or_default());
-        rendered.text.push_str(&fit::describe_form(form, language).unwrap_or_default());
+        filled_template.text.push_str(&fit::describe_form(form, language).unwrap_or_default());
     }
     if attempt > 0 {
-        rendered.text.push_str(messages::reask_note(because, language));
+        filled_template.text.push_str(messages::reask_note(reason, language));
     }
     Ok(ModelCall {
         kind,
-        messages: vec![CallMessage { role: "user".to_owned(), content: rendered.text }],
+        messages: vec![CallMessage { role: "user".to_owned(), content: filled_template.text }],
         temperature: env.settings.temperature,
         max_tokens: env.settings.max_tokens,
         template_id: id,
         template_hash: template.hash(),
         warnings,
-        round: running.round + 1,
+        round: running_action.round + 1,
         max_rounds,
         attempt,
         path: action.path.clone(),
@@ -207,17 +207,17 @@ pub(super) fn build_call(
 /// language.
 fn find_template(
     action: &ScriptAction,
-    own: &str,
+    default_id: &str,
     variables: &Map<String, Value>,
-    running: &RunningAction,
+    running_action: &RunningAction,
     env: &DialogueEnv<'_>,
 ) -> Result<(String, LayeredTemplate), Failure> {
     let default = match &action.template {
         Some(id) => id.clone(),
-        None => localized_id(own, env.settings.texts.language),
+        None => localized_id(default_id, env.settings.texts.language),
     };
-    let moment = super::HookContext { action, round: running.round + 1, variables };
-    let id = env.hooks.choose_template(&moment, &default).unwrap_or(default);
+    let context = super::HookContext { action, round: running_action.round + 1, variables };
+    let id = env.hooks.choose_template(&context, &default).unwrap_or(default);
     match env.templates.template(&id) {
         Ok(template) => Ok((id, template)),
         Err(error) => {
@@ -230,23 +230,23 @@ fn find_template(
 
 /// Returns the id of an action's template, unless a hook replaces it.
 pub(super) fn template_id(action: &ScriptAction, language: Language) -> Option<String> {
-    let own = match &action.kind {
+    let default_id = match &action.kind {
         ScriptActionKind::Say(_) => SAY_TEMPLATE,
         ScriptActionKind::Ask(_) => ASK_TEMPLATE,
         ScriptActionKind::Think(_) => THINK_TEMPLATE,
         ScriptActionKind::Client(_) => return None,
     };
-    Some(action.template.clone().unwrap_or_else(|| localized_id(own, language)))
+    Some(action.template.clone().unwrap_or_else(|| localized_id(default_id, language)))
 }
 
 /// Formats the last messages, one per line (S-032).
-fn format_history(said: &[HistoryMessage], env: &DialogueEnv<'_>) -> String {
-    if said.is_empty() {
+fn format_history(messages: &[HistoryMessage], env: &DialogueEnv<'_>) -> String {
+    if messages.is_empty() {
         return env.settings.texts.no_history.to_string();
     }
-    let last = &said[said.len().saturating_sub(env.settings.history)..];
+    let last = &messages[messages.len().saturating_sub(env.settings.history)..];
     let lines: Vec<String> =
-        last.iter().map(|said| format!("{}: {}", said.role, join_lines(&said.content))).collect();
+        last.iter().map(|message| format!("{}: {}", message.role, join_lines(&message.content))).collect();
     lines.join("\n")
 }
 
@@ -259,8 +259,8 @@ fn join_lines(text: &str) -> String {
 
 /// Returns a number in its shortest form.
 fn to_number(level: f64) -> Option<Number> {
-    let whole = level.fract() == 0.0;
-    if whole { Some(Number::from(level as i64)) } else { Number::from_f64(level) }
+    let is_whole = level.fract() == 0.0;
+    if is_whole { Some(Number::from(level as i64)) } else { Number::from_f64(level) }
 }
 
 /// Formats the variables that the model fills, one per line.
@@ -269,10 +269,14 @@ fn format_output_fields(
     script: &Map<String, Value>,
     system: &Map<String, Value>,
 ) -> String {
-    let line = |(name, about): &(String, String)| {
-        let about = LayeredTemplate::parse(about.as_str()).render(script, system).text;
+    let line = |(name, description): &(String, String)| {
+        let description = LayeredTemplate::parse(description.as_str()).render(script, system).text;
         let name = Value::from(name.as_str());
-        if about.trim().is_empty() { format!("- {name}") } else { format!("- {name}: {}", about.trim()) }
+        if description.trim().is_empty() {
+            format!("- {name}")
+        } else {
+            format!("- {name}: {}", description.trim())
+        }
     };
     output.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -29,11 +29,11 @@ const CONTENT_FIELDS: [&str; 3] = ["content", "content_template", "ai_say"];
 /// variables, invalid conditions. Problems are in source order.
 #[must_use]
 pub fn check(script: &Script, templates: &dyn TemplateSource, language: Language) -> Vec<ScriptProblem> {
-    check_told(script, templates, (language, language))
+    check_in_languages(script, templates, (language, language))
 }
 
 /// As [`check`], with the language of the texts and that of the problems.
-fn check_told(
+fn check_in_languages(
     script: &Script,
     templates: &dyn TemplateSource,
     (texts, language): (Language, Language),
@@ -60,27 +60,28 @@ fn check_told(
 /// read.
 #[must_use]
 pub fn check_all(
-    loaded: LoadedScript,
+    loaded_script: LoadedScript,
     templates: &dyn TemplateSource,
     language: Language,
 ) -> Vec<ScriptProblem> {
-    check_all_told(loaded, templates, language, language)
+    check_all_in_languages(loaded_script, templates, language, language)
 }
 
 /// As [`check_all`], with the problems in the language of who reads them: which templates the script uses follows from that of the texts.
 #[must_use]
-pub fn check_all_told(
-    loaded: LoadedScript,
+pub fn check_all_in_languages(
+    loaded_script: LoadedScript,
     templates: &dyn TemplateSource,
     texts: Language,
-    told: Language,
+    report_language: Language,
 ) -> Vec<ScriptProblem> {
-    let LoadedScript { script, partial_script, mut problems } = loaded;
-    let whole = script.is_some();
+    let LoadedScript { script, partial_script, mut problems } = loaded_script;
+    let is_complete = script.is_some();
     if let Some(script) = script.or(partial_script) {
-        let found = check_told(&script, templates, (texts, told)).into_iter();
-        problems
-            .extend(found.filter(|problem| whole || problem.report.rule.code != rules::VARIABLE_UNUSED.code));
+        let found = check_in_languages(&script, templates, (texts, report_language)).into_iter();
+        problems.extend(
+            found.filter(|problem| is_complete || problem.report.rule.code != rules::VARIABLE_UNUSED.code),
+        );
     }
     problems.sort_by_key(|problem| problem.report.place.offset);
     problems
@@ -119,28 +120,28 @@ impl ScriptCheck<'_> {
 
     fn check_session(&mut self, session: &ScriptSession, path: &str) {
         // A variable set by an action counts as known everywhere; the order of actions is not considered.
-        let mut known: BTreeSet<&str> = session.actions().flat_map(assigned_variables).collect();
-        let mut declared: Vec<(String, &VariableDeclaration)> = Vec::new();
-        let of = |path: &str, declare: &'_ [VariableDeclaration]| -> Vec<String> {
+        let mut known_names: BTreeSet<&str> = session.actions().flat_map(assigned_variables).collect();
+        let mut declarations: Vec<(String, &VariableDeclaration)> = Vec::new();
+        let paths_of = |path: &str, declare: &'_ [VariableDeclaration]| -> Vec<String> {
             (0..declare.len()).map(|index| format!("{path}.declare[{index}]")).collect()
         };
-        declared.extend(of(path, &session.declare).into_iter().zip(&session.declare));
-        known.extend(session.declare.iter().map(|declared| declared.var.as_str()));
+        declarations.extend(paths_of(path, &session.declare).into_iter().zip(&session.declare));
+        known_names.extend(session.declare.iter().map(|declaration| declaration.var.as_str()));
         for (number, phase) in session.phases.iter().enumerate() {
             let path = format!("{path}.phases[{number}]");
-            declared.extend(of(&path, &phase.declare).into_iter().zip(&phase.declare));
-            let mut known = known.clone();
-            known.extend(phase.declare.iter().map(|declared| declared.var.as_str()));
+            declarations.extend(paths_of(&path, &phase.declare).into_iter().zip(&phase.declare));
+            let mut known_names = known_names.clone();
+            known_names.extend(phase.declare.iter().map(|declaration| declaration.var.as_str()));
             for (number, step) in phase.steps.iter().enumerate() {
                 let path = format!("{path}.steps[{number}]");
-                declared.extend(of(&path, &step.declare).into_iter().zip(&step.declare));
-                let mut known = known.clone();
-                known.extend(step.declare.iter().map(|declared| declared.var.as_str()));
-                step.actions.iter().for_each(|action| self.check_action(action, &known));
+                declarations.extend(paths_of(&path, &step.declare).into_iter().zip(&step.declare));
+                let mut known_names = known_names.clone();
+                known_names.extend(step.declare.iter().map(|declaration| declaration.var.as_str()));
+                step.actions.iter().for_each(|action| self.check_action(action, &known_names));
             }
         }
-        for (path, declared) in declared {
-            let name = &declared.var;
+        for (path, declaration) in declarations {
+            let name = &declaration.var;
             let marker = LayeredTemplate::parse(format!("{{{name}}}"));
             if marker.variables(Layer::Script) != [name.as_str()] {
                 let message = bilingual!(
@@ -149,7 +150,7 @@ impl ScriptCheck<'_> {
                     "`{}` cannot be written as a variable of a template",
                     clip(name, 80)
                 );
-                self.add(path, declared.spot, rules::NAME_INVALID, "S-040", message);
+                self.add(path, declaration.spot, rules::NAME_INVALID, "S-040", message);
             } else if !self.used.contains(name) && SYSTEM_READS.iter().all(|(read, _)| read != name) {
                 let message = bilingual!(
                     self.language,
@@ -157,12 +158,12 @@ impl ScriptCheck<'_> {
                     "nothing uses the variable `{}`",
                     clip(name, 80)
                 );
-                self.add(path, declared.spot, rules::VARIABLE_UNUSED, "S-043", message);
+                self.add(path, declaration.spot, rules::VARIABLE_UNUSED, "S-043", message);
             }
         }
     }
 
-    fn check_action(&mut self, action: &ScriptAction, known: &BTreeSet<&str>) {
+    fn check_action(&mut self, action: &ScriptAction, known_names: &BTreeSet<&str>) {
         if let Some(text) = &action.condition {
             let (path, spot) = (format!("{}.condition", action.path), action.spot_of(&["condition"]));
             match condition::used_variables(text, self.language) {
@@ -171,7 +172,7 @@ impl ScriptCheck<'_> {
                         self.add(path.clone(), spot, rules::TYPES_DIFFER, "S-011", message);
                     }
                     for name in names {
-                        if !known.contains(name.as_str()) && !condition::tests_existence(text) {
+                        if !known_names.contains(name.as_str()) && !condition::tests_existence(text) {
                             let message = bilingual!(
                                 self.language,
                                 "条件用到了 `{}`，它没有值{}",
@@ -202,10 +203,10 @@ impl ScriptCheck<'_> {
                 (&action.path, spot),
                 &format!("`{name}`"),
                 &LayeredTemplate::parse(text),
-                known,
+                known_names,
                 "S-038",
             );
-            self.check_braces((&action.path, spot), name, text, known);
+            self.check_braces((&action.path, spot), name, text, known_names);
         }
         let Some(id) = template_id(action, self.texts) else { return };
         match self.templates.template(&id) {
@@ -213,7 +214,7 @@ impl ScriptCheck<'_> {
                 (&action.path, action.spot_of(&["template"])),
                 &bilingual!(self.language, "模板 `{}` ", "the template `{}`", id),
                 &template,
-                known,
+                known_names,
                 "S-043",
             ),
             Err(error) => {
@@ -228,22 +229,22 @@ impl ScriptCheck<'_> {
     fn check_braces(
         &mut self,
         (path, spot): (&str, SourceSpot),
-        what: &str,
+        field_name: &str,
         text: &str,
-        known: &BTreeSet<&str>,
+        known_names: &BTreeSet<&str>,
     ) {
-        let mut told = BTreeSet::new();
+        let mut reported_names = BTreeSet::new();
         for piece in text.split('{').skip(1) {
-            let Some((inside, _)) = piece.split_once('}') else { continue };
-            let name = inside.trim();
-            let is_variable = known.contains(name) || MACHINE_VARIABLES.contains(&name);
-            if name != inside && is_variable && told.insert(name) {
+            let Some((content, _)) = piece.split_once('}') else { continue };
+            let name = content.trim();
+            let is_variable = known_names.contains(name) || MACHINE_VARIABLES.contains(&name);
+            if name != content && is_variable && reported_names.insert(name) {
                 let message = bilingual!(
                     self.language,
                     "`{}` 里的 `{{{}}}` 会原样显示；变量名两边不留空格：`{{{}}}`",
                     "`{}` shows `{{{}}}` as it is; a variable has no blanks inside its braces: `{{{}}}`",
-                    what,
-                    clip(inside, 80),
+                    field_name,
+                    clip(content, 80),
                     clip(name, 80)
                 );
                 self.used.insert(name.to_owned());
@@ -256,18 +257,18 @@ impl ScriptCheck<'_> {
     fn check_text(
         &mut self,
         (path, spot): (&str, SourceSpot),
-        what: &str,
+        field_name: &str,
         template: &LayeredTemplate,
-        known: &BTreeSet<&str>,
+        known_names: &BTreeSet<&str>,
         row: &'static str,
     ) {
         for name in template.variables(Layer::Script) {
-            if !known.contains(name) && !MACHINE_VARIABLES.contains(&name) {
+            if !known_names.contains(name) && !MACHINE_VARIABLES.contains(&name) {
                 let mut message = bilingual!(
                     self.language,
                     "{}用到了 `{{{}}}`，它没有值",
                     "{} uses `{{{}}}`, which has no value",
-                    what,
+                    field_name,
                     clip(name, 80)
                 );
                 if let Some((_, system)) = SYSTEM_READS.iter().find(|(read, _)| *read == name) {
@@ -288,7 +289,7 @@ impl ScriptCheck<'_> {
                     self.language,
                     "{}用到了 `{{%{}%}}`，系统没有这个变量",
                     "{} uses `{{%{}%}}`, which the system does not have",
-                    what,
+                    field_name,
                     clip(name, 80)
                 );
                 self.add(path.to_owned(), spot, rules::VARIABLE_UNRESOLVED, row, message);
@@ -314,7 +315,9 @@ fn action_texts(action: &ScriptAction) -> Vec<(&str, &str)> {
         ScriptActionKind::Ask(ask) => ask.question.iter().map(|text| ("question", text.as_str())).collect(),
         ScriptActionKind::Think(think) => {
             let prompt = think.prompt.iter().map(|text| ("prompt", text.as_str()));
-            prompt.chain(think.output.iter().map(|(_, about)| ("output", about.as_str()))).collect()
+            prompt
+                .chain(think.output.iter().map(|(_, description)| ("output", description.as_str())))
+                .collect()
         }
         ScriptActionKind::Client(client) => {
             let mut found = Vec::new();

@@ -24,17 +24,18 @@ pub(super) fn evaluate(
     variables: &Map<String, Value>,
     language: Language,
 ) -> Result<bool, String> {
-    let holds =
-        jinja::evaluate_typed_condition(condition, variables).map_err(|broken| match broken.mismatch {
+    let is_true =
+        jinja::evaluate_typed_condition(condition, variables).map_err(|failure| match failure.mismatch {
             Some(mismatch) => describe_mismatch(mismatch, language),
-            None => describe_error(condition, &broken.error, language),
+            None => describe_error(condition, &failure.error, language),
         })?;
     // The engine accepts comparisons with undefined variables, but the usual cause is a misspelled name.
-    let missing = used_variables(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
-    match (holds, missing) {
+    let missing_name =
+        used_variables(condition, language)?.into_iter().find(|name| !variables.contains_key(name));
+    match (is_true, missing_name) {
         (_, Some(name)) if !tests_existence(condition) => Err(describe_undefined(&name, language)),
         (None, _) => Err(bilingual!(language, "用到了不存在的东西", "it uses something that is not there")),
-        (Some(holds), _) => Ok(holds),
+        (Some(is_true), _) => Ok(is_true),
     }
 }
 
@@ -63,9 +64,9 @@ pub(super) fn tests_existence(condition: &str) -> bool {
 pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> String {
     let TypeMismatch { operator, left, right } = mismatch;
     // A text that is a number would be comparable.
-    let no_number =
+    let is_text_beside_number =
         |side: OperandType, other: OperandType| side == OperandType::Text && other == OperandType::Number;
-    let word = |side: OperandType, other: OperandType| match (no_number(side, other), language) {
+    let word = |side: OperandType, other: OperandType| match (is_text_beside_number(side, other), language) {
         (true, Language::Zh) => "不是数字的文本",
         (true, Language::En) => "a text that is no number",
         (false, _) => type_name(side, language),
@@ -75,8 +76,8 @@ pub(super) fn describe_mismatch(mismatch: TypeMismatch, language: Language) -> S
 }
 
 /// Returns the name of a type.
-pub(super) fn type_name(of: OperandType, language: Language) -> &'static str {
-    match (of, language) {
+pub(super) fn type_name(operand_type: OperandType, language: Language) -> &'static str {
+    match (operand_type, language) {
         (OperandType::Null, Language::Zh) => "空值",
         (OperandType::Null, Language::En) => "nothing (`none`)",
         (OperandType::Boolean, Language::Zh) => "真假值",
@@ -101,9 +102,9 @@ fn describe_undefined(name: &str, language: Language) -> String {
 
 /// Returns a suggestion for an unknown name, to be appended to a message; empty if there is none.
 pub(super) fn suggest_name(name: &str, language: Language) -> String {
-    let instead = remedy::find_replacement(name);
-    let told = |instead| bilingual!(language, "；请写成 `{}`", "; write `{}` instead", instead);
-    instead.map(told).unwrap_or_default()
+    let replacement = remedy::find_replacement(name);
+    let suggestion = |replacement| bilingual!(language, "；请写成 `{}`", "; write `{}` instead", replacement);
+    replacement.map(suggestion).unwrap_or_default()
 }
 
 /// Describes why a condition cannot be evaluated, with remedies.
@@ -118,6 +119,6 @@ fn describe_error(condition: &str, error: &Error, language: Language) -> String 
         _ => error.to_string(),
     };
     let remedies = if invalid { remedy::find_remedies(condition, language) } else { Vec::new() };
-    let apart = bilingual!(language, "；", "; ");
-    [vec![message], remedies].concat().join(&apart)
+    let separator = bilingual!(language, "；", "; ");
+    [vec![message], remedies].concat().join(&separator)
 }

@@ -89,26 +89,26 @@ impl Coverage {
 
     /// Adds a dialogue: its start place, its calls, and its turns, in order.
     pub fn add_dialogue(&mut self, start: Option<&str>, calls: &[CoveredCall], turns: &[DialogueTurn]) {
-        let mut reached = vec![false; self.actions.len()];
+        let mut reached_actions = vec![false; self.actions.len()];
         let mut rounds = vec![0; self.actions.len()];
         for call in calls {
             let Some(at) = self.find_action(&call.path) else { continue };
-            reached[at] = true;
+            reached_actions[at] = true;
             rounds[at] = rounds[at].max(call.round.unwrap_or(0));
         }
         for turn in turns.iter().filter(|turn| turn.request.is_some()) {
             let path = turn.position.as_ref().map(|position| position.path.as_str());
             if let Some(at) = path.and_then(|path| self.find_action(path)) {
-                reached[at] = true;
+                reached_actions[at] = true;
             }
         }
-        let begin = start.and_then(|place| self.find_first_below(place)).unwrap_or(0);
-        let end = self.end_index(turns, begin);
+        let start_index = start.and_then(|place| self.find_first_below(place)).unwrap_or(0);
+        let end = self.end_index(turns, start_index);
         for (at, action) in self.actions.iter_mut().enumerate() {
             action.rounds = action.rounds.max(rounds[at]);
-            if reached[at] {
+            if reached_actions[at] {
                 action.reached += 1;
-            } else if (begin..end).contains(&at) {
+            } else if (start_index..end).contains(&at) {
                 action.left_out += 1;
             }
         }
@@ -116,35 +116,41 @@ impl Coverage {
     }
 
     /// Returns the index of the first action that the turns have not passed.
-    fn end_index(&self, turns: &[DialogueTurn], begin: usize) -> usize {
-        let Some(last) = turns.last() else { return begin };
+    fn end_index(&self, turns: &[DialogueTurn], start_index: usize) -> usize {
+        let Some(last) = turns.last() else { return start_index };
         if last.status == DialogueStatus::Completed {
             return self.actions.len();
         }
         let path = last.position.as_ref().map(|position| position.path.as_str());
-        path.and_then(|path| self.find_action(path)).unwrap_or(begin)
+        path.and_then(|path| self.find_action(path)).unwrap_or(start_index)
     }
 
     /// Counts the exits that one dialogue took.
     fn count_exits(&mut self, calls: &[CoveredCall], end: usize) {
         for at in 0..self.actions.len() {
             let action = &self.actions[at];
-            let own: Vec<&CoveredCall> = calls.iter().filter(|call| call.path == action.path).collect();
+            let action_calls: Vec<&CoveredCall> =
+                calls.iter().filter(|call| call.path == action.path).collect();
             let exit = match action.action_type.as_str() {
-                "ai_say" => own.iter().rev().find_map(|call| call.exit.clone()),
-                "ai_ask" if own.iter().any(|call| !call.answer.is_null()) => Some("answered".to_owned()),
+                "ai_say" => action_calls.iter().rev().find_map(|call| call.exit.clone()),
+                "ai_ask" if action_calls.iter().any(|call| !call.answer.is_null()) => {
+                    Some("answered".to_owned())
+                }
                 "ai_ask"
-                    if own.iter().any(|call| call.round.is_some() && call.round == action.max_rounds) =>
+                    if action_calls
+                        .iter()
+                        .any(|call| call.round.is_some() && call.round == action.max_rounds) =>
                 {
                     Some("unanswered".to_owned())
                 }
                 // Without a variable no value is stored: the question was answered if the dialogue continued.
-                "ai_ask" if at < end && !own.is_empty() => Some("answered".to_owned()),
+                "ai_ask" if at < end && !action_calls.is_empty() => Some("answered".to_owned()),
                 _ => None,
             };
-            let taken = self.actions[at].exits.iter_mut().find(|known| Some(known.exit) == exit.as_deref());
-            if let Some(taken) = taken {
-                taken.count += 1;
+            let exit_count =
+                self.actions[at].exits.iter_mut().find(|candidate| Some(candidate.exit) == exit.as_deref());
+            if let Some(exit_count) = exit_count {
+                exit_count.count += 1;
             }
         }
     }
@@ -155,10 +161,10 @@ impl Coverage {
 
     /// Returns the index of the first action at or below a path.
     fn find_first_below(&self, place: &str) -> Option<usize> {
-        let fits = |path: &str| {
+        let is_below = |path: &str| {
             path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        self.actions.iter().position(|action| fits(&action.path))
+        self.actions.iter().position(|action| is_below(&action.path))
     }
 }
 

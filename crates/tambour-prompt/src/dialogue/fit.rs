@@ -9,11 +9,11 @@ use tambour::dialect;
 use tambour::texts::{Language, bilingual};
 
 /// Returns the value of an answer in the required type, or `None` if it does not fit. A repetition of a text
-/// in `own`, such as the question, is not an answer, nor is a placeholder.
-pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own: &[&str]) -> Option<Value> {
+/// in `own_texts`, such as the question, is not an answer, nor is a placeholder.
+pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own_texts: &[&str]) -> Option<Value> {
     let value = unwrap_single(value);
     if let Value::String(text) = value
-        && (is_placeholder(text) || own.iter().any(|own| is_same_text(text, own)))
+        && (is_placeholder(text) || own_texts.iter().any(|own_text| is_same_text(text, own_text)))
     {
         return None;
     }
@@ -26,19 +26,19 @@ pub(super) fn fit_answer(form: &AnswerForm, value: &Value, own: &[&str]) -> Opti
                 _ => return None,
             };
             let level = number.as_f64()?;
-            let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_f64);
-            let fits = bound(&form.min).is_none_or(|min| level >= min)
-                && bound(&form.max).is_none_or(|max| level <= max);
-            fits.then_some(Value::Number(to_integer(number)))
+            let bound_of = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_f64);
+            let is_within = bound_of(&form.min).is_none_or(|min| level >= min)
+                && bound_of(&form.max).is_none_or(|max| level <= max);
+            is_within.then_some(Value::Number(to_integer(number)))
         }
         AnswerKind::Boolean => dialect::parse_flag(value).map(|(flag, _)| flag.into()),
         AnswerKind::Choice => form.options.iter().find(|option| matches_option(value, option)).cloned(),
         AnswerKind::Date => {
             let day = parse_date(value.as_str()?)?;
-            let bound = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_str).map(str::to_owned);
-            let fits = bound(&form.min).is_none_or(|min| day >= min)
-                && bound(&form.max).is_none_or(|max| day <= max);
-            fits.then_some(Value::String(day))
+            let bound_of = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_str).map(str::to_owned);
+            let is_within = bound_of(&form.min).is_none_or(|min| day >= min)
+                && bound_of(&form.max).is_none_or(|max| day <= max);
+            is_within.then_some(Value::String(day))
         }
     }
 }
@@ -98,11 +98,11 @@ fn matches_option(value: &Value, option: &Value) -> bool {
 
 /// Returns a text in lower case and half-width characters, trimmed.
 fn fold_text(text: &str) -> String {
-    let narrow = |c: char| match c {
+    let to_half_width = |c: char| match c {
         '！'..='～' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
     };
-    text.trim().chars().map(narrow).flat_map(char::to_lowercase).collect()
+    text.trim().chars().map(to_half_width).flat_map(char::to_lowercase).collect()
 }
 
 /// Returns true if two texts have the same letters and digits, and at least one.
@@ -118,17 +118,17 @@ fn is_same_text(a: &str, b: &str) -> bool {
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["null", "undefined", "value", "answer", "答案", "简短的答案"];
     let text = text.trim();
-    let inside = |open: char, close: char| text.starts_with(open) && text.ends_with(close);
+    let is_enclosed = |open: char, close: char| text.starts_with(open) && text.ends_with(close);
     text.is_empty()
         || text.chars().all(|c| matches!(c, '.' | '…' | '。' | '_' | '-' | '—' | '?' | '？' | '*' | ' '))
-        || inside('<', '>')
-        || inside('{', '}')
+        || is_enclosed('<', '>')
+        || is_enclosed('{', '}')
         || WORDS.contains(&text)
 }
 
 /// Describes the required answer to the model; `None` for a text.
 pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<String> {
-    let between = |word: &str| match (&form.min, &form.max) {
+    let describe_range = |word: &str| match (&form.min, &form.max) {
         (None, None) => String::new(),
         (Some(min), None) => {
             bilingual!(
@@ -158,14 +158,14 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
             )
         }
     };
-    let wanted = match form.kind {
+    let expectation = match form.kind {
         AnswerKind::Text => return None,
         AnswerKind::Number => {
             bilingual!(
                 language,
                 "一个 JSON 数字（不加引号）{}",
                 "a JSON number without quotes{}",
-                between("number")
+                describe_range("number")
             )
         }
         AnswerKind::Boolean => bilingual!(language, "true 或 false", "true or false"),
@@ -179,7 +179,7 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
                 language,
                 "形如 \"2026-03-14\" 的日期{}",
                 "a date such as \"2026-03-14\"{}",
-                between("date")
+                describe_range("date")
             )
         }
     };
@@ -187,7 +187,7 @@ pub(super) fn describe_form(form: &AnswerForm, language: Language) -> Option<Str
         language,
         "\n\n【答案的要求】\nvalue 必须是{}。用户的回答不能这样写时，usable 为 false，value 为 null，并在 response 里请对方按要求回答。\n",
         "\n\n[What the answer has to be]\nvalue has to be {}. Where what the user said cannot be written so, usable is false, value is null, and the response asks for it.\n",
-        wanted
+        expectation
     ))
 }
 

@@ -41,26 +41,26 @@ pub enum HookProposal {
 /// reported at a later one.
 pub trait Hooks {
     /// Returns another template than `id` for a round: by group, by subtype, or for a share of dialogues.
-    fn choose_template(&self, moment: &HookContext<'_>, id: &str) -> Option<String> {
-        let _ = (moment, id);
+    fn choose_template(&self, context: &HookContext<'_>, id: &str) -> Option<String> {
+        let _ = (context, id);
         None
     }
 
     /// Called before the model is called.
-    fn before_call(&self, moment: &HookContext<'_>) -> Vec<HookProposal> {
-        let _ = moment;
+    fn before_call(&self, context: &HookContext<'_>) -> Vec<HookProposal> {
+        let _ = context;
         Vec::new()
     }
 
     /// Called after a reply was processed, with the record of the round.
     fn after_reply(
         &self,
-        moment: &HookContext<'_>,
+        context: &HookContext<'_>,
         call: &ModelCall,
         reply: &ModelReply,
-        came: &ReplyEffect,
+        effect: &ReplyEffect,
     ) -> Vec<HookProposal> {
-        let _ = (moment, call, reply, came);
+        let _ = (context, call, reply, effect);
         Vec::new()
     }
 }

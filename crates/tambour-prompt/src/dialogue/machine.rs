@@ -78,8 +78,8 @@ impl Dialogue {
     /// No session has that name.
     pub fn start(script: &Script, session: Option<&str>, variables: Map<String, Value>) -> Result<Dialogue> {
         let Some((index, found)) = script.find_session(session) else {
-            let known = script.sessions.iter().map(|session| session.session.as_str());
-            return Err(Error::unknown("session", session.unwrap_or_default(), known));
+            let session_names = script.sessions.iter().map(|session| session.session.as_str());
+            return Err(Error::unknown("session", session.unwrap_or_default(), session_names));
         };
         let mut scopes =
             VariableScopes { session: initial_values(&found.declare), ..VariableScopes::default() };
@@ -109,7 +109,8 @@ impl Dialogue {
         text: Option<&str>,
         env: &DialogueEnv<'_>,
     ) -> std::result::Result<(), InputRefusal> {
-        if let Some(ActionStage::Client { call_id, .. }) = self.running.as_ref().map(|running| &running.stage)
+        if let Some(ActionStage::Client { call_id, .. }) =
+            self.running.as_ref().map(|running_action| &running_action.stage)
         {
             return Err(InputRefusal::AnswerExpected { call_id: call_id.clone() });
         }
@@ -118,17 +119,17 @@ impl Dialogue {
         if self.over.is_some() {
             return Ok(());
         }
-        let again = matches!(self.stage(), Some(ActionStage::Model { .. } | ActionStage::Retry));
+        let is_repeated = matches!(self.stage(), Some(ActionStage::Model { .. } | ActionStage::Retry));
         if let Some(text) = text {
             // The last message is still the user's, as it was not answered.
-            if again && self.history.last().is_some_and(|said| said.role == USER) {
+            if is_repeated && self.history.last().is_some_and(|message| message.role == USER) {
                 self.history.pop();
             }
             self.push_history(USER, text);
         }
-        if let Some(running) = &mut self.running {
-            running.replied |= running.spoken;
-            if running.stage == ActionStage::Acknowledgement {
+        if let Some(running_action) = &mut self.running {
+            running_action.replied |= running_action.spoken;
+            if running_action.stage == ActionStage::Acknowledgement {
                 self.end_acknowledged(env);
             } else {
                 self.request_model(env);
@@ -147,12 +148,12 @@ impl Dialogue {
         value: Value,
         env: &DialogueEnv<'_>,
     ) -> std::result::Result<(), InputRefusal> {
-        let waiting = match self.stage() {
+        let pending_id = match self.stage() {
             Some(ActionStage::Client { call_id, .. }) => Some(call_id.as_str()),
             _ => None,
         };
         let client = match self.current_action(env.script).map(|action| &action.kind) {
-            Some(ScriptActionKind::Client(client)) if waiting == Some(call_id) => client,
+            Some(ScriptActionKind::Client(client)) if pending_id == Some(call_id) => client,
             _ => return Err(InputRefusal::NotWaiting),
         };
         if let Some(variable) = &client.variable {
@@ -175,14 +176,14 @@ impl Dialogue {
                 }
                 return DialogueRequest::User { continues: self.turn.continues };
             }
-            let Some(running) = &mut self.running else { continue };
-            match &mut running.stage {
+            let Some(running_action) = &mut self.running else { continue };
+            match &mut running_action.stage {
                 ActionStage::User | ActionStage::Retry | ActionStage::Acknowledgement => {
                     return DialogueRequest::User { continues: false };
                 }
-                ActionStage::Client { call_id, told } => {
+                ActionStage::Client { call_id, told: is_announced } => {
                     let call_id = call_id.clone();
-                    if std::mem::replace(told, true) {
+                    if std::mem::replace(is_announced, true) {
                         return DialogueRequest::Answer { call_id };
                     }
                     if let Some(event) = self.build_request(call_id, env) {
@@ -190,12 +191,12 @@ impl Dialogue {
                     }
                 }
                 ActionStage::Model { .. } => {
-                    let running = running.clone();
+                    let running_action = running_action.clone();
                     let Some(action) = self.current_action(env.script) else {
                         self.running = None;
                         continue;
                     };
-                    match build_call(self, action, &running, env) {
+                    match build_call(self, action, &running_action, env) {
                         Ok(call) => return DialogueRequest::Call(Box::new(call)),
                         // The template may still be added.
                         Err(failure) if failure.code == template::TEMPLATE_NOT_FOUND => {
@@ -218,12 +219,12 @@ impl Dialogue {
         };
         let attempt = *attempt;
         if reply.unreadable_reason.is_some() && !reply.is_delivered && attempt < env.settings.max_reasks {
-            let because = reply.unreadable_reason.clone();
-            self.set_stage(ActionStage::Model { attempt: attempt + 1, because });
+            let reason = reply.unreadable_reason.clone();
+            self.set_stage(ActionStage::Model { attempt: attempt + 1, because: reason });
             return ReplyEffect { asked_again: true, ..ReplyEffect::default() };
         }
         let language = env.settings.texts.language;
-        let came = match (&action.kind, &reply.content) {
+        let effect = match (&action.kind, &reply.content) {
             (ScriptActionKind::Say(_) | ScriptActionKind::Ask(_), _) if reply.is_silent => {
                 self.fail_round("message_missing", messages::message_missing(attempt + 1, language), env)
             }
@@ -244,9 +245,9 @@ impl Dialogue {
             _ => self.fail_round("reply_unreadable", messages::reply_unreadable(attempt + 1, language), env),
         };
         let variables = self.scopes.visible();
-        let moment = HookContext { action, round: call.round, variables: &variables };
-        self.apply_proposals(env.hooks.after_reply(&moment, call, reply, &came));
-        came
+        let context = HookContext { action, round: call.round, variables: &variables };
+        self.apply_proposals(env.hooks.after_reply(&context, call, reply, &effect));
+        effect
     }
 
     /// Fails the round after the last attempt.
@@ -295,7 +296,7 @@ impl Dialogue {
     pub fn position(&self, script: &Script) -> Option<DialoguePosition> {
         let session = script.sessions.get(self.session)?;
         let ActionIndex { phase, step, action, .. } = self.at;
-        let here = |phase: &ScriptPhase, step: &ScriptStep, action: &ScriptAction| DialoguePosition {
+        let position_of = |phase: &ScriptPhase, step: &ScriptStep, action: &ScriptAction| DialoguePosition {
             session: session.session.clone(),
             phase: phase.phase.clone(),
             topic: step.topic.clone(),
@@ -311,16 +312,16 @@ impl Dialogue {
             })
         });
         let next = from.clone().find(|(at, ..)| *at >= (phase, step, action));
-        next.or_else(|| from.last()).map(|(_, phase, step, action)| here(phase, step, action))
+        next.or_else(|| from.last()).map(|(_, phase, step, action)| position_of(phase, step, action))
     }
 
     fn stage(&self) -> Option<&ActionStage> {
-        self.running.as_ref().map(|running| &running.stage)
+        self.running.as_ref().map(|running_action| &running_action.stage)
     }
 
     fn set_stage(&mut self, stage: ActionStage) {
-        if let Some(running) = &mut self.running {
-            running.stage = stage;
+        if let Some(running_action) = &mut self.running {
+            running_action.stage = stage;
         }
     }
 
@@ -339,11 +340,11 @@ impl Dialogue {
     }
 
     /// Ends the action.
-    fn end_action(&mut self, continues: bool) {
+    fn end_action(&mut self, continues_turn: bool) {
         self.running = None;
         self.at.action += 1;
         self.turn.completed = true;
-        self.turn.continues = continues;
+        self.turn.continues = continues_turn;
     }
 
     /// Ends the dialogue with a failure.

@@ -6,28 +6,28 @@ use tambour::finding::clip;
 use tambour::texts::Language;
 
 /// Returns the message for replies without a message, after the last attempt.
-pub(super) fn message_missing(tries: u32, language: Language) -> String {
-    match (language, tries) {
+pub(super) fn message_missing(attempts: u32, language: Language) -> String {
+    match (language, attempts) {
         (Language::Zh, _) => {
-            format!("模型的回复里没有要说的话（已请求 {tries} 次），这一轮不算；再次输入会重新请求")
+            format!("模型的回复里没有要说的话（已请求 {attempts} 次），这一轮不算；再次输入会重新请求")
         }
         (Language::En, 1) => {
             "the model's reply has no message, so the round does not count; the next input asks again"
                 .to_owned()
         }
         (Language::En, _) => format!(
-            "none of {tries} replies of the model has a message, so the round does not count; the next input asks again"
+            "none of {attempts} replies of the model has a message, so the round does not count; the next input asks again"
         ),
     }
 }
 
 /// Returns the message for unreadable replies of `ai_think`.
-pub(super) fn reply_unreadable(tries: u32, language: Language) -> String {
-    match (language, tries) {
-        (Language::Zh, _) => format!("模型的回复无法读取（已请求 {tries} 次）；再次输入会重新请求"),
+pub(super) fn reply_unreadable(attempts: u32, language: Language) -> String {
+    match (language, attempts) {
+        (Language::Zh, _) => format!("模型的回复无法读取（已请求 {attempts} 次）；再次输入会重新请求"),
         (Language::En, 1) => "the reply could not be read; the next input asks again".to_owned(),
         (Language::En, _) => {
-            format!("none of {tries} replies could be read; the next input asks again")
+            format!("none of {attempts} replies could be read; the next input asks again")
         }
     }
 }
@@ -41,8 +41,8 @@ pub(super) fn template_missing(id: &str, error: &Error, language: Language) -> S
 }
 
 /// Returns the note to a model that is asked again, by the fault of its last reply.
-pub(super) fn reask_note(because: Option<&str>, language: Language) -> &'static str {
-    match (because, language) {
+pub(super) fn reask_note(reason: Option<&str>, language: Language) -> &'static str {
+    match (reason, language) {
         (Some("message_missing"), Language::Zh) => {
             "\n\n注意：上一次的回复里没有对用户说的话。这一次在 response 里写出要说的话，不要留空，也不要照抄示例。\n"
         }

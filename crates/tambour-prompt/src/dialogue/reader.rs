@@ -93,15 +93,15 @@ impl ReplyReader {
 
     /// Enables extension events.
     #[must_use]
-    pub fn with_extensions(mut self, on: bool) -> ReplyReader {
-        self.pipeline = self.pipeline.with_extensions(on);
+    pub fn with_extensions(mut self, enabled: bool) -> ReplyReader {
+        self.pipeline = self.pipeline.with_extensions(enabled);
         self
     }
 
     /// Enables findings as events.
     #[must_use]
-    pub fn with_findings(mut self, on: bool) -> ReplyReader {
-        self.pipeline = self.pipeline.with_findings(on);
+    pub fn with_findings(mut self, enabled: bool) -> ReplyReader {
+        self.pipeline = self.pipeline.with_findings(enabled);
         self
     }
 
@@ -162,7 +162,7 @@ impl ReplyReader {
             let message = format!("the reply is longer than `limits.input`, {}", format_count(limit, "byte"));
             return Err(Failure::new("input_too_large", message, false));
         }
-        let cut = end.is_truncated();
+        let is_truncated = end.is_truncated();
         let content = match &self.kind {
             ReplyKind::Say { .. } => {
                 self.pipeline
@@ -172,13 +172,14 @@ impl ReplyReader {
             }
             ReplyKind::Ask { form, question } => {
                 let (form, question) = (form.clone(), question.clone());
-                self.finish_ask((&form, &question), end, cut, sink)
+                self.finish_ask((&form, &question), end, is_truncated, sink)
             }
             ReplyKind::Think { variables } => {
                 if let InputEnd::Failed(failure) = end {
                     return Err(failure.clone());
                 }
-                let (values, reports) = parse_think(&self.text, cut, variables, &self.options.limits);
+                let (values, reports) =
+                    parse_think(&self.text, is_truncated, variables, &self.options.limits);
                 self.summary.findings.extend(judge_reports(reports, self.options.profile));
                 if values.is_none() {
                     self.summary.unreadable = Some("unstructured".to_owned());
@@ -207,24 +208,24 @@ impl ReplyReader {
     /// Reads the answer of `ai_ask`; its message has been sent, or is sent now.
     fn finish_ask(
         &mut self,
-        wanted: (&AnswerForm, &str),
+        expected: (&AnswerForm, &str),
         end: &InputEnd,
-        cut: bool,
+        is_truncated: bool,
         sink: &mut dyn Sink,
     ) -> ReplyContent {
-        let (mut value, mut because, mut findings) = (None, None, Vec::new());
+        let (mut value, mut reason, mut findings) = (None, None, Vec::new());
         if !matches!(end, InputEnd::Failed(_)) {
-            let (asked, reports) = parse_ask(&self.text, cut, Some(wanted), &self.options);
+            let (answer, reports) = parse_ask(&self.text, is_truncated, Some(expected), &self.options);
             findings = judge_reports(reports, self.options.profile);
-            because = match &asked {
+            reason = match &answer {
                 None => Some("unstructured".to_owned()),
                 // The reply was interrupted before its message.
-                Some(asked) if cut && asked.message.is_none() => Some("truncated".to_owned()),
+                Some(answer) if is_truncated && answer.message.is_none() => Some("truncated".to_owned()),
                 // The model called it an answer.
-                Some(asked) if asked.is_unfit => Some("answer_unfit".to_owned()),
+                Some(answer) if answer.is_unfit => Some("answer_unfit".to_owned()),
                 Some(_) => None,
             };
-            value = asked.and_then(|asked| asked.value);
+            value = answer.and_then(|answer| answer.value);
         }
         let findings = Some(findings);
         if self.holds_message() {
@@ -233,8 +234,8 @@ impl ReplyReader {
         }
         self.pipeline.finish(end, &mut AskSink { summary: &mut self.summary, sink, findings });
         // Only the parsed text shows that it is an answer; the events show if it has a message.
-        if because.is_some() || !self.summary.is_silent {
-            self.summary.unreadable = because;
+        if reason.is_some() || !self.summary.is_silent {
+            self.summary.unreadable = reason;
         }
         ReplyContent::Value(value)
     }
@@ -256,8 +257,9 @@ impl Sink for AskSink<'_> {
             Event::Extension(extension) if matches!(*extension, Extension::ExitDecision(_)) => return,
             Event::Completed(mut completed) => {
                 let findings = self.findings.take().unwrap_or_default();
-                let count = |fits: fn(&Finding) -> bool| {
-                    u32::try_from(findings.iter().filter(|finding| fits(finding)).count()).unwrap_or(u32::MAX)
+                let count = |is_counted: fn(&Finding) -> bool| {
+                    u32::try_from(findings.iter().filter(|finding| is_counted(finding)).count())
+                        .unwrap_or(u32::MAX)
                 };
                 completed.metadata.repairs = count(|finding| finding.repair.is_some());
                 completed.metadata.warnings = count(|finding| finding.severity != Severity::Info);
@@ -299,11 +301,12 @@ impl Sink for SummarySink<'_> {
             }
             Event::Completed(completed) => {
                 let metadata = &completed.metadata;
-                let unused = metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
+                let unused_reason =
+                    metadata.unused_reason.as_deref().filter(|reason| UNREADABLE.contains(reason));
                 // If the fallback text replaces it there is no message, whatever the reason.
-                let missing = metadata.fallback_reason.as_deref();
-                self.summary.is_silent = missing.is_some();
-                self.summary.unreadable = missing.or(unused).map(str::to_owned);
+                let fallback_reason = metadata.fallback_reason.as_deref();
+                self.summary.is_silent = fallback_reason.is_some();
+                self.summary.unreadable = fallback_reason.or(unused_reason).map(str::to_owned);
                 Event::Completed(Box::new(set_dialect_name(*completed, self.dialect_name)))
             }
             other => other,

@@ -16,7 +16,7 @@ pub(super) struct VariableScopes {
 
 /// Returns variables with their initial values. The last declaration of a name counts.
 pub(super) fn initial_values(list: &[VariableDeclaration]) -> Map<String, Value> {
-    list.iter().map(|declared| (declared.var.clone(), declared.value.clone())).collect()
+    list.iter().map(|declaration| (declaration.var.clone(), declaration.value.clone())).collect()
 }
 
 impl VariableScopes {

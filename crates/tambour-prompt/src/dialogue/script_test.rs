@@ -308,21 +308,21 @@ impl TestRun<'_> {
 
     /// Runs a turn; `false` if the following turns would be meaningless.
     fn run_turn(&mut self, number: usize, turn: &TestTurn) -> bool {
-        let taken = self.with_dialogue(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
+        let result = self.with_dialogue(|dialogue, env| match (&turn.answer, dialogue.next(env)) {
             (Some(answer), DialogueRequest::Answer { call_id }) => {
                 dialogue.answer(&call_id, answer.value.clone(), env)
             }
             (Some(answer), _) => dialogue.answer("", answer.value.clone(), env),
             (None, _) => dialogue.input(turn.text.as_deref(), env),
         });
-        if let Err(refusal) = taken {
-            let given = if turn.answer.is_some() { "answer" } else { "text" };
-            self.add_difference(number, "input", json!(given), json!(refusal.code()));
+        if let Err(refusal) = result {
+            let input_kind = if turn.answer.is_some() { "answer" } else { "text" };
+            self.add_difference(number, "input", json!(input_kind), json!(refusal.code()));
             return false;
         }
         let mut replies: VecDeque<&TestReply> = turn.replies.iter().collect();
         let mut calls = 0;
-        let lacking = loop {
+        let lacks_reply = loop {
             match self.with_dialogue(Dialogue::next) {
                 DialogueRequest::Call(call) => {
                     calls += 1;
@@ -333,10 +333,10 @@ impl TestRun<'_> {
                 _ => break false,
             }
         };
-        if lacking || !replies.is_empty() {
+        if lacks_reply || !replies.is_empty() {
             self.add_difference(number, "replies", turn.replies.len().into(), calls.into());
         }
-        if lacking {
+        if lacks_reply {
             return false;
         }
         let found = ExpectedTurn::from_turn(&self.dialogue.turn(self.script));

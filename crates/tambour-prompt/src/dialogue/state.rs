@@ -131,7 +131,7 @@ impl Dialogue {
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> DialogueStatus {
-        match (&self.over, self.running.as_ref().map(|running| &running.stage)) {
+        match (&self.over, self.running.as_ref().map(|running_action| &running_action.stage)) {
             (Some(DialogueEnd::Completed), _) => DialogueStatus::Completed,
             (Some(DialogueEnd::Failed(_)), _) => DialogueStatus::Failed,
             (None, Some(ActionStage::Acknowledgement)) => DialogueStatus::AwaitingAck,
@@ -144,7 +144,7 @@ impl Dialogue {
     #[must_use]
     pub fn needs_retry(&self) -> bool {
         self.over.is_none()
-            && self.running.as_ref().is_some_and(|running| running.stage == ActionStage::Retry)
+            && self.running.as_ref().is_some_and(|running_action| running_action.stage == ActionStage::Retry)
     }
 
     /// Returns all visible variables.
@@ -162,6 +162,6 @@ impl Dialogue {
     /// Returns the number of answered rounds of the running action (S-060).
     #[must_use]
     pub fn current_round(&self) -> u32 {
-        self.running.as_ref().map_or(0, |running| running.round)
+        self.running.as_ref().map_or(0, |running_action| running_action.round)
     }
 }

@@ -27,38 +27,40 @@ pub(super) struct VariableTypes(BTreeMap<String, PossibleValues>);
 
 /// Collects the types of the variables that a session declares and sets.
 pub(super) fn collect_types(session: &ScriptSession) -> VariableTypes {
-    let mut known = VariableTypes::default();
+    let mut types = VariableTypes::default();
     let phases = session.phases.iter();
     let inner = phases
         .flat_map(|phase| phase.declare.iter().chain(phase.steps.iter().flat_map(|step| &step.declare)));
-    for declared in session.declare.iter().chain(inner) {
+    for declaration in session.declare.iter().chain(inner) {
         // A null variable has no type until it gets a value.
-        if !declared.value.is_null() {
-            known.add_values(&declared.var, PossibleValues::Constant(declared.value.clone()));
+        if !declaration.value.is_null() {
+            types.add_values(&declaration.var, PossibleValues::Constant(declaration.value.clone()));
         }
     }
-    session.actions().for_each(|action| known.add_action(action));
-    known
+    session.actions().for_each(|action| types.add_action(action));
+    types
 }
 
 impl VariableTypes {
-    fn add_values(&mut self, name: &str, holds: PossibleValues) {
+    fn add_values(&mut self, name: &str, values: PossibleValues) {
         let entry = self.0.entry(name.to_owned());
         entry
             .and_modify(|before| {
-                *before = match (before.value_type(), holds.value_type()) {
-                    _ if *before == holds => holds.clone(),
-                    (Some(one), Some(other)) if one == other => PossibleValues::OfType(one),
+                *before = match (before.value_type(), values.value_type()) {
+                    _ if *before == values => values.clone(),
+                    (Some(value_type), Some(other)) if value_type == other => {
+                        PossibleValues::OfType(value_type)
+                    }
                     _ => PossibleValues::Unknown,
                 };
             })
-            .or_insert(holds);
+            .or_insert(values);
     }
 
     fn add_action(&mut self, action: &ScriptAction) {
         match &action.kind {
             ScriptActionKind::Ask(ask) => {
-                let holds = match &ask.answer.kind {
+                let values = match &ask.answer.kind {
                     AnswerKind::Number => PossibleValues::OfType(OperandType::Number),
                     AnswerKind::Boolean => PossibleValues::OfType(OperandType::Boolean),
                     AnswerKind::Choice if !ask.answer.options.iter().all(Value::is_string) => {
@@ -66,7 +68,7 @@ impl VariableTypes {
                     }
                     _ => PossibleValues::OfType(OperandType::Text),
                 };
-                ask.variable.iter().for_each(|name| self.add_values(name, holds.clone()));
+                ask.variable.iter().for_each(|name| self.add_values(name, values.clone()));
             }
             ScriptActionKind::Say(_) => {}
             _ => super::check::assigned_variables(action)
@@ -88,7 +90,7 @@ impl PossibleValues {
     fn value_type(&self) -> Option<OperandType> {
         match self {
             PossibleValues::Constant(value) => Some(OperandType::from_json(value)),
-            PossibleValues::OfType(of) => Some(*of),
+            PossibleValues::OfType(operand_type) => Some(*operand_type),
             PossibleValues::Unknown => None,
         }
     }
@@ -100,38 +102,44 @@ impl PossibleValues {
 }
 
 /// Describes the comparisons in a condition whose types differ.
-pub(super) fn find_mismatches(condition: &str, known: &VariableTypes, language: Language) -> Vec<String> {
-    let mut told = Vec::new();
-    for (left, sign, right) in list_comparisons(condition) {
-        let (a, b) = (known.operand_values(&left), known.operand_values(&right));
-        let (Some(one), Some(other)) = (a.value_type(), b.value_type()) else { continue };
-        let equality = sign == "==" || sign == "!=";
-        if one == other || equality && [one, other].contains(&OperandType::Null) {
+pub(super) fn find_mismatches(condition: &str, types: &VariableTypes, language: Language) -> Vec<String> {
+    let mut messages = Vec::new();
+    for (left, operator, right) in list_comparisons(condition) {
+        let (a, b) = (types.operand_values(&left), types.operand_values(&right));
+        let (Some(left_type), Some(right_type)) = (a.value_type(), b.value_type()) else { continue };
+        let equality = operator == "==" || operator == "!=";
+        if left_type == right_type || equality && [left_type, right_type].contains(&OperandType::Null) {
             continue;
         }
-        let numbers =
-            [one, other].contains(&OperandType::Number) && [one, other].contains(&OperandType::Text);
+        let numbers = [left_type, right_type].contains(&OperandType::Number)
+            && [left_type, right_type].contains(&OperandType::Text);
         if numbers && (a.is_number() || b.is_number()) {
             continue;
         }
         // The text may turn out to be a number or not.
         let open = numbers && [&a, &b].contains(&&PossibleValues::OfType(OperandType::Text));
-        let what = |operand: &Operand, of: OperandType| match operand {
+        let describe = |operand: &Operand, operand_type: OperandType| match operand {
             Operand::Variable(name) => {
-                bilingual!(language, "`{}`（{}）", "`{}`, {}", clip(name, 80), type_name(of, language))
+                bilingual!(
+                    language,
+                    "`{}`（{}）",
+                    "`{}`, {}",
+                    clip(name, 80),
+                    type_name(operand_type, language)
+                )
             }
-            _ => type_name(of, language).to_owned(),
+            _ => type_name(operand_type, language).to_owned(),
         };
-        let (a, b) = (what(&left, one), what(&right, other));
+        let (a, b) = (describe(&left, left_type), describe(&right, right_type));
         let message = bilingual!(
             language,
             "`{}` 比较了不同类型的值：{}与{}",
             "`{}` compares values of different types: {}, and {}",
-            sign,
+            operator,
             a,
             b
         );
-        let more = if open {
+        let hint = if open {
             bilingual!(
                 language,
                 "；只有整个文本是数字时才会比较，提问时写 `answer: {{type: number}}` 可以得到数字",
@@ -140,10 +148,10 @@ pub(super) fn find_mismatches(condition: &str, known: &VariableTypes, language: 
         } else {
             bilingual!(language, "；这样的条件按不成立处理", "; the condition counts as false then")
         };
-        let message = message + &more;
-        if !told.contains(&message) {
-            told.push(message);
+        let message = message + &hint;
+        if !messages.contains(&message) {
+            messages.push(message);
         }
     }
-    told
+    messages
 }

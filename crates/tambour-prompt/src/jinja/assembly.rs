@@ -45,8 +45,8 @@ impl Assembly {
     /// # Errors
     /// Same as [`Assembly::render`].
     pub fn render_macros(&mut self, name: &str, source: &str) -> Result<String> {
-        let migrated = self.scope.migrate(source);
-        self.render(name, &migrated.text)
+        let migrated_text = self.scope.migrate(source);
+        self.render(name, &migrated_text.text)
     }
 
     /// Returns the warnings, effects and variables collected so far.

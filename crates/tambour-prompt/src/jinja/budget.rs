@@ -43,10 +43,10 @@ struct BudgetCounters {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let remaining = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         f.debug_struct("Budget")
-            .field("steps", &left(&self.0.steps))
-            .field("bytes", &left(&self.0.bytes))
+            .field("steps", &remaining(&self.0.steps))
+            .field("bytes", &remaining(&self.0.bytes))
             .finish()
     }
 }
@@ -80,8 +80,8 @@ impl Budget {
 
     /// Deducts `steps`; returns false if too few are left or the rendering must stop.
     pub(super) fn spend(&self, steps: u64) -> bool {
-        let left = subtract(&self.0.steps, steps);
-        self.check_stop(STEPS_PER_STOP_CHECK) && left
+        let has_steps = subtract(&self.0.steps, steps);
+        self.check_stop(STEPS_PER_STOP_CHECK) && has_steps
     }
 
     /// Deducts the steps for reading `bytes` bytes; returns false like [`Budget::spend`].
@@ -106,11 +106,11 @@ impl Budget {
 
     /// Calls the stop callback every [`STEPS_PER_STOP_CHECK`] steps; returns false once the rendering must stop.
     pub(super) fn check_stop(&self, steps: u64) -> bool {
-        let Some(stop) = &self.0.should_stop else { return true };
-        let since = self.0.steps_since_check.fetch_add(steps, Ordering::Relaxed) + steps;
-        if since >= STEPS_PER_STOP_CHECK {
+        let Some(should_stop) = &self.0.should_stop else { return true };
+        let step_count = self.0.steps_since_check.fetch_add(steps, Ordering::Relaxed) + steps;
+        if step_count >= STEPS_PER_STOP_CHECK {
             self.0.steps_since_check.store(0, Ordering::Relaxed);
-            if stop() {
+            if should_stop() {
                 self.0.is_stopped.store(true, Ordering::Relaxed);
             }
         }
@@ -120,9 +120,10 @@ impl Budget {
 
 /// Subtracts `count`, saturating at zero; returns false if less than `count` was left.
 fn subtract(from: &AtomicU64, count: u64) -> bool {
-    let taken =
-        from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(count)));
-    taken.is_ok_and(|left| left >= count)
+    let previous = from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
+        Some(remaining.saturating_sub(count))
+    });
+    previous.is_ok_and(|remaining| remaining >= count)
 }
 
 /// Charges for traversing `values` values and `bytes` bytes of text.

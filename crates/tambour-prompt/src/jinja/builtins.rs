@@ -151,10 +151,10 @@ pub(super) const TESTS: &[&str] = &[
 pub(super) const FUNCTIONS: &[&str] = &["range", "dict", "namespace"];
 
 pub(super) fn register(env: &mut Environment<'_>) {
-    for (name, own, cost) in engine_filters() {
+    for (name, builtin, cost) in engine_filters() {
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            run_filter(state, &own, cost, &args)
+            run_filter(state, &builtin, cost, &args)
         });
     }
     env.add_filter("length", length);
@@ -170,7 +170,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         "true" => tests::is_true, "false" => tests::is_false, "filter" => tests::is_filter, "test" => tests::is_test,
     );
     env.add_test("divisibleby", is_divisible);
-    for (name, own) in [
+    for (name, builtin) in [
         ("lower", Value::from_function(tests::is_lower)),
         ("upper", Value::from_function(tests::is_upper)),
         ("startingwith", Value::from_function(tests::is_startingwith)),
@@ -182,10 +182,10 @@ pub(super) fn register(env: &mut Environment<'_>) {
             if args.iter().any(|arg| arg.as_object().is_some()) {
                 allocate(state, weight.printed_bytes().saturating_mul(2))?;
             }
-            own.call(state, &args).map(|value| value.is_true())
+            builtin.call(state, &args).map(|value| value.is_true())
         });
     }
-    for (names, own) in [
+    for (names, builtin) in [
         (&["eq", "equalto", "=="][..], Value::from_function(tests::is_eq)),
         (&["ne", "!="], Value::from_function(tests::is_ne)),
         (&["lt", "lessthan", "<"], Value::from_function(tests::is_lt)),
@@ -195,13 +195,13 @@ pub(super) fn register(env: &mut Environment<'_>) {
         (&["sameas"], Value::from_function(tests::is_sameas)),
     ] {
         for name in names {
-            let own = own.clone();
+            let builtin = builtin.clone();
             env.add_test(*name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
                 let args = args.into_values();
                 if let [a, b, ..] = &args[..] {
                     operators::charge_comparison(state, a, b)?;
                 }
-                own.call(state, &args).map(|value| value.is_true())
+                builtin.call(state, &args).map(|value| value.is_true())
             });
         }
     }
@@ -214,7 +214,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
         }
     });
     env.add_function("range", functions::range);
-    for (name, own) in [
+    for (name, builtin) in [
         ("dict", Value::from_function(functions::dict)),
         ("namespace", Value::from_function(functions::namespace)),
     ] {
@@ -224,7 +224,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
                 allocate_slots(state, count_items(state, arg)?.saturating_mul(2))?;
                 weigh_keys(state, arg)?;
             }
-            own.call(state, &args)
+            builtin.call(state, &args)
         });
     }
 }
@@ -233,16 +233,16 @@ pub(super) fn register(env: &mut Environment<'_>) {
 pub(super) fn charged_filter(
     name: &str,
 ) -> impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error> + use<> {
-    let found = engine_filters().into_iter().find(|(known, ..)| *known == name);
+    let found = engine_filters().into_iter().find(|(candidate, ..)| *candidate == name);
     move |state, args| match &found {
-        Some((_, own, cost)) => run_filter(state, own, *cost, args),
+        Some((_, builtin, cost)) => run_filter(state, builtin, *cost, args),
         None => Err(Error::from(ErrorKind::UnknownFilter)),
     }
 }
 
 fn run_filter(
     state: &mut State<'_, '_>,
-    own: &Value,
+    builtin: &Value,
     cost: FilterCost,
     args: &[Value],
 ) -> Result<Value, Error> {
@@ -272,13 +272,13 @@ fn run_filter(
         }
         FilterCost::Printed(growth) => {
             let weight = weigh_all(state, args)?;
-            let printed = growth(state, args, weight)?;
-            charge(state, 0, printed)?;
-            allocate(state, printed.saturating_mul(2))?;
+            let printed_bytes = growth(state, args, weight)?;
+            charge(state, 0, printed_bytes)?;
+            allocate(state, printed_bytes.saturating_mul(2))?;
         }
         FilterCost::Custom(charge) => charge(state, args)?,
     }
-    let result = own.call(state, args)?;
+    let result = builtin.call(state, args)?;
     materialize(state, result)
 }
 
@@ -325,21 +325,23 @@ fn count_items(state: &State<'_, '_>, value: &Value) -> Result<usize, Error> {
 
 /// Names and bytes of the longest text among the arguments behind the first: the attribute, or several between commas.
 fn attributes(args: &[Value]) -> (u64, u64) {
-    let named =
-        args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
-    let texts = args.iter().skip(1).chain(named.as_ref()).filter_map(Value::as_str);
+    let keyword_argument = args
+        .last()
+        .filter(|last| last.is_kwargs())
+        .and_then(|keyword_argument| keyword_argument.get_attr("attribute").ok());
+    let texts = args.iter().skip(1).chain(keyword_argument.as_ref()).filter_map(Value::as_str);
     let longest = texts.max_by_key(|text| text.len()).unwrap_or_default();
     (1 + memchr::memchr_iter(b',', longest.as_bytes()).count() as u64, longest.len() as u64)
 }
 
 /// Returns an argument by position or by name.
 fn find_argument(args: &[Value], place: usize, name: &str) -> Option<Value> {
-    let placed = args.get(place).filter(|value| !value.is_kwargs()).cloned();
-    let named = || {
-        let named = Kwargs::try_from(args.last().filter(|last| last.is_kwargs())?.clone()).ok()?;
-        named.peek::<Value>(name).ok()
+    let positional = args.get(place).filter(|value| !value.is_kwargs()).cloned();
+    let keyword_argument = || {
+        let keyword_argument = Kwargs::try_from(args.last().filter(|last| last.is_kwargs())?.clone()).ok()?;
+        keyword_argument.peek::<Value>(name).ok()
     };
-    placed.filter(|value| !value.is_none()).or_else(named)
+    positional.filter(|value| !value.is_none()).or_else(keyword_argument)
 }
 
 fn text_argument(args: &[Value], at: usize) -> &str {
@@ -356,8 +358,8 @@ fn charge_replace(state: &State<'_, '_>, args: &[Value]) -> Result<(), Error> {
     let (text, from, to) = (text_argument(args, 0), text_argument(args, 1), text_argument(args, 2));
     charge(state, 1, (text.len() as u64).saturating_mul(2))?;
     let matches = if to.len() > from.len() { text.matches(from).count() as u64 } else { 0 };
-    let grown = matches.saturating_mul(to.len() as u64).saturating_add(text.len() as u64);
-    allocate(state, grown.saturating_mul(3))
+    let grown_len = matches.saturating_mul(to.len() as u64).saturating_add(text.len() as u64);
+    allocate(state, grown_len.saturating_mul(3))
 }
 
 /// Charges for `split` and `lines`: each piece is a separate text.
@@ -408,9 +410,11 @@ fn charge_by_attribute(state: &State<'_, '_>, args: &[Value]) -> Result<(), Erro
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))?;
     allocate_slots(state, items)?;
     charge(state, 0, (items as u64).saturating_mul(attributes(args).1))?;
-    let named =
-        args.last().filter(|last| last.is_kwargs()).and_then(|named| named.get_attr("attribute").ok());
-    match named.filter(|named| named.as_object().is_some()) {
+    let keyword_argument = args
+        .last()
+        .filter(|last| last.is_kwargs())
+        .and_then(|keyword_argument| keyword_argument.get_attr("attribute").ok());
+    match keyword_argument.filter(|keyword_argument| keyword_argument.as_object().is_some()) {
         Some(attribute) => {
             let weight = weigh(state, &attribute)?;
             charge(
@@ -445,20 +449,21 @@ fn format_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Resul
     }
     // A `*` reads the width from an argument.
     if format.contains('*') {
-        let given = args.iter().filter_map(|arg| arg.as_i64()).map(i64::unsigned_abs).max().unwrap_or(0);
-        widths = widths.saturating_add(given.saturating_mul(specifiers));
+        let max_width = args.iter().filter_map(|arg| arg.as_i64()).map(i64::unsigned_abs).max().unwrap_or(0);
+        widths = widths.saturating_add(max_width.saturating_mul(specifiers));
     }
-    let own = weight.printed_bytes().saturating_sub(format.len() as u64 * 6);
-    let each = if specifiers == 0 { 0 } else { own };
-    Ok(each.saturating_mul(specifiers).saturating_add(widths).saturating_add(format.len() as u64))
+    let value_bytes = weight.printed_bytes().saturating_sub(format.len() as u64 * 6);
+    let specifier_bytes = if specifiers == 0 { 0 } else { value_bytes };
+    Ok(specifier_bytes.saturating_mul(specifiers).saturating_add(widths).saturating_add(format.len() as u64))
 }
 
 fn join_bytes(state: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {
     let items = args.first().map_or(Ok(0), |first| count_items(state, first))? as u64;
     let longest = args.iter().skip(1).filter_map(Value::as_str).map(str::len).max().unwrap_or(0);
-    let named =
-        find_argument(args, usize::MAX, "d").and_then(|named| named.as_str().map(str::len)).unwrap_or(0);
-    Ok(weight.printed_bytes().saturating_add(items.saturating_mul(longest.max(named) as u64)))
+    let separator_len = find_argument(args, usize::MAX, "d")
+        .and_then(|separator_len| separator_len.as_str().map(str::len))
+        .unwrap_or(0);
+    Ok(weight.printed_bytes().saturating_add(items.saturating_mul(longest.max(separator_len) as u64)))
 }
 
 fn json_bytes(_: &State<'_, '_>, args: &[Value], weight: ValueWeight) -> Result<u64, Error> {

@@ -12,42 +12,43 @@ const MAX_SIDES: u32 = 1_000_000;
 
 /// Returns a random number generator seeded from `parts`: equal parts give equal numbers on every machine.
 pub(super) fn seeded_rng(parts: &[&[u8]]) -> ChaCha8Rng {
-    let mut hash = Sha256::new();
+    let mut hasher = Sha256::new();
     for part in parts {
         // Length prefixes keep `ab`, `c` distinct from `a`, `bc`.
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
     }
-    ChaCha8Rng::from_seed(hash.finalize().into())
+    ChaCha8Rng::from_seed(hasher.finalize().into())
 }
 
-/// Returns a number below `most`, which must not be 0.
-pub(super) fn random_below(source: &mut ChaCha8Rng, most: usize) -> usize {
-    source.random_range(0..most)
+/// Returns a number below `limit`, which must not be 0.
+pub(super) fn random_below(source: &mut ChaCha8Rng, limit: usize) -> usize {
+    source.random_range(0..limit)
 }
 
 /// Rolls dice by a formula, `[count]d<sides>[+n|-n]` or only the sides of one die. An error says what is
 /// wrong with it.
 pub(super) fn roll_dice(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, String> {
     let formula = formula.trim();
-    let wrong = || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
+    let formula_error =
+        || format!("`{}` is no dice formula such as 2d6+1", tambour::finding::clip(formula, 40));
     let (count, rest) = match formula.split_once(['d', 'D']) {
         Some(("", rest)) => (1, rest),
-        Some((count, rest)) => (parse_natural(count).ok_or_else(wrong)?, rest),
+        Some((count, rest)) => (parse_natural(count).ok_or_else(formula_error)?, rest),
         None => (1, formula),
     };
     let (sides, plus) = match rest.find(['+', '-']) {
         Some(at) if formula.contains(['d', 'D']) => (&rest[..at], &rest[at..]),
         _ => (rest, ""),
     };
-    let sides = parse_natural(sides).ok_or_else(wrong)?;
+    let sides = parse_natural(sides).ok_or_else(formula_error)?;
     let digits = plus.get(1..).unwrap_or_default();
     if !plus.is_empty()
         && (digits.is_empty() || digits.len() > 9 || !digits.bytes().all(|b| b.is_ascii_digit()))
     {
-        return Err(wrong());
+        return Err(formula_error());
     }
-    let plus: i64 = if plus.is_empty() { 0 } else { plus.parse().map_err(|_| wrong())? };
+    let plus: i64 = if plus.is_empty() { 0 } else { plus.parse().map_err(|_| formula_error())? };
     if count > MAX_DICE || sides > MAX_SIDES {
         return Err(format!("at most {MAX_DICE} dice of {MAX_SIDES} sides are thrown"));
     }
@@ -58,6 +59,6 @@ pub(super) fn roll_dice(source: &mut ChaCha8Rng, formula: &str) -> Result<i64, S
 /// Parses a positive number written in digits without a leading zero.
 fn parse_natural(digits: &str) -> Option<u32> {
     let digit = |byte: u8| byte.is_ascii_digit();
-    let good = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(digit);
-    good.then(|| digits.parse().unwrap_or(u32::MAX))
+    let is_natural = !digits.is_empty() && !digits.starts_with('0') && digits.bytes().all(digit);
+    is_natural.then(|| digits.parse().unwrap_or(u32::MAX))
 }

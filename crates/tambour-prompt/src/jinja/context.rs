@@ -79,36 +79,38 @@ impl PromptContext {
                 *content = text;
             }
         }
-        let wrong = |key: &str, form: &str| Error::invalid(format!("`{key}` of a context is {form}"));
-        let shape = |key: &str, form: &str, fits: fn(&Value) -> bool| match values.get(key) {
-            Some(value) if !value.is_null() && !fits(value) => Err(wrong(key, form)),
+        let form_error = |key: &str, form: &str| Error::invalid(format!("`{key}` of a context is {form}"));
+        let check_shape = |key: &str, form: &str, accepts: fn(&Value) -> bool| match values.get(key) {
+            Some(value) if !value.is_null() && !accepts(value) => Err(form_error(key, form)),
             _ => Ok(()),
         };
         for key in ["user", "char"] {
-            shape(key, "a name or an object with `name`", |value| value.is_string() || value.is_object())?;
+            check_shape(key, "a name or an object with `name`", |value| {
+                value.is_string() || value.is_object()
+            })?;
         }
         for key in ["state", "global_state", "config", "instruct", "outlets", "state_desc", "state_schema"] {
-            shape(key, "an object", Value::is_object)?;
+            check_shape(key, "an object", Value::is_object)?;
         }
         for key in role::MESSAGE_LISTS {
-            let fits = |value: &Value| {
+            let accepts = |value: &Value| {
                 value
                     .as_array()
                     .is_some_and(|items| items.iter().all(|item| item.is_object() || item.is_string()))
             };
-            shape(key, "a list of messages", fits)?;
+            check_shape(key, "a list of messages", accepts)?;
         }
-        shape("group", "a list of names or of objects with `name`", |value| {
-            let named = |item: &Value| item.is_string() || item.get("name").is_some_and(Value::is_string);
-            value.as_array().is_some_and(|items| items.iter().all(named))
+        check_shape("group", "a list of names or of objects with `name`", |value| {
+            let has_name = |item: &Value| item.is_string() || item.get("name").is_some_and(Value::is_string);
+            value.as_array().is_some_and(|items| items.iter().all(has_name))
         })?;
-        shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
-        shape("note_role", "`system`, `user` or `assistant`", |value| {
+        check_shape("note_depth", "the number of messages behind the author's note", Value::is_u64)?;
+        check_shape("note_role", "`system`, `user` or `assistant`", |value| {
             value.as_str().is_some_and(|name| role::parse_role(name).is_some())
         })?;
-        shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
-        shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;
-        shape("seed", "a text or a number", |value| value.is_string() || value.is_number())?;
+        check_shape("locale", "a language tag such as `en` or `zh`", Value::is_string)?;
+        check_shape("chat_id", "a text or a number", |value| value.is_string() || value.is_number())?;
+        check_shape("seed", "a text or a number", |value| value.is_string() || value.is_number())?;
         let now = match values.get("now") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) if text.contains(['T', 't', ' ']) => Some(dates::parse(text, None)),
@@ -116,7 +118,7 @@ impl PromptContext {
         };
         let now = match now {
             Some(None) => {
-                return Err(wrong("now", "a time with offset, such as `2026-03-14T15:09:00+08:00`"));
+                return Err(form_error("now", "a time with offset, such as `2026-03-14T15:09:00+08:00`"));
             }
             now => now.flatten(),
         };
@@ -128,7 +130,7 @@ impl PromptContext {
             None => (state, Value::Null),
         };
         let state_descriptions = match values.get("state_desc") {
-            Some(told) if !told.is_null() => told.clone(),
+            Some(descriptions) if !descriptions.is_null() => descriptions.clone(),
             _ => pairs,
         };
         Ok(PromptContext { values, now, locale, seed, state, state_descriptions })

@@ -60,10 +60,10 @@ pub fn format(time: &Zoned, pattern: &str, locale: Locale) -> String {
     let mut out = String::with_capacity(pattern.len() * 2);
     let mut rest = pattern;
     while let Some(c) = rest.chars().next() {
-        let literal = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
-        if let Some((literal, behind)) = literal {
+        let literal = rest.strip_prefix('[').and_then(|content| content.split_once(']'));
+        if let Some((literal, remainder)) = literal {
             out.push_str(literal);
-            rest = behind;
+            rest = remainder;
         } else if let Some(token) = TOKENS.iter().find(|token| rest.starts_with(**token)) {
             write_token(&mut out, time, token, locale);
             rest = &rest[token.len()..];
@@ -115,8 +115,8 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
     let hour24 = if hour == 0 { 24 } else { hour };
     let milliseconds = time.subsec_nanosecond() / 1_000_000;
     let iso = time.date().iso_week_date();
-    let own = locale_week(time.date(), locale);
-    let done = match token {
+    let week = locale_week(time.date(), locale);
+    let result = match token {
         "YYYY" => write!(out, "{:04}", time.year()),
         "YY" => write!(out, "{:02}", time.year().rem_euclid(100)),
         "Y" => write!(out, "{}", time.year()),
@@ -150,11 +150,11 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
         "WW" => write!(out, "{:02}", iso.week()),
         "W" => write!(out, "{}", iso.week()),
         "Wo" => write_ordinal(out, iso.week().into(), "周", zh),
-        "gggg" => write!(out, "{:04}", own.0),
-        "gg" => write!(out, "{:02}", own.0.rem_euclid(100)),
-        "ww" => write!(out, "{:02}", own.1),
-        "w" => write!(out, "{}", own.1),
-        "wo" => write_ordinal(out, own.1.into(), "周", zh),
+        "gggg" => write!(out, "{:04}", week.0),
+        "gg" => write!(out, "{:02}", week.0.rem_euclid(100)),
+        "ww" => write!(out, "{:02}", week.1),
+        "w" => write!(out, "{}", week.1),
+        "wo" => write_ordinal(out, week.1.into(), "周", zh),
         "HH" => write!(out, "{hour:02}"),
         "H" => write!(out, "{hour}"),
         "hh" => write!(out, "{hour12:02}"),
@@ -182,7 +182,7 @@ fn write_token(out: &mut String, time: &Zoned, token: &str, locale: Locale) {
         "x" => write!(out, "{}", time.timestamp().as_millisecond()),
         token => write!(out, "{token}"),
     };
-    debug_assert!(done.is_ok(), "a string takes everything");
+    debug_assert!(result.is_ok(), "a string takes everything");
 }
 
 /// Returns year and week of the locale: in English, weeks begin on Sunday and week 1 contains 1 January; in
@@ -204,8 +204,8 @@ fn locale_week(date: Date, locale: Locale) -> (i16, i8) {
     (date.year(), i8::try_from(week).unwrap_or(53))
 }
 
-fn write_ordinal(out: &mut String, number: i64, unit: &str, zh: bool) -> std::fmt::Result {
-    let suffix = match (zh, number % 10, number % 100) {
+fn write_ordinal(out: &mut String, number: i64, unit: &str, is_chinese: bool) -> std::fmt::Result {
+    let suffix = match (is_chinese, number % 10, number % 100) {
         (true, ..) => unit,
         (_, 1, tens) if tens != 11 => "st",
         (_, 2, tens) if tens != 12 => "nd",

@@ -49,18 +49,19 @@ fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Val
     }
     match value {
         Value::Object(fields) => {
-            let mut told = serde_json::Map::new();
+            let mut descriptions = serde_json::Map::new();
             let fields = fields.into_iter().map(|(key, field)| {
                 let Some(place) = child_schema(schema, place, &key) else { return (key, field) };
                 let (field, meaning) = split_pair(schema, place, field, depth);
                 if !meaning.is_null() {
-                    told.insert(key.clone(), meaning);
+                    descriptions.insert(key.clone(), meaning);
                 }
                 (key, field)
             });
             let fields = fields.collect();
-            let told = if told.is_empty() { Value::Null } else { Value::Object(told) };
-            (Value::Object(fields), told)
+            let descriptions =
+                if descriptions.is_empty() { Value::Null } else { Value::Object(descriptions) };
+            (Value::Object(fields), descriptions)
         }
         Value::Array(items) => {
             let items: Vec<(Value, Value)> = items
@@ -71,9 +72,13 @@ fn split_pair(schema: &Value, place: &Value, value: Value, depth: usize) -> (Val
                     None => (item, Value::Null),
                 })
                 .collect();
-            let (items, told): (Vec<Value>, Vec<Value>) = items.into_iter().unzip();
-            let told = if told.iter().all(Value::is_null) { Value::Null } else { Value::Array(told) };
-            (Value::Array(items), told)
+            let (items, descriptions): (Vec<Value>, Vec<Value>) = items.into_iter().unzip();
+            let descriptions = if descriptions.iter().all(Value::is_null) {
+                Value::Null
+            } else {
+                Value::Array(descriptions)
+            };
+            (Value::Array(items), descriptions)
         }
         other => (other, Value::Null),
     }
@@ -89,11 +94,11 @@ fn child<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
 /// Returns the schema of a field or an element.
 fn child_schema<'s>(schema: &'s Value, place: &'s Value, key: &str) -> Option<&'s Value> {
     let index = key.parse::<usize>().ok();
-    let listed = place.get("properties").and_then(|fields| fields.get(key));
-    let place = listed
+    let property = place.get("properties").and_then(|fields| fields.get(key));
+    let place = property
         .or_else(|| place.get("prefixItems")?.get(index?))
         .or_else(|| place.get("items").filter(|items| index.is_some() && items.is_object()))
-        .or_else(|| place.get("additionalProperties").filter(|any| any.is_object()))?;
+        .or_else(|| place.get("additionalProperties").filter(|additional| additional.is_object()))?;
     resolve_reference(schema, place)
 }
 

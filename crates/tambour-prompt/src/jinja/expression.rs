@@ -45,7 +45,7 @@ fn expression_environment() -> Environment<'static> {
 /// Fails when the text is not an expression, applies an operator to unsuitable values, reads a missing
 /// variable (code `variable_undefined`) or takes too many steps. The error has the position.
 pub fn evaluate(expression: &str, variables: &Map<String, Value>) -> Result<Value> {
-    evaluate_as(expression, variables, false).map_err(|broken| broken.error)
+    evaluate_as(expression, variables, false).map_err(|failure| failure.error)
 }
 
 /// Failed evaluation of an expression.
@@ -64,11 +64,11 @@ impl From<Error> for ExpressionFailure {
     }
 }
 
-/// Evaluates an expression; with `typed`, only values of the same type can be compared.
+/// Evaluates an expression; with `is_typed`, only values of the same type can be compared.
 fn evaluate_as(
     expression: &str,
     variables: &Map<String, Value>,
-    typed: bool,
+    is_typed: bool,
 ) -> std::result::Result<Value, ExpressionFailure> {
     if expression.len() > MAX_EXPRESSION_BYTES {
         let error = Error::invalid(format!("an expression has at most {MAX_EXPRESSION_BYTES} bytes"));
@@ -80,34 +80,38 @@ fn evaluate_as(
         return Err(error.with_code("limit_exceeded").into());
     }
     let mut env = expression_environment();
-    if typed {
+    if is_typed {
         typed_comparison::register(&mut env);
     }
-    let rewritten = if typed { rewrite_comparisons(expression) } else { rewrite_expression(expression) };
-    let Some(rewritten) = rewritten else {
+    let rewritten_source =
+        if is_typed { rewrite_comparisons(expression) } else { rewrite_expression(expression) };
+    let Some(rewritten_source) = rewritten_source else {
         // The engine's own error explains the problem.
         env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
-        let clipped = tambour::finding::clip(expression, 60);
-        let error = Error::invalid(format!("`{clipped}` cannot be read as an expression"));
+        let excerpt = tambour::finding::clip(expression, 60);
+        let error = Error::invalid(format!("`{excerpt}` cannot be read as an expression"));
         return Err(error.with_code("expression_invalid").into());
     };
     // The filter traverses and charges the result before it is converted.
-    let paid = format!("{CHARGE_PREFIX}{}){CHARGE_SUFFIX}", rewritten.text);
+    let charged_source = format!("{CHARGE_PREFIX}{}){CHARGE_SUFFIX}", rewritten_source.text);
     let value = env
-        .compile_expression(&paid)
-        .and_then(|compiled| compiled.eval(minijinja::Value::from(Serde(variables))))
+        .compile_expression(&charged_source)
+        .and_then(|compiled_expression| compiled_expression.eval(minijinja::Value::from(Serde(variables))))
         .and_then(|value| match value.is_undefined() {
             true => Err(Fault::new(ErrorKind::UndefinedError, "it is not defined")),
             false => text::to_json(&value),
         });
-    value.map_err(|fault_of_it| {
-        let mut cause = std::error::Error::source(&fault_of_it);
+    value.map_err(|engine_fault| {
+        let mut cause = std::error::Error::source(&engine_fault);
         let mut mismatch = None;
         while let Some(error) = cause {
             mismatch = mismatch.or_else(|| error.downcast_ref::<TypeMismatch>().copied());
             cause = error.source();
         }
-        ExpressionFailure { error: expression_error(expression, &fault_of_it, Some(&rewritten)), mismatch }
+        ExpressionFailure {
+            error: expression_error(expression, &engine_fault, Some(&rewritten_source)),
+            mismatch,
+        }
     })
 }
 
@@ -140,15 +144,15 @@ pub fn evaluate_typed_condition(
 ) -> std::result::Result<Option<bool>, ExpressionFailure> {
     match evaluate_as(expression, variables, true) {
         Ok(value) => Ok(Some(is_true(&value))),
-        Err(broken) if broken.error.code() == Some("variable_undefined") => Ok(None),
-        Err(broken) => Err(broken),
+        Err(failure) if failure.error.code() == Some("variable_undefined") => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
-        Value::Bool(holds) => *holds,
+        Value::Bool(flag) => *flag,
         Value::Number(number) => number.as_f64() != Some(0.0),
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -162,24 +166,23 @@ fn is_true(value: &Value) -> bool {
 /// The text is not an expression.
 pub fn list_variables(expression: &str) -> Result<Vec<String>> {
     let env = expression_environment();
-    let compiled =
+    let compiled_expression =
         env.compile_expression(expression).map_err(|error| expression_error(expression, &error, None))?;
-    let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
+    let mut names: Vec<String> = compiled_expression.undeclared_variables(false).into_iter().collect();
     names.sort();
     Ok(names)
 }
 
-fn expression_error(expression: &str, error: &Fault, rewritten: Option<&RewrittenSource>) -> Error {
+fn expression_error(expression: &str, error: &Fault, rewritten_source: Option<&RewrittenSource>) -> Error {
     let code = match error.kind() {
         ErrorKind::UndefinedError => "variable_undefined",
         ErrorKind::OutOfFuel => "limit_exceeded",
         _ => "expression_invalid",
     };
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    let offset = error.range().map_or(0, |range| match rewritten {
-        Some(rewritten) => {
-            rewritten.source_offset(range.start.saturating_sub(CHARGE_PREFIX.len()).min(rewritten.text.len()))
-        }
+    let offset = error.range().map_or(0, |range| match rewritten_source {
+        Some(rewritten_source) => rewritten_source
+            .source_offset(range.start.saturating_sub(CHARGE_PREFIX.len()).min(rewritten_source.text.len())),
         None => range.start,
     });
     let offset = offset.min(expression.len());

@@ -28,61 +28,61 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("format_examples", format_examples);
     env.add_filter("filter_not_muted", filter_not_muted);
     for (name, attribute) in [("select", "selectattr"), ("reject", "rejectattr")] {
-        let (own, by_attribute) = (charged_filter(name), charged_filter(attribute));
+        let (builtin, by_attribute) = (charged_filter(name), charged_filter(attribute));
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            select_items(state, &args, &own, &by_attribute)
+            select_items(state, &args, &builtin, &by_attribute)
         });
     }
     for name in ["selectattr", "rejectattr"] {
-        let own = charged_filter(name);
+        let builtin = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            let result = own(state, &args)?;
+            let result = builtin(state, &args)?;
             rewrap_messages(args.first(), result)
         });
     }
     for name in ["first", "last"] {
-        let own = charged_filter(name);
+        let builtin = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            let result = own(state, &args)?;
+            let result = builtin(state, &args)?;
             let messages =
                 args.first().is_some_and(|value| value.downcast_object_ref::<MessageList>().is_some());
             Ok::<_, Error>(if messages && result.is_undefined() { missing_value() } else { result })
         });
     }
     for name in ["default", "d"] {
-        let own = charged_filter(name);
+        let builtin = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
             if let Some(value) = args.first_mut().filter(|value| is_missing(value)) {
                 *value = Value::UNDEFINED;
             }
-            own(state, &args)
+            builtin(state, &args)
         });
     }
     env.add_filter("string", |state: &State<'_, '_>, value: &Value| builtins::to_text_value(state, value));
     for name in
         ["upper", "lower", "title", "capitalize", "trim", "replace", "split", "lines", "indent", "reverse"]
     {
-        let own = charged_filter(name);
+        let builtin = charged_filter(name);
         env.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let mut args = args.into_values();
-            let plain = |value: &Value| {
+            let is_plain = |value: &Value| {
                 value.as_str().is_none()
                     && !value.is_undefined()
                     && (name != "reverse" || !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable))
             };
             for value in args.iter_mut().filter(|value| !value.is_kwargs()) {
-                if plain(value) && !value.is_number() {
+                if is_plain(value) && !value.is_number() {
                     *value = builtins::to_text_value(state, value)?;
                 }
             }
-            if let Some(value) = args.first_mut().filter(|value| plain(value)) {
+            if let Some(value) = args.first_mut().filter(|value| is_plain(value)) {
                 *value = builtins::to_text_value(state, value)?;
             }
-            own(state, &args)
+            builtin(state, &args)
         });
     }
     env.add_filter("join", join_printed);
@@ -111,19 +111,15 @@ fn format_time(state: &State<'_, '_>, value: &Value, pattern: &str) -> Result<Va
     let locale = scope.context.locale;
     // Upper bound: each letter of a pattern may expand to the name of a month.
     allocate(state, (pattern.len() as u64).saturating_mul(40))?;
-    if let Some(moment) = value.downcast_object_ref::<TimeObject>() {
-        return Ok(Value::from(dates::format(&moment.0, pattern, locale)));
+    if let Some(time_object) = value.downcast_object_ref::<TimeObject>() {
+        return Ok(Value::from(dates::format(&time_object.0, pattern, locale)));
     }
-    let written = budget::print_charged(state, value)?;
-    charge(state, 0, written.len() as u64)?;
-    match dates::parse(&written, scope.context.now.as_ref()) {
+    let text = budget::print_charged(state, value)?;
+    charge(state, 0, text.len() as u64)?;
+    match dates::parse(&text, scope.context.now.as_ref()) {
         Some(time) => Ok(Value::from(dates::format(&time, pattern, locale))),
         None => {
-            scope.warn(
-                "time_invalid",
-                format!("`{}` is no time", tambour::finding::clip(&written, 40)),
-                None,
-            );
+            scope.warn("time_invalid", format!("`{}` is no time", tambour::finding::clip(&text, 40)), None);
             Ok(Value::from(""))
         }
     }
@@ -134,16 +130,16 @@ fn apply_utc_offset(state: &State<'_, '_>, value: &Value, offset: &Value) -> Res
     if is_missing(value) {
         return Ok(missing_value());
     }
-    let written = budget::print_charged(state, offset)?;
-    let moved = match value.downcast_object_ref::<TimeObject>() {
-        Some(moment) => Some(moment.0.clone()),
+    let text = budget::print_charged(state, offset)?;
+    let time_value = match value.downcast_object_ref::<TimeObject>() {
+        Some(time_object) => Some(time_object.0.clone()),
         None => dates::parse(&budget::print_charged(state, value)?, scope.context.now.as_ref()),
     };
-    let offset = written.trim().parse::<i64>().ok();
-    match moved.zip(offset).and_then(|(time, offset)| dates::with_offset(&time, offset)) {
+    let offset = text.trim().parse::<i64>().ok();
+    match time_value.zip(offset).and_then(|(time, offset)| dates::with_offset(&time, offset)) {
         Some(time) => Ok(Value::from_object(TimeObject(time))),
         None => {
-            let message = format!("`{}` is no offset in whole hours", tambour::finding::clip(&written, 40));
+            let message = format!("`{}` is no offset in whole hours", tambour::finding::clip(&text, 40));
             Err(Error::new(ErrorKind::InvalidOperation, message))
         }
     }
@@ -190,17 +186,20 @@ fn format_examples(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
     let scope = PromptScope::from_state(state)?;
     let config = scope.context.get("config").and_then(|config| config.get("example_separator"));
     let separator = config.and_then(|text| text.as_str()).unwrap_or("<START>").to_owned();
-    let written = budget::print_charged(state, value)?;
-    let starts = memchr::memchr_iter(b'<', written.as_bytes()).count() as u64 + 1;
+    let value_text = budget::print_charged(state, value)?;
+    let starts = memchr::memchr_iter(b'<', value_text.as_bytes()).count() as u64 + 1;
     let separators = starts.saturating_mul(separator.len() as u64 + 64);
-    allocate(state, (written.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)))?;
-    let lower = written.to_ascii_lowercase();
+    allocate(
+        state,
+        (value_text.len() as u64).saturating_mul(5).saturating_add(separators.saturating_mul(2)),
+    )?;
+    let lower = value_text.to_ascii_lowercase();
     let (mut blocks, mut from) = (Vec::new(), 0);
     for (at, _) in lower.match_indices(START) {
-        blocks.push(&written[from..at]);
+        blocks.push(&value_text[from..at]);
         from = at + START.len();
     }
-    blocks.push(&written[from..]);
+    blocks.push(&value_text[from..]);
     let blocks = blocks.into_iter().map(str::trim).filter(|block| !block.is_empty());
     let blocks: Vec<String> = blocks
         .map(|block| if separator.is_empty() { block.to_owned() } else { format!("{separator}\n{block}") })
@@ -212,17 +211,18 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
     if is_missing(value) {
         return Ok(value.clone());
     }
-    let heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
+    let is_heard = |member: &Value| member.get_attr("muted").is_ok_and(|muted| !muted.is_true());
     allocate_slots(state, value.len().unwrap_or(0))?;
     match value.downcast_object_ref::<GroupObject>() {
         Some(group) => {
-            let members: Vec<Value> = group.members.iter().filter(|member| heard(member)).cloned().collect();
+            let members: Vec<Value> =
+                group.members.iter().filter(|member| is_heard(member)).cloned().collect();
             // A group with only muted members is still a group.
             let fallback_name =
                 if group.members.is_empty() { group.fallback_name.clone() } else { String::new() };
             Ok(Value::from_object(GroupObject { members, fallback_name }))
         }
-        None => Ok(value.try_iter()?.filter(heard).collect()),
+        None => Ok(value.try_iter()?.filter(is_heard).collect()),
     }
 }
 
@@ -230,7 +230,7 @@ fn filter_not_muted(state: &State<'_, '_>, value: &Value) -> Result<Value, Error
 fn select_items(
     state: &mut State<'_, '_>,
     args: &[Value],
-    own: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
+    builtin: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
     by_attribute: &impl Fn(&mut State<'_, '_>, &[Value]) -> Result<Value, Error>,
 ) -> Result<Value, Error> {
     let attribute =
@@ -240,7 +240,7 @@ fn select_items(
             let args = [args[0].clone(), Value::from(name), Value::from("equalto"), args[2].clone()];
             by_attribute(state, &args)?
         }
-        None => own(state, args)?,
+        None => builtin(state, args)?,
     };
     rewrap_messages(args.first(), result)
 }
@@ -275,7 +275,7 @@ fn join_printed(
         return Ok(String::new());
     }
     let mut out = String::new();
-    let mut allocated = 0_u64;
+    let mut pending_bytes = 0_u64;
     for (at, item) in value.try_iter()?.enumerate() {
         charge(state, 1, separator.len() as u64)?;
         let item = match &attribute {
@@ -288,9 +288,9 @@ fn join_printed(
         let item = budget::print_charged(state, &item)?;
         // A growing text doubles its capacity.
         let length = (item.len() + separator.len()) as u64;
-        allocated += length;
-        if allocated > 256 {
-            allocate(state, 256 + 2 * std::mem::take(&mut allocated))?;
+        pending_bytes += length;
+        if pending_bytes > 256 {
+            allocate(state, 256 + 2 * std::mem::take(&mut pending_bytes))?;
         }
         if at > 0 {
             out.push_str(&separator);

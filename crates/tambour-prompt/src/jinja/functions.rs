@@ -181,10 +181,14 @@ impl FunctionCall<'_, '_, '_> {
     /// Returns the items to choose from: those of a single list, or the arguments.
     fn list_choices(&self) -> Result<Vec<Value>, Error> {
         match self.args {
-            [one] if one.as_str().is_none() && !is_missing(one) && one.try_iter().is_ok() => {
-                let items = one.len().unwrap_or(0);
+            [single_value]
+                if single_value.as_str().is_none()
+                    && !is_missing(single_value)
+                    && single_value.try_iter().is_ok() =>
+            {
+                let items = single_value.len().unwrap_or(0);
                 allocate_slots(self.state, items)?;
-                Ok(one.try_iter()?.collect())
+                Ok(single_value.try_iter()?.collect())
             }
             args => {
                 allocate_slots(self.state, args.len())?;
@@ -225,8 +229,8 @@ fn call_roll(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
 fn call_time_diff(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let now = call.scope.context.now.clone();
     let read = |at: usize| -> Result<Option<jiff::Timestamp>, Error> {
-        if let Some(moment) = call.argument(at).downcast_object_ref::<TimeObject>() {
-            return Ok(Some(moment.0.timestamp()));
+        if let Some(time_object) = call.argument(at).downcast_object_ref::<TimeObject>() {
+            return Ok(Some(time_object.0.timestamp()));
         }
         let text = call.text_argument(at)?;
         let time = dates::parse(&text, now.as_ref()).map(|time| time.timestamp());
@@ -285,13 +289,14 @@ fn call_time(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
 fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
     let pattern = call.text_argument(0)?;
     let mut args = &call.args[1..];
-    let named = args.last().filter(|last| last.is_kwargs()).map(|last| Kwargs::try_from(last.clone()));
-    let named = named.transpose()?;
-    if named.is_some() {
+    let keyword_arguments =
+        args.last().filter(|last| last.is_kwargs()).map(|last| Kwargs::try_from(last.clone()));
+    let keyword_arguments = keyword_arguments.transpose()?;
+    if keyword_arguments.is_some() {
         args = &args[..args.len() - 1];
     }
     let (mut out, mut next, mut rest) = (String::new(), 0, pattern.as_str());
-    let mut allocated = 0_u64;
+    let mut pending_bytes = 0_u64;
     while let Some(at) = rest.find(['{', '}']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
@@ -300,8 +305,8 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
             rest = &rest[2..];
             continue;
         }
-        let field = rest.strip_prefix('{').and_then(|inside| inside.split_once('}'));
-        let Some((name, behind)) = field.filter(|(name, _)| !name.contains('{')) else {
+        let field = rest.strip_prefix('{').and_then(|content| content.split_once('}'));
+        let Some((name, remainder)) = field.filter(|(name, _)| !name.contains('{')) else {
             out.push_str(&rest[..1]);
             rest = &rest[1..];
             continue;
@@ -312,14 +317,16 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
                 next += 1;
                 args.get(next - 1).cloned()
             }
-            Err(_) => named.as_ref().and_then(|named| named.peek::<Value>(name).ok()),
+            Err(_) => keyword_arguments
+                .as_ref()
+                .and_then(|keyword_arguments| keyword_arguments.peek::<Value>(name).ok()),
         };
         match value {
             Some(value) => {
                 let text = budget::print_charged(call.state, &value)?;
-                allocated += text.len() as u64;
-                if allocated > 256 {
-                    allocate(call.state, 256 + 2 * std::mem::take(&mut allocated))?;
+                pending_bytes += text.len() as u64;
+                if pending_bytes > 256 {
+                    allocate(call.state, 256 + 2 * std::mem::take(&mut pending_bytes))?;
                 }
                 out.push_str(&text);
             }
@@ -328,7 +335,7 @@ fn call_format(call: &mut FunctionCall<'_, '_, '_>) -> Result<Value, Error> {
                 out.push_str(&rest[..name.len() + 2]);
             }
         }
-        rest = behind;
+        rest = remainder;
     }
     out.push_str(rest);
     Ok(Value::from(out))

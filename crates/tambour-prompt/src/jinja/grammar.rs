@@ -241,9 +241,9 @@ impl<'s> ExpressionParser<'s> {
     }
 
     /// Appends a filter without arguments to a part.
-    fn append_filter(&mut self, part: ExpressionPart, sign: &str) {
+    fn append_filter(&mut self, part: ExpressionPart, operator: &str) {
         self.tighten(part);
-        self.insert_close(part.end, format!("|{}", filter(sign)));
+        self.insert_close(part.end, format!("|{}", filter(operator)));
     }
 
     fn nest<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
@@ -303,10 +303,10 @@ impl<'s> ExpressionParser<'s> {
     fn parse_comparison(&mut self) -> Option<ExpressionPart> {
         let first = self.parse_sum()?;
         // Operators with their offsets and right operands.
-        let mut signs: Vec<(&'static str, usize, usize, ExpressionPart)> = Vec::new();
+        let mut operators: Vec<(&'static str, usize, usize, ExpressionPart)> = Vec::new();
         loop {
             let at = self.start();
-            let sign = match self.peek_text() {
+            let operator = match self.peek_text() {
                 "==" => "==",
                 "!=" => "!=",
                 "<" => "<",
@@ -326,20 +326,20 @@ impl<'s> ExpressionParser<'s> {
             self.position += 1;
             let end = self.end();
             let right = self.parse_sum()?;
-            signs.push((sign, at, end, right));
+            operators.push((operator, at, end, right));
         }
-        let Some(&(.., last)) = signs.last() else { return Some(first) };
-        if let Some(compared) = &mut self.comparisons {
+        let Some(&(.., last)) = operators.last() else { return Some(first) };
+        if let Some(comparisons) = &mut self.comparisons {
             let mut left = first;
-            for &(sign, _, _, right) in &signs {
-                compared.push((left.start..left.end, sign, right.start..right.end));
+            for &(operator, _, _, right) in &operators {
+                comparisons.push((left.start..left.end, operator, right.start..right.end));
                 left = right;
             }
         }
         let mut left = first;
-        let short = self.comparisons.is_none()
-            && signs.iter().all(|&(sign, _, _, right)| {
-                let is_short = match sign {
+        let is_direct = self.comparisons.is_none()
+            && operators.iter().all(|&(operator, _, _, right)| {
+                let is_short = match operator {
                     "in" | "not in" => {
                         right.static_type == StaticType::Scalars || left.is_literal() && right.is_literal()
                     }
@@ -348,17 +348,17 @@ impl<'s> ExpressionParser<'s> {
                 left = right;
                 is_short
             });
-        if short {
+        if is_direct {
             return Some(self.part_from(first.start, StaticType::Unknown, false));
         }
         self.tighten(first);
-        if let [(sign, at, end, right)] = signs[..] {
-            self.replace(at, end, format!("|{}(", filter(sign)), first.start);
+        if let [(operator, at, end, right)] = operators[..] {
+            self.replace(at, end, format!("|{}(", filter(operator)), first.start);
             self.insert_close(right.end, ")");
         } else {
-            for (place, &(sign, at, end, _)) in signs.iter().enumerate() {
+            for (place, &(operator, at, end, _)) in operators.iter().enumerate() {
                 let head = if place == 0 { "|__chain(" } else { ", " };
-                self.replace(at, end, format!("{head}\"{sign}\", "), first.start);
+                self.replace(at, end, format!("{head}\"{operator}\", "), first.start);
             }
             self.insert_close(last.end, ")");
         }
@@ -375,47 +375,47 @@ impl<'s> ExpressionParser<'s> {
         self.parse_chain(ExpressionParser::parse_power, &["*", "/", "//", "%"], "*")
     }
 
-    /// Parses operators of one precedence. The operator `grows` can make something long: unless its operands
+    /// Parses operators of one precedence. The operator `growing` can make something long: unless its operands
     /// are known to be numbers, it becomes a filter, and with it all operators of the chain.
     fn parse_chain(
         &mut self,
         operand: fn(&mut Self) -> Option<ExpressionPart>,
         ranked: &[&'static str],
-        grows: &str,
+        growing: &str,
     ) -> Option<ExpressionPart> {
         let first = operand(self)?;
         let mut left = first.static_type;
-        let mut routed = false;
-        let mut signs: Vec<(&'static str, usize, usize, usize)> = Vec::new();
-        while let Some(&sign) = ranked.iter().find(|sign| **sign == self.peek_text()) {
+        let mut needs_filter = false;
+        let mut operators: Vec<(&'static str, usize, usize, usize)> = Vec::new();
+        while let Some(&operator) = ranked.iter().find(|operator| **operator == self.peek_text()) {
             let at = self.start();
             self.position += 1;
             let end = self.end();
             let right = operand(self)?;
             // A sum with a number is cheap: only numbers can be added to it.
-            let number = |known| known == StaticType::Number;
-            let short = if grows == "+" {
+            let number = |operand_type| operand_type == StaticType::Number;
+            let is_direct = if growing == "+" {
                 number(left) || number(right.static_type)
             } else {
                 number(left) && number(right.static_type)
             };
-            routed |= sign == grows && !short;
+            needs_filter |= operator == growing && !is_direct;
             left = if number(left) && number(right.static_type) {
                 StaticType::Number
             } else {
                 StaticType::Unknown
             };
-            signs.push((sign, at, end, right.end));
+            operators.push((operator, at, end, right.end));
         }
-        if signs.is_empty() {
+        if operators.is_empty() {
             return Some(first);
         }
-        if !routed {
+        if !needs_filter {
             return Some(self.part_from(first.start, left, false));
         }
         self.tighten(first);
-        for (sign, at, end, right) in signs {
-            self.replace(at, end, format!("|{}(", filter(sign)), first.start);
+        for (operator, at, end, right) in operators {
+            self.replace(at, end, format!("|{}(", filter(operator)), first.start);
             self.insert_close(right, ")");
         }
         Some(self.part_from(first.start, StaticType::Unknown, true))
@@ -424,17 +424,17 @@ impl<'s> ExpressionParser<'s> {
     /// Parses `~`: all joined operands become arguments of one filter.
     fn parse_concatenation(&mut self) -> Option<ExpressionPart> {
         let first = self.parse_product()?;
-        let mut joined = false;
+        let mut has_filter = false;
         while self.peek_text() == "~" {
             let at = self.start();
             self.position += 1;
             let head: Cow<'static, str> =
-                if joined { ",".into() } else { format!("|{}(", filter("~")).into() };
+                if has_filter { ",".into() } else { format!("|{}(", filter("~")).into() };
             self.replace(at, at + 1, head, first.start);
             self.parse_product()?;
-            joined = true;
+            has_filter = true;
         }
-        if !joined {
+        if !has_filter {
             return Some(first);
         }
         self.tighten(first);
@@ -461,12 +461,12 @@ impl<'s> ExpressionParser<'s> {
 
     fn parse_negation(&mut self) -> Option<ExpressionPart> {
         let start = self.start();
-        let mut signs = 0;
+        let mut sign_count = 0;
         while self.eat("-") {
-            signs += 1;
+            sign_count += 1;
         }
         let part = self.nest(ExpressionParser::parse_primary)?;
-        if signs == 0 {
+        if sign_count == 0 {
             return Some(part);
         }
         let part = self.parse_postfix(part)?;
@@ -495,13 +495,14 @@ impl<'s> ExpressionParser<'s> {
                     if index {
                         self.charge_index(part.start, dot);
                     }
-                    let sign =
-                        METHODS.iter().find(|sign| sign[1..].strip_suffix("()") == Some(self.peek_text()));
+                    let method = METHODS
+                        .iter()
+                        .find(|method| method[1..].strip_suffix("()") == Some(self.peek_text()));
                     self.position += 1;
-                    if let Some(sign) = sign.filter(|_| self.peek_text() == "(") {
+                    if let Some(method) = method.filter(|_| self.peek_text() == "(") {
                         let bracket = self.start() + 1;
                         self.insert_open(part.start, "(");
-                        self.replace(dot, bracket, format!("|{}(", filter(sign)), part.start);
+                        self.replace(dot, bracket, format!("|{}(", filter(method)), part.start);
                         self.parse_arguments(false)?;
                         let end = self.end();
                         self.insert_close(end, ")");
@@ -541,14 +542,14 @@ impl<'s> ExpressionParser<'s> {
             return Some(());
         }
         self.insert_open(start, "(");
-        let none = |bound: Option<ExpressionPart>| if bound.is_none() { "none" } else { "" };
-        self.replace(bracket, bracket + 1, format!("|{}({}", filter("[:]"), none(first)), start);
+        let none_text = |bound: Option<ExpressionPart>| if bound.is_none() { "none" } else { "" };
+        self.replace(bracket, bracket + 1, format!("|{}({}", filter("[:]"), none_text(first)), start);
         let mut bounds = 1;
         while self.peek_text() == ":" && bounds < 3 {
             let colon = self.start();
             self.position += 1;
             let next = bound(self)?;
-            self.replace(colon, colon + 1, format!(", {}", none(next)), start);
+            self.replace(colon, colon + 1, format!(", {}", none_text(next)), start);
             bounds += 1;
         }
         let end = self.start();
@@ -609,23 +610,23 @@ impl<'s> ExpressionParser<'s> {
     /// Returns whether a part is a name of the template's own, which may be that of a loop.
     fn is_unknown(&self, part: ExpressionPart) -> bool {
         let name = &self.source[part.start..part.end];
-        let known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
-        !known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
+        let is_known = functions::is_placed(name) || builtins::FUNCTIONS.contains(&name);
+        !is_known && name.chars().all(|c| c == '_' || unicode_ident::is_xid_continue(c))
     }
 
-    /// Arguments in brackets. `passed`: what is called may go through them.
-    fn parse_arguments(&mut self, passed: bool) -> Option<()> {
+    /// Arguments in brackets. `is_call`: what is called may go through them.
+    fn parse_arguments(&mut self, is_call: bool) -> Option<()> {
         self.expect("(")?;
         while !self.eat(")") {
-            let splat = self.eat("*") || self.eat("**");
-            let named = self.token().is_some_and(|token| token.kind == TokenKind::Name);
-            if !splat && named && self.text_at(self.position + 1) == "=" {
+            let is_splat = self.eat("*") || self.eat("**");
+            let is_name = self.token().is_some_and(|token| token.kind == TokenKind::Name);
+            if !is_splat && is_name && self.text_at(self.position + 1) == "=" {
                 self.position += 2;
             }
             let value = self.parse_expression()?;
-            if splat {
+            if is_splat {
                 self.append_filter(value, "*()");
-            } else if passed && !value.is_literal() {
+            } else if is_call && !value.is_literal() {
                 self.append_filter(value, "f()");
             }
             if !self.eat(",") {
@@ -643,11 +644,11 @@ impl<'s> ExpressionParser<'s> {
             TokenKind::Name => {
                 self.position += 1;
                 self.place_function(token, word);
-                let known = match word {
+                let static_type = match word {
                     "true" | "True" | "false" | "False" | "none" | "None" => StaticType::Scalar,
                     _ => StaticType::Unknown,
                 };
-                Some(self.part_from(start, known, true))
+                Some(self.part_from(start, static_type, true))
             }
             TokenKind::Number => {
                 self.position += 1;
@@ -657,19 +658,19 @@ impl<'s> ExpressionParser<'s> {
                 while self.token().is_some_and(|token| token.kind == TokenKind::String) {
                     self.position += 1;
                 }
-                let known =
+                let static_type =
                     if self.end() - start > LITERAL { StaticType::Unknown } else { StaticType::Scalar };
-                Some(self.part_from(start, known, true))
+                Some(self.part_from(start, static_type, true))
             }
             TokenKind::Punctuation => {
                 self.position += 1;
-                let known = match word {
+                let static_type = match word {
                     "(" => self.parse_parenthesized()?,
                     "[" => self.parse_list("]")?,
                     "{" => self.parse_map()?,
                     _ => return None,
                 };
-                Some(self.part_from(start, known, true))
+                Some(self.part_from(start, static_type, true))
             }
         }
     }
@@ -699,18 +700,18 @@ impl<'s> ExpressionParser<'s> {
     }
 
     fn parse_list(&mut self, close: &str) -> Option<StaticType> {
-        let mut known = StaticType::Scalars;
+        let mut static_type = StaticType::Scalars;
         while !self.eat(close) {
             let item = self.parse_expression()?;
             if !item.is_literal() {
-                known = StaticType::Unknown;
+                static_type = StaticType::Unknown;
             }
             if !self.eat(",") {
                 self.expect(close)?;
                 break;
             }
         }
-        Some(known)
+        Some(static_type)
     }
 
     fn parse_map(&mut self) -> Option<StaticType> {
@@ -731,10 +732,10 @@ impl<'s> ExpressionParser<'s> {
 
     /// Parses assignment targets, in parentheses and separated by commas; returns whether there are several.
     fn parse_targets(&mut self, depth: usize) -> Option<bool> {
-        let (mut count, mut several) = (0, false);
+        let (mut count, mut has_several) = (0, false);
         while !matches!(self.peek_text(), ")" | "in" | "") {
             if self.eat("(") {
-                several |= self.parse_targets(depth.checked_sub(1)?)?;
+                has_several |= self.parse_targets(depth.checked_sub(1)?)?;
                 self.expect(")")?;
             } else {
                 self.expect_name()?;
@@ -743,16 +744,16 @@ impl<'s> ExpressionParser<'s> {
             if !self.eat(",") {
                 break;
             }
-            several = true;
+            has_several = true;
         }
-        (count > 0).then_some(several)
+        (count > 0).then_some(has_several)
     }
 
     fn parse_for_loop(&mut self) -> Option<()> {
-        let several = self.parse_targets(MAX_EXPRESSION_DEPTH)?;
+        let has_several = self.parse_targets(MAX_EXPRESSION_DEPTH)?;
         self.expect("in")?;
         let items = self.parse_or()?;
-        if several {
+        if has_several {
             self.tighten(items);
             self.insert_close(items.end, "|__rows");
         } else {
@@ -799,19 +800,19 @@ impl<'s> ExpressionParser<'s> {
 
 /// Returns true if the engine reads the whole word as one number.
 fn is_number(word: &str) -> bool {
-    let is = |c: u8| c.is_ascii_digit() || c == b'_';
+    let is_digit = |c: u8| c.is_ascii_digit() || c == b'_';
     let bytes = word.as_bytes();
     if let [b'0', b'x' | b'X' | b'b' | b'B' | b'o' | b'O', digits @ ..] = bytes {
         return digits.iter().all(|c| c.is_ascii_hexdigit() || *c == b'_');
     }
-    let digits = |bytes: &[u8]| bytes.iter().take_while(|c| is(**c)).count();
+    let digits = |bytes: &[u8]| bytes.iter().take_while(|c| is_digit(**c)).count();
     let mut rest = &bytes[digits(bytes)..];
-    if let [b'.', more @ ..] = rest {
-        rest = &more[digits(more)..];
+    if let [b'.', tail @ ..] = rest {
+        rest = &tail[digits(tail)..];
     }
-    if let [b'e' | b'E', more @ ..] = rest {
-        let more = more.strip_prefix(b"+").or_else(|| more.strip_prefix(b"-")).unwrap_or(more);
-        return !more.is_empty() && digits(more) == more.len();
+    if let [b'e' | b'E', tail @ ..] = rest {
+        let tail = tail.strip_prefix(b"+").or_else(|| tail.strip_prefix(b"-")).unwrap_or(tail);
+        return !tail.is_empty() && digits(tail) == tail.len();
     }
     rest.is_empty()
 }

@@ -36,12 +36,12 @@ pub(super) fn remove_marks(text: &str) -> String {
     text.chars().filter(|c| !is_mark(*c)).collect()
 }
 
-/// Resolves all marks. Returns `None` if the result has more than `most` bytes. Runs in linear time.
-pub(super) fn resolve_marks(text: String, most: usize) -> Option<String> {
+/// Resolves all marks. Returns `None` if the result has more than `limit` bytes. Runs in linear time.
+pub(super) fn resolve_marks(text: String, limit: usize) -> Option<String> {
     if !has_mark(&text) {
         return Some(text);
     }
-    let broken = |c: char| matches!(c, '\n' | '\r');
+    let is_line_break = |c: char| matches!(c, '\n' | '\r');
     let mut out = String::with_capacity(text.len());
     let mut lines = LineStarts::default();
     let mut column = 0;
@@ -52,13 +52,13 @@ pub(super) fn resolve_marks(text: String, most: usize) -> Option<String> {
         rest = &rest[at + mark.len_utf8()..];
         match mark {
             TRIM => {
-                out.truncate(out.trim_end_matches(broken).len());
+                out.truncate(out.trim_end_matches(is_line_break).len());
                 lines.truncate(out.len());
-                rest = rest.trim_start_matches(broken);
+                rest = rest.trim_start_matches(is_line_break);
             }
             COLUMN => column = lines.column(&out),
             LINE => {
-                if out.len() + column + 1 > most {
+                if out.len() + column + 1 > limit {
                     return None;
                 }
                 out.push('\n');
@@ -99,9 +99,9 @@ impl LineStarts {
     /// Accounts for line breaks removed at the end, after which `bytes` bytes remain.
     fn truncate(&mut self, bytes: usize) {
         // Each line break is one byte and one character.
-        let cut = self.bytes.saturating_sub(bytes);
-        self.bytes -= cut;
-        self.chars -= cut;
+        let removed = self.bytes.saturating_sub(bytes);
+        self.bytes -= removed;
+        self.chars -= removed;
         while self.starts.last().is_some_and(|(start, _)| *start > bytes) {
             self.starts.pop();
         }

@@ -208,17 +208,17 @@ impl Engine {
     /// # Errors
     /// Same as [`Engine::check`].
     pub fn list_undeclared(&self, name: &str, source: &str) -> Result<Vec<String>> {
-        let compiled = self.compile(name, source, None)?;
-        let template = compiled.env.get_template(&compiled.key);
-        let template = template.map_err(|error| template_error(name, &compiled, &error))?;
-        let own = |name: &str| {
+        let compiled_template = self.compile(name, source, None)?;
+        let template = compiled_template.env.get_template(&compiled_template.key);
+        let template = template.map_err(|error| template_error(name, &compiled_template, &error))?;
+        let is_own = |name: &str| {
             let root = name.split('.').next().unwrap_or_default();
             root.starts_with("__")
-                || functions::own_function_names().any(|known| known == root)
+                || functions::own_function_names().any(|candidate| candidate == root)
                 || ENGINE_NAMES.contains(&root)
         };
         let mut names: Vec<String> = template.undeclared_variables(true).into_iter().collect();
-        names.retain(|name| !own(name));
+        names.retain(|name| !is_own(name));
         names.sort();
         Ok(names)
     }
@@ -227,19 +227,19 @@ impl Engine {
     #[must_use]
     pub fn migrate(&self, source: &str) -> Arc<MigratedText> {
         let cache = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(migrated) = cache().migrations.get(source) {
-            return Arc::clone(migrated);
+        if let Some(migrated_text) = cache().migrations.get(source) {
+            return Arc::clone(migrated_text);
         }
-        let migrated = Arc::new(macros::migrate(source));
+        let migrated_text = Arc::new(macros::migrate(source));
         // Longer texts are refused as templates, so they are not cached.
         if source.len() <= self.0.limits.source {
             let mut cache = cache();
             if cache.migrations.len() >= self.0.limits.templates {
                 cache.migrations.clear();
             }
-            cache.migrations.insert(source.into(), Arc::clone(&migrated));
+            cache.migrations.insert(source.into(), Arc::clone(&migrated_text));
         }
-        migrated
+        migrated_text
     }
 
     /// Returns the names that a template sets for later templates of the prompt, in the order of its
@@ -263,9 +263,9 @@ impl Engine {
         // compiles, so that other threads keep access to the cache.
         let lock = || self.0.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cache = lock();
-        if let Some(compiled) = cache.templates.get(&*source) {
+        if let Some(compiled_template) = cache.templates.get(&*source) {
             self.0.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(Arc::clone(compiled));
+            return Ok(Arc::clone(compiled_template));
         }
         self.0.misses.fetch_add(1, Ordering::Relaxed);
         if cache.templates.len() >= self.0.limits.templates {
@@ -291,28 +291,33 @@ impl Engine {
         let mut sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
         sources.insert(key.clone(), rewritten_source.text.clone());
         drop(sources);
-        let compiled =
+        let compiled_template =
             Arc::new(CompiledTemplate { env, source: Arc::clone(&source), hash, key, rewritten_source });
-        if let Err(error) = compiled.env.get_template(&compiled.key) {
-            return Err(template_error(name, &compiled, &error));
+        if let Err(error) = compiled_template.env.get_template(&compiled_template.key) {
+            return Err(template_error(name, &compiled_template, &error));
         }
-        if let Some(place) = compiled.rewritten_source.unparsed_at {
-            let place = Location::from_offset(&compiled.source, place);
+        if let Some(place) = compiled_template.rewritten_source.unparsed_at {
+            let place = Location::from_offset(&compiled_template.source, place);
             let message = "this code cannot be read";
             return Err(with_template_name(
                 name,
                 Error::malformed(message, Some(place)).with_code("template_syntax"),
             ));
         }
-        lock().templates.insert(source, Arc::clone(&compiled));
-        Ok(compiled)
+        lock().templates.insert(source, Arc::clone(&compiled_template));
+        Ok(compiled_template)
     }
 
     /// Renders a template in a scope.
     fn render(&self, scope: &Arc<PromptScope>, name: &str, source: &str) -> Result<String> {
-        let compiled = self.compile(name, source, Some(&scope.budget))?;
-        let source = Arc::clone(&compiled.source);
-        let frame = TemplateFrame { name: name.into(), source, hash: compiled.hash, is_original_used: false };
+        let compiled_template = self.compile(name, source, Some(&scope.budget))?;
+        let source = Arc::clone(&compiled_template.source);
+        let frame = TemplateFrame {
+            name: name.into(),
+            source,
+            hash: compiled_template.hash,
+            is_original_used: false,
+        };
         if !scope.enter(frame) {
             let message = format!("`{}` is nested too deeply, or the prompt costs too much", clip(name, 60));
             return Err(Error::invalid(message).with_code("limit_exceeded"));
@@ -325,28 +330,30 @@ impl Engine {
             charged: 0,
             budget,
         };
-        let template = compiled.env.get_template(&compiled.key);
-        let rendered = template.and_then(|template| {
-            let captured = template.render_captured_to(scope.root(), &mut output)?;
-            Ok(captured.state().fuel_levels().map_or(0, |(used, _)| used))
+        let template = compiled_template.env.get_template(&compiled_template.key);
+        let fuel_result = template.and_then(|template| {
+            let output_state = template.render_captured_to(scope.root(), &mut output)?;
+            Ok(output_state.state().fuel_levels().map_or(0, |(fuel, _)| fuel))
         });
-        scope.leave(*rendered.as_ref().unwrap_or(&self.0.limits.fuel));
-        let too_long = |what: &str| {
-            Error::invalid(format!("template `{}` {what}", clip(name, 60))).with_code("limit_exceeded")
+        scope.leave(*fuel_result.as_ref().unwrap_or(&self.0.limits.fuel));
+        let too_long = |problem: &str| {
+            Error::invalid(format!("template `{}` {problem}", clip(name, 60))).with_code("limit_exceeded")
         };
-        let longer = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
+        let output_error = || too_long(&format!("comes to more than {} bytes", self.0.limits.output));
         if output.is_full {
-            return Err(longer());
+            return Err(output_error());
         }
         if scope.budget.is_stopped() {
             return Err(too_long("takes too long, or nobody waits for it"));
         }
-        if let Err(error) = rendered {
-            return Err(scope.take_field_error().unwrap_or_else(|| template_error(name, &compiled, &error)));
+        if let Err(error) = fuel_result {
+            return Err(scope
+                .take_field_error()
+                .unwrap_or_else(|| template_error(name, &compiled_template, &error)));
         }
         let text = String::from_utf8(output.bytes)
             .unwrap_or_else(|bytes| String::from_utf8_lossy(bytes.as_bytes()).into_owned());
-        marks::resolve_marks(text, self.0.limits.output).ok_or_else(longer)
+        marks::resolve_marks(text, self.0.limits.output).ok_or_else(output_error)
     }
 }
 
@@ -380,10 +387,10 @@ impl TemplateCache {
     fn new(mode: UndefinedMode, limits: &JinjaLimits) -> TemplateCache {
         let sources: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let mut env = environment(mode, limits);
-        let stored = Arc::clone(&sources);
+        let stored_sources = Arc::clone(&sources);
         env.set_loader(move |key| {
-            let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok(stored.remove(key))
+            let mut stored_sources = stored_sources.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(stored_sources.remove(key))
         });
         env.set_auto_reload(false);
         TemplateCache { env: Arc::new(env), sources, templates: HashMap::new(), migrations: HashMap::new() }
@@ -433,8 +440,8 @@ pub(crate) fn find_syntax_error(source: &str) -> Option<String> {
     env.set_recursion_limit(JinjaLimits::default().recursion);
     match rewrite::rewrite(source) {
         Err(error) => Some(error.to_string()),
-        Ok(rewritten) => {
-            let error = env.template_from_str(&rewritten.text).err()?;
+        Ok(rewritten_source) => {
+            let error = env.template_from_str(&rewritten_source.text).err()?;
             Some(error.detail().map_or_else(|| error.to_string(), str::to_owned))
         }
     }
@@ -447,7 +454,7 @@ pub(crate) fn is_context_name(name: &str) -> bool {
 
 /// Returns true if a function has this name.
 pub(crate) fn is_function_name(name: &str) -> bool {
-    functions::own_function_names().any(|known| known == name)
+    functions::own_function_names().any(|candidate| candidate == name)
 }
 
 /// Returns true if a filter has this name.

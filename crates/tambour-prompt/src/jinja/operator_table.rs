@@ -41,6 +41,10 @@ pub const OPERATORS: &[(&str, Option<&str>)] = &[
 pub(super) const METHODS: &[&str] = &[".changed()", ".cycle()"];
 
 /// Returns the filter that replaces an operator.
-pub(super) fn filter(sign: &str) -> &'static str {
-    OPERATORS.iter().find(|(known, _)| *known == sign).and_then(|(_, filter)| *filter).unwrap_or("__none")
+pub(super) fn filter(operator: &str) -> &'static str {
+    OPERATORS
+        .iter()
+        .find(|(candidate, _)| *candidate == operator)
+        .and_then(|(_, filter)| *filter)
+        .unwrap_or("__none")
 }

@@ -20,8 +20,8 @@ pub(super) fn register(env: &mut Environment<'_>) {
         apply_numeric(state, "//", a, b)
     });
     env.add_filter("__rem", |state: &State<'_, '_>, a: &Value, b: &Value| apply_numeric(state, "%", a, b));
-    for sign in ["==", "!=", "<", "<=", ">", ">="] {
-        let name = match sign {
+    for operator in ["==", "!=", "<", "<=", ">", ">="] {
+        let name = match operator {
             "==" => "__eq",
             "!=" => "__ne",
             "<" => "__lt",
@@ -29,7 +29,9 @@ pub(super) fn register(env: &mut Environment<'_>) {
             ">" => "__gt",
             _ => "__ge",
         };
-        env.add_filter(name, move |state: &State<'_, '_>, a: &Value, b: &Value| compare(state, sign, a, b));
+        env.add_filter(name, move |state: &State<'_, '_>, a: &Value, b: &Value| {
+            compare(state, operator, a, b)
+        });
     }
     env.add_filter("__in", |state: &State<'_, '_>, a: &Value, b: &Value| contains(state, b, a));
     env.add_filter("__not_in", |state: &State<'_, '_>, a: &Value, b: &Value| {
@@ -41,7 +43,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("__container", charge_container);
     env.add_filter("__key", charge_key);
     env.add_filter("__map_key", map_key);
-    env.add_filter("__passed", passed);
+    env.add_filter("__passed", charge_passed_value);
     env.add_filter("__changed", |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
         // They are compared with those of the turn before.
@@ -66,8 +68,8 @@ fn evaluate_native(
     a: &Value,
     b: &Value,
 ) -> Result<Value, Error> {
-    let compiled = state.env().compile_expression(expression)?;
-    let result = compiled.eval(context! { a => a, b => b });
+    let compiled_expression = state.env().compile_expression(expression)?;
+    let result = compiled_expression.eval(context! { a => a, b => b });
     // The position must be that of the template, not of this expression.
     result.map_err(|error| match error.detail() {
         Some(detail) => Error::new(error.kind(), detail.to_owned()),
@@ -76,16 +78,21 @@ fn evaluate_native(
 }
 
 /// Applies an operator that takes only numbers; for other operands the engine words the error.
-pub(super) fn apply_numeric(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<Value, Error> {
-    if let ("-", Some((a, b))) = (sign, as_integers(a, b))
+pub(super) fn apply_numeric(
+    state: &State<'_, '_>,
+    operator: &str,
+    a: &Value,
+    b: &Value,
+) -> Result<Value, Error> {
+    if let ("-", Some((a, b))) = (operator, as_integers(a, b))
         && let Some(difference) = a.checked_sub(b)
     {
         return Ok(Value::from(difference));
     }
-    if let ("-", Some((a, b))) = (sign, as_floats(a, b)) {
+    if let ("-", Some((a, b))) = (operator, as_floats(a, b)) {
         return Ok(Value::from(a - b));
     }
-    match sign {
+    match operator {
         "-" => evaluate_native(state, "a - b", a, b),
         "/" => evaluate_native(state, "a / b", a, b),
         "//" => evaluate_native(state, "a // b", a, b),
@@ -139,8 +146,8 @@ pub(super) fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, 
 }
 
 /// Creates a list or a tuple.
-fn make_list(items: Vec<Value>, tuple: bool) -> Value {
-    if tuple { Value::from(minijinja::value::Tuple::from(items)) } else { Value::from(items) }
+fn make_list(items: Vec<Value>, is_tuple: bool) -> Value {
+    if is_tuple { Value::from(minijinja::value::Tuple::from(items)) } else { Value::from(items) }
 }
 
 /// Returns the number of items of a list.
@@ -157,24 +164,24 @@ fn multiply(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error>
     if let Some((a, b)) = as_floats(a, b) {
         return Ok(Value::from(a * b));
     }
-    let (repeated, count) =
+    let (sequence, count) =
         if a.as_str().is_some() || b.as_str().is_none() && is_list(a) { (a, b) } else { (b, a) };
-    let is_repeated = repeated.as_str().is_some() || is_list(repeated);
+    let is_repeated = sequence.as_str().is_some() || is_list(sequence);
     let count = i128::try_from(count.clone()).ok().filter(|_| is_repeated);
     let Some(count) = count else { return evaluate_native(state, "a * b", a, b) };
     let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
-    if let Some(text) = repeated.as_str() {
+    if let Some(text) = sequence.as_str() {
         allocate(state, (text.len() as u64).saturating_mul(count as u64).saturating_mul(2))?;
         let text = text.repeat(count);
-        return Ok(if repeated.is_safe() { Value::from_safe_string(text) } else { Value::from(text) });
+        return Ok(if sequence.is_safe() { Value::from_safe_string(text) } else { Value::from(text) });
     }
-    let length = list_len(repeated)?.saturating_mul(count);
+    let length = list_len(sequence)?.saturating_mul(count);
     allocate_slots(state, length)?;
     let mut items = Vec::with_capacity(length);
     for _ in 0..if length == 0 { 0 } else { count } {
-        items.extend(repeated.try_iter()?);
+        items.extend(sequence.try_iter()?);
     }
-    Ok(make_list(items, repeated.is_tuple()))
+    Ok(make_list(items, sequence.is_tuple()))
 }
 
 /// Fails for an undefined operand in strict mode.
@@ -189,8 +196,8 @@ pub(super) fn assert_defined(state: &State<'_, '_>, value: &Value) -> Result<(),
 pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<(), Error> {
     match (a.as_str(), b.as_str()) {
         (Some(a), Some(b)) => {
-            let shared = a.len().min(b.len());
-            if shared > 256 { charge(state, 0, shared as u64) } else { Ok(()) }
+            let common_len = a.len().min(b.len());
+            if common_len > 256 { charge(state, 0, common_len as u64) } else { Ok(()) }
         }
         (None, None) if a.as_object().is_some() && b.as_object().is_some() => {
             weigh(state, a)?;
@@ -201,21 +208,21 @@ pub(super) fn charge_comparison(state: &State<'_, '_>, a: &Value, b: &Value) -> 
     }
 }
 
-fn compare(state: &State<'_, '_>, sign: &str, a: &Value, b: &Value) -> Result<bool, Error> {
+fn compare(state: &State<'_, '_>, operator: &str, a: &Value, b: &Value) -> Result<bool, Error> {
     assert_defined(state, a)?;
     assert_defined(state, b)?;
     charge_comparison(state, a, b)?;
-    Ok(is_ordered(sign, a, b))
+    Ok(is_ordered(operator, a, b))
 }
 
-/// Returns true if `a` and `b` satisfy the comparison operator `sign`.
-pub(super) fn is_ordered(sign: &str, a: &Value, b: &Value) -> bool {
-    match sign {
+/// Returns true if `a` and `b` satisfy the comparison operator `operator`.
+pub(super) fn is_ordered(operator: &str, a: &Value, b: &Value) -> bool {
+    match operator {
         "==" => a == b,
         "!=" => a != b,
         _ => {
             let order = a.cmp(b);
-            match sign {
+            match operator {
                 "<" => order == Ordering::Less,
                 "<=" => order != Ordering::Greater,
                 ">" => order == Ordering::Greater,
@@ -231,13 +238,13 @@ pub(super) fn is_ordered(sign: &str, a: &Value, b: &Value) -> bool {
 fn compare_chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in rest.chunks_exact(2) {
-        let (sign, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
-        let holds = match sign {
+        let (operator, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
+        let is_true = match operator {
             "in" => contains(state, right, left)?,
             "not in" => !contains(state, right, left)?,
-            sign => compare(state, sign, left, right)?,
+            operator => compare(state, operator, left, right)?,
         };
-        if !holds {
+        if !is_true {
             return Ok(false);
         }
         left = right;
@@ -295,9 +302,9 @@ fn concatenate(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Resul
     }
     let length = texts.iter().fold(0_usize, |length, text| length.saturating_add(text.len()));
     allocate(state, (length as u64).saturating_mul(2))?;
-    let mut joined = String::with_capacity(length);
-    texts.iter().for_each(|text| joined.push_str(text));
-    Ok(joined)
+    let mut output = String::with_capacity(length);
+    texts.iter().for_each(|text| output.push_str(text));
+    Ok(output)
 }
 
 /// Charges for the container of `container[key]`: the engine scans a text or an iterable up to the item.
@@ -398,8 +405,8 @@ fn slice_indexes(
         (usize::try_from(from).unwrap_or(0), span.div_ceil(size))
     };
     (0..count).map(move |at| {
-        let moved = at.saturating_mul(size);
-        if step > 0 { first + moved } else { first - moved }
+        let distance = at.saturating_mul(size);
+        if step > 0 { first + distance } else { first - distance }
     })
 }
 
@@ -416,7 +423,7 @@ fn map_key(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
 }
 
 /// A value that is called with, or looped over: the engine counts the characters of a text.
-fn passed(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
+fn charge_passed_value(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         charge(state, 0, text.len() as u64)?;
     }

@@ -78,8 +78,8 @@ impl<'c> Participants<'c> {
 
     /// Returns everyone but the speaker: the other members and the user.
     pub(super) fn other_names(&self) -> Value {
-        if let Some(given) = self.context.get("not_char") {
-            return Value::from(Serde(given));
+        if let Some(names_value) = self.context.get("not_char") {
+            return Value::from(Serde(names_value));
         }
         let speaker = self.context.get("char").map(person_name).unwrap_or_default();
         let mut names = self.member_names();
@@ -102,9 +102,9 @@ impl<'c> Participants<'c> {
         for (key, field) in fields {
             add_field(&mut person, key, field);
         }
-        for (key, others) in FIELD_ALIASES {
+        for (key, aliases) in FIELD_ALIASES {
             let other =
-                others.iter().find_map(|other| fields.get(*other)).filter(|_| !fields.contains_key(*key));
+                aliases.iter().find_map(|other| fields.get(*other)).filter(|_| !fields.contains_key(*key));
             if let Some(field) = other {
                 add_field(&mut person, key, field);
             }
@@ -126,14 +126,14 @@ fn add_greetings(person: &mut ParticipantObject, fields: &Map<String, Json>) {
         Some(Json::Array(greetings)) => greetings.clone(),
         _ => {
             let first = fields.get("first_mes").or_else(|| fields.get("first_message")).cloned();
-            let more = match fields.get("alternate_greetings") {
-                Some(Json::Array(more)) => more.clone(),
-                Some(one @ Json::String(_)) => vec![one.clone()],
+            let alternates = match fields.get("alternate_greetings") {
+                Some(Json::Array(alternates)) => alternates.clone(),
+                Some(single_greeting @ Json::String(_)) => vec![single_greeting.clone()],
                 _ => Vec::new(),
             };
-            let none = first.is_none() && more.is_empty();
-            let all: Vec<Json> = std::iter::once(first.unwrap_or_default()).chain(more).collect();
-            if none { Vec::new() } else { all }
+            let has_none = first.is_none() && alternates.is_empty();
+            let all: Vec<Json> = std::iter::once(first.unwrap_or_default()).chain(alternates).collect();
+            if has_none { Vec::new() } else { all }
         }
     };
     for (at, greeting) in list.iter().enumerate() {

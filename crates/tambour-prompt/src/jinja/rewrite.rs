@@ -167,11 +167,11 @@ struct SourceRewriter<'s> {
 }
 
 impl<'s> SourceRewriter<'s> {
-    fn copy(&mut self, to: usize) {
-        if to > self.copied_to {
+    fn copy(&mut self, end: usize) {
+        if end > self.copied_to {
             self.out.source_map.push((self.out.text.len(), self.copied_to, true));
-            self.out.text.push_str(&self.source[self.copied_to..to]);
-            self.copied_to = to;
+            self.out.text.push_str(&self.source[self.copied_to..end]);
+            self.copied_to = end;
         }
     }
 
@@ -209,22 +209,22 @@ impl<'s> SourceRewriter<'s> {
         self.insert(start, "(");
         self.edit_code(piece, &tokens, TagGrammar::Expression);
         // `a if b` without `else` intentionally prints nothing when `b` is false.
-        let plain = |word: &str| {
-            let is = |token: &&ExpressionToken| {
+        let count_word = |word: &str| {
+            let is_word = |token: &&ExpressionToken| {
                 token.depth == 0 && token.kind == TokenKind::Name && self.token_text(token) == word
             };
-            tokens.iter().filter(is).count()
+            tokens.iter().filter(is_word).count()
         };
-        let nothing = if plain("if") == 1 && plain("else") == 0 { " else ''" } else { "" };
-        self.insert(end, &format!("{nothing})|__out({start})"));
+        let else_branch = if count_word("if") == 1 && count_word("else") == 0 { " else ''" } else { "" };
+        self.insert(end, &format!("{else_branch})|__out({start})"));
         Ok(())
     }
 
     /// Returns the mark for a tag that only calls `st_trim` or `st_noop`; it needs no code.
     fn find_mark(&self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Option<char> {
         let [name, open, close] = tokens else { return None };
-        let plain = piece.content == (piece.range.start + 2..piece.range.end - 2);
-        if !plain
+        let is_unmarked = piece.content == (piece.range.start + 2..piece.range.end - 2);
+        if !is_unmarked
             || self.token_text(open) != "("
             || self.token_text(close) != ")"
             || self.macros.contains(self.token_text(name))
@@ -293,7 +293,10 @@ impl<'s> SourceRewriter<'s> {
         }
         if SCOPED_STATEMENTS.contains(&keyword) {
             self.scopes.push(keyword);
-        } else if keyword.strip_prefix("end").is_some_and(|ended| self.scopes.last() == Some(&ended)) {
+        } else if keyword
+            .strip_prefix("end")
+            .is_some_and(|block_name| self.scopes.last() == Some(&block_name))
+        {
             self.scopes.pop();
         }
         let form = match keyword {
@@ -313,22 +316,22 @@ impl<'s> SourceRewriter<'s> {
     /// Rewrites `{% set_global name = value %}` to a function call (F-023).
     fn rewrite_set_global(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
         let form = "expected `{% set_global name = value %}`";
-        let [first, name, sign, value, ..] = tokens else {
+        let [first, name, equals, value, ..] = tokens else {
             return Err(self.error(piece.range.start, form, "template_syntax"));
         };
-        let quoted = match name.kind {
+        let name_literal = match name.kind {
             TokenKind::Name => format!("\"{}\"", self.token_text(name)),
             TokenKind::String => self.token_text(name).to_owned(),
             _ => return Err(self.error(name.range.start, form, "template_syntax")),
         };
-        if self.token_text(sign) != "=" {
-            return Err(self.error(sign.range.start, form, "template_syntax"));
+        if self.token_text(equals) != "=" {
+            return Err(self.error(equals.range.start, form, "template_syntax"));
         }
         let at = first.range.start;
         let end = tokens.last().map_or(at, |last| last.range.end);
         self.replace(
             at..value.range.start,
-            &format!("do {}set_global.at({at})({quoted}, (", functions::FUNCTION_PREFIX),
+            &format!("do {}set_global.at({at})({name_literal}, (", functions::FUNCTION_PREFIX),
         );
         self.edit_code(piece, &tokens[3..], TagGrammar::Expression);
         self.insert(end, "))");
@@ -337,9 +340,9 @@ impl<'s> SourceRewriter<'s> {
 
     /// Rewrites `set` so that its names are kept for later templates (F-027).
     fn rewrite_set(&mut self, piece: &TemplatePart, tokens: &[ExpressionToken]) -> Result<()> {
-        let sign = tokens.iter().position(|token| token.depth == 0 && self.token_text(token) == "=");
+        let equals = tokens.iter().position(|token| token.depth == 0 && self.token_text(token) == "=");
         let mut names = Vec::new();
-        let targets = &tokens[1..sign.unwrap_or(tokens.len())];
+        let targets = &tokens[1..equals.unwrap_or(tokens.len())];
         for (at, token) in targets.iter().enumerate() {
             // In the block form, filters may follow the name.
             if self.token_text(token) == "|" {
@@ -358,15 +361,15 @@ impl<'s> SourceRewriter<'s> {
                 names.push(self.token_text(token));
             }
         }
-        let several = targets.iter().any(|token| self.token_text(token) == ",");
+        let has_several = targets.iter().any(|token| self.token_text(token) == ",");
         if !self.scopes.is_empty() {
             names.clear();
         }
-        match sign {
-            Some(sign) => {
-                let value = &tokens[sign + 1..];
+        match equals {
+            Some(equals) => {
+                let value = &tokens[equals + 1..];
                 if let (Some(first), Some(last)) = (value.first(), value.last()) {
-                    self.insert(first.range.start, if several { "__flat_row((" } else { "__flat((" });
+                    self.insert(first.range.start, if has_several { "__flat_row((" } else { "__flat((" });
                     self.edit_code(piece, value, TagGrammar::Expressions);
                     self.insert(last.range.end, "))");
                 }
@@ -393,8 +396,8 @@ impl<'s> SourceRewriter<'s> {
         let (start, end) = (piece.content.end, piece.range.end);
         let close = &self.source[start..end];
         self.copy(start);
-        let kept: Vec<String> = names.iter().map(|name| format!("\"{name}\", {name}")).collect();
-        self.replace(start..end, &format!("%}}{{% do __keep({}) {close}", kept.join(", ")));
+        let pairs: Vec<String> = names.iter().map(|name| format!("\"{name}\", {name}")).collect();
+        self.replace(start..end, &format!("%}}{{% do __keep({}) {close}", pairs.join(", ")));
     }
 
     /// Applies the edits for the code of one tag.

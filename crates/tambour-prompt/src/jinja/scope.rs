@@ -118,7 +118,7 @@ impl PromptScope {
         let seed = context.seed.clone().unwrap_or_else(|| format!("#{chance}"));
         let chat = context.get("chat_id").map(ToString::to_string).unwrap_or_default();
         let global = context.get("global_state").and_then(|value| value.as_object()).cloned();
-        let changing = ScopeState {
+        let mutable = ScopeState {
             local: HashMap::new(),
             hidden_state_keys: HashSet::new(),
             assignments: 0,
@@ -138,7 +138,7 @@ impl PromptScope {
         };
         Arc::new_cyclic(|scope| {
             let context_values = context_values(&context, scope);
-            PromptScope { engine, context, context_values, budget, mutable: Mutex::new(changing) }
+            PromptScope { engine, context, context_values, budget, mutable: Mutex::new(mutable) }
         })
     }
 
@@ -149,8 +149,8 @@ impl PromptScope {
 
     /// Returns the scope of the template that is being rendered.
     pub(super) fn from_state(state: &State<'_, '_>) -> Result<Arc<PromptScope>, Error> {
-        let missing = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
-        PromptScope::find(state).ok_or_else(missing)
+        let missing_error = || Error::new(ErrorKind::InvalidOperation, "this function needs a prompt");
+        PromptScope::find(state).ok_or_else(missing_error)
     }
 
     /// Like [`PromptScope::from_state`], but returns `None` for an expression outside of a prompt.
@@ -185,8 +185,8 @@ impl PromptScope {
         if let Some(value) = self.lock().read_values.get(name) {
             return Some(value.clone());
         }
-        let given = self.context.values.get(name).or_else(|| self.context.state.get(name))?;
-        let value = Value::from(Serde(given));
+        let json_value = self.context.values.get(name).or_else(|| self.context.state.get(name))?;
+        let value = Value::from(Serde(json_value));
         self.lock().read_values.insert(name.to_owned(), value.clone());
         Some(value)
     }
@@ -215,19 +215,19 @@ impl PromptScope {
 
     /// Sets a variable of the temporary scope.
     pub(super) fn set_local(&self, name: &str, value: Value) {
-        let mut changing = self.lock();
-        changing.assignments += 1;
-        let place = changing.local.get(name).map_or(changing.assignments, |(place, _)| *place);
-        changing.local.insert(name.to_owned(), (place, value));
-        changing.hidden_state_keys.remove(name);
+        let mut state = self.lock();
+        state.assignments += 1;
+        let place = state.local.get(name).map_or(state.assignments, |(place, _)| *place);
+        state.local.insert(name.to_owned(), (place, value));
+        state.hidden_state_keys.remove(name);
     }
 
     /// Removes a variable of the temporary scope and hides the state key of the same name.
     pub(super) fn delete_local(&self, name: &str) {
-        let mut changing = self.lock();
-        changing.local.remove(name);
+        let mut state = self.lock();
+        state.local.remove(name);
         if self.has_state_key(name) {
-            changing.hidden_state_keys.insert(name.to_owned());
+            state.hidden_state_keys.insert(name.to_owned());
         }
     }
 
@@ -238,44 +238,44 @@ impl PromptScope {
 
     /// Returns the temporary scope, in the order of the first assignments.
     pub(super) fn locals(&self) -> Map<String, serde_json::Value> {
-        let changing = self.lock();
-        let mut all: Vec<(&String, &(usize, Value))> = changing.local.iter().collect();
+        let state = self.lock();
+        let mut all: Vec<(&String, &(usize, Value))> = state.local.iter().collect();
         all.sort_by_key(|(_, (place, _))| *place);
         all.into_iter()
             .map(|(name, (_, value))| (name.clone(), text::to_json(value).unwrap_or_default()))
             .collect()
     }
 
-    /// Applies `look` to a global variable, including requested writes.
-    pub(super) fn with_global<T>(&self, name: &str, look: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
-        self.lock().global.get(name).map(look)
+    /// Applies `read` to a global variable, including requested writes.
+    pub(super) fn with_global<T>(&self, name: &str, read: impl FnOnce(&serde_json::Value) -> T) -> Option<T> {
+        self.lock().global.get(name).map(read)
     }
 
     /// Returns a global variable as an engine value.
     pub(super) fn global(&self, name: &str) -> Option<Value> {
-        let mut changing = self.lock();
-        if let Some(value) = changing.read_globals.get(name) {
+        let mut state = self.lock();
+        if let Some(value) = state.read_globals.get(name) {
             return Some(value.clone());
         }
-        let value = changing.global.get(name).map(|value| Value::from(Serde(value)))?;
-        changing.read_globals.insert(name.to_owned(), value.clone());
+        let value = state.global.get(name).map(|value| Value::from(Serde(value)))?;
+        state.read_globals.insert(name.to_owned(), value.clone());
         Some(value)
     }
 
     /// Returns the names of all global variables.
     pub(super) fn global_names(&self) -> Arc<[Value]> {
-        let mut changing = self.lock();
-        let ScopeState { global, global_names, .. } = &mut *changing;
-        let listed = || global.keys().map(|key| Value::from(key.as_str())).collect();
-        Arc::clone(global_names.get_or_insert_with(listed))
+        let mut state = self.lock();
+        let ScopeState { global, global_names, .. } = &mut *state;
+        let list_names = || global.keys().map(|key| Value::from(key.as_str())).collect();
+        Arc::clone(global_names.get_or_insert_with(list_names))
     }
 
     /// Counts the values and bytes of all global variables.
     pub(super) fn global_weight(&self) -> (u64, u64) {
-        let changing = self.lock();
-        changing.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
-            let (more, text) = budget::weigh_json(value);
-            (values + more + 1, bytes + text + key.len() as u64)
+        let state = self.lock();
+        state.global.iter().fold((1, 0), |(values, bytes), (key, value)| {
+            let (value_count, text) = budget::weigh_json(value);
+            (values + value_count + 1, bytes + text + key.len() as u64)
         })
     }
 
@@ -299,19 +299,19 @@ impl PromptScope {
         if !self.budget.allocate(size) {
             return Err(budget::memory_error());
         }
-        let mut changing = self.lock();
+        let mut state = self.lock();
         // The list of names is built again on the next read.
-        if !self.budget.spend(changing.global.len() as u64 / 4) {
+        if !self.budget.spend(state.global.len() as u64 / 4) {
             return Err(budget::memory_error());
         }
-        changing.global_names = None;
-        changing.read_globals.remove(name);
+        state.global_names = None;
+        state.read_globals.remove(name);
         let name = name.to_owned();
         match value.clone() {
-            Some(value) => changing.global.insert(name.clone(), value),
-            None => changing.global.shift_remove(&name),
+            Some(value) => state.global.insert(name.clone(), value),
+            None => state.global.shift_remove(&name),
         };
-        changing.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
+        state.effects.push(Effect::SetGlobal { name, value: value.unwrap_or_default() });
         Ok(())
     }
 
@@ -344,17 +344,17 @@ impl PromptScope {
 
     /// Returns the text that a card text replaces: by field name, or one for all. Each text can read it once.
     pub(super) fn original_text(self: &Arc<PromptScope>) -> Value {
-        let mut changing = self.lock();
-        let Some(frame) = changing.frames.last_mut().filter(|frame| !frame.is_original_used) else {
+        let mut state = self.lock();
+        let Some(frame) = state.frames.last_mut().filter(|frame| !frame.is_original_used) else {
             return Value::from("");
         };
         let text = match self.context.get("original") {
             Some(serde_json::Value::Object(map)) => map.get(&*frame.name),
-            one => one,
+            length => length,
         };
         let Some(text) = text.and_then(serde_json::Value::as_str) else { return Value::from("") };
         frame.is_original_used = true;
-        drop(changing);
+        drop(state);
         self.render_field("original", &text.into())
     }
 
@@ -377,18 +377,18 @@ impl PromptScope {
         let message = message.into();
         let mut hasher = DefaultHasher::new();
         (code, frame.as_ref().map(|frame| (&frame.name, frame.hash)), at, &message).hash(&mut hasher);
-        let mut changing = self.lock();
+        let mut state = self.lock();
         // Dropped warnings are not remembered, so that the set stays bounded.
-        if changing.reported.contains(&hasher.finish()) {
+        if state.reported.contains(&hasher.finish()) {
             return;
         }
-        if changing.warnings.len() >= MAX_WARNINGS {
-            changing.dropped_warnings += 1;
+        if state.warnings.len() >= MAX_WARNINGS {
+            state.dropped_warnings += 1;
             return;
         }
-        changing.reported.insert(hasher.finish());
+        state.reported.insert(hasher.finish());
         let place = frame.as_ref().zip(at).map(|(frame, at)| Location::from_offset(&frame.source, at));
-        changing.warnings.push(TemplateWarning {
+        state.warnings.push(TemplateWarning {
             code,
             template: frame.map(|frame| frame.name.to_string()).unwrap_or_default(),
             line: place.as_ref().map(|place| place.line),
@@ -398,8 +398,8 @@ impl PromptScope {
     }
 
     pub(super) fn warnings(&self) -> (Vec<TemplateWarning>, usize) {
-        let changing = self.lock();
-        (changing.warnings.clone(), changing.dropped_warnings)
+        let state = self.lock();
+        (state.warnings.clone(), state.dropped_warnings)
     }
 
     pub(super) fn effects(&self) -> Vec<Effect> {
@@ -412,12 +412,12 @@ impl PromptScope {
 
     /// Enters a template; returns false if the nesting or the budget does not allow another one.
     pub(super) fn enter(&self, frame: TemplateFrame) -> bool {
-        let mut changing = self.lock();
-        let room = changing.frames.len() <= MAX_FIELD_DEPTH && self.budget.has_steps_left();
-        if room {
-            changing.frames.push(frame);
+        let mut state = self.lock();
+        let has_room = state.frames.len() <= MAX_FIELD_DEPTH && self.budget.has_steps_left();
+        if has_room {
+            state.frames.push(frame);
         }
-        room
+        has_room
     }
 
     /// Leaves a template that used `steps` steps.
@@ -434,18 +434,19 @@ impl PromptScope {
     /// Migrates the macros of a text to Jinja. A text with too many macros is left unchanged, so the warning
     /// is issued here.
     pub(super) fn migrate(&self, source: &str) -> Arc<MigratedText> {
-        let migrated = self.engine.migrate(source);
-        for limit in migrated.warnings.iter().filter(|warning| warning.code == "macro_limit") {
+        let migrated_text = self.engine.migrate(source);
+        for limit in migrated_text.warnings.iter().filter(|warning| warning.code == "macro_limit") {
             self.warn(limit.code, limit.message.clone(), None);
         }
-        migrated
+        migrated_text
     }
 
     /// Renders a field text: migrates its macros, then renders it in this scope (M-021).
     pub(super) fn render_field(self: &Arc<PromptScope>, name: &str, source: &Arc<str>) -> Value {
         // The text is searched for macros, and looked up in the cache by its full content.
-        let room = self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
-        if !room {
+        let has_budget =
+            self.budget.spend(source.len() as u64 / 64) && self.budget.allocate(source.len() as u64);
+        if !has_budget {
             return Value::from(if self.budget.is_stopped() {
                 budget::stopped_error()
             } else {
@@ -458,28 +459,28 @@ impl PromptScope {
         // A text that refers to itself prints nothing there.
         let open = |(other, text): &(String, Arc<str>)| other == name && text == source;
         if self.lock().open_fields.iter().any(open) {
-            let what = tambour::finding::clip(name, 60);
+            let excerpt = tambour::finding::clip(name, 60);
             self.warn(
                 "field_within_itself",
-                format!("the text of `{what}` names itself, which prints nothing"),
+                format!("the text of `{excerpt}` names itself, which prints nothing"),
                 None,
             );
             return Value::from("");
         }
-        let many = {
-            let mut changing = self.lock();
-            changing.rendered_fields += 1;
-            changing.rendered_fields > MAX_FIELDS
+        let is_over_limit = {
+            let mut state = self.lock();
+            state.rendered_fields += 1;
+            state.rendered_fields > MAX_FIELDS
         };
-        if many {
+        if is_over_limit {
             self.warn("limit_exceeded", format!("`{name}`: more than {MAX_FIELDS} texts with macros"), None);
             return Value::from("");
         }
-        let migrated = self.migrate(source);
+        let migrated_text = self.migrate(source);
         self.lock().open_fields.push((name.to_owned(), Arc::clone(source)));
-        let rendered = self.engine.render(self, name, &migrated.text);
+        let result = self.engine.render(self, name, &migrated_text.text);
         self.lock().open_fields.pop();
-        match rendered {
+        match result {
             Ok(text) => Value::from(text),
             Err(error) => {
                 let message = error.to_string();
@@ -492,19 +493,20 @@ impl PromptScope {
 
 /// Returns the values that every template has.
 fn context_values(context: &PromptContext, scope: &Weak<PromptScope>) -> HashMap<&'static str, Value> {
-    let plain = |name: &str| context.get(name).map_or_else(missing_value, |value| Value::from(Serde(value)));
-    let soft = |name: &str| LenientMap::from_context(context.get(name));
-    let people = participants::Participants::new(context, scope);
+    let plain_value =
+        |name: &str| context.get(name).map_or_else(missing_value, |value| Value::from(Serde(value)));
+    let lenient_value = |name: &str| LenientMap::from_context(context.get(name));
+    let participants = participants::Participants::new(context, scope);
     let global = Value::from_object(GlobalStateObject(scope.clone()));
     let description = values::StateDescription::from_context(context);
     CONTEXT_NAMES
         .iter()
         .map(|&name| {
             let value = match name {
-                "user" => people.user(),
-                "char" => people.character(),
-                "group" => people.group(),
-                "not_char" => people.other_names(),
+                "user" => participants.user(),
+                "char" => participants.character(),
+                "group" => participants.group(),
+                "not_char" => participants.other_names(),
                 "state" => {
                     let value = Value::from(Serde(&context.state));
                     Value::from_object(values::StateObject { value, global: global.clone() })
@@ -512,11 +514,11 @@ fn context_values(context: &PromptContext, scope: &Weak<PromptScope>) -> HashMap
                 "state_desc" => Value::from_object(description.clone()),
                 "global_state" => global.clone(),
                 "history" | "context" | "display_context" => MessageList::from_context(context.get(name)),
-                "config" | "instruct" | "last_generation" => soft(name),
+                "config" | "instruct" | "last_generation" => lenient_value(name),
                 "now" => {
                     context.now.clone().map_or_else(missing_value, |now| Value::from_object(TimeObject(now)))
                 }
-                name => plain(name),
+                name => plain_value(name),
             };
             (name, value)
         })

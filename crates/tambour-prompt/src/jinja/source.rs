@@ -58,24 +58,24 @@ pub(crate) fn read_part(source: &str, at: usize) -> TemplatePart {
         }
     };
     let signed = |byte: Option<&u8>| usize::from(byte.is_some_and(|byte| matches!(byte, b'-' | b'+')));
-    let inside = at + 2 + signed(rest.as_bytes().get(2));
+    let content_start = at + 2 + signed(rest.as_bytes().get(2));
     let end = match kind {
         PartKind::Comment => {
             memchr::memmem::find(&source.as_bytes()[at + 2..], b"#}").map(|found| at + 2 + found)
         }
-        PartKind::Output => find_code_end(source, inside, "}}"),
-        _ => find_code_end(source, inside, "%}"),
+        PartKind::Output => find_code_end(source, content_start, "}}"),
+        _ => find_code_end(source, content_start, "%}"),
     };
     let Some(end) = end else {
         return TemplatePart {
             kind: PartKind::Unclosed,
             range: at..source.len(),
-            content: inside..source.len(),
+            content: content_start..source.len(),
         };
     };
     let before = end.saturating_sub(1);
-    let close = if end > inside && signed(source.as_bytes().get(before)) == 1 { before } else { end };
-    let content = inside.min(close)..close;
+    let close = if end > content_start && signed(source.as_bytes().get(before)) == 1 { before } else { end };
+    let content = content_start.min(close)..close;
     if kind == PartKind::Statement && source[content.clone()].trim() == "raw" {
         return read_raw(source, at, end + 2);
     }
@@ -90,8 +90,8 @@ fn read_raw(source: &str, start: usize, body: usize) -> TemplatePart {
         let rest = source[tag + 2..].trim_start_matches(['-', '+']).trim_start();
         if let Some(rest) = rest.strip_prefix("endraw") {
             let rest = rest.trim_start().trim_start_matches(['-', '+']);
-            if let Some(behind) = rest.strip_prefix("%}") {
-                let end = source.len() - behind.len();
+            if let Some(remainder) = rest.strip_prefix("%}") {
+                let end = source.len() - remainder.len();
                 return TemplatePart { kind: PartKind::Raw, range: start..end, content: body..tag };
             }
         }
@@ -177,8 +177,10 @@ pub(crate) fn tokenize(source: &str, range: Range<usize>) -> Vec<ExpressionToken
         } else if matches!(c, '"' | '\'') {
             (TokenKind::String, find_string_end(bytes, at).map_or(rest.len(), |end| end - at))
         } else {
-            let two = rest.get(..2).is_some_and(|two| matches!(two, "==" | "!=" | "<=" | ">=" | "//" | "**"));
-            (TokenKind::Punctuation, if two { 2 } else { c.len_utf8() })
+            let is_double = rest
+                .get(..2)
+                .is_some_and(|is_double| matches!(is_double, "==" | "!=" | "<=" | ">=" | "//" | "**"));
+            (TokenKind::Punctuation, if is_double { 2 } else { c.len_utf8() })
         };
         if matches!(c, ')' | ']' | '}') {
             depth = depth.saturating_sub(1);
@@ -199,14 +201,14 @@ fn number_len(text: &str) -> usize {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
-        let goes_on = byte.is_ascii_alphanumeric()
+        let continues = byte.is_ascii_alphanumeric()
             || *byte == b'_'
             || *byte == b'.' && next.is_some_and(u8::is_ascii_digit)
             || matches!(byte, b'+' | b'-')
                 && matches!(bytes[at - 1], b'e' | b'E')
                 && !text.starts_with("0x")
                 && next.is_some_and(u8::is_ascii_digit);
-        if !goes_on {
+        if !continues {
             break;
         }
         at += 1;

@@ -95,7 +95,7 @@ pub(super) fn parse_js_number(text: &str) -> Option<f64> {
         return u64::from_str_radix(&text[2..], radix)
             .ok()
             .filter(|_| !text[2..].starts_with('+'))
-            .map(|whole| whole as f64);
+            .map(|integer| integer as f64);
     }
     // Rust also parses `inf` and `nan`, JavaScript does not.
     let digits =
@@ -115,56 +115,56 @@ fn number_from_json(value: &Json) -> Option<f64> {
 
 /// Adds as SillyTavern does: numbers are summed, a list gets an item, other text is appended, and nothing
 /// counts as 0.
-fn charged_sum(call: &FunctionCall<'_, '_, '_>, old: Option<&Json>, added: &str) -> Result<Json, Error> {
+fn charged_sum(call: &FunctionCall<'_, '_, '_>, current: Option<&Json>, addend: &str) -> Result<Json, Error> {
     // A list is copied; a text may be parsed and printed as one.
-    if let Some(old) = old {
-        let (values, bytes) = budget::weigh_json(old);
+    if let Some(current) = current {
+        let (values, bytes) = budget::weigh_json(current);
         budget::charge_copy(
             call.state,
-            (values + bytes / 2, (bytes + added.len() as u64).saturating_mul(4)),
+            (values + bytes / 2, (bytes + addend.len() as u64).saturating_mul(4)),
         )?;
     }
-    Ok(add_values(old, added))
+    Ok(add_values(current, addend))
 }
 
-fn add_values(old: Option<&Json>, added: &str) -> Json {
-    let list = match old {
+fn add_values(current: Option<&Json>, addend: &str) -> Json {
+    let list = match current {
         Some(Json::Array(items)) => Some((items.clone(), false)),
         Some(Json::String(text)) if text.trim_start().starts_with('[') => {
             serde_json::from_str::<Vec<Json>>(text).ok().map(|items| (items, true))
         }
         _ => None,
     };
-    if let Some((mut items, written)) = list {
-        items.push(added.into());
+    if let Some((mut items, is_text)) = list {
+        items.push(addend.into());
         let items = Json::Array(items);
-        return if written { Json::String(items.to_string()) } else { items };
+        return if is_text { Json::String(items.to_string()) } else { items };
     }
-    let numbers = old.map_or(Some(0.0), number_from_json).zip(parse_js_number(added));
-    if let Some((old, added)) = numbers {
-        let sum = old + added;
-        let exact = sum.fract() == 0.0 && sum.abs() < 9_007_199_254_740_992.0;
-        return if exact {
+    let numbers = current.map_or(Some(0.0), number_from_json).zip(parse_js_number(addend));
+    if let Some((current, addend)) = numbers {
+        let sum = current + addend;
+        let is_exact = sum.fract() == 0.0 && sum.abs() < 9_007_199_254_740_992.0;
+        return if is_exact {
             (sum as i64).into()
         } else {
             serde_json::Number::from_f64(sum).map_or(Json::Null, Json::Number)
         };
     }
-    let old = old.map(|old| print::print(old).into_owned()).unwrap_or_default();
-    Json::String(old + added)
+    let current = current.map(|current| print::print(current).into_owned()).unwrap_or_default();
+    Json::String(current + addend)
 }
 
 /// Returns the addend, negated if there is a third argument. Returns `None` if it should be negated and is
 /// not a number.
 fn read_addend(call: &FunctionCall<'_, '_, '_>) -> Result<Option<String>, Error> {
-    let added = call.text_argument(1)?;
-    Ok(match parse_js_number(&added) {
-        _ if call.args.len() < 3 => Some(added),
+    let addend = call.text_argument(1)?;
+    Ok(match parse_js_number(&addend) {
+        _ if call.args.len() < 3 => Some(addend),
         Some(number) => Some(print::format_float(-number)),
         None => {
             call.warn(
                 "not_a_number",
-                format!("`-=` takes a number, not `{}`", tambour::finding::clip(&added, 40)),
+                format!("`-=` takes a number, not `{}`", tambour::finding::clip(&addend, 40)),
             );
             None
         }
@@ -187,9 +187,9 @@ pub(super) fn call_set(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
 }
 
 pub(super) fn call_add(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
-    let (name, added) = (call.text_argument(0)?, read_addend(call)?);
-    if let Some(added) = added {
-        let value = charged_sum(call, read_variable(call, &name)?.as_ref(), &added)?;
+    let (name, addend) = (call.text_argument(0)?, read_addend(call)?);
+    if let Some(addend) = addend {
+        let value = charged_sum(call, read_variable(call, &name)?.as_ref(), &addend)?;
         store_variable(call, &name, value);
     }
     Ok(empty_value())
@@ -203,12 +203,12 @@ pub(super) fn call_dec(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     step_variable(call, "-1")
 }
 
-fn step_variable(call: &mut FunctionCall<'_, '_, '_>, by: &str) -> MacroResult {
+fn step_variable(call: &mut FunctionCall<'_, '_, '_>, addend: &str) -> MacroResult {
     let name = call.text_argument(0)?;
-    let value = charged_sum(call, read_variable(call, &name)?.as_ref(), by)?;
-    let printed = normalize(&value);
+    let value = charged_sum(call, read_variable(call, &name)?.as_ref(), addend)?;
+    let text = normalize(&value);
     store_variable(call, &name, value);
-    Ok(printed)
+    Ok(text)
 }
 
 pub(super) fn call_has(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
@@ -241,9 +241,9 @@ pub(super) fn call_set_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResul
 }
 
 pub(super) fn call_add_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
-    let (name, added) = (call.text_argument(0)?, read_addend(call)?);
-    if let Some(added) = added {
-        let value = charged_sum(call, read_global(call, &name)?.as_ref(), &added)?;
+    let (name, addend) = (call.text_argument(0)?, read_addend(call)?);
+    if let Some(addend) = addend {
+        let value = charged_sum(call, read_global(call, &name)?.as_ref(), &addend)?;
         call.scope.set_global(&name, Some(value))?;
     }
     Ok(empty_value())
@@ -257,12 +257,12 @@ pub(super) fn call_dec_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResul
     step_global(call, "-1")
 }
 
-fn step_global(call: &mut FunctionCall<'_, '_, '_>, by: &str) -> MacroResult {
+fn step_global(call: &mut FunctionCall<'_, '_, '_>, addend: &str) -> MacroResult {
     let name = call.text_argument(0)?;
-    let value = charged_sum(call, read_global(call, &name)?.as_ref(), by)?;
-    let printed = normalize(&value);
+    let value = charged_sum(call, read_global(call, &name)?.as_ref(), addend)?;
+    let text = normalize(&value);
     call.scope.set_global(&name, Some(value))?;
-    Ok(printed)
+    Ok(text)
 }
 
 pub(super) fn call_has_global(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
@@ -286,12 +286,12 @@ pub(super) fn call_bare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
     if call.scope.context.get(&name).is_some() {
         return Ok(call.scope.read_value(&name).unwrap_or_default());
     }
-    let written = if call.args.len() > 1 { call.text_argument(1)? } else { format!("{{{{{name}}}}}") };
+    let text = if call.args.len() > 1 { call.text_argument(1)? } else { format!("{{{{{name}}}}}") };
     call.warn(
         "macro_unknown",
-        format!("`{}` is no macro, and no variable has this name", tambour::finding::clip(&written, 60)),
+        format!("`{}` is no macro, and no variable has this name", tambour::finding::clip(&text, 60)),
     );
-    Ok(Value::from(written))
+    Ok(Value::from(text))
 }
 
 /// Returns whether a text counts as true: anything but an empty text, `false`, `off` and `0` (M-006).
@@ -315,29 +315,29 @@ fn is_truthy(text: &str) -> bool {
         return is_truthy(&marks::remove_marks(text));
     }
     let word = text.trim();
-    !text.is_empty() && !["false", "off", "0"].iter().any(|known| word.eq_ignore_ascii_case(known))
+    !text.is_empty() && !["false", "off", "0"].iter().any(|candidate| word.eq_ignore_ascii_case(candidate))
 }
 
 /// Compares for the short forms: `==` and `!=` compare texts, the other operators numbers.
 pub(super) fn call_compare(call: &mut FunctionCall<'_, '_, '_>) -> MacroResult {
-    let (left, sign, right) = (call.text_argument(0)?, call.text_argument(1)?, call.text_argument(2)?);
-    let holds = match &*sign {
+    let (left, operator, right) = (call.text_argument(0)?, call.text_argument(1)?, call.text_argument(2)?);
+    let is_true = match &*operator {
         "==" => left == right,
         "!=" => left != right,
-        sign => match (parse_js_number(&left), parse_js_number(&right)) {
-            (Some(left), Some(right)) => match sign {
+        operator => match (parse_js_number(&left), parse_js_number(&right)) {
+            (Some(left), Some(right)) => match operator {
                 ">" => left > right,
                 ">=" => left >= right,
                 "<" => left < right,
                 _ => left <= right,
             },
             _ => {
-                call.warn("not_a_number", format!("`{sign}` compares numbers"));
+                call.warn("not_a_number", format!("`{operator}` compares numbers"));
                 false
             }
         },
     };
-    Ok(Value::from(holds))
+    Ok(Value::from(is_true))
 }
 
 /// Prints a variable of a state scope: text as it is, other values as compact JSON, `null` if it is missing
@@ -389,8 +389,8 @@ fn json_depth(value: &Json) -> usize {
 fn normalize_floats(value: Json) -> Json {
     match value {
         Json::Number(number) if number.is_f64() => {
-            let whole = print::format_number(&number).parse::<i64>();
-            whole.map_or(Json::Number(number), Json::from)
+            let integer = print::format_number(&number).parse::<i64>();
+            integer.map_or(Json::Number(number), Json::from)
         }
         Json::Array(items) => Json::Array(items.into_iter().map(normalize_floats).collect()),
         Json::Object(fields) => {

@@ -7,10 +7,14 @@ use tambour::error::{Error, Location};
 use tambour::finding::clip;
 
 /// Converts an engine error and maps its position back to the template (F-025).
-pub(super) fn template_error(name: &str, compiled: &CompiledTemplate, error: &minijinja::Error) -> Error {
+pub(super) fn template_error(
+    name: &str,
+    compiled_template: &CompiledTemplate,
+    error: &minijinja::Error,
+) -> Error {
     use minijinja::ErrorKind;
     // The innermost cause, inside a macro or filter, is the useful one.
-    let (code, what) = match error.kind() {
+    let (code, summary) = match error.kind() {
         ErrorKind::SyntaxError => ("template_syntax", "syntax error"),
         ErrorKind::UndefinedError if error.detail().is_some() => ("variable_undefined", ""),
         ErrorKind::UndefinedError => ("variable_undefined", "undefined value"),
@@ -24,22 +28,23 @@ pub(super) fn template_error(name: &str, compiled: &CompiledTemplate, error: &mi
     let recursion = error.detail().is_some_and(|detail| detail.contains("recursion"));
     let code = if recursion { "limit_exceeded" } else { code };
     let detail = error.detail().unwrap_or_default();
-    let message = match (what, detail) {
+    let message = match (summary, detail) {
         ("", "") => error.kind().to_string(),
         ("", detail) => detail.to_owned(),
-        (what, "") => what.to_owned(),
-        (what, detail) => format!("{what}: {detail}"),
+        (summary, "") => summary.to_owned(),
+        (summary, detail) => format!("{summary}: {detail}"),
     };
-    let own = &compiled.rewritten_source;
+    let rewritten_source = &compiled_template.rewritten_source;
     let offset = match error.range() {
-        Some(range) => own.source_offset(range.start.min(own.text.len())),
+        Some(range) => rewritten_source.source_offset(range.start.min(rewritten_source.text.len())),
         None => {
             let line = error.line().unwrap_or(1).saturating_sub(1);
-            own.source_offset(own.text.split_inclusive('\n').take(line).map(str::len).sum())
+            rewritten_source
+                .source_offset(rewritten_source.text.split_inclusive('\n').take(line).map(str::len).sum())
         }
     };
     let message = strip_internal_names(&message);
-    let place = Location::from_offset(&compiled.source, offset);
+    let place = Location::from_offset(&compiled_template.source, offset);
     with_template_name(name, Error::malformed(message, Some(place)).with_code(code))
 }
 

@@ -97,11 +97,11 @@ fn invalid_value_error(value: &Value) -> Error {
 }
 
 fn to_json_number(value: &Value) -> serde_json::Value {
-    if let Some(whole) = value.as_i64() {
-        return whole.into();
+    if let Some(integer) = value.as_i64() {
+        return integer.into();
     }
     match (u64::try_from(value.clone()), f64::try_from(value.clone())) {
-        (Ok(whole), _) if value.is_integer() => whole.into(),
+        (Ok(integer), _) if value.is_integer() => integer.into(),
         (_, Ok(float)) => serde_json::Number::from_f64(float).map_or(serde_json::Value::Null, Into::into),
         _ => serde_json::Value::Null,
     }

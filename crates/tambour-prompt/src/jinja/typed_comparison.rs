@@ -89,13 +89,13 @@ const COMPARISONS: [(&str, &str, &[&str]); 6] = [
 
 /// Registers these comparisons in place of the engine's.
 pub(super) fn register(env: &mut Environment<'_>) {
-    for (sign, filter, tests) in COMPARISONS {
+    for (operator, filter, tests) in COMPARISONS {
         env.add_filter(filter, move |state: &State<'_, '_>, a: &Value, b: &Value| {
-            compare_typed(state, sign, a, b)
+            compare_typed(state, operator, a, b)
         });
         for test in tests {
             env.add_test(*test, move |state: &State<'_, '_>, a: &Value, b: &Value| {
-                compare_typed(state, sign, a, b)
+                compare_typed(state, operator, a, b)
             });
         }
     }
@@ -114,30 +114,30 @@ pub fn parse_number(text: &str) -> Option<Number> {
     if text.is_empty() || text.len() > MAX_NUMBER_BYTES {
         return None;
     }
-    let narrow: String = text.chars().map(to_half_width).collect();
-    let unsigned = narrow.strip_prefix(['+', '-']).unwrap_or(&narrow);
+    let half_width: String = text.chars().map(to_half_width).collect();
+    let unsigned = half_width.strip_prefix(['+', '-']).unwrap_or(&half_width);
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
         None => (unsigned, None),
     };
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
+    let (integer, fraction) = match mantissa.split_once('.') {
+        Some((integer, fraction)) => (integer, Some(fraction)),
         None => (mantissa, None),
     };
-    if !digits(whole) || !fraction.is_none_or(digits) || !exponent.is_none_or(digits) {
+    if !digits(integer) || !fraction.is_none_or(digits) || !exponent.is_none_or(digits) {
         return None;
     }
-    let bare = narrow.strip_prefix('+').unwrap_or(&narrow);
+    let without_plus = half_width.strip_prefix('+').unwrap_or(&half_width);
     if fraction.is_none() && exponent.is_none() {
-        if let Ok(number) = bare.parse::<i64>() {
+        if let Ok(number) = without_plus.parse::<i64>() {
             return Some(number.into());
         }
-        if let Ok(number) = bare.parse::<u64>() {
+        if let Ok(number) = without_plus.parse::<u64>() {
             return Some(number.into());
         }
     }
-    bare.parse::<f64>().ok().and_then(Number::from_f64)
+    without_plus.parse::<f64>().ok().and_then(Number::from_f64)
 }
 
 /// Longest text that may be a number, in bytes.
@@ -181,8 +181,8 @@ fn compare_typed(state: &State<'_, '_>, operator: &'static str, a: &Value, b: &V
 /// Returns the number that a text spells.
 fn number_from_text(value: &Value) -> Option<Value> {
     let number = parse_number(value.as_str()?)?;
-    let whole = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
-    whole.or_else(|| number.as_f64().map(Value::from))
+    let integer = number.as_i64().map(Value::from).or_else(|| number.as_u64().map(Value::from));
+    integer.or_else(|| number.as_f64().map(Value::from))
 }
 
 /// Returns true if `container` contains `value`; in lists, numbers match texts that spell them.
@@ -195,7 +195,7 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
     }
     for item in container.try_iter()? {
         charge(state, 1, 0)?;
-        let same = match (OperandType::from_engine(value), OperandType::from_engine(&item)) {
+        let is_same = match (OperandType::from_engine(value), OperandType::from_engine(&item)) {
             (OperandType::Text, OperandType::Number) => {
                 number_from_text(value).is_some_and(|value| value == item)
             }
@@ -204,7 +204,7 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
             }
             _ => false,
         };
-        if same {
+        if is_same {
             return Ok(true);
         }
     }
@@ -217,15 +217,15 @@ fn contains_typed(state: &State<'_, '_>, value: &Value, container: &Value) -> Re
 fn compare_typed_chain(state: &State<'_, '_>, first: &Value, rest: Rest<Value>) -> Result<bool, Error> {
     let mut left = first;
     for pair in rest.chunks_exact(2) {
-        let (sign, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
-        let known = COMPARISONS.iter().find(|(known, ..)| *known == sign);
-        let holds = match (sign, known) {
+        let (operator, right) = (pair[0].as_str().unwrap_or_default(), &pair[1]);
+        let comparison = COMPARISONS.iter().find(|(comparison, ..)| *comparison == operator);
+        let is_true = match (operator, comparison) {
             ("in", _) => contains_typed(state, left, right)?,
             ("not in", _) => !contains_typed(state, left, right)?,
-            (_, Some((sign, ..))) => compare_typed(state, sign, left, right)?,
+            (_, Some((operator, ..))) => compare_typed(state, operator, left, right)?,
             (_, None) => false,
         };
-        if !holds {
+        if !is_true {
             return Ok(false);
         }
         left = right;
@@ -249,11 +249,11 @@ pub enum Operand {
 #[must_use]
 pub fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand)> {
     let tokens = tokenize(expression, 0..expression.len());
-    let Some((_, compared)) = grammar::parse_comparisons(expression, &tokens) else { return Vec::new() };
+    let Some((_, comparisons)) = grammar::parse_comparisons(expression, &tokens) else { return Vec::new() };
     let operand = |range: std::ops::Range<usize>| {
-        let mut inside = tokens.iter().filter(|token| range.contains(&token.range.start));
+        let mut operand_tokens = tokens.iter().filter(|token| range.contains(&token.range.start));
         let text = &expression[range.clone()];
-        match (inside.next().map(|token| token.kind), inside.next()) {
+        match (operand_tokens.next().map(|token| token.kind), operand_tokens.next()) {
             (Some(TokenKind::Name), None) => match text {
                 "true" | "True" => Operand::Literal(true.into()),
                 "false" | "False" => Operand::Literal(false.into()),
@@ -269,7 +269,8 @@ pub fn list_comparisons(expression: &str) -> Vec<(Operand, &'static str, Operand
             _ => Operand::Other,
         }
     };
-    let signs =
-        compared.into_iter().filter(|(_, sign, _)| COMPARISONS.iter().any(|(known, ..)| known == sign));
-    signs.map(|(left, sign, right)| (operand(left), sign, operand(right))).collect()
+    let typed_comparisons = comparisons
+        .into_iter()
+        .filter(|(_, operator, _)| COMPARISONS.iter().any(|(candidate, ..)| candidate == operator));
+    typed_comparisons.map(|(left, operator, right)| (operand(left), operator, operand(right))).collect()
 }

@@ -22,8 +22,8 @@ pub(super) fn custom_text(value: &Value) -> Option<String> {
     if let Some(group) = value.downcast_object_ref::<GroupObject>() {
         return Some(group.text());
     }
-    if let Some(moment) = value.downcast_object_ref::<TimeObject>() {
-        return Some(moment.text());
+    if let Some(time_object) = value.downcast_object_ref::<TimeObject>() {
+        return Some(time_object.text());
     }
     if let Some(description) = value.downcast_object_ref::<StateDescription>() {
         return Some(description.text());
@@ -123,9 +123,9 @@ impl Object for ParticipantObject {
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        self.mapped_enumerator(|this| {
-            let texts = this.macro_texts.keys().filter(|key| !this.fields.contains_key(*key));
-            Box::new(this.fields.keys().chain(texts).map(|key| Value::from(key.as_str())))
+        self.mapped_enumerator(|object| {
+            let texts = object.macro_texts.keys().filter(|key| !object.fields.contains_key(*key));
+            Box::new(object.fields.keys().chain(texts).map(|key| Value::from(key.as_str())))
         })
     }
 
@@ -296,10 +296,10 @@ impl StateDescription {
     }
 
     pub(super) fn text(&self) -> String {
-        let told = super::descriptions::find_description(&self.descriptions, &self.path);
-        let told = told
+        let description = super::descriptions::find_description(&self.descriptions, &self.path);
+        let description = description
             .or_else(|| super::descriptions::find_schema_description(self.schema.as_deref()?, &self.path));
-        told.unwrap_or_default()
+        description.unwrap_or_default()
     }
 }
 

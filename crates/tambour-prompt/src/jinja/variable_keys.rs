@@ -100,28 +100,31 @@ fn insert_at_key(
     key: &str,
     text: String,
 ) -> Result<Option<Json>, Error> {
-    let mut written = false;
+    let mut is_text = false;
     let read = match value {
-        Some(Json::String(old)) => {
-            budget::charge_copy(call.state, (old.len() as u64, (old.len() as u64).saturating_mul(4)))?;
-            written = true;
-            serde_json::from_str::<Json>(&old).unwrap_or(Json::Bool(false))
+        Some(Json::String(stored_text)) => {
+            budget::charge_copy(
+                call.state,
+                (stored_text.len() as u64, (stored_text.len() as u64).saturating_mul(4)),
+            )?;
+            is_text = true;
+            serde_json::from_str::<Json>(&stored_text).unwrap_or(Json::Bool(false))
         }
         Some(value) => value,
         None => Json::Null,
     };
-    let whole = match read {
+    let container = match read {
         Json::Null if parse_js_number(key).is_some() => {
-            written = true;
+            is_text = true;
             Json::Array(Vec::new())
         }
         Json::Null => {
-            written = true;
+            is_text = true;
             Json::Object(serde_json::Map::new())
         }
         value => value,
     };
-    let whole = match whole {
+    let container = match container {
         Json::Array(mut items) => {
             // Non-numeric keys of a list are ignored; an index far past the end would fill it with nulls.
             if let Some(at) = parse_index(key) {
@@ -142,10 +145,10 @@ fn insert_at_key(
         }
         _ => return Ok(None),
     };
-    if !written {
-        return Ok(Some(whole));
+    if !is_text {
+        return Ok(Some(container));
     }
-    let (values, bytes) = budget::weigh_json(&whole);
+    let (values, bytes) = budget::weigh_json(&container);
     allocate(call.state, (values * 44 + bytes * 6).saturating_mul(2))?;
-    Ok(Some(Json::String(whole.to_string())))
+    Ok(Some(Json::String(container.to_string())))
 }

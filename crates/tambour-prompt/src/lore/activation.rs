@@ -124,11 +124,11 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
     let mut run = ActivationRun::new(book, scan);
     run.timed_effects.advance(book, scan.lines.len() as u64);
     run.run_passes();
-    if run.work.has_truncated_text {
+    if run.budget.has_truncated_text {
         run.warnings
             .push("a text is too long for a regular expression, which read its beginning alone".to_owned());
     }
-    if run.work.has_split_search {
+    if run.budget.has_split_search {
         run.warnings.push(
             "regular expressions read later texts one by one, since there is too much to read".to_owned(),
         );
@@ -148,7 +148,7 @@ pub fn activate(book: &[LoreEntry], scan: &LoreScan<'_>) -> LoreActivation {
         timed: run.timed_effects,
         warnings: run.warnings,
         tokens: run.tokens,
-        is_truncated: run.work.is_exhausted,
+        is_truncated: run.budget.is_exhausted,
     }
 }
 
@@ -192,15 +192,15 @@ struct ActivationRun<'a> {
     warnings: Vec<String>,
     tokens: usize,
     is_budget_spent: bool,
-    work: ScanBudget<'a>,
+    budget: ScanBudget<'a>,
 }
 
 impl<'a> ActivationRun<'a> {
     fn new(book: &'a [LoreEntry], scan: &'a LoreScan<'a>) -> ActivationRun<'a> {
         let settings = &scan.settings;
-        let (mut warnings, mut work) = (Vec::new(), ScanBudget::new(scan.charge));
+        let (mut warnings, mut budget) = (Vec::new(), ScanBudget::new(scan.charge));
         let mut read = |entry: &LoreEntry, list: &[String]| {
-            compile_keys(entry, list, settings, &mut work, &mut warnings)
+            compile_keys(entry, list, settings, &mut budget, &mut warnings)
         };
         let keys = book.iter().map(|entry| {
             let mut read = |list: &[String]| if entry.enabled { read(entry, list) } else { Vec::new() };
@@ -212,10 +212,10 @@ impl<'a> ActivationRun<'a> {
             EntryKeys { keys, secondary, additional, exclude, has_pattern }
         });
         let keys: Vec<EntryKeys> = keys.collect();
-        let deepest =
+        let max_depth =
             book.iter().filter_map(|entry| entry.scan_depth).max().unwrap_or(0).max(settings.scan_depth);
-        let most = if settings.min_activations > 0 { usize::MAX } else { deepest as usize };
-        let lines = scan.lines.iter().rev().take(most).map(|line| match line.name.as_str() {
+        let line_limit = if settings.min_activations > 0 { usize::MAX } else { max_depth as usize };
+        let lines = scan.lines.iter().rev().take(line_limit).map(|line| match line.name.as_str() {
             name if settings.include_names && !name.is_empty() => {
                 SearchText::new(format!("{name}: {}", line.content).trim().to_owned())
             }
@@ -245,7 +245,7 @@ impl<'a> ActivationRun<'a> {
             warnings,
             tokens: 0,
             is_budget_spent: false,
-            work,
+            budget,
         }
     }
 
@@ -255,13 +255,13 @@ impl<'a> ActivationRun<'a> {
         let mut levels = levels.into_iter();
         self.level = levels.next().unwrap_or(0);
         let mut pass = PassKind::Chat;
-        let most = match self.settings.max_recursion_steps {
+        let max_passes = match self.settings.max_recursion_steps {
             0 => MAX_PASSES,
-            most => most.min(MAX_PASSES),
+            max_passes => max_passes.min(MAX_PASSES),
         };
-        for _ in 0..most {
+        for _ in 0..max_passes {
             let new = self.run_pass(pass);
-            if self.work.is_exhausted {
+            if self.budget.is_exhausted {
                 return;
             }
             let texts = new.iter().map(|&at| &self.book[at]).filter(|entry| !entry.prevent_recursion);
@@ -283,8 +283,8 @@ impl<'a> ActivationRun<'a> {
             }
             match texts.as_slice() {
                 [] => {}
-                [one] => self.activated_texts.push(SearchText::new(*one)),
-                several => self.activated_texts.push(SearchText::new(several.join("\n"))),
+                [text] => self.activated_texts.push(SearchText::new(*text)),
+                texts_list => self.activated_texts.push(SearchText::new(texts_list.join("\n"))),
             }
             match next {
                 Some(next) => pass = next,
@@ -298,9 +298,9 @@ impl<'a> ActivationRun<'a> {
         let settings = self.settings;
         let depth = settings.scan_depth as usize + self.extra_depth;
         // Searches until one message beyond the bound, as SillyTavern does.
-        let within = |most: u32| most == 0 || depth <= most as usize;
-        let more = depth < self.scan.lines.len() && within(settings.min_activations_depth);
-        self.active.len() < settings.min_activations as usize && !self.is_budget_spent && more
+        let is_within = |max_depth: u32| max_depth == 0 || depth <= max_depth as usize;
+        let has_more = depth < self.scan.lines.len() && is_within(settings.min_activations_depth);
+        self.active.len() < settings.min_activations as usize && !self.is_budget_spent && has_more
     }
 
     /// Runs one pass and returns the entries that it activated.
@@ -319,7 +319,7 @@ impl<'a> ActivationRun<'a> {
             (std::cmp::Reverse(first), at)
         });
         let seed = self.settings.seed;
-        let lost = GroupChooser {
+        let losers = GroupChooser {
             book: self.book,
             timed_effects: &self.timed_effects,
             active: &self.active,
@@ -332,17 +332,17 @@ impl<'a> ActivationRun<'a> {
             self.decided.insert(at);
             let entry = &self.book[at];
             let tokens = (self.scan.count_tokens)(&entry.content);
-            let lucky = || {
+            let passes_chance = || {
                 entry.probability >= 100.0
                     || self.timed_effects.is_sticky(entry)
                     || seeded_chance(seed, "entry", &entry.id) * 100.0 < entry.probability
             };
-            let over = |budget| self.is_budget_spent || self.tokens.saturating_add(tokens) > budget;
-            if lost.contains(&at) {
+            let exceeds = |budget| self.is_budget_spent || self.tokens.saturating_add(tokens) > budget;
+            if losers.contains(&at) {
                 self.dropped.push(DroppedLore { entry: at, why: DropReason::Group });
-            } else if !lucky() {
+            } else if !passes_chance() {
                 self.dropped.push(DroppedLore { entry: at, why: DropReason::Probability });
-            } else if !entry.ignore_budget && self.settings.budget.is_some_and(over) {
+            } else if !entry.ignore_budget && self.settings.budget.is_some_and(exceeds) {
                 self.is_budget_spent = true;
                 self.dropped.push(DroppedLore { entry: at, why: DropReason::Budget });
             } else {
@@ -357,20 +357,21 @@ impl<'a> ActivationRun<'a> {
     /// Returns the number of matching keys of an entry, or `None` if it does not match in this pass.
     fn match_entry(&mut self, at: usize, pass: PassKind) -> Option<KeyScore> {
         let (entry, settings) = (&self.book[at], self.settings);
-        let sticks = self.timed_effects.is_sticky(entry);
-        let recursive = pass == PassKind::Recursion;
-        let late =
-            entry.delay_until_recursion > 0 && (!recursive || entry.delay_until_recursion > self.level);
-        let closed = recursive && settings.recursive && entry.exclude_recursion;
-        if !self.is_eligible(entry) || !sticks && (late || closed) || entry.force == Some(false) {
+        let is_sticky = self.timed_effects.is_sticky(entry);
+        let is_recursion = pass == PassKind::Recursion;
+        let is_delayed =
+            entry.delay_until_recursion > 0 && (!is_recursion || entry.delay_until_recursion > self.level);
+        let is_excluded = is_recursion && settings.recursive && entry.exclude_recursion;
+        if !self.is_eligible(entry) || !is_sticky && (is_delayed || is_excluded) || entry.force == Some(false)
+        {
             return None;
         }
         let without_key = match entry.force {
             Some(true) => Some(ActivationCause::Forced),
             _ if entry.constant => Some(ActivationCause::Constant),
-            _ => sticks.then_some(ActivationCause::Sticky),
+            _ => is_sticky.then_some(ActivationCause::Sticky),
         };
-        let must = without_key.is_none();
+        let needs_key = without_key.is_none();
         if let Some(cause) = without_key {
             self.causes.insert(at, cause);
             if entry.group.is_empty() {
@@ -386,19 +387,19 @@ impl<'a> ActivationRun<'a> {
             depth => [&self.lines[..depth.min(self.lines.len())], &self.sources, &self.extra_texts, found],
         };
         let sources = if depth == 0 { &[] } else { &entry.sources[..] };
-        let (keys, work) = (&mut self.keys[at], &mut self.work);
+        let (keys, budget) = (&mut self.keys[at], &mut self.budget);
         if keys.has_pattern {
-            self.joined.join(&lists, sources, work);
+            self.joined.join(&lists, sources, budget);
         }
         let texts = EntryTexts { lists, sources, joined: &self.joined };
-        if must {
-            let found = keys.find_match(entry, &texts, work)?;
+        if needs_key {
+            let found = keys.find_match(entry, &texts, budget)?;
             let key =
                 entry.keys.get(found).map(|key| clip(key, MAX_REPORTED_KEY).into_owned()).unwrap_or_default();
             let found_in = keys.keys[found].list().map(|list| LIST_KINDS[list]);
             self.causes.insert(at, ActivationCause::Key { key, found_in });
         }
-        Some(keys.score(entry, &texts, work))
+        Some(keys.score(entry, &texts, budget))
     }
 
     /// Returns true if an entry can be active at all in this turn.
@@ -421,31 +422,31 @@ impl EntryKeys {
         &mut self,
         entry: &LoreEntry,
         texts: &EntryTexts<'_, '_>,
-        work: &mut ScanBudget<'_>,
+        budget: &mut ScanBudget<'_>,
     ) -> Option<usize> {
-        fn any(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
-            keys.iter_mut().any(|key| key.occurs(texts, work))
+        fn any(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
+            keys.iter_mut().any(|key| key.occurs(texts, budget))
         }
-        fn all(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
-            keys.iter_mut().all(|key| key.occurs(texts, work))
+        fn all(keys: &mut [KeySearch], texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
+            keys.iter_mut().all(|key| key.occurs(texts, budget))
         }
-        let found = self.keys.iter_mut().position(|key| key.occurs(texts, work))?;
-        if any(&mut self.exclude, texts, work) {
+        let found = self.keys.iter_mut().position(|key| key.occurs(texts, budget))?;
+        if any(&mut self.exclude, texts, budget) {
             return None;
         }
-        if !self.additional.is_empty() && !any(&mut self.additional, texts, work) {
+        if !self.additional.is_empty() && !any(&mut self.additional, texts, budget) {
             return None;
         }
         let secondary = &mut self.secondary;
-        let holds = !entry.selective
+        let is_match = !entry.selective
             || secondary.is_empty()
             || match entry.logic {
-                SecondaryLogic::AndAny => any(secondary, texts, work),
-                SecondaryLogic::NotAll => !all(secondary, texts, work),
-                SecondaryLogic::NotAny => !any(secondary, texts, work),
-                SecondaryLogic::AndAll => all(secondary, texts, work),
+                SecondaryLogic::AndAny => any(secondary, texts, budget),
+                SecondaryLogic::NotAll => !all(secondary, texts, budget),
+                SecondaryLogic::NotAny => !any(secondary, texts, budget),
+                SecondaryLogic::AndAll => all(secondary, texts, budget),
             };
-        holds.then_some(found)
+        is_match.then_some(found)
     }
 
     /// Counts the matching keys; always 0 for entries without a group.
@@ -453,13 +454,13 @@ impl EntryKeys {
         &mut self,
         entry: &LoreEntry,
         texts: &EntryTexts<'_, '_>,
-        work: &mut ScanBudget<'_>,
+        budget: &mut ScanBudget<'_>,
     ) -> KeyScore {
         if entry.group.is_empty() {
             return KeyScore::default();
         }
         let mut count = |keys: &mut [KeySearch]| {
-            keys.iter_mut().filter_map(|key| key.occurs(texts, work).then_some(())).count()
+            keys.iter_mut().filter_map(|key| key.occurs(texts, budget).then_some(())).count()
         };
         KeyScore { keys: count(&mut self.keys), secondary: count(&mut self.secondary) }
     }
@@ -467,9 +468,9 @@ impl EntryKeys {
 
 /// Returns a number in 0..1 that depends only on the seed and a name, so it does not change when a book is
 /// reordered.
-fn seeded_chance(seed: u64, what: &str, name: &str) -> f64 {
+fn seeded_chance(seed: u64, purpose: &str, name: &str) -> f64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for byte in what.bytes().chain([0]).chain(name.bytes()) {
+    for byte in purpose.bytes().chain([0]).chain(name.bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     // Mixes all bits (splitmix64 finalizer).

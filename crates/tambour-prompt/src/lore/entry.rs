@@ -263,9 +263,9 @@ impl CharacterFilter {
     /// Returns true if a character with this name and these tags passes.
     #[must_use]
     pub fn matches(&self, name: &str, tags: &[String]) -> bool {
-        let named = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
-        let tagged =
+        let has_name = self.names.is_empty() || self.names.iter().any(|other| other == name) != self.exclude;
+        let has_tag =
             || self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)) != self.exclude;
-        named && tagged()
+        has_name && has_tag()
     }
 }

@@ -41,8 +41,9 @@ pub(super) struct GroupChooser<'a> {
 impl GroupChooser<'_> {
     /// Returns the entries of `found` that lose in their groups.
     pub(super) fn find_losers(&self, found: &[(usize, KeyScore)]) -> BTreeSet<usize> {
-        let mut lost = BTreeSet::new();
-        let taken: BTreeSet<&str> = self.active.iter().flat_map(|&at| group_names(&self.book[at])).collect();
+        let mut losers = BTreeSet::new();
+        let active_groups: BTreeSet<&str> =
+            self.active.iter().flat_map(|&at| group_names(&self.book[at])).collect();
         let mut groups: BTreeMap<&str, Vec<(usize, KeyScore)>> = BTreeMap::new();
         for &(at, score) in found {
             for name in group_names(&self.book[at]) {
@@ -50,16 +51,16 @@ impl GroupChooser<'_> {
             }
         }
         for (name, members) in groups {
-            let members: Vec<_> = members.into_iter().filter(|(at, _)| !lost.contains(at)).collect();
-            let winner = if taken.contains(name) { None } else { self.find_winner(name, &members) };
-            let stay = match winner {
+            let members: Vec<_> = members.into_iter().filter(|(at, _)| !losers.contains(at)).collect();
+            let winner = if active_groups.contains(name) { None } else { self.find_winner(name, &members) };
+            let survivors = match winner {
                 None => BTreeSet::new(),
                 Some(GroupWinner::One(at)) => BTreeSet::from([at]),
                 Some(GroupWinner::Sticky(all)) => all,
             };
-            lost.extend(members.iter().map(|(at, _)| *at).filter(|at| !stay.contains(at)));
+            losers.extend(members.iter().map(|(at, _)| *at).filter(|at| !survivors.contains(at)));
         }
-        lost
+        losers
     }
 
     fn find_winner(&self, name: &str, members: &[(usize, KeyScore)]) -> Option<GroupWinner> {
@@ -72,25 +73,25 @@ impl GroupChooser<'_> {
             return Some(GroupWinner::Sticky(sticky));
         }
         let best = members.iter().map(|(at, score)| score.total(&self.book[*at])).max()?;
-        let scored = |entry: &LoreEntry| entry.group_scoring.unwrap_or(self.scores_groups);
-        let left: Vec<usize> = members
+        let is_scored = |entry: &LoreEntry| entry.group_scoring.unwrap_or(self.scores_groups);
+        let candidates: Vec<usize> = members
             .iter()
-            .filter(|(at, score)| !scored(&self.book[*at]) || score.total(&self.book[*at]) == best)
+            .filter(|(at, score)| !is_scored(&self.book[*at]) || score.total(&self.book[*at]) == best)
             .map(|(at, _)| *at)
             .collect();
-        let first = left.iter().copied().filter(|&at| self.book[at].group_override);
+        let first = candidates.iter().copied().filter(|&at| self.book[at].group_override);
         // Of entries with equal order, the first in the book wins.
         if let Some(first) = first.max_by_key(|&at| (self.book[at].order, usize::MAX - at)) {
             return Some(GroupWinner::One(first));
         }
         let weight = |at: usize| self.book[at].group_weight.max(0.0);
-        let total: f64 = left.iter().map(|&at| weight(at)).sum();
+        let total: f64 = candidates.iter().map(|&at| weight(at)).sum();
         let mut rest = (self.chance)(name) * total;
-        let chosen = left.iter().copied().find(|&at| {
+        let drawn = candidates.iter().copied().find(|&at| {
             rest -= weight(at);
             rest < 0.0
         });
-        chosen.or(left.first().copied()).map(GroupWinner::One)
+        drawn.or(candidates.first().copied()).map(GroupWinner::One)
     }
 }
 

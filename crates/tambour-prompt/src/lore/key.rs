@@ -112,10 +112,10 @@ impl JoinedText {
         &mut self,
         lists: &[&[SearchText<'_>]; 4],
         sources: &[CharacterText],
-        work: &mut ScanBudget<'_>,
+        budget: &mut ScanBudget<'_>,
     ) {
-        let made_of = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
-        if self.identity == made_of {
+        let identity = Some((lists[0].len(), lists[3].len(), sources.to_vec()));
+        if self.identity == identity {
             return;
         }
         let texts = |list: usize| lists[list].iter().enumerate().map(move |(at, read)| (list, at, read));
@@ -131,9 +131,9 @@ impl JoinedText {
         if all.is_empty() {
             all.push_str(&Self::MARK[1..]);
         }
-        work.spend(all.len() as u64 / TEXT_BYTES_PER_UNIT);
+        budget.spend(all.len() as u64 / TEXT_BYTES_PER_UNIT);
         self.text = SearchText { text: all.into(), lowercase: String::new() };
-        self.identity = made_of;
+        self.identity = identity;
     }
 }
 
@@ -158,7 +158,7 @@ impl KeySearch {
     /// Searches the texts for the key, within the cost limits. The lists must be those of the last call, or
     /// longer. Each text is searched once; a regular expression searches the joined text, again when it has
     /// grown.
-    pub(super) fn occurs(&mut self, texts: &EntryTexts<'_, '_>, work: &mut ScanBudget<'_>) -> bool {
+    pub(super) fn occurs(&mut self, texts: &EntryTexts<'_, '_>, budget: &mut ScanBudget<'_>) -> bool {
         match &self.key {
             CompiledKey::Always => return true,
             CompiledKey::Never => return false,
@@ -168,15 +168,15 @@ impl KeySearch {
                 }
                 let cost = self.key.cost(&texts.joined.text);
                 let first = self.searched_joined.is_none();
-                if first || cost <= work.repeats_left {
-                    work.repeats_left -= if first { 0 } else { cost };
+                if first || cost <= budget.repeats_left {
+                    budget.repeats_left -= if first { 0 } else { cost };
                     self.searched_joined.clone_from(&texts.joined.identity);
                     self.searched = texts.lists.map(<[SearchText<'_>]>::len);
-                    self.is_found =
-                        work.spend(cost) && self.key.occurs(&texts.joined.text, &mut work.has_truncated_text);
+                    self.is_found = budget.spend(cost)
+                        && self.key.occurs(&texts.joined.text, &mut budget.has_truncated_text);
                     return self.is_found;
                 }
-                work.has_split_search = true;
+                budget.has_split_search = true;
             }
             CompiledKey::Text { .. } => {}
         }
@@ -187,10 +187,10 @@ impl KeySearch {
                     self.searched[number] += 1;
                     continue;
                 }
-                if !work.spend(self.key.cost(read)) {
+                if !budget.spend(self.key.cost(read)) {
                     break;
                 }
-                self.is_found = self.key.occurs(read, &mut work.has_truncated_text);
+                self.is_found = self.key.occurs(read, &mut budget.has_truncated_text);
                 self.list = self.is_found.then_some(number);
                 self.searched[number] += 1;
             }
@@ -213,7 +213,7 @@ impl KeySearch {
 #[derive(Debug)]
 enum CompiledKey {
     /// A text, in lower case if letter case is ignored.
-    Text { text: String, case: bool, whole: bool },
+    Text { text: String, case: bool, is_whole: bool },
     /// A regular expression with the size it is charged as.
     Pattern(Box<Regex>, usize),
     /// White space only: occurs in every text.
@@ -242,13 +242,13 @@ pub(super) fn compile_keys(
     entry: &LoreEntry,
     list: &[String],
     settings: &ScanSettings,
-    work: &mut ScanBudget<'_>,
+    budget: &mut ScanBudget<'_>,
     warnings: &mut Vec<String>,
 ) -> Vec<KeySearch> {
     let case = entry.case_sensitive.unwrap_or(settings.case_sensitive);
-    let whole = entry.whole_words.unwrap_or(settings.whole_words);
-    let mut warn = |key: &str, what: &str| {
-        warnings.push(format!("{}: the key `{}` {what}", entry.label(), clip(key, 60)));
+    let is_whole = entry.whole_words.unwrap_or(settings.whole_words);
+    let mut warn = |key: &str, problem: &str| {
+        warnings.push(format!("{}: the key `{}` {problem}", entry.label(), clip(key, 60)));
     };
     let mut read = |key: &String| {
         if key.is_empty() {
@@ -261,15 +261,15 @@ pub(super) fn compile_keys(
         }
         let text = || {
             // A key of several words is searched without word boundaries.
-            let whole = whole && !key.contains(char::is_whitespace);
-            CompiledKey::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, whole }
+            let is_whole = is_whole && !key.contains(char::is_whitespace);
+            CompiledKey::Text { text: if case { key.to_owned() } else { key.to_lowercase() }, case, is_whole }
         };
         let (pattern, flags) = match split_pattern(key) {
-            Some(written) => written,
+            Some(parts) => parts,
             None if entry.regex => (key, if case { "" } else { "i" }),
             None => return text(),
         };
-        match compile_pattern(pattern, flags, work) {
+        match compile_pattern(pattern, flags, budget) {
             Ok(pattern) => pattern,
             Err(CompileError::Invalid(why)) if !entry.regex => {
                 warn(key, &format!("is no regular expression and is looked for as it is written: {why}"));
@@ -291,10 +291,10 @@ pub(super) fn compile_keys(
 /// Returns warnings about the keys of entries. `tried` limits the bytes that compilation attempts may use.
 pub(crate) fn key_warnings(entries: &[LoreEntry], attempts_left: usize) -> Vec<String> {
     let settings = ScanSettings::default();
-    let (mut warnings, mut work) = (Vec::new(), ScanBudget { attempts_left, ..ScanBudget::new(&|_| true) });
+    let (mut warnings, mut budget) = (Vec::new(), ScanBudget { attempts_left, ..ScanBudget::new(&|_| true) });
     for entry in entries.iter().filter(|entry| entry.enabled) {
         for list in [&entry.keys, &entry.secondary_keys, &entry.additional_keys, &entry.exclude_keys] {
-            compile_keys(entry, list, &settings, &mut work, &mut warnings);
+            compile_keys(entry, list, &settings, &mut budget, &mut warnings);
         }
     }
     warnings
@@ -303,10 +303,11 @@ pub(crate) fn key_warnings(entries: &[LoreEntry], attempts_left: usize) -> Vec<S
 /// Splits `/pattern/flags`; a slash in the pattern must be escaped.
 fn split_pattern(key: &str) -> Option<(&str, &str)> {
     let (pattern, flags) = key.strip_prefix('/')?.rsplit_once('/')?;
-    let known = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
-    let bare = pattern.starts_with('/')
+    let is_known_flag = |(at, flag): (usize, char)| "gimsuy".contains(flag) && !flags[..at].contains(flag);
+    let has_bare_slash = pattern.starts_with('/')
         || pattern.as_bytes().windows(2).any(|pair| pair[1] == b'/' && pair[0] != b'\\');
-    (!pattern.is_empty() && flags.char_indices().all(known) && !bare).then_some((pattern, flags))
+    (!pattern.is_empty() && flags.char_indices().all(is_known_flag) && !has_bare_slash)
+        .then_some((pattern, flags))
 }
 
 /// Reason why a regular expression cannot be compiled.
@@ -320,35 +321,37 @@ enum CompileError {
 fn compile_pattern(
     pattern: &str,
     flags: &str,
-    work: &mut ScanBudget<'_>,
+    budget: &mut ScanBudget<'_>,
 ) -> Result<CompiledKey, CompileError> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(CompileError::Other(format!(
             "a regular expression has at most {MAX_PATTERN_BYTES} bytes"
         )));
     }
-    let beyond =
-        |what: &str| CompileError::Other(format!("it is no regular expression of linear time ({what})"));
+    let unsupported =
+        |reason: &str| CompileError::Other(format!("it is no regular expression of linear time ({reason})"));
     let pattern = match translate_pattern(pattern, flags) {
         Ok(pattern) => pattern,
         Err(PatternError::Invalid(why)) => return Err(CompileError::Invalid(why)),
-        Err(PatternError::Unsupported(what)) => return Err(beyond(what)),
+        Err(PatternError::Unsupported(reason)) => return Err(unsupported(reason)),
     };
     for &size in COMPILED_SIZES {
-        let takes = size.max(MIN_CACHE_BYTES) * 2;
-        if takes > work.compiled_left {
+        let compiled_size = size.max(MIN_CACHE_BYTES) * 2;
+        if compiled_size > budget.compiled_left {
             return Err(CompileError::Other(
                 "the regular expressions of the book are too large together".to_owned(),
             ));
         }
-        let Some(left) = work.attempts_left.checked_sub(size + COMPILE_BYTES_PER_BYTE * pattern.len()) else {
-            work.attempts_left = 0;
+        let Some(attempts_left) =
+            budget.attempts_left.checked_sub(size + COMPILE_BYTES_PER_BYTE * pattern.len())
+        else {
+            budget.attempts_left = 0;
             return Err(CompileError::Other(
                 "the regular expressions before it have taken the time that those of a book may take"
                     .to_owned(),
             ));
         };
-        work.attempts_left = left;
+        budget.attempts_left = attempts_left;
         let regex = RegexBuilder::new(&pattern)
             .case_insensitive(flags.contains('i'))
             .multi_line(flags.contains('m'))
@@ -358,13 +361,15 @@ fn compile_pattern(
             .build();
         match regex {
             Ok(regex) => {
-                work.compiled_left -= takes;
+                budget.compiled_left -= compiled_size;
                 return Ok(CompiledKey::Pattern(Box::new(regex), size));
             }
             Err(regex::Error::CompiledTooBig(_)) => {}
             Err(error) => {
                 let error = error.to_string();
-                return Err(beyond(error.lines().last().unwrap_or_default().trim_start_matches("error: ")));
+                return Err(unsupported(
+                    error.lines().last().unwrap_or_default().trim_start_matches("error: "),
+                ));
             }
         }
     }
@@ -383,19 +388,19 @@ impl CompiledKey {
         }
     }
 
-    fn occurs(&self, read: &SearchText<'_>, shortened: &mut bool) -> bool {
+    fn occurs(&self, read: &SearchText<'_>, is_shortened: &mut bool) -> bool {
         match self {
             CompiledKey::Pattern(regex, size) => {
-                let most = read.text.floor_char_boundary(MAX_SEARCH_PRODUCT / size);
-                *shortened |= most < read.text.len();
-                regex.is_match(&read.text[..most])
+                let search_len = read.text.floor_char_boundary(MAX_SEARCH_PRODUCT / size);
+                *is_shortened |= search_len < read.text.len();
+                regex.is_match(&read.text[..search_len])
             }
-            CompiledKey::Text { text, case, whole } => {
-                let hay = if *case { &*read.text } else { &read.lowercase };
-                if *whole {
-                    memmem::find_iter(hay.as_bytes(), text).any(|at| is_whole_word(hay, at, text))
+            CompiledKey::Text { text, case, is_whole } => {
+                let haystack = if *case { &*read.text } else { &read.lowercase };
+                if *is_whole {
+                    memmem::find_iter(haystack.as_bytes(), text).any(|at| is_whole_word(haystack, at, text))
                 } else {
-                    memmem::find(hay.as_bytes(), text.as_bytes()).is_some()
+                    memmem::find(haystack.as_bytes(), text.as_bytes()).is_some()
                 }
             }
             CompiledKey::Always => true,
@@ -406,8 +411,8 @@ impl CompiledKey {
 
 /// Returns true if `word` at `at` is not adjacent to an ASCII letter, a digit or `_`, SillyTavern's rule for
 /// whole words.
-fn is_whole_word(hay: &str, at: usize, word: &str) -> bool {
+fn is_whole_word(haystack: &str, at: usize, word: &str) -> bool {
     let inner = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let (before, after) = (&hay.as_bytes()[..at], &hay.as_bytes()[at + word.len()..]);
+    let (before, after) = (&haystack.as_bytes()[..at], &haystack.as_bytes()[at + word.len()..]);
     !inner(before.last()) && !inner(after.first())
 }

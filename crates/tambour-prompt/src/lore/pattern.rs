@@ -104,11 +104,11 @@ impl PatternTranslator<'_> {
         self.out.push(c);
     }
 
-    fn push_repeat(&mut self, sign: &str, atom: bool) -> PatternResult<()> {
-        if !atom {
+    fn push_repeat(&mut self, quantifier: &str, is_repeatable: bool) -> PatternResult<()> {
+        if !is_repeatable {
             return Err(PatternError::Invalid("there is nothing to repeat"));
         }
-        self.out.push_str(sign);
+        self.out.push_str(quantifier);
         if self.rest.next_if_eq(&'?').is_some() {
             self.out.push('?');
         }
@@ -116,13 +116,13 @@ impl PatternTranslator<'_> {
     }
 
     /// Reads a repetition count, or a literal brace; returns whether the result can be repeated.
-    fn read_braces(&mut self, atom: bool) -> PatternResult<bool> {
-        let mut ahead = self.rest.clone();
-        let inside: String = ahead.by_ref().take(24).take_while(|c| *c != '}').collect();
-        let closed = self.rest.clone().nth(inside.chars().count()) == Some('}');
-        let (least, most) = inside.split_once(',').unwrap_or((&inside, &inside));
+    fn read_braces(&mut self, is_repeatable: bool) -> PatternResult<bool> {
+        let mut lookahead = self.rest.clone();
+        let content: String = lookahead.by_ref().take(24).take_while(|c| *c != '}').collect();
+        let is_closed = self.rest.clone().nth(content.chars().count()) == Some('}');
+        let (min, max) = content.split_once(',').unwrap_or((&content, &content));
         let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !closed || !number(least) || !(number(most) || most.is_empty()) {
+        if !is_closed || !number(min) || !(number(max) || max.is_empty()) {
             if self.unicode {
                 return Err(PatternError::Invalid("a brace is no number of repetitions"));
             }
@@ -130,13 +130,13 @@ impl PatternTranslator<'_> {
             return Ok(true);
         }
         let value = |text: &str| text.parse::<u32>().unwrap_or(u32::MAX);
-        if !most.is_empty() && value(least) > value(most) {
+        if !max.is_empty() && value(min) > value(max) {
             return Err(PatternError::Invalid("a number of repetitions is the wrong way round"));
         }
-        (0..=inside.chars().count()).for_each(|_| {
+        (0..=content.chars().count()).for_each(|_| {
             self.rest.next();
         });
-        self.push_repeat(&format!("{{{inside}}}"), atom)?;
+        self.push_repeat(&format!("{{{content}}}"), is_repeatable)?;
         Ok(false)
     }
 
@@ -195,14 +195,14 @@ impl PatternTranslator<'_> {
     /// Reads the characters that an escape stands for, inside or outside of a class.
     fn read_escaped(&mut self) -> PatternResult<ClassAtom> {
         let Some(c) = self.rest.next() else { return Err(PatternError::Invalid("it ends with a backslash")) };
-        let not = |set: &str| ClassAtom::Set(format!("[^{set}]"));
+        let complement = |set: &str| ClassAtom::Set(format!("[^{set}]"));
         Ok(match c {
             'd' => ClassAtom::Set(DIGITS.to_owned()),
-            'D' => not(DIGITS),
+            'D' => complement(DIGITS),
             'w' => ClassAtom::Set(WORD.to_owned()),
-            'W' => not(WORD),
+            'W' => complement(WORD),
             's' => ClassAtom::Set(SPACE.to_owned()),
-            'S' => not(SPACE),
+            'S' => complement(SPACE),
             'n' => ClassAtom::Char('\n'),
             'r' => ClassAtom::Char('\r'),
             't' => ClassAtom::Char('\t'),
@@ -234,9 +234,9 @@ impl PatternTranslator<'_> {
             return Ok(ClassAtom::Char(c));
         }
         // A surrogate pair encodes one character.
-        let mut ahead = self.rest.clone();
-        if ahead.next() == Some('\\') && ahead.next() == Some('u') {
-            let before = std::mem::replace(&mut self.rest, ahead);
+        let mut lookahead = self.rest.clone();
+        if lookahead.next() == Some('\\') && lookahead.next() == Some('u') {
+            let before = std::mem::replace(&mut self.rest, lookahead);
             let second = self.read_hex(4).filter(|second| (0xdc00..0xe000).contains(second));
             if let Some(second) = second.filter(|_| first < 0xdc00) {
                 let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
@@ -252,8 +252,8 @@ impl PatternTranslator<'_> {
     /// Reads a number of exactly `digits` hexadecimal digits, or nothing.
     fn read_hex(&mut self, digits: usize) -> Option<u32> {
         let text: String = self.rest.clone().take(digits).collect();
-        let whole = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = whole.then(|| u32::from_str_radix(&text, 16).ok())??;
+        let is_complete = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = is_complete.then(|| u32::from_str_radix(&text, 16).ok())??;
         (0..digits).for_each(|_| {
             self.rest.next();
         });
@@ -319,16 +319,16 @@ mod tests {
 
     /// Returns true if the pattern matches the text.
     fn is_match(pattern: &str, flags: &str, text: &str) -> bool {
-        let translated =
+        let regex_source =
             translate_pattern(pattern, flags).unwrap_or_else(|fault| panic!("{pattern}: {fault:?}"));
-        let mut builder = regex::RegexBuilder::new(&translated);
+        let mut builder = regex::RegexBuilder::new(&regex_source);
         let builder = builder.case_insensitive(flags.contains('i')).multi_line(flags.contains('m'));
         builder.build().unwrap_or_else(|error| panic!("{pattern}: {error}")).is_match(text)
     }
 
     #[test]
     fn patterns_match_as_in_javascript() {
-        for (pattern, flags, text, is) in [
+        for (pattern, flags, text, expected) in [
             ("dra+gon", "i", "a DRAAGON", true),
             ("\\bcat\\b", "", "a cat.", true),
             ("\\bcaf\\b", "", "café", true),
@@ -359,7 +359,7 @@ mod tests {
             ("a#b c", "", "a#b c", true),
             ("\\Bat", "", "cat", true),
         ] {
-            assert_eq!(is_match(pattern, flags, text), is, "/{pattern}/{flags} in {text:?}");
+            assert_eq!(is_match(pattern, flags, text), expected, "/{pattern}/{flags} in {text:?}");
         }
     }
 

@@ -47,11 +47,11 @@ pub struct DepthSlot {
 
 impl LoreSlots {
     /// Sorts the active entries of a book into their places.
-    pub(super) fn from_active(book: &[LoreEntry], active: &[usize]) -> LoreSlots {
-        let mut active = active.to_vec();
-        active.sort_by_key(|&at| (book[at].order, at));
+    pub(super) fn from_active(book: &[LoreEntry], entries: &[usize]) -> LoreSlots {
+        let mut entries = entries.to_vec();
+        entries.sort_by_key(|&at| (book[at].order, at));
         let mut slots = LoreSlots::default();
-        for at in active {
+        for at in entries {
             let entry = &book[at];
             match entry.position {
                 EntryPosition::BeforeChar => slots.lore_before.push(at),

@@ -38,8 +38,8 @@ pub struct EffectPeriod {
 }
 
 impl EffectPeriod {
-    fn starting_at(now: u64, messages: u32, for_ever: bool) -> EffectPeriod {
-        let until = if for_ever { u64::MAX } else { now.saturating_add(u64::from(messages)) };
+    fn starting_at(now: u64, messages: u32, is_permanent: bool) -> EffectPeriod {
+        let until = if is_permanent { u64::MAX } else { now.saturating_add(u64::from(messages)) };
         EffectPeriod { since: now, until, kept: false }
     }
 }
@@ -52,9 +52,9 @@ impl TimedEffects {
             book.iter().map(|entry| (entry.id.as_str(), entry)).collect();
         self.0.retain(|id, times| {
             let Some(entry) = entries.get(id.as_str()) else { return false };
-            let gone = |span: &EffectPeriod| now <= span.since && !span.kept;
-            times.sticky = times.sticky.filter(|span| !gone(span));
-            times.cooldown = times.cooldown.filter(|span| !gone(span));
+            let is_undone = |span: &EffectPeriod| now <= span.since && !span.kept;
+            times.sticky = times.sticky.filter(|span| !is_undone(span));
+            times.cooldown = times.cooldown.filter(|span| !is_undone(span));
             if times.sticky.is_some_and(|span| now >= span.until) {
                 times.sticky = None;
                 if entry.cooldown > 0 || entry.once {

@@ -7,17 +7,19 @@ use super::table::MacroTarget;
 
 /// Splits a condition into its two branches.
 pub(super) fn split_branches<'s>(
-    one: &mut KnownMacro<'s>,
+    known_macro: &mut KnownMacro<'s>,
 ) -> (Vec<MacroNode<'s>>, Option<Vec<MacroNode<'s>>>) {
-    let body = one.body.take().or_else(|| (one.args.len() > 1).then(|| one.args.pop().unwrap_or_default()));
-    let mut then = body.unwrap_or_default();
-    let is_else =
-        |node: &MacroNode<'_>| matches!(node, MacroNode::Macro(one) if one.rule.target == MacroTarget::Else);
-    let otherwise = then.iter().position(is_else).map(|at| {
-        let behind = then.split_off(at);
-        behind.into_iter().filter(|node| !is_else(node)).collect()
+    let body = known_macro
+        .body
+        .take()
+        .or_else(|| (known_macro.args.len() > 1).then(|| known_macro.args.pop().unwrap_or_default()));
+    let mut then_branch = body.unwrap_or_default();
+    let is_else = |node: &MacroNode<'_>| matches!(node, MacroNode::Macro(known_macro) if known_macro.rule.target == MacroTarget::Else);
+    let else_branch = then_branch.iter().position(is_else).map(|at| {
+        let after = then_branch.split_off(at);
+        after.into_iter().filter(|node| !is_else(node)).collect()
     });
-    (then, otherwise)
+    (then_branch, else_branch)
 }
 
 /// Removes the white space around nodes, and the indentation of their first line from all lines.
@@ -29,30 +31,30 @@ pub(super) fn dedent(nodes: &mut Vec<MacroNode<'_>>) {
 /// Trims white space at both ends, past macros that print nothing and including macros that print only white
 /// space.
 fn trim_edges(nodes: &mut Vec<MacroNode<'_>>) {
-    let mut gone = vec![false; nodes.len()];
-    for forwards in [true, false] {
+    let mut removed_flags = vec![false; nodes.len()];
+    for is_forward in [true, false] {
         for step in 0..nodes.len() {
-            let at = if forwards { step } else { nodes.len() - 1 - step };
+            let at = if is_forward { step } else { nodes.len() - 1 - step };
             match &mut nodes[at] {
                 MacroNode::Text(text) => {
-                    shorten(text, if forwards { str::trim_start } else { str::trim_end });
-                    gone[at] = text.is_empty();
+                    shorten(text, if is_forward { str::trim_start } else { str::trim_end });
+                    removed_flags[at] = text.is_empty();
                     if !text.is_empty() {
                         break;
                     }
                 }
-                MacroNode::Macro(one)
-                    if matches!(one.rule.target, MacroTarget::Newline | MacroTarget::Space) =>
+                MacroNode::Macro(known_macro)
+                    if matches!(known_macro.rule.target, MacroTarget::Newline | MacroTarget::Space) =>
                 {
-                    gone[at] = true;
+                    removed_flags[at] = true;
                 }
-                MacroNode::Macro(one) if is_silent(one.rule.target) => {}
+                MacroNode::Macro(known_macro) if is_silent(known_macro.rule.target) => {}
                 _ => break,
             }
         }
     }
-    let mut gone = gone.into_iter();
-    nodes.retain(|_| !gone.next().unwrap_or(false));
+    let mut removed_flags = removed_flags.into_iter();
+    nodes.retain(|_| !removed_flags.next().unwrap_or(false));
 }
 
 fn is_silent(target: MacroTarget) -> bool {
@@ -74,9 +76,9 @@ fn unindent(nodes: &mut Vec<MacroNode<'_>>) {
     let Some(MacroNode::Text(first)) = nodes.first() else {
         return trim_nodes(nodes);
     };
-    let blank = first.len() - first.trim_start().len();
-    let start = first[..blank].rfind('\n').map_or(0, |at| at + 1);
-    let indent = first[start..blank].to_owned();
+    let blank_len = first.len() - first.trim_start().len();
+    let start = first[..blank_len].rfind('\n').map_or(0, |at| at + 1);
+    let indent = first[start..blank_len].to_owned();
     trim_nodes(nodes);
     if indent.is_empty() {
         return;
@@ -89,9 +91,9 @@ fn unindent(nodes: &mut Vec<MacroNode<'_>>) {
         let mut lines = text.split('\n');
         let mut out = lines.next().unwrap_or_default().to_owned();
         for line in lines {
-            let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+            let blank_len = line.len() - line.trim_start_matches([' ', '\t']).len();
             out.push('\n');
-            out.push_str(&line[blank.min(indent.len())..]);
+            out.push_str(&line[blank_len.min(indent.len())..]);
         }
         *text = Cow::Owned(out);
     }
@@ -104,10 +106,10 @@ pub(super) fn has_double_colon(args: &[Vec<MacroNode<'_>>]) -> bool {
 }
 
 /// Returns the items of a choice, trimmed.
-pub(super) fn split_choices(mut args: Vec<Vec<MacroNode<'_>>>, comma: bool) -> Vec<Vec<MacroNode<'_>>> {
+pub(super) fn split_choices(mut args: Vec<Vec<MacroNode<'_>>>, has_commas: bool) -> Vec<Vec<MacroNode<'_>>> {
     if args.len() == 1 {
-        let one = args.pop().unwrap_or_default();
-        args = if comma { split_at_commas(one) } else { split_nodes(one, "::") };
+        let single_arg = args.pop().unwrap_or_default();
+        args = if has_commas { split_at_commas(single_arg) } else { split_nodes(single_arg, "::") };
     }
     args.iter_mut().for_each(trim_nodes);
     args
@@ -133,11 +135,11 @@ pub(super) fn split_at_commas(nodes: Vec<MacroNode<'_>>) -> Vec<Vec<MacroNode<'_
 
 /// Returns the hour offset in `UTC+2`.
 pub(super) fn parse_utc_offset(text: &str) -> Option<i32> {
-    let behind = text.get(..3).filter(|utc| utc.eq_ignore_ascii_case("utc")).map(|_| &text[3..])?;
-    let sign = behind.starts_with(['+', '-']);
-    let digits = &behind[usize::from(sign)..];
-    (sign && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-        .then(|| behind.parse().ok())?
+    let offset_text = text.get(..3).filter(|utc| utc.eq_ignore_ascii_case("utc")).map(|_| &text[3..])?;
+    let has_sign = offset_text.starts_with(['+', '-']);
+    let digits = &offset_text[usize::from(has_sign)..];
+    (has_sign && digits.len() <= 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| offset_text.parse().ok())?
 }
 
 /// Removes the quotes around a word.
@@ -146,9 +148,9 @@ pub(super) fn unquote(nodes: &mut [MacroNode<'_>]) {
     if let Some(MacroNode::Text(text)) = nodes.first_mut()
         && text.starts_with('"')
     {
-        let whole = last == 1 && text.len() > 1 && text.ends_with('"');
-        shorten(text, |text| if whole { &text[1..text.len() - 1] } else { &text[1..] });
-        if whole {
+        let is_whole = last == 1 && text.len() > 1 && text.ends_with('"');
+        shorten(text, |text| if is_whole { &text[1..text.len() - 1] } else { &text[1..] });
+        if is_whole {
             return;
         }
     }
@@ -163,8 +165,8 @@ pub(super) fn decode_entities(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_
         if let MacroNode::Text(text) = node
             && text.contains('&')
         {
-            let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
-            *text = Cow::Owned(plain.replace("&#39;", "'").replace("&apos;", "'").replace("&amp;", "&"));
+            let decoded = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+            *text = Cow::Owned(decoded.replace("&#39;", "'").replace("&apos;", "'").replace("&amp;", "&"));
         }
     }
     nodes

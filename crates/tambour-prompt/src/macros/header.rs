@@ -37,37 +37,38 @@ impl<'t> MacroHeader<'t> {
         } else {
             table::name_len(rest)
         };
-        let (name, behind) = rest.split_at(length);
-        MacroHeader { is_closing, keeps_white_space, name, rest: behind }
+        let (name, remainder) = rest.split_at(length);
+        MacroHeader { is_closing, keeps_white_space, name, rest: remainder }
     }
 
     /// Returns true if the beginning identifies a known macro rather than a Jinja expression.
     pub(super) fn is_macro(&self) -> bool {
-        let short =
+        let is_short =
             matches!(self.name, "." | "$") && self.rest.starts_with(|c: char| c.is_ascii_alphabetic());
-        let follows = |text: &str| text.is_empty() || text.starts_with("}}") || text.starts_with(':');
-        let behind = self.rest.trim_start();
-        let spaced = behind.len() < self.rest.len();
-        let known = match table::find_rule(self.name) {
+        let is_boundary = |text: &str| text.is_empty() || text.starts_with("}}") || text.starts_with(':');
+        let after_name = self.rest.trim_start();
+        let has_space = after_name.len() < self.rest.len();
+        let is_known = match table::find_rule(self.name) {
             // A filter or an operator after the name makes it an expression.
             Some(rule) => {
-                follows(behind)
-                    || spaced && rule.max_args > 0 && !behind.starts_with(['|', '~', '=', '+', '*'])
+                is_boundary(after_name)
+                    || has_space && rule.max_args > 0 && !after_name.starts_with(['|', '~', '=', '+', '*'])
             }
             None => table::parse_time_utc(self.name, self.rest).is_some() || self.is_closing,
         };
-        short || self.name == "//" || known
+        is_short || self.name == "//" || is_known
     }
 }
 
 /// Builds a macro from the nodes between its braces.
-pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, written: &'s str, at: usize) -> MacroNode<'s> {
+pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, source: &'s str, at: usize) -> MacroNode<'s> {
     let first = match nodes.first() {
         Some(MacroNode::Text(Cow::Borrowed(text))) => *text,
-        _ => return MacroNode::Unknown { name: Cow::Borrowed(""), at, inside: nodes },
+        _ => return MacroNode::Unknown { name: Cow::Borrowed(""), at, inner_nodes: nodes },
     };
     let header = MacroHeader::read(first);
-    let unknown = |nodes| MacroNode::Unknown { name: Cow::Owned(header.name.to_owned()), at, inside: nodes };
+    let unknown =
+        |nodes| MacroNode::Unknown { name: Cow::Owned(header.name.to_owned()), at, inner_nodes: nodes };
     if let Some(offset) = table::parse_time_utc(header.name, header.rest).filter(|_| nodes.len() == 1) {
         let args = vec![vec![MacroNode::Text(Cow::Owned(format!("UTC{offset}")))]];
         let Some(rule) = table::find_rule("time") else { return unknown(nodes) };
@@ -79,22 +80,22 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, written: &'s str, at
             form: ArgumentSeparator::Double,
             args,
             body: None,
-            written,
+            source,
             offset: at,
             is_closing: false,
         });
     }
     let name = header.name;
     let Some(rule) = table::find_rule(name) else {
-        let alone =
+        let is_alone =
             nodes.len() == 1 && !header.is_closing && header.rest.trim().is_empty() && table::is_name(name);
-        return if alone { MacroNode::BareName { name, written } } else { unknown(nodes) };
+        return if is_alone { MacroNode::BareName { name, source } } else { unknown(nodes) };
     };
     // SillyTavern's lexer takes two slashes as the name, so a third one closes.
     let is_closing = header.is_closing || name == "//" && nodes.len() == 1 && header.rest.trim() == "/";
-    let blank = nodes.len() == 1 && (is_closing || header.rest.trim().is_empty());
+    let has_no_arguments = nodes.len() == 1 && (is_closing || header.rest.trim().is_empty());
     let (rest, form) = match header.rest {
-        _ if name == "//" && blank => ("", ArgumentSeparator::None),
+        _ if name == "//" && has_no_arguments => ("", ArgumentSeparator::None),
         rest if rule.is_raw => (rest, ArgumentSeparator::Single),
         rest => {
             let trimmed = rest.trim_start();
@@ -121,10 +122,10 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, written: &'s str, at
             1 + rest.matches("::").count() + texts.sum::<usize>()
         }
     };
-    let fits = is_closing && count == 0
+    let is_valid = is_closing && count == 0
         || !is_closing && (rule.min_args..=rule.max_args).contains(&count)
         || !is_closing && rule.is_scopable && count + 1 == rule.min_args;
-    if !fits {
+    if !is_valid {
         return unknown(nodes);
     }
     let keeps_white_space = header.keeps_white_space;
@@ -145,7 +146,7 @@ pub(super) fn read_macro<'s>(mut nodes: Vec<MacroNode<'s>>, written: &'s str, at
         form,
         args,
         body: None,
-        written,
+        source,
         offset: at,
         is_closing,
     })

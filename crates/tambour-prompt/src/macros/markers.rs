@@ -16,8 +16,8 @@ pub(super) fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)
     let mut open: HashMap<&str, Vec<usize>> = HashMap::new();
     for at in memchr::memchr_iter(b'<', source.as_bytes()) {
         let rest = &source[at + 1..];
-        let closes = rest.starts_with('/');
-        let rest = &rest[usize::from(closes)..];
+        let is_closing = rest.starts_with('/');
+        let rest = &rest[usize::from(is_closing)..];
         let length = rest.bytes().take(16).take_while(u8::is_ascii_alphabetic).count();
         let name = &rest[..length];
         if !rest[length..].starts_with('>') {
@@ -26,7 +26,7 @@ pub(super) fn find_markers(source: &str) -> HashMap<usize, (usize, &'static str)
         let Some((tag, target)) = NAMES.iter().find(|(tag, _)| tag.eq_ignore_ascii_case(name)) else {
             continue;
         };
-        if closes {
+        if is_closing {
             if let Some(partner) = open.get_mut(tag).and_then(Vec::pop) {
                 found.remove(&partner);
             }

@@ -92,11 +92,11 @@ impl MigrationCounts {
 /// more than 50,000 macros and escapes is left unchanged and gets the warning `macro_limit`.
 #[must_use]
 pub fn migrate(source: &str) -> MigratedText {
-    let parsed = parse::parse(source, true);
-    let foreign = parsed.has_jinja();
-    let (text, warnings, report) = write::write(source, parsed);
+    let parsed_text = parse::parse(source, true);
+    let has_jinja = parsed_text.has_jinja();
+    let (text, warnings, report) = write::write(source, parsed_text);
     // Braces that look like Jinja but do not compile are treated as text.
-    let (text, warnings, report) = match foreign.then(|| find_syntax_error(&text)).flatten() {
+    let (text, warnings, report) = match has_jinja.then(|| find_syntax_error(&text)).flatten() {
         Some(why) => {
             let (text, mut warnings, report) = write::write(source, parse::parse(source, false));
             warnings.insert(0, invalid_jinja_warning(source, &why));
@@ -122,11 +122,11 @@ fn invalid_jinja_warning(source: &str, why: &str) -> MacroWarning {
 fn migrate_until_stable(source: &str, mut text: String) -> String {
     if source.contains("</") && text != source {
         for _ in 0..2 {
-            let (again, ..) = write::write(&text, parse::parse(&text, true));
-            if again == text || !is_valid_template(&again) {
+            let (migrated, ..) = write::write(&text, parse::parse(&text, true));
+            if migrated == text || !is_valid_template(&migrated) {
                 break;
             }
-            text = again;
+            text = migrated;
         }
     }
     text

@@ -16,11 +16,11 @@ pub(super) enum MacroNode<'s> {
     /// Text that is not parsed further.
     Unparsed(&'s str),
     /// A single name in braces: the name, and the tag as written.
-    BareName { name: &'s str, written: &'s str },
+    BareName { name: &'s str, source: &'s str },
     /// A known macro; boxed to keep the enum small.
     Macro(Box<KnownMacro<'s>>),
     /// An unknown macro: its braces are text, its content is parsed.
-    Unknown { name: Cow<'s, str>, at: usize, inside: Vec<MacroNode<'s>> },
+    Unknown { name: Cow<'s, str>, at: usize, inner_nodes: Vec<MacroNode<'s>> },
 }
 
 /// A macro listed in the table.
@@ -35,15 +35,15 @@ pub(super) struct KnownMacro<'s> {
     /// Content up to the closing tag.
     pub(super) body: Option<Vec<MacroNode<'s>>>,
     /// The macro as written; for a scoped one, its opening tag.
-    pub(super) written: &'s str,
+    pub(super) source: &'s str,
     pub(super) offset: usize,
     /// True for `{{/name}}`.
     pub(super) is_closing: bool,
 }
 
 impl<'s> From<KnownMacro<'s>> for MacroNode<'s> {
-    fn from(one: KnownMacro<'s>) -> MacroNode<'s> {
-        MacroNode::Macro(Box::new(one))
+    fn from(known_macro: KnownMacro<'s>) -> MacroNode<'s> {
+        MacroNode::Macro(Box::new(known_macro))
     }
 }
 
@@ -62,8 +62,10 @@ pub(super) enum ArgumentSeparator {
 pub(super) fn has_jinja(nodes: &[MacroNode<'_>]) -> bool {
     nodes.iter().any(|node| match node {
         MacroNode::Jinja(..) | MacroNode::Verbatim(_) => true,
-        MacroNode::Macro(one) => one.args.iter().chain(&one.body).any(|nodes| has_jinja(nodes)),
-        MacroNode::Unknown { inside, .. } => has_jinja(inside),
+        MacroNode::Macro(known_macro) => {
+            known_macro.args.iter().chain(&known_macro.body).any(|nodes| has_jinja(nodes))
+        }
+        MacroNode::Unknown { inner_nodes, .. } => has_jinja(inner_nodes),
         _ => false,
     })
 }
@@ -113,16 +115,16 @@ pub(super) fn trim_nodes(nodes: &mut Vec<MacroNode<'_>>) {
 /// Replaces a text by a part of itself, without copying a borrowed text.
 pub(super) fn shorten<'s>(text: &mut Cow<'s, str>, part: impl Fn(&str) -> &str) {
     match text {
-        Cow::Borrowed(whole) => {
-            let (start, kept) = range_within(whole, part(whole));
-            *text = Cow::Borrowed(&whole[start..start + kept]);
+        Cow::Borrowed(full_text) => {
+            let (start, len) = range_within(full_text, part(full_text));
+            *text = Cow::Borrowed(&full_text[start..start + len]);
         }
-        Cow::Owned(whole) => *whole = part(whole).to_owned(),
+        Cow::Owned(full_text) => *full_text = part(full_text).to_owned(),
     }
 }
 
 /// Returns offset and length of a part of a text.
-fn range_within(whole: &str, part: &str) -> (usize, usize) {
-    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+fn range_within(full_text: &str, part: &str) -> (usize, usize) {
+    let start = (part.as_ptr() as usize).saturating_sub(full_text.as_ptr() as usize);
     if part.is_empty() { (0, 0) } else { (start, part.len()) }
 }

@@ -158,7 +158,7 @@ impl<'s> MacroParser<'s> {
         let Some(rule) = table::find_rule(name) else { return offset + 1 };
         self.flush(offset);
         self.node_count += 1;
-        let written = &self.source[offset..end];
+        let source = &self.source[offset..end];
         let args = Vec::new();
         let name = Cow::Borrowed(name);
         let form = ArgumentSeparator::None;
@@ -169,7 +169,7 @@ impl<'s> MacroParser<'s> {
             form,
             args,
             body: None,
-            written,
+            source,
             offset,
             is_closing: false,
         }));
@@ -219,21 +219,22 @@ impl<'s> MacroParser<'s> {
             return None;
         }
         let found = read_part(self.source, at);
-        let inside = &self.source[found.content.clone()];
-        let good = found.kind == PartKind::Output
-            && is_bounded(inside)
-            && self.is_jinja_expression(inside, found.content.clone());
-        if !good {
+        let content = &self.source[found.content.clone()];
+        let is_output = found.kind == PartKind::Output
+            && is_bounded(content)
+            && self.is_jinja_expression(content, found.content.clone());
+        if !is_output {
             self.jinja_budget = self.jinja_budget.saturating_sub(found.range.len());
             return None;
         }
         self.flush(at);
-        let written = &self.source[found.range.clone()];
-        let name = inside.trim();
-        let plain = table::is_name(name) && !matches!(name, "true" | "false" | "none" | "loop" | "self");
-        self.push(match plain && !written.contains(['-', '+']) {
-            true => MacroNode::BareName { name, written },
-            false => MacroNode::Jinja(written, inside),
+        let source = &self.source[found.range.clone()];
+        let name = content.trim();
+        let is_plain_name =
+            table::is_name(name) && !matches!(name, "true" | "false" | "none" | "loop" | "self");
+        self.push(match is_plain_name && !source.contains(['-', '+']) {
+            true => MacroNode::BareName { name, source },
+            false => MacroNode::Jinja(source, content),
         });
         self.text_start = found.range.end;
         Some(found.range.end)
@@ -241,22 +242,22 @@ impl<'s> MacroParser<'s> {
 
     /// Returns true if the engine accepts an expression and it is not a foreign macro that merely looks like
     /// one.
-    fn is_jinja_expression(&self, inside: &str, range: Range<usize>) -> bool {
-        let name = inside.trim();
+    fn is_jinja_expression(&self, content: &str, range: Range<usize>) -> bool {
+        let name = content.trim();
         if name.contains('-') && table::name_len(name) == name.len() {
             // A macro name may contain `-`; a difference has blanks or known names as operands.
-            let known = |part: &str| {
+            let is_known = |part: &str| {
                 is_context_name(part)
                     || self.names.contains(part)
                     || part.bytes().all(|byte| byte.is_ascii_digit())
             };
-            if !name.split('-').all(known) {
+            if !name.split('-').all(is_known) {
                 return false;
             }
         }
         let words = tokenize(self.source, range);
         let word = |at: usize| words.get(at).map(|token: &ExpressionToken| &self.source[token.range.clone()]);
-        let known = |at: usize| {
+        let is_known = |at: usize| {
             let name = word(at).unwrap_or_default();
             match at.checked_sub(1).and_then(word) {
                 Some("|") => is_filter_name(name),
@@ -265,8 +266,8 @@ impl<'s> MacroParser<'s> {
                 _ => true,
             }
         };
-        (0..words.len()).all(|at| words[at].kind != TokenKind::Name || known(at))
-            && self.env.compile_expression(inside).is_ok()
+        (0..words.len()).all(|at| words[at].kind != TokenKind::Name || is_known(at))
+            && self.env.compile_expression(content).is_ok()
     }
 
     /// Reads a Jinja statement, comment or raw block.
@@ -275,17 +276,17 @@ impl<'s> MacroParser<'s> {
             return at + 2;
         }
         let found = read_part(self.source, at);
-        let inside = &self.source[found.content.clone()];
-        let good = match found.kind {
+        let content = &self.source[found.content.clone()];
+        let is_verbatim = match found.kind {
             PartKind::Raw => true,
             // `{#id}` is a Markdown anchor.
             PartKind::Comment => {
-                inside.starts_with(char::is_whitespace) && inside.ends_with(char::is_whitespace)
+                content.starts_with(char::is_whitespace) && content.ends_with(char::is_whitespace)
             }
-            PartKind::Statement => is_statement(inside),
+            PartKind::Statement => is_statement(content),
             _ => false,
         };
-        if !good {
+        if !is_verbatim {
             self.jinja_budget = self.jinja_budget.saturating_sub(found.range.len());
             return at + 2;
         }
@@ -309,8 +310,8 @@ impl<'s> MacroParser<'s> {
         self.flush(at);
         let Some(frame) = self.frames.pop() else { return };
         self.node_count += 1;
-        let written = &self.source[frame.offset..at + 2];
-        self.push(read_macro(remove_escapes(frame.nodes), written, frame.offset));
+        let source = &self.source[frame.offset..at + 2];
+        self.push(read_macro(remove_escapes(frame.nodes), source, frame.offset));
         self.text_start = at + 2;
     }
 }
@@ -327,19 +328,19 @@ fn opens_two(bytes: &[u8]) -> bool {
 fn remove_escapes(mut nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     let is_mark = |node: &MacroNode<'_>| matches!(node, MacroNode::Text(Cow::Borrowed(text)) if std::ptr::eq(*text, BACKSLASH));
     if nodes.iter().any(is_mark) {
-        let keep = |pair: &[MacroNode<'_>]| {
+        let must_keep = |pair: &[MacroNode<'_>]| {
             !is_mark(&pair[0]) || matches!(pair.get(1), Some(MacroNode::Macro(_) | MacroNode::Jinja(..)))
         };
-        let kept: Vec<bool> =
-            (0..nodes.len()).map(|at| keep(&nodes[at..(at + 2).min(nodes.len())])).collect();
-        let mut kept = kept.into_iter();
-        nodes.retain(|_| kept.next().unwrap_or(true));
+        let keep_flags: Vec<bool> =
+            (0..nodes.len()).map(|at| must_keep(&nodes[at..(at + 2).min(nodes.len())])).collect();
+        let mut keep_flags = keep_flags.into_iter();
+        nodes.retain(|_| keep_flags.next().unwrap_or(true));
     }
     nodes
 }
 
 /// Returns true if the content of a tag begins like a Jinja statement.
-fn is_statement(inside: &str) -> bool {
+fn is_statement(content: &str) -> bool {
     const WORDS: &[&str] = &[
         "if",
         "elif",
@@ -362,19 +363,19 @@ fn is_statement(inside: &str) -> bool {
         "break",
         "continue",
     ];
-    let inside = inside.trim_start();
-    let word = inside.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-    WORDS.contains(&word) && is_bounded(inside)
+    let content = content.trim_start();
+    let word = content.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+    WORDS.contains(&word) && is_bounded(content)
 }
 
 /// Returns true if the engine can parse the code without nesting too deeply.
-fn is_bounded(inside: &str) -> bool {
+fn is_bounded(content: &str) -> bool {
     let mut chains: Vec<usize> = Vec::new();
-    tokenize(inside, 0..inside.len()).iter().all(|token| {
+    tokenize(content, 0..content.len()).iter().all(|token| {
         chains.truncate(token.depth + 1);
         chains.resize(token.depth + 1, 0);
         let chain = &mut chains[token.depth];
-        *chain = if &inside[token.range.clone()] == "," { 0 } else { *chain + 1 };
+        *chain = if &content[token.range.clone()] == "," { 0 } else { *chain + 1 };
         *chain <= MAX_CHAIN_TOKENS
     })
 }

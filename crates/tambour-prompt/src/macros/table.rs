@@ -236,9 +236,9 @@ static RULES: &[MacroRule] = &[
 impl MacroRule {
     /// Returns true if the macro, given `args` arguments, can enclose text as its last one.
     pub(super) fn can_open(&self, args: usize) -> bool {
-        let room = args + 1 >= self.min_args && args < self.max_args;
+        let has_room = args + 1 >= self.min_args && args < self.max_args;
         // A comment with an argument is complete.
-        self.is_scopable && room && (self.target != MacroTarget::Comment || args == 0)
+        self.is_scopable && has_room && (self.target != MacroTarget::Comment || args == 0)
     }
 }
 
@@ -248,8 +248,9 @@ pub(super) fn find_rule(name: &str) -> Option<&'static MacroRule> {
     if name.is_empty() || name.len() > 32 {
         return None;
     }
-    let known = |rule: &&MacroRule| rule.names.iter().any(|known| known.eq_ignore_ascii_case(name));
-    RULES.iter().find(known)
+    let has_name =
+        |rule: &&MacroRule| rule.names.iter().any(|candidate| candidate.eq_ignore_ascii_case(name));
+    RULES.iter().find(has_name)
 }
 
 /// Returns the byte length of the name at the beginning of `text`: letters of any script, digits, `_` and
@@ -273,7 +274,7 @@ pub(super) fn parse_time_utc<'t>(name: &str, rest: &'t str) -> Option<&'t str> {
         return None;
     }
     let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
-    let behind = rest[1 + digits..].trim_start();
-    let ends = behind.is_empty() || behind.starts_with("}}");
-    ((1..=4).contains(&digits) && ends).then_some(&rest[..1 + digits])
+    let after = rest[1 + digits..].trim_start();
+    let is_end = after.is_empty() || after.starts_with("}}");
+    ((1..=4).contains(&digits) && is_end).then_some(&rest[..1 + digits])
 }

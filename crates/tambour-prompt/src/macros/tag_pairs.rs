@@ -12,80 +12,83 @@ use super::table::MacroTarget;
 pub(super) fn match_tags(nodes: Vec<MacroNode<'_>>) -> Vec<MacroNode<'_>> {
     let mut closing: HashMap<String, usize> = HashMap::new();
     for node in &nodes {
-        if let MacroNode::Macro(one) = node
-            && one.is_closing
+        if let MacroNode::Macro(known_macro) = node
+            && known_macro.is_closing
         {
-            *closing.entry(one.name.to_lowercase()).or_default() += 1;
+            *closing.entry(known_macro.name.to_lowercase()).or_default() += 1;
         }
     }
     let mut open: Vec<(KnownMacro<'_>, Vec<MacroNode<'_>>)> = Vec::new();
-    let mut waiting: HashMap<String, usize> = HashMap::new();
+    let mut open_counts: HashMap<String, usize> = HashMap::new();
     // Closing tags whose opening tag became text.
     let mut literal: HashMap<String, usize> = HashMap::new();
-    let mut done = Vec::new();
-    let behind = count_unclaimed(&nodes);
-    for (node, behind) in nodes.into_iter().zip(behind) {
+    let mut output = Vec::new();
+    let unclaimed = count_unclaimed(&nodes);
+    for (node, unclaimed) in nodes.into_iter().zip(unclaimed) {
         let node = match node {
-            MacroNode::Macro(mut one) => {
-                one.args = one.args.into_iter().map(match_tags).collect();
-                MacroNode::Macro(one)
+            MacroNode::Macro(mut known_macro) => {
+                known_macro.args = known_macro.args.into_iter().map(match_tags).collect();
+                MacroNode::Macro(known_macro)
             }
-            MacroNode::Unknown { name, at, inside } => {
-                MacroNode::Unknown { name, at, inside: match_tags(inside) }
+            MacroNode::Unknown { name, at, inner_nodes } => {
+                MacroNode::Unknown { name, at, inner_nodes: match_tags(inner_nodes) }
             }
             node => node,
         };
-        let MacroNode::Macro(one) = node else {
-            open.last_mut().map_or(&mut done, |(_, body)| body).push(node);
+        let MacroNode::Macro(known_macro) = node else {
+            open.last_mut().map_or(&mut output, |(_, body)| body).push(node);
             continue;
         };
-        let one = *one;
-        let key = one.name.to_lowercase();
-        let left = closing.get(&key).copied().unwrap_or(0);
-        let opened = waiting.get(&key).copied().unwrap_or(0);
-        let taken = literal.entry(key.clone()).or_default();
-        if one.is_closing {
-            closing.insert(key.clone(), left.saturating_sub(1));
-            if opened == 0 {
-                *taken = taken.saturating_sub(1);
-                open.last_mut().map_or(&mut done, |(_, body)| body).push(to_unknown(one));
+        let known_macro = *known_macro;
+        let key = known_macro.name.to_lowercase();
+        let closing_left = closing.get(&key).copied().unwrap_or(0);
+        let open_count = open_counts.get(&key).copied().unwrap_or(0);
+        let literal_count = literal.entry(key.clone()).or_default();
+        if known_macro.is_closing {
+            closing.insert(key.clone(), closing_left.saturating_sub(1));
+            if open_count == 0 {
+                *literal_count = literal_count.saturating_sub(1);
+                open.last_mut().map_or(&mut output, |(_, body)| body).push(to_unknown(known_macro));
                 continue;
             }
             while let Some((mut start, body)) = open.pop() {
                 let name = start.name.to_lowercase();
-                *waiting.entry(name.clone()).or_default() -= 1;
-                let into = open.last_mut().map_or(&mut done, |(_, body)| body);
+                *open_counts.entry(name.clone()).or_default() -= 1;
+                let siblings = open.last_mut().map_or(&mut output, |(_, body)| body);
                 if name == key {
                     start.body = Some(body);
-                    into.push(start.into());
+                    siblings.push(start.into());
                     break;
                 }
-                into.push(without_body(start));
-                into.extend(body);
+                siblings.push(without_body(start));
+                siblings.extend(body);
             }
-        } else if one.rule.can_open(one.args.len()) && left > *taken && open.len() < MAX_MACRO_DEPTH {
-            *waiting.entry(key).or_default() += 1;
-            open.push((one, Vec::new()));
+        } else if known_macro.rule.can_open(known_macro.args.len())
+            && closing_left > *literal_count
+            && open.len() < MAX_MACRO_DEPTH
+        {
+            *open_counts.entry(key).or_default() += 1;
+            open.push((known_macro, Vec::new()));
         } else {
-            let into = open.last_mut().map_or(&mut done, |(_, body)| body);
+            let siblings = open.last_mut().map_or(&mut output, |(_, body)| body);
             // A macro that takes no body but has a closing tag becomes text, together with that tag.
-            if !one.rule.can_open(one.args.len())
-                && behind > *taken
-                && opened == 0
-                && one.rule.target != MacroTarget::Comment
+            if !known_macro.rule.can_open(known_macro.args.len())
+                && unclaimed > *literal_count
+                && open_count == 0
+                && known_macro.rule.target != MacroTarget::Comment
             {
-                *taken += 1;
-                into.push(to_unknown(one));
+                *literal_count += 1;
+                siblings.push(to_unknown(known_macro));
             } else {
-                into.push(without_body(one));
+                siblings.push(without_body(known_macro));
             }
         }
     }
     for (start, body) in open {
-        done.push(without_body(start));
-        done.extend(body);
+        output.push(without_body(start));
+        output.extend(body);
     }
-    done
+    output
 }
 
 /// For each node, counts the later closing tags of its name that no later opening tag claims.
@@ -93,12 +96,12 @@ fn count_unclaimed(nodes: &[MacroNode<'_>]) -> Vec<usize> {
     let mut closing: HashMap<String, usize> = HashMap::new();
     let mut all = vec![0; nodes.len()];
     for (at, node) in nodes.iter().enumerate().rev() {
-        let MacroNode::Macro(one) = node else { continue };
-        let count = closing.entry(one.name.to_lowercase()).or_default();
+        let MacroNode::Macro(known_macro) = node else { continue };
+        let count = closing.entry(known_macro.name.to_lowercase()).or_default();
         all[at] = *count;
-        if one.is_closing {
+        if known_macro.is_closing {
             *count += 1;
-        } else if one.rule.can_open(one.args.len()) {
+        } else if known_macro.rule.can_open(known_macro.args.len()) {
             *count = count.saturating_sub(1);
         }
     }
@@ -106,14 +109,20 @@ fn count_unclaimed(nodes: &[MacroNode<'_>]) -> Vec<usize> {
 }
 
 /// Returns a macro without a body: itself if it needs none, else text.
-fn without_body(one: KnownMacro<'_>) -> MacroNode<'_> {
-    if one.args.len() < one.rule.min_args { to_unknown(one) } else { one.into() }
+fn without_body(known_macro: KnownMacro<'_>) -> MacroNode<'_> {
+    if known_macro.args.len() < known_macro.rule.min_args {
+        to_unknown(known_macro)
+    } else {
+        known_macro.into()
+    }
 }
 
 /// Returns a tag as an unknown macro, which prints as it was written.
-fn to_unknown(one: KnownMacro<'_>) -> MacroNode<'_> {
-    let inside =
-        vec![MacroNode::Text(Cow::Borrowed(one.written.get(2..one.written.len() - 2).unwrap_or_default()))];
-    let name = if one.is_closing { format!("/{}", one.name).into() } else { one.name };
-    MacroNode::Unknown { name, at: one.offset, inside }
+fn to_unknown(known_macro: KnownMacro<'_>) -> MacroNode<'_> {
+    let inner_nodes = vec![MacroNode::Text(Cow::Borrowed(
+        known_macro.source.get(2..known_macro.source.len() - 2).unwrap_or_default(),
+    ))];
+    let name =
+        if known_macro.is_closing { format!("/{}", known_macro.name).into() } else { known_macro.name };
+    MacroNode::Unknown { name, at: known_macro.offset, inner_nodes }
 }

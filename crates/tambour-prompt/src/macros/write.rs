@@ -14,16 +14,19 @@ use crate::jinja::{is_context_name, is_filter_name, is_function_name};
 use tambour::finding::clip;
 use tambour::span::Place;
 
-/// Writes the nodes of `parsed` as Jinja. Returns the template, warnings and counts.
-pub(super) fn write(source: &str, parsed: ParsedText<'_>) -> (String, Vec<MacroWarning>, MigrationCounts) {
+/// Writes the nodes of `parsed_text` as Jinja. Returns the template, warnings and counts.
+pub(super) fn write(
+    source: &str,
+    parsed_text: ParsedText<'_>,
+) -> (String, Vec<MacroWarning>, MigrationCounts) {
     let mut called_names = HashSet::new();
-    collect_called(&parsed.nodes, false, &mut called_names);
+    collect_called(&parsed_text.nodes, false, &mut called_names);
     let mut writer = JinjaWriter {
         source,
-        is_foreign: parsed.is_foreign,
+        is_foreign: parsed_text.is_foreign,
         out: String::with_capacity(source.len() + source.len() / 2),
         pending: Vec::new(),
-        jinja_names: parsed.jinja_names,
+        jinja_names: parsed_text.jinja_names,
         called_names,
         set_names: HashSet::new(),
         branches: 0,
@@ -31,8 +34,8 @@ pub(super) fn write(source: &str, parsed: ParsedText<'_>) -> (String, Vec<MacroW
         warning_place: Place::START,
         report: MigrationCounts::default(),
     };
-    writer.write_nodes(parsed.nodes, false);
-    if let Some(at) = parsed.limit_offset {
+    writer.write_nodes(parsed_text.nodes, false);
+    if let Some(at) = parsed_text.limit_offset {
         let message =
             format!("the text has more than {MAX_NODES} macros and escapes, and stays as it was written");
         writer.warn("macro_limit", "", at, message);
@@ -42,34 +45,34 @@ pub(super) fn write(source: &str, parsed: ParsedText<'_>) -> (String, Vec<MacroW
 }
 
 /// Collects the variables that a call changes anywhere in the text. A `set` statement would hide their value.
-fn collect_called(nodes: &[MacroNode<'_>], inner: bool, names: &mut HashSet<String>) {
+fn collect_called(nodes: &[MacroNode<'_>], is_inner: bool, names: &mut HashSet<String>) {
     for node in nodes {
         match node {
-            MacroNode::Macro(one) => {
-                let target = one.rule.target;
+            MacroNode::Macro(known_macro) => {
+                let target = known_macro.rule.target;
                 let calls = match target {
                     MacroTarget::Call(call) => {
                         matches!(call, "st_add" | "st_inc" | "st_dec" | "st_delete" | "st_set_key")
                     }
-                    MacroTarget::Set => inner,
+                    MacroTarget::Set => is_inner,
                     _ => false,
                 };
-                let written = match target {
-                    MacroTarget::Short => one
+                let names_called = match target {
+                    MacroTarget::Short => known_macro
                         .args
                         .first()
                         .and_then(|nodes| literal_text(nodes))
                         .map(|text| expression::short_name(text.trim_start()).to_owned()),
-                    _ if calls => one.args.first().and_then(|nodes| literal_text(nodes)),
+                    _ if calls => known_macro.args.first().and_then(|nodes| literal_text(nodes)),
                     _ => None,
                 };
-                names.extend(written);
-                one.args.iter().for_each(|arg| collect_called(arg, true, names));
-                if let Some(body) = &one.body {
-                    collect_called(body, inner || target != MacroTarget::If, names);
+                names.extend(names_called);
+                known_macro.args.iter().for_each(|arg| collect_called(arg, true, names));
+                if let Some(body) = &known_macro.body {
+                    collect_called(body, is_inner || target != MacroTarget::If, names);
                 }
             }
-            MacroNode::Unknown { inside, .. } => collect_called(inside, true, names),
+            MacroNode::Unknown { inner_nodes, .. } => collect_called(inner_nodes, true, names),
             _ => {}
         }
     }
@@ -103,10 +106,10 @@ struct JinjaWriter<'s> {
 }
 
 impl<'s> JinjaWriter<'s> {
-    fn push_text(&mut self, text: &str, protect: bool) {
+    fn push_text(&mut self, text: &str, is_protected: bool) {
         match self.pending.last_mut() {
-            Some((last, same)) if *same == protect => last.push_str(text),
-            _ => self.pending.push((text.to_owned(), protect)),
+            Some((last, is_last_protected)) if *is_last_protected == is_protected => last.push_str(text),
+            _ => self.pending.push((text.to_owned(), is_protected)),
         }
     }
 
@@ -124,8 +127,8 @@ impl<'s> JinjaWriter<'s> {
     fn flush(&mut self, tag_follows: bool) {
         let mut text = String::new();
         let mut guarded: Vec<(usize, usize)> = Vec::new();
-        for (piece, protect) in std::mem::take(&mut self.pending) {
-            if protect {
+        for (piece, is_protected) in std::mem::take(&mut self.pending) {
+            if is_protected {
                 guarded.push((text.len(), text.len() + piece.len()));
             }
             text.push_str(&piece);
@@ -151,24 +154,24 @@ impl<'s> JinjaWriter<'s> {
             at = end;
         }
         guarded.sort_unstable();
-        let mut done = 0;
+        let mut copied_end = 0;
         let mut ranges = guarded.into_iter().peekable();
         while let Some((start, mut end)) = ranges.next() {
-            while let Some((_, more)) = ranges.next_if(|(next, _)| *next <= end) {
-                end = end.max(more);
+            while let Some((_, range_end)) = ranges.next_if(|(next, _)| *next <= end) {
+                end = end.max(range_end);
             }
             // Before the brace of a tag, these characters would form a delimiter.
-            let start = done + text[done..start].trim_end_matches(['\\', '{']).len();
-            self.out.push_str(&text[done..start]);
-            let kept = &text[start..end];
-            if ends_raw(kept) {
-                self.out.push_str(&format!("{{{{ {} }}}}", quote_literal(kept, '"')));
+            let start = copied_end + text[copied_end..start].trim_end_matches(['\\', '{']).len();
+            self.out.push_str(&text[copied_end..start]);
+            let protected_text = &text[start..end];
+            if ends_raw(protected_text) {
+                self.out.push_str(&format!("{{{{ {} }}}}", quote_literal(protected_text, '"')));
             } else {
-                self.out.push_str(&format!("{{% raw %}}{kept}{{% endraw %}}"));
+                self.out.push_str(&format!("{{% raw %}}{protected_text}{{% endraw %}}"));
             }
-            done = end;
+            copied_end = end;
         }
-        self.out.push_str(&text[done..]);
+        self.out.push_str(&text[copied_end..]);
     }
 
     fn count_rule(&mut self, row: &'static str) {
@@ -207,9 +210,9 @@ impl<'s> JinjaWriter<'s> {
 
     /// Returns the first unknown filter in text that looks like a Jinja output.
     fn find_unknown_filter(&self, at: usize) -> Option<&'s str> {
-        let inside = self.source[at..].strip_prefix("{{").filter(|_| !self.is_foreign)?;
-        let inside = &inside[..inside.find("}}")?];
-        let mut filters = inside.split('|').skip(1).map(|part| {
+        let content = self.source[at..].strip_prefix("{{").filter(|_| !self.is_foreign)?;
+        let content = &content[..content.find("}}")?];
+        let mut filters = content.split('|').skip(1).map(|part| {
             let part = part.trim_start();
             let end = part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
             &part[..end]
@@ -218,27 +221,27 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Writes nodes in a text position.
-    fn write_nodes(&mut self, nodes: Vec<MacroNode<'s>>, protect: bool) {
+    fn write_nodes(&mut self, nodes: Vec<MacroNode<'s>>, is_protected: bool) {
         for node in nodes {
             match node {
-                MacroNode::Text(text) => self.push_text(&text, protect),
+                MacroNode::Text(text) => self.push_text(&text, is_protected),
                 MacroNode::Unparsed(text) => self.push_text(text, true),
-                MacroNode::Jinja(written, _) | MacroNode::Verbatim(written) => self.write_tag(written),
-                MacroNode::BareName { name, written } if self.is_plain_name(name) => {
-                    self.report_plain_name(name, written);
-                    self.push_text(written, true);
+                MacroNode::Jinja(source, _) | MacroNode::Verbatim(source) => self.write_tag(source),
+                MacroNode::BareName { name, source } if self.is_plain_name(name) => {
+                    self.report_plain_name(name, source);
+                    self.push_text(source, true);
                 }
-                MacroNode::BareName { name, written } => match self.bare_expression(name, written) {
+                MacroNode::BareName { name, source } => match self.bare_expression(name, source) {
                     Some(expression) => self.write_output(&expression),
-                    None => self.write_tag(written),
+                    None => self.write_tag(source),
                 },
-                MacroNode::Unknown { name, at, inside } => {
+                MacroNode::Unknown { name, at, inner_nodes } => {
                     self.report_unknown(&name, at);
                     self.push_text("{{", true);
-                    self.write_nodes(inside, true);
+                    self.write_nodes(inner_nodes, true);
                     self.push_text("}}", true);
                 }
-                MacroNode::Macro(one) => self.write_macro(*one),
+                MacroNode::Macro(known_macro) => self.write_macro(*known_macro),
             }
         }
     }
@@ -250,13 +253,13 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Reports a bare name that is left as text.
-    fn report_plain_name(&mut self, name: &str, written: &'s str) {
-        let at = (written.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
+    fn report_plain_name(&mut self, name: &str, source: &'s str) {
+        let at = (source.as_ptr() as usize).saturating_sub(self.source.as_ptr() as usize);
         self.report_unknown(name, if at < self.source.len() { at } else { 0 });
     }
 
     /// Returns the expression for a bare name; `None` if it is a Jinja variable, which is left unchanged.
-    fn bare_expression(&mut self, name: &str, written: &str) -> Option<String> {
+    fn bare_expression(&mut self, name: &str, source: &str) -> Option<String> {
         if self.jinja_names.contains(name) || is_context_name(name) || is_function_name(name) {
             return None;
         }
@@ -264,35 +267,40 @@ impl<'s> JinjaWriter<'s> {
         if self.set_names.contains(name) {
             return Some(name.to_owned());
         }
-        let simple = written.len() == name.len() + 4;
+        let is_simple = source.len() == name.len() + 4;
         let quoted_name = quote_literal(name, '\'');
-        Some(match simple {
+        Some(match is_simple {
             true => format!("st_bare({quoted_name})"),
-            false => format!("st_bare({quoted_name}, {})", quote_literal(written, '\'')),
+            false => format!("st_bare({quoted_name}, {})", quote_literal(source, '\'')),
         })
     }
 
     /// Writes a macro in a text position.
-    fn write_macro(&mut self, mut one: KnownMacro<'s>) {
-        let row = one.rule.row;
-        match one.rule.target {
-            MacroTarget::If => self.write_condition(one),
+    fn write_macro(&mut self, mut known_macro: KnownMacro<'s>) {
+        let row = known_macro.rule.row;
+        match known_macro.rule.target {
+            MacroTarget::If => self.write_condition(known_macro),
             MacroTarget::Else => {
                 // An `else` outside of a condition prints nothing.
                 self.count_rule(row);
                 self.warn(
                     "macro_unknown",
                     "else",
-                    one.offset,
+                    known_macro.offset,
                     "`else` stands in no condition; it prints nothing".to_owned(),
                 );
             }
             MacroTarget::Comment => {
                 self.count_rule(row);
-                let text = one.args.first().or(one.body.as_ref()).map(Vec::as_slice).unwrap_or_default();
+                let text = known_macro
+                    .args
+                    .first()
+                    .or(known_macro.body.as_ref())
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 let text = literal_text(text).unwrap_or_default();
-                if let Some(doing) = self.side_effects(&mut one) {
-                    return self.write_output(&doing);
+                if let Some(side_effects) = self.side_effects(&mut known_macro) {
+                    return self.write_output(&side_effects);
                 }
                 let text: Vec<&str> = text.split_whitespace().collect();
                 let text = text.join(" ");
@@ -304,46 +312,51 @@ impl<'s> JinjaWriter<'s> {
                 self.count_rule(row);
                 self.write_tag("{# no-op #}");
             }
-            MacroTarget::Trim if one.body.is_some() => {
+            MacroTarget::Trim if known_macro.body.is_some() => {
                 self.count_rule(row);
-                let body = self.take_body(&mut one);
-                if one.keeps_white_space {
+                let body = self.take_body(&mut known_macro);
+                if known_macro.keeps_white_space {
                     return self.write_nodes(body, false);
                 }
                 self.write_tag("{% filter trim %}");
                 self.write_inside(body);
                 self.write_tag("{% endfilter %}");
             }
-            MacroTarget::Set => self.write_set(one),
+            MacroTarget::Set => self.write_set(known_macro),
             MacroTarget::SetGlobal => {
-                let name =
-                    one.args.first().and_then(|name| literal_text(name)).filter(|name| table::is_name(name));
-                let Some(name) = name else { return self.write_call(one) };
+                let name = known_macro
+                    .args
+                    .first()
+                    .and_then(|name| literal_text(name))
+                    .filter(|name| table::is_name(name));
+                let Some(name) = name else { return self.write_call(known_macro) };
                 self.count_rule(row);
-                let value = self.last_argument(&mut one, 1);
+                let value = self.last_argument(&mut known_macro, 1);
                 self.write_tag(&format!("{{% set_global {name} = {value} %}}"));
             }
-            _ => self.write_call(one),
+            _ => self.write_call(known_macro),
         }
     }
 
     /// Writes a macro that is an expression.
-    fn write_call(&mut self, mut one: KnownMacro<'s>) {
-        if one
+    fn write_call(&mut self, mut known_macro: KnownMacro<'s>) {
+        if known_macro
             .body
             .as_ref()
             .is_some_and(|body| body.iter().any(|node| matches!(node, MacroNode::Verbatim(_))))
         {
             // A body with statements is captured into a variable first.
-            let body = self.take_body(&mut one);
+            let body = self.take_body(&mut known_macro);
             self.write_tag("{% set _body %}");
             self.write_inside(body);
             self.write_tag("{% endset %}");
-            one.args.push(vec![MacroNode::Jinja("", "_body")]);
+            known_macro.args.push(vec![MacroNode::Jinja("", "_body")]);
         }
-        match self.macro_expression(one) {
+        match self.macro_expression(known_macro) {
             Ok(expression) => self.write_output(&expression),
-            Err((name, at, inside)) => self.write_nodes(vec![MacroNode::Unknown { name, at, inside }], false),
+            Err((name, at, inner_nodes)) => {
+                self.write_nodes(vec![MacroNode::Unknown { name, at, inner_nodes }], false)
+            }
         }
     }
 
@@ -356,19 +369,19 @@ impl<'s> JinjaWriter<'s> {
 
     /// Takes the body of a scoped macro, without surrounding white space and indentation unless `#` preserves
     /// them.
-    fn take_body(&self, one: &mut KnownMacro<'s>) -> Vec<MacroNode<'s>> {
-        let mut body = one.body.take().unwrap_or_default();
-        if !one.keeps_white_space {
+    fn take_body(&self, known_macro: &mut KnownMacro<'s>) -> Vec<MacroNode<'s>> {
+        let mut body = known_macro.body.take().unwrap_or_default();
+        if !known_macro.keeps_white_space {
             dedent(&mut body);
         }
         body
     }
 
     /// Writes `setvar`, as a statement where possible.
-    fn write_set(&mut self, mut one: KnownMacro<'s>) {
-        let name = one.args.first().and_then(|name| literal_text(name));
-        let plain = name.filter(|name| {
-            let taken = is_context_name(name)
+    fn write_set(&mut self, mut known_macro: KnownMacro<'s>) {
+        let name = known_macro.args.first().and_then(|name| literal_text(name));
+        let plain_name = name.filter(|name| {
+            let is_context = is_context_name(name)
                 || is_function_name(name)
                 || table::find_rule(name).is_some()
                 || name.starts_with('_');
@@ -376,12 +389,16 @@ impl<'s> JinjaWriter<'s> {
                 matches!(&**name, "true" | "false" | "none" | "True" | "False" | "None" | "loop" | "self");
             let keyword =
                 matches!(&**name, "and" | "or" | "not" | "in" | "is" | "if" | "else" | "elif" | "recursive");
-            table::is_name(name) && !taken && !word && !keyword && !self.called_names.contains(name)
+            table::is_name(name) && !is_context && !word && !keyword && !self.called_names.contains(name)
         });
-        let Some(name) = plain else { return self.write_call(one) };
-        self.count_rule(one.rule.row);
-        let scoped = one.body.is_some();
-        let value = if scoped { self.take_body(&mut one) } else { one.args.pop().unwrap_or_default() };
+        let Some(name) = plain_name else { return self.write_call(known_macro) };
+        self.count_rule(known_macro.rule.row);
+        let is_scoped = known_macro.body.is_some();
+        let value = if is_scoped {
+            self.take_body(&mut known_macro)
+        } else {
+            known_macro.args.pop().unwrap_or_default()
+        };
         let lines = value.iter().any(|node| match node {
             MacroNode::Text(text) => text.contains('\n'),
             node => matches!(node, MacroNode::Verbatim(_)),
@@ -404,16 +421,16 @@ impl<'s> JinjaWriter<'s> {
 
     /// Returns an expression whose value is the nodes as text.
     fn text_expression(&mut self, nodes: Vec<MacroNode<'s>>) -> String {
-        let single = nodes.len() == 1;
-        let joined = self.join_expression(nodes);
-        if single { format!("st_text({joined})") } else { joined }
+        let is_single = nodes.len() == 1;
+        let expression = self.join_expression(nodes);
+        if is_single { format!("st_text({expression})") } else { expression }
     }
 
     /// Returns an argument, or the body in its place, as a text expression.
-    fn last_argument(&mut self, one: &mut KnownMacro<'s>, at: usize) -> String {
-        let nodes = match one.body {
-            Some(_) => self.take_body(one),
-            None => one.args.get_mut(at).map(std::mem::take).unwrap_or_default(),
+    fn last_argument(&mut self, known_macro: &mut KnownMacro<'s>, at: usize) -> String {
+        let nodes = match known_macro.body {
+            Some(_) => self.take_body(known_macro),
+            None => known_macro.args.get_mut(at).map(std::mem::take).unwrap_or_default(),
         };
         match literal_text(&nodes) {
             Some(text) => quote_literal(&text, '"'),

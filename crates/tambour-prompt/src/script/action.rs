@@ -82,21 +82,21 @@ fn read_type(
     if ACTION_TYPES.contains(&name.as_str()) {
         return Some(name.clone());
     }
-    let known = ACTION_TYPES.join("`, `");
+    let type_names = ACTION_TYPES.join("`, `");
     let message = match find_similar(name, &ACTION_TYPES) {
-        Some(near) => bilingual!(
+        Some(similar) => bilingual!(
             problems.language,
             "没有动作 `{}`；是不是 `{}`？",
             "there is no action `{}`; did you mean `{}`?",
             clip(name, 80),
-            near
+            similar
         ),
         None => bilingual!(
             problems.language,
             "没有动作 `{}`；有的是 `{}`",
             "there is no action `{}`; there are `{}`",
             clip(name, 80),
-            known
+            type_names
         ),
     };
     fields.report(field, rules::ACTION_UNKNOWN, "S-003", message, problems);
@@ -158,16 +158,16 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
     let field = fields.take_field(&["exit_criteria"]).filter(|field| !field.node().is_null());
     let Some(field) = field else { return ExitCriteria::default() };
     let path = fields.field_path(field);
-    let Some(mut own) =
+    let Some(mut criteria_fields) =
         FieldReader::new(field.node(), path, (("`exit_criteria` ", "`exit_criteria`"), "S-007"), problems)
     else {
         return ExitCriteria::default();
     };
-    let mut given = Map::new();
-    for (name, row, may_be_off) in
+    let mut criteria = Map::new();
+    for (name, row, allows_off) in
         [("understanding_threshold", "S-008", false), ("expressed_threshold", "S-083", true)]
     {
-        let Some(field) = own.take_field(&[name]) else { continue };
+        let Some(field) = criteria_fields.take_field(&[name]) else { continue };
         let value = field.node().to_value();
         if value.as_f64().is_some_and(|level| level > 0.0 && level < 1.0) {
             let message = bilingual!(
@@ -178,10 +178,10 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                 value,
                 value.as_f64().unwrap_or_default() * 100.0
             );
-            own.report(field, rules::LEVEL_SCALE, row, message, problems);
+            criteria_fields.report(field, rules::LEVEL_SCALE, row, message, problems);
         }
         match &value {
-            Value::Null if may_be_off => {}
+            Value::Null if allows_off => {}
             Value::Number(number) if number.as_f64().is_some_and(|level| (0.0..=100.0).contains(&level)) => {}
             Value::Number(_) => {
                 let message = bilingual!(
@@ -191,11 +191,11 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                     name,
                     problems.describe(field.node())
                 );
-                own.report(field, rules::FIELD_RANGE, row, message, problems);
+                criteria_fields.report(field, rules::FIELD_RANGE, row, message, problems);
                 continue;
             }
             _ => {
-                let off = match (may_be_off, problems.language) {
+                let suffix = match (allows_off, problems.language) {
                     (false, _) => "",
                     (true, Language::Zh) => "，或用 null 关闭这条规则",
                     (true, Language::En) => ", or null to switch the rule off",
@@ -205,19 +205,19 @@ fn read_criteria(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Ex
                     "`{}` 应是 0 到 100 的数字{}，不是{}",
                     "`{}` is a number from 0 to 100{}, not {}",
                     name,
-                    off,
+                    suffix,
                     problems.describe(field.node())
                 );
-                own.report(field, rules::FIELD_TYPE, "S-008", message, problems);
+                criteria_fields.report(field, rules::FIELD_TYPE, "S-008", message, problems);
                 continue;
             }
         }
-        given.insert(name.to_owned(), value);
+        criteria.insert(name.to_owned(), value);
     }
-    let questions = own.take_flag("has_questions", false, "S-009", problems);
-    given.insert("has_questions".to_owned(), questions.into());
-    own.report_remaining(problems);
-    ExitCriteria::from_value(&Value::Object(given)).unwrap_or_default()
+    let has_questions = criteria_fields.take_flag("has_questions", false, "S-009", problems);
+    criteria.insert("has_questions".to_owned(), has_questions.into());
+    criteria_fields.report_remaining(problems);
+    ExitCriteria::from_value(&Value::Object(criteria)).unwrap_or_default()
 }
 
 /// Reports a missing question or prompt; the action loads all the same (S-011).
@@ -280,7 +280,7 @@ fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<
         NodeValue::Text(text) => Some(text.clone()),
         _ => None,
     };
-    let wrong = |node: &SpannedNode, problems: &mut ProblemList| {
+    let report_item = |node: &SpannedNode, problems: &mut ProblemList| {
         let message = bilingual!(
             problems.language,
             "`{}` 应列出变量和各自的说明，不是{}",
@@ -296,32 +296,32 @@ fn read_output(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<
         NodeValue::Map(entries) => {
             for entry in entries {
                 match described(&entry.value) {
-                    Some(about) => variables.push((entry.key.clone(), about)),
-                    None => wrong(&entry.value, problems),
+                    Some(description) => variables.push((entry.key.clone(), description)),
+                    None => report_item(&entry.value, problems),
                 }
             }
         }
         NodeValue::List(items) => {
             for item in items {
-                let named = match &item.kind {
+                let variable = match &item.kind {
                     NodeValue::Text(name) => Some((name.clone(), String::new())),
                     NodeValue::Map(entries) => {
-                        let of = |names: [&str; 3]| {
+                        let text_of = |names: [&str; 3]| {
                             let found = entries.iter().find(|entry| names.contains(&entry.key.as_str()))?;
                             described(&found.value)
                         };
-                        let about = of(["define", "description", "about"]).unwrap_or_default();
-                        of(["get", "var", "name"]).map(|name| (name, about))
+                        let description = text_of(["define", "description", "about"]).unwrap_or_default();
+                        text_of(["get", "var", "name"]).map(|name| (name, description))
                     }
                     _ => None,
                 };
-                match named {
-                    Some(named) => variables.push(named),
-                    None => wrong(item, problems),
+                match variable {
+                    Some(variable) => variables.push(variable),
+                    None => report_item(item, problems),
                 }
             }
         }
-        _ => wrong(field.node(), problems),
+        _ => report_item(field.node(), problems),
     }
     variables
 }

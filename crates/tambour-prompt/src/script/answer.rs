@@ -63,11 +63,11 @@ impl AnswerKind {
 /// not a date.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<String> {
-    let narrow = |c: char| match c {
+    let to_half_width = |c: char| match c {
         '０'..='９' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         _ => c,
     };
-    let text: String = text.trim().chars().map(narrow).collect();
+    let text: String = text.trim().chars().map(to_half_width).collect();
     // A time of day after the date is dropped.
     let day = match text.split_once(['T', ' ']) {
         Some((day, time)) if time.contains(':') => day,
@@ -77,8 +77,8 @@ pub fn parse_date(text: &str) -> Option<String> {
     let day = day.trim_end_matches(['日', '号']);
     let mut parts = day.split(['-', '/', '.', '年', '月']);
     let (year, month, date) = (parts.next()?, parts.next()?, parts.next()?);
-    let digits = |text: &str, most: usize| {
-        !text.is_empty() && text.len() <= most && text.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = |text: &str, max_len: usize| {
+        !text.is_empty() && text.len() <= max_len && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     if parts.next().is_some() || year.len() != 4 || !digits(year, 4) || !digits(month, 2) || !digits(date, 2)
     {
@@ -111,22 +111,22 @@ pub(super) fn read_answer(fields: &mut FieldReader<'_>, problems: &mut ProblemLi
     }
     let path = fields.field_path(field);
     let noun = ("`answer` ", "`answer`");
-    let Some(mut own) = FieldReader::new(field.node(), path, (noun, "S-011"), problems) else {
+    let Some(mut form_fields) = FieldReader::new(field.node(), path, (noun, "S-011"), problems) else {
         return AnswerForm::default();
     };
-    let form = read_form(&mut own, problems);
-    own.report_remaining(problems);
+    let form = read_form(&mut form_fields, problems);
+    form_fields.report_remaining(problems);
     form
 }
 
 fn find_kind(name: &str) -> Option<AnswerKind> {
-    ANSWER_KINDS.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    ANSWER_KINDS.iter().find(|(candidate, _)| *candidate == name).map(|(_, kind)| *kind)
 }
 
 fn describe_unknown(name: &str, problems: &ProblemList) -> String {
     let names = ANSWER_KINDS.map(|(name, _)| name);
-    let near = find_similar(name, &names)
-        .map(|near| bilingual!(problems.language, "；是不是 `{}`？", "; did you mean `{}`?", near));
+    let similar = find_similar(name, &names)
+        .map(|similar| bilingual!(problems.language, "；是不是 `{}`？", "; did you mean `{}`?", similar));
     let message = bilingual!(
         problems.language,
         "回答没有类型 `{}`；有的是 `{}`",
@@ -134,21 +134,21 @@ fn describe_unknown(name: &str, problems: &ProblemList) -> String {
         clip(name, 80),
         names.join("`, `")
     );
-    message + &near.unwrap_or_default()
+    message + &similar.unwrap_or_default()
 }
 
-fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
-    let options = read_options(own, problems);
-    let kind = match own.take_field(&["type"]) {
+fn read_form(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerForm {
+    let options = read_options(fields, problems);
+    let kind = match fields.take_field(&["type"]) {
         None if options.is_empty() => AnswerKind::Text,
         None => AnswerKind::Choice,
         Some(field) => match &field.node().kind {
             NodeValue::Text(name) => find_kind(name).unwrap_or_else(|| {
-                own.report(field, rules::FIELD_TYPE, "S-011", describe_unknown(name, problems), problems);
+                fields.report(field, rules::FIELD_TYPE, "S-011", describe_unknown(name, problems), problems);
                 AnswerKind::Text
             }),
             _ => {
-                own.report(
+                fields.report(
                     field,
                     rules::FIELD_TYPE,
                     "S-011",
@@ -159,7 +159,7 @@ fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerFor
             }
         },
     };
-    let no_use = |name: &str, problems: &ProblemList| {
+    let unused_message = |name: &str, problems: &ProblemList| {
         bilingual!(
             problems.language,
             "类型 `{}` 的回答没有 `{}`",
@@ -172,17 +172,17 @@ fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerFor
         (true, true) => {
             let message =
                 bilingual!(problems.language, "`choice` 没有 `options`", "a `choice` has no `options`");
-            own.report_missing("options", rules::FIELD_MISSING, "S-011", message, problems);
+            fields.report_missing("options", rules::FIELD_MISSING, "S-011", message, problems);
         }
         (false, false) => {
-            let message = no_use("options", problems);
-            own.report_missing("options", rules::FIELD_TYPE, "S-011", message, problems);
+            let message = unused_message("options", problems);
+            fields.report_missing("options", rules::FIELD_TYPE, "S-011", message, problems);
         }
         _ => {}
     }
     let [min, max] = ["min", "max"].map(|name| {
-        let field = own.take_field(&[name]).filter(|field| !field.node().is_null())?;
-        let (what, node) = (problems.describe(field.node()), field.node());
+        let field = fields.take_field(&[name]).filter(|field| !field.node().is_null())?;
+        let (description, node) = (problems.describe(field.node()), field.node());
         let (bound, message) = match kind {
             AnswerKind::Number => (
                 matches!(node.kind, NodeValue::Number(_)).then(|| node.to_value()),
@@ -191,7 +191,7 @@ fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerFor
                     "`{}` 应是数字，不是{}",
                     "`{}` is a number, not {}",
                     name,
-                    what
+                    description
                 ),
             ),
             AnswerKind::Date => (
@@ -201,28 +201,28 @@ fn read_form(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> AnswerFor
                     "`{}` 应是形如 2026-03-14 的日期，不是{}",
                     "`{}` is a date such as 2026-03-14, not {}",
                     name,
-                    what
+                    description
                 ),
             ),
-            _ => (None, no_use(name, problems)),
+            _ => (None, unused_message(name, problems)),
         };
         if bound.is_none() {
-            own.report(field, rules::FIELD_TYPE, "S-011", message, problems);
+            fields.report(field, rules::FIELD_TYPE, "S-011", message, problems);
         }
         bound
     });
-    let empty = match (&min, &max) {
+    let is_empty = match (&min, &max) {
         (Some(Value::Number(min)), Some(Value::Number(max))) => min.as_f64() > max.as_f64(),
         (Some(Value::String(min)), Some(Value::String(max))) => min > max,
         _ => false,
     };
-    if empty {
+    if is_empty {
         let message = bilingual!(
             problems.language,
             "`min` 大于 `max`，没有回答能符合",
             "`min` is above `max`, so no answer fits"
         );
-        own.report_missing("min", rules::FIELD_RANGE, "S-011", message, problems);
+        fields.report_missing("min", rules::FIELD_RANGE, "S-011", message, problems);
     }
     AnswerForm { kind, options, min, max }
 }
@@ -235,8 +235,10 @@ fn read_date(node: &SpannedNode) -> Option<Value> {
 }
 
 /// Reads the options of a choice: texts and numbers.
-fn read_options(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<Value> {
-    let Some((path, items)) = own.take_list(None, &["options"], "S-011", problems) else { return Vec::new() };
+fn read_options(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<Value> {
+    let Some((path, items)) = fields.take_list(None, &["options"], "S-011", problems) else {
+        return Vec::new();
+    };
     let mut options = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let value = match &item.kind {
@@ -265,7 +267,7 @@ fn read_options(own: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<Va
     if options.len() > MAX_OPTIONS {
         let message =
             bilingual!(problems.language, "选项最多 {} 个", "a choice has at most {} options", MAX_OPTIONS);
-        own.report_missing("options", rules::FIELD_RANGE, "S-011", message, problems);
+        fields.report_missing("options", rules::FIELD_RANGE, "S-011", message, problems);
         options.truncate(MAX_OPTIONS);
     }
     options

@@ -76,21 +76,21 @@ impl ScriptEditor {
         let Some((FieldStep::Key(field), parents)) = steps.split_last() else {
             return Err(Error::invalid(format!("`{path}` names no field")));
         };
-        let missing = || Error::invalid(format!("there is no `{path}` in the script"));
-        let mut wanted = self.value.clone();
-        let target = parents.iter().try_fold(&mut wanted, |value, step| match step {
+        let missing_error = || Error::invalid(format!("there is no `{path}` in the script"));
+        let mut target_value = self.value.clone();
+        let target = parents.iter().try_fold(&mut target_value, |value, step| match step {
             FieldStep::Key(key) => value.get_mut(*key),
             FieldStep::Index(index) => value.get_mut(*index),
         });
-        let fields = target.and_then(Value::as_object_mut).ok_or_else(missing)?;
+        let fields = target.and_then(Value::as_object_mut).ok_or_else(missing_error)?;
         match value {
             Some(value) => drop(fields.insert((*field).to_owned(), value.clone())),
             None if fields.shift_remove(*field).is_none() => return Ok(()),
             None => {}
         }
-        let refused = |why: &str| Error::invalid(format!("`{path}` cannot be changed here: {why}"));
-        let document = Document::from_str(&self.text).map_err(|error| refused(&error.to_string()))?;
-        let mapping = find_mapping(&document, parents).ok_or_else(missing)?;
+        let refusal = |why: &str| Error::invalid(format!("`{path}` cannot be changed here: {why}"));
+        let document = Document::from_str(&self.text).map_err(|error| refusal(&error.to_string()))?;
+        let mapping = find_mapping(&document, parents).ok_or_else(missing_error)?;
         match value {
             Some(value) => set_field(&mapping, field, value),
             None => drop(mapping.remove(*field)),
@@ -98,10 +98,10 @@ impl ScriptEditor {
         let text = document.to_string();
         // The written text must have the requested value.
         match parse_value(&text, &self.limits) {
-            Ok(read) if read == wanted => {}
-            _ => return Err(refused("the text around it is in a form that cannot be kept")),
+            Ok(read) if read == target_value => {}
+            _ => return Err(refusal("the text around it is in a form that cannot be kept")),
         }
-        (self.text, self.value) = (text, wanted);
+        (self.text, self.value) = (text, target_value);
         Ok(())
     }
 }
@@ -123,16 +123,17 @@ fn parse_value(text: &str, limits: &Limits) -> Result<Value> {
 }
 
 fn parse_path(path: &str) -> Result<Vec<FieldStep<'_>>> {
-    let wrong = || Error::invalid(format!("`{path}` is no path of a field"));
+    let path_error = || Error::invalid(format!("`{path}` is no path of a field"));
     let mut steps = Vec::new();
     for part in path.split('.') {
         let (key, indexes) = part.find('[').map_or((part, ""), |at| part.split_at(at));
         if key.is_empty() {
-            return Err(wrong());
+            return Err(path_error());
         }
         steps.push(FieldStep::Key(key));
         for index in indexes.split_terminator(']') {
-            let index = index.strip_prefix('[').and_then(|index| index.parse().ok()).ok_or_else(wrong)?;
+            let index =
+                index.strip_prefix('[').and_then(|index| index.parse().ok()).ok_or_else(path_error)?;
             steps.push(FieldStep::Index(index));
         }
     }

@@ -73,10 +73,10 @@ pub(super) fn report_curly_quotes(
 ) {
     let NodeValue::Text(text) = &field.node().kind else { return };
     let is_curly = |c: char| matches!(c, '“' | '”' | '‘' | '’');
-    let inside = [('“', '”'), ('‘', '’')]
+    let content = [('“', '”'), ('‘', '’')]
         .iter()
         .find_map(|(open, close)| text.trim().strip_prefix(*open)?.strip_suffix(*close));
-    if inside.is_some_and(|inside| !inside.contains(is_curly)) {
+    if content.is_some_and(|content| !content.contains(is_curly)) {
         let message = bilingual!(
             problems.language,
             "`{}` 外面的弯引号会成为文本的一部分；YAML 的引号是直的，或者不用引号",
@@ -88,25 +88,26 @@ pub(super) fn report_curly_quotes(
 }
 
 /// Describes a missing field of a part.
-fn missing_message(what: Noun, name: &str, problems: &ProblemList) -> String {
-    bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(what), name)
+fn missing_message(noun: Noun, name: &str, problems: &ProblemList) -> String {
+    bilingual!(problems.language, "{}没有 `{}`", "{} has no `{}`", problems.noun(noun), name)
 }
 
 /// Describes a field that should be a text.
 pub(super) fn not_text_message(field: TakenField<'_>, problems: &ProblemList) -> String {
-    let (key, what) = (clip(&field.entry.key, 80), problems.describe(field.node()));
-    let message = bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, what);
+    let (key, description) = (clip(&field.entry.key, 80), problems.describe(field.node()));
+    let message =
+        bilingual!(problems.language, "`{}` 应是文本，不是{}", "`{}` is a text, not {}", key, description);
     match &field.node().kind {
         // YAML reads an unquoted `{name}` as a map.
         NodeValue::Map(entries) if entries.len() == 1 && entries[0].value.is_null() => {
             let name = clip(&entries[0].key, 80);
-            let quoted = bilingual!(
+            let hint = bilingual!(
                 problems.language,
                 "；以 `{{` 开头的文本要加引号：`\"{{{}}}\"`",
                 "; a text that begins with `{{` stands in quotes: `\"{{{}}}\"`",
                 name
             );
-            message + &quoted
+            message + &hint
         }
         _ => message,
     }
@@ -148,7 +149,7 @@ impl<'a> FieldReader<'a> {
     pub(super) fn new(
         node: &'a SpannedNode,
         path: String,
-        (what, row): (Noun, &'static str),
+        (noun, row): (Noun, &'static str),
         problems: &mut ProblemList,
     ) -> Option<FieldReader<'a>> {
         let NodeValue::Map(entries) = &node.kind else {
@@ -156,7 +157,7 @@ impl<'a> FieldReader<'a> {
                 problems.language,
                 "{}应是由字段组成的映射，不是{}",
                 "{} is a map of fields, not {}",
-                problems.noun(what),
+                problems.noun(noun),
                 problems.describe(node)
             );
             problems.add(path, node.spot, rules::FIELD_TYPE, row, message);
@@ -192,9 +193,9 @@ impl<'a> FieldReader<'a> {
     pub(super) fn take_field(&mut self, names: &[&'static str]) -> Option<TakenField<'a>> {
         self.known_names.extend(names);
         names.iter().find_map(|name| {
-            let (field, taken) =
-                self.fields.iter_mut().find(|(field, taken)| field.entry.key == *name && !taken)?;
-            *taken = true;
+            let (field, is_taken) =
+                self.fields.iter_mut().find(|(field, is_taken)| field.entry.key == *name && !is_taken)?;
+            *is_taken = true;
             Some(*field)
         })
     }
@@ -237,16 +238,16 @@ impl<'a> FieldReader<'a> {
     /// Suggests a field with a name similar to one of these missing names, to be appended to a message; the
     /// field is not reported again. Empty if there is none.
     pub(super) fn suggest_similar(&mut self, names: &[&'static str], problems: &ProblemList) -> String {
-        let known = &self.known_names;
-        let meant = self.fields.iter_mut().find(|(field, taken)| {
+        let known_names = &self.known_names;
+        let similar = self.fields.iter_mut().find(|(field, is_taken)| {
             let key = field.entry.key.as_str();
-            !taken
+            !is_taken
                 && !IGNORED_NAMES.contains(&key)
-                && !known.contains(&key)
+                && !known_names.contains(&key)
                 && find_similar(key, names).is_some()
         });
-        let Some((field, taken)) = meant else { return String::new() };
-        *taken = true;
+        let Some((field, is_taken)) = similar else { return String::new() };
+        *is_taken = true;
         let key = clip(&field.entry.key, 80);
         bilingual!(problems.language, "；是不是把它写成了 `{}`？", "; is `{}` meant to be it?", key)
     }
@@ -254,13 +255,13 @@ impl<'a> FieldReader<'a> {
     /// Takes a required, non-blank text under one of these names.
     pub(super) fn take_name(
         &mut self,
-        what: Noun,
+        noun: Noun,
         names: &[&'static str],
         row: &'static str,
         problems: &mut ProblemList,
     ) -> Option<String> {
         let Some(field) = self.take_field(names) else {
-            let message = missing_message(what, names[0], problems) + &self.suggest_similar(names, problems);
+            let message = missing_message(noun, names[0], problems) + &self.suggest_similar(names, problems);
             self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
             return None;
         };
@@ -335,11 +336,11 @@ impl<'a> FieldReader<'a> {
     /// Takes the rounds of an action, from 1 to 20 (S-006).
     pub(super) fn take_rounds(&mut self, default: u32, problems: &mut ProblemList) -> u32 {
         let Some(field) = self.take_field(&["max_rounds"]) else { return default };
-        let given = match &field.node().kind {
+        let rounds = match &field.node().kind {
             NodeValue::Number(number) => number.as_u64().or_else(|| number.as_i64().map(|_| 0)),
             _ => None,
         };
-        match given {
+        match rounds {
             Some(rounds @ 1..=20) => rounds as u32,
             Some(_) => {
                 let message = bilingual!(
@@ -368,22 +369,22 @@ impl<'a> FieldReader<'a> {
     /// list.
     pub(super) fn take_list(
         &mut self,
-        what: Option<Noun>,
+        noun: Option<Noun>,
         names: &[&'static str],
         row: &'static str,
         problems: &mut ProblemList,
     ) -> Option<(String, &'a [SpannedNode])> {
         let Some(field) = self.take_field(names) else {
-            if let Some(what) = what {
+            if let Some(noun) = noun {
                 let message =
-                    missing_message(what, names[0], problems) + &self.suggest_similar(names, problems);
+                    missing_message(noun, names[0], problems) + &self.suggest_similar(names, problems);
                 self.report_missing(names[0], rules::FIELD_MISSING, row, message, problems);
             }
             return None;
         };
         match &field.node().kind {
             NodeValue::List(items) => Some((self.field_path(field), items)),
-            NodeValue::Null if what.is_none() => None,
+            NodeValue::Null if noun.is_none() => None,
             _ => {
                 let message = bilingual!(
                     problems.language,
@@ -400,15 +401,15 @@ impl<'a> FieldReader<'a> {
 
     /// Returns the fields that were not taken, without reporting them.
     pub(super) fn into_remaining(self) -> Map<String, Value> {
-        let left = self.fields.iter().filter(|(_, taken)| !taken);
-        to_object(left.map(|(field, _)| field.entry))
+        let remaining = self.fields.iter().filter(|(_, is_taken)| !is_taken);
+        to_object(remaining.map(|(field, _)| field.entry))
     }
 
     /// Returns the fields that were not taken, and reports each with the name it may stand for (S-012).
     pub(super) fn report_remaining(self, problems: &mut ProblemList) -> Map<String, Value> {
-        for (field, taken) in &self.fields {
+        for (field, is_taken) in &self.fields {
             let key = field.entry.key.as_str();
-            if *taken || IGNORED_NAMES.contains(&key) || self.known_names.contains(&key) {
+            if *is_taken || IGNORED_NAMES.contains(&key) || self.known_names.contains(&key) {
                 continue;
             }
             let message = match find_similar(key, &self.known_names) {

@@ -57,21 +57,21 @@ fn read_script(root: &SpannedNode, problems: &mut ProblemList) -> Option<Script>
 
 fn read_sessions(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -> Vec<ScriptSession> {
     // The flat layout has one session and no list of sessions.
-    let flat = fields.take_field(&["session"]);
-    if let Some(flat) = flat {
-        let path = fields.field_path(flat);
-        if let NodeValue::List(items) = &flat.node().kind {
+    let session_field = fields.take_field(&["session"]);
+    if let Some(session_field) = session_field {
+        let path = fields.field_path(session_field);
+        if let NodeValue::List(items) = &session_field.node().kind {
             // The list of the other layout is meant.
             let message = bilingual!(
                 problems.language,
                 "会话的列表应写在 `sessions` 下，不是 `session`",
                 "a list of sessions stands under `sessions`, not under `session`"
             );
-            fields.report(flat, rules::FIELD_TYPE, "S-001", message, problems);
+            fields.report(session_field, rules::FIELD_TYPE, "S-001", message, problems);
             return read_items(items, &path, problems, read_session);
         }
         fields.take_field(&["sessions"]);
-        return read_session(flat.node(), path, problems).into_iter().collect();
+        return read_session(session_field.node(), path, problems).into_iter().collect();
     }
     let Some((path, items)) = fields.take_list(Some(("脚本", "a script")), &["sessions"], "S-001", problems)
     else {
@@ -192,8 +192,8 @@ fn read_declarations(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -
     let Some((path, items)) = fields.take_list(None, &["declare"], "S-002", problems) else {
         return Vec::new();
     };
-    let declared = read_items(items, &path, problems, read_declaration);
-    let names = declared.iter().map(|declared| (declared.var.as_str(), declared.spot));
+    let declarations = read_items(items, &path, problems, read_declaration);
+    let names = declarations.iter().map(|declaration| (declaration.var.as_str(), declaration.spot));
     for (index, (name, spot)) in find_duplicates(names).into_iter().filter(|(_, (name, _))| !name.is_empty())
     {
         let message = bilingual!(
@@ -210,7 +210,7 @@ fn read_declarations(fields: &mut FieldReader<'_>, problems: &mut ProblemList) -
             message,
         );
     }
-    declared
+    declarations
 }
 
 fn read_declaration(

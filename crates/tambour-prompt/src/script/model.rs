@@ -197,8 +197,8 @@ impl ScriptAction {
     /// action.
     #[must_use]
     pub fn spot_of(&self, names: &[&str]) -> SourceSpot {
-        let of = |name: &&str| self.spots.iter().find(|(known, _)| known == name);
-        names.iter().find_map(of).map_or(self.spot, |(_, spot)| *spot)
+        let find_spot = |name: &&str| self.spots.iter().find(|(candidate, _)| candidate == name);
+        names.iter().find_map(find_spot).map_or(self.spot, |(_, spot)| *spot)
     }
 
     /// Returns the public type, such as `ai_say`.
@@ -229,8 +229,9 @@ impl Script {
     /// Returns the session of that name, or the first one, with its index.
     #[must_use]
     pub fn find_session(&self, name: Option<&str>) -> Option<(usize, &ScriptSession)> {
-        let wanted = |(_, session): &(usize, &ScriptSession)| name.is_none_or(|name| session.session == name);
-        self.sessions.iter().enumerate().find(wanted)
+        let is_match =
+            |(_, session): &(usize, &ScriptSession)| name.is_none_or(|name| session.session == name);
+        self.sessions.iter().enumerate().find(is_match)
     }
 
     /// Returns all actions in order.

@@ -11,23 +11,23 @@ use tambour::texts::{Language, bilingual};
 /// Builds the problem for a text that the YAML reader rejects.
 pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) -> ScriptProblem {
     let error = error.without_snippet();
-    let said = error.to_string();
+    let error_text = error.to_string();
     // The place is reported beside the message.
-    let said = said.split(" at line ").next().unwrap_or_default();
+    let error_text = error_text.split(" at line ").next().unwrap_or_default();
     let place = error.location().map_or(Place::START, |location| location_place(text, &location));
     let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
     if let YamlError::Budget { .. } = error {
-        let anchors = said.contains("lias") || said.contains("nchor");
-        let (rule, message) = match anchors {
+        let has_anchors = error_text.contains("lias") || error_text.contains("nchor");
+        let (rule, message) = match has_anchors {
             true => (rules::YAML_INVALID, anchors_message(language)),
-            false if said.contains("Documents") => (rules::YAML_INVALID, documents_message(language)),
+            false if error_text.contains("Documents") => (rules::YAML_INVALID, documents_message(language)),
             false => (
                 rules::LIMIT_EXCEEDED,
                 bilingual!(
                     language,
                     "脚本超出了限制：{}",
                     "the script is beyond a limit: {}",
-                    clip(said, 200)
+                    clip(error_text, 200)
                 ),
             ),
         };
@@ -43,7 +43,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
                 key
             )
         }
-        _ if said.contains("lias") || said.contains("nchor") => anchors_message(language),
+        _ if error_text.contains("lias") || error_text.contains("nchor") => anchors_message(language),
         YamlError::MergeKeyNotAllowed { .. } => bilingual!(
             language,
             "脚本里不能用合并键 `<<`；把字段写出来",
@@ -63,7 +63,7 @@ pub(super) fn yaml_problem(text: &str, error: &YamlError, language: Language) ->
             "不是 YAML：含有 `: ` 的文本要加引号",
             "not YAML: a text that holds `: ` stands in quotes"
         ),
-        _ => bilingual!(language, "不是 YAML：{}", "not YAML: {}", clip(said, 300)),
+        _ => bilingual!(language, "不是 YAML：{}", "not YAML: {}", clip(error_text, 300)),
     };
     ScriptProblem::new("", FindingReport::new(rules::YAML_INVALID, place, place.offset, message))
 }
@@ -97,8 +97,8 @@ fn line_value(line: &str) -> &str {
 
 /// Returns true if the value of a line begins with a variable in braces, which YAML reads as a map.
 fn begins_with_braces(line: &str) -> bool {
-    let inside = line_value(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
-    inside.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
+    let content = line_value(line).strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    content.is_some_and(|(name, _)| !name.contains([':', '{', '"', '\'']))
 }
 
 /// Returns true if the value of a line has a colon that makes it another map.
@@ -115,10 +115,10 @@ fn location_place(text: &str, location: &Location) -> Place {
     let offset =
         location.span().byte_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or_else(|| {
             let mut lines = text.split_inclusive('\n');
-            let skip = usize::try_from(line).unwrap_or(usize::MAX) - 1;
-            let start: usize = lines.by_ref().take(skip).map(str::len).sum();
-            let within = lines.next().unwrap_or_default().chars().map(char::len_utf8);
-            start + within.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
+            let line_index = usize::try_from(line).unwrap_or(usize::MAX) - 1;
+            let start: usize = lines.by_ref().take(line_index).map(str::len).sum();
+            let char_lengths = lines.next().unwrap_or_default().chars().map(char::len_utf8);
+            start + char_lengths.take(usize::try_from(column).unwrap_or(usize::MAX) - 1).sum::<usize>()
         });
     let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     Place { offset: offset.min(text.len()), line: number(line), column: number(column) }

@@ -12,10 +12,10 @@ use super::{BlockBody, Skein, SkeinBlock, SkeinSlot};
 /// Builds a complete prompt from a card: instruction, world info before, character, world info after,
 /// examples, history, final instruction. The fields of the card are in the variable `char`.
 #[must_use]
-pub fn from_card(imported: &ImportedFile) -> Skein {
-    let mut skein = from_book(imported);
+pub fn from_card(imported_file: &ImportedFile) -> Skein {
+    let mut skein = from_book(imported_file);
     let lore = std::mem::take(&mut skein.blocks);
-    skein.metadata.insert("char".into(), character_fields(imported));
+    skein.metadata.insert("char".into(), character_fields(imported_file));
     skein.metadata.insert("original".into(), json!({ "main_prompt": DEFAULT_INSTRUCTION }));
     let text = |text: &str| BlockBody::Text(text.to_owned());
     skein.blocks = vec![
@@ -45,7 +45,7 @@ pub fn from_card(imported: &ImportedFile) -> Skein {
             ..SkeinBlock::new("block", text("{{ char.jailbreak }}"))
         },
     ];
-    skein.blocks.extend(depth_prompt_block(imported));
+    skein.blocks.extend(depth_prompt_block(imported_file));
     skein.blocks.extend(lore);
     skein
 }
@@ -54,17 +54,17 @@ pub fn from_card(imported: &ImportedFile) -> Skein {
 const DEFAULT_INSTRUCTION: &str =
     "Write the next reply of {{ char }} in a fictional chat between {{ char }} and {{ user }}.";
 
-/// Returns a template that prints a text of the card, or `own` if the card has none.
-fn card_text_or(field: &str, own: &str) -> String {
+/// Returns a template that prints a text of the card, or `fallback` if the card has none.
+fn card_text_or(field: &str, fallback: &str) -> String {
     // The text is rendered only once, because it may set variables.
     format!(
-        "{{% with _own = char.{field} %}}{{% if _own %}}{{{{ _own }}}}{{% else %}}{own}{{% endif %}}{{% endwith %}}"
+        "{{% with _own = char.{field} %}}{{% if _own %}}{{{{ _own }}}}{{% else %}}{fallback}{{% endif %}}{{% endwith %}}"
     )
 }
 
 /// Returns the fields of a card under the names that templates use (F-020).
-fn character_fields(imported: &ImportedFile) -> Value {
-    let Some(card) = &imported.card else { return json!({"name": imported.name}) };
+fn character_fields(imported_file: &ImportedFile) -> Value {
+    let Some(card) = &imported_file.card else { return json!({"name": imported_file.name}) };
     let name = if card.nickname.trim().is_empty() { &card.name } else { &card.nickname };
     let greetings = std::iter::once(&card.first_mes).chain(&card.alternate_greetings);
     let greetings: Vec<String> = greetings.map(|text| migrate_text(text)).collect();
@@ -89,8 +89,8 @@ fn character_fields(imported: &ImportedFile) -> Value {
 }
 
 /// Returns the depth prompt of a card as world info that is always active.
-fn depth_prompt_block(imported: &ImportedFile) -> Option<SkeinBlock> {
-    let note = imported.card.as_ref()?.depth_prompt.as_ref()?;
+fn depth_prompt_block(imported_file: &ImportedFile) -> Option<SkeinBlock> {
+    let note = imported_file.card.as_ref()?.depth_prompt.as_ref()?;
     let lore = LoreEntry {
         id: "depth_prompt".to_owned(),
         title: "depth prompt".to_owned(),
@@ -108,24 +108,28 @@ fn depth_prompt_block(imported: &ImportedFile) -> Option<SkeinBlock> {
 
 /// Builds a prompt from a book: each entry becomes a block that is present while the entry is active.
 #[must_use]
-pub fn from_book(imported: &ImportedFile) -> Skein {
-    let blocks = imported.entries.iter().map(|entry| {
-        let normal = normalize_entry(&entry.title, &entry.content);
-        let body = match &normal.body {
+pub fn from_book(imported_file: &ImportedFile) -> Skein {
+    let blocks = imported_file.entries.iter().map(|entry| {
+        let normalized = normalize_entry(&entry.title, &entry.content);
+        let body = match &normalized.body {
             normalize::EntryBody::Data(value) => BlockBody::Data(migrate_value(value)),
             normalize::EntryBody::Text(text) => BlockBody::Text(migrate_text(text)),
         };
-        let attributes = normal.attributes.iter().map(|(key, value)| (key.clone(), migrate_text(value)));
+        let attributes = normalized.attributes.iter().map(|(key, value)| (key.clone(), migrate_text(value)));
         let lore = LoreEntry { content: String::new(), ..entry.clone() };
-        SkeinBlock { attributes: attributes.collect(), lore: Some(lore), ..SkeinBlock::new(normal.tag, body) }
+        SkeinBlock {
+            attributes: attributes.collect(),
+            lore: Some(lore),
+            ..SkeinBlock::new(normalized.tag, body)
+        }
     });
-    let scan = imported.book.as_ref().map(|book| {
-        let usual = ScanSettings::default();
+    let scan = imported_file.book.as_ref().map(|book| {
+        let defaults = ScanSettings::default();
         ScanSettings {
-            scan_depth: book.scan_depth.unwrap_or(usual.scan_depth),
+            scan_depth: book.scan_depth.unwrap_or(defaults.scan_depth),
             budget: book.token_budget.filter(|budget| *budget > 0).map(|budget| budget as usize),
-            recursive: book.recursive_scanning.unwrap_or(usual.recursive),
-            ..usual
+            recursive: book.recursive_scanning.unwrap_or(defaults.recursive),
+            ..defaults
         }
     });
     Skein {
@@ -137,18 +141,18 @@ pub fn from_book(imported: &ImportedFile) -> Skein {
 
 /// Builds a prompt from a preset. [`Skein::merge_lore`] adds a card and its book.
 #[must_use]
-pub fn from_preset(imported: &ImportedFile) -> Skein {
+pub fn from_preset(imported_file: &ImportedFile) -> Skein {
     let mut skein = Skein::default();
-    let Some(preset) = &imported.preset else { return skein };
+    let Some(preset) = &imported_file.preset else { return skein };
     let reply = preset.max_tokens.unwrap_or(0);
     skein.max_context =
         preset.max_context.map(|max| max.saturating_sub(reply) as usize).filter(|max| *max > 0);
-    let behind = preset.items.iter().position(|item| item.id == "chatHistory").unwrap_or(usize::MAX);
+    let history_index = preset.items.iter().position(|item| item.id == "chatHistory").unwrap_or(usize::MAX);
     for (at, item) in preset.items.iter().enumerate() {
         match placeholder_blocks(&item.id, preset) {
             Some(blocks) => skein.blocks.extend(blocks),
             None if item.marker || item.text.trim().is_empty() => {}
-            None => skein.blocks.push(item_block(item, at > behind)),
+            None => skein.blocks.push(item_block(item, at > history_index)),
         }
     }
     // Texts that `{{original}}` refers to in the card.
@@ -169,12 +173,12 @@ fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>
     let text = |tag: &str, text: &str| vec![SkeinBlock::new(tag, BlockBody::Text(text.to_owned()))];
     Some(match id {
         "chatHistory" => {
-            let begin = SkeinBlock {
+            let start_block = SkeinBlock {
                 role: Some(MessageRole::System),
                 ..SkeinBlock::new("block", BlockBody::Text(migrate_text(&preset.new_chat)))
             };
-            let begin = (!preset.new_chat.trim().is_empty()).then_some(begin);
-            begin.into_iter().chain([SkeinBlock::slot(SkeinSlot::History)]).collect()
+            let start_block = (!preset.new_chat.trim().is_empty()).then_some(start_block);
+            start_block.into_iter().chain([SkeinBlock::slot(SkeinSlot::History)]).collect()
         }
         "worldInfoBefore" => vec![SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::BeforeChar))],
         "worldInfoAfter" => vec![SkeinBlock::slot(SkeinSlot::Lore(EntryPosition::AfterChar))],
@@ -197,14 +201,14 @@ fn placeholder_blocks(id: &str, preset: &PromptPreset) -> Option<Vec<SkeinBlock>
 /// Returns a template for a field of a card within the text that a preset puts around it; empty if the card
 /// has none.
 fn format_field(format: &str, field: &str) -> String {
-    let own = format!("{{{{ char.{field} }}}}");
+    let field_text = format!("{{{{ char.{field} }}}}");
     let format = migrate_text(format.trim());
-    if format.is_empty() || format == own {
-        return own;
+    if format.is_empty() || format == field_text {
+        return field_text;
     }
     // The field is rendered only once, because it may set variables.
-    let inside = format.replace(&own, "{{ _own }}");
-    format!("{{% with _own = char.{field} %}}{{% if _own %}}{inside}{{% endif %}}{{% endwith %}}")
+    let body = format.replace(&field_text, "{{ _own }}");
+    format!("{{% with _own = char.{field} %}}{{% if _own %}}{body}{{% endif %}}{{% endwith %}}")
 }
 
 /// Returns the field of a card that replaces a part of the preset.
@@ -217,11 +221,11 @@ fn card_field(id: &str) -> Option<&'static str> {
 }
 
 /// Returns the block for a part with a text of its own.
-fn item_block(item: &PresetItem, behind: bool) -> SkeinBlock {
-    let own = migrate_text(&item.text);
+fn item_block(item: &PresetItem, is_after_history: bool) -> SkeinBlock {
+    let item_text = migrate_text(&item.text);
     let text = match card_field(&item.id) {
-        Some(field) => card_text_or(field, &own),
-        None => own,
+        Some(field) => card_text_or(field, &item_text),
+        None => item_text,
     };
     let block = SkeinBlock::new("block", BlockBody::Text(text));
     match item.depth {
@@ -239,7 +243,7 @@ fn item_block(item: &PresetItem, behind: bool) -> SkeinBlock {
         }
         None if item.id == "main" => SkeinBlock { tag: "system_instruction".to_owned(), ..block },
         // System texts before the history are part of the system message.
-        None if item.role == MessageRole::System && !behind => {
+        None if item.role == MessageRole::System && !is_after_history => {
             SkeinBlock { tag: "instruction".to_owned(), ..block }
         }
         None => SkeinBlock { role: Some(item.role), ..block },

@@ -62,8 +62,8 @@ pub(super) fn cut_to_budget(
     max: usize,
     count: &dyn Fn(&str) -> usize,
 ) -> Vec<DroppedPart> {
-    let over = count(&render_text(pieces)).saturating_sub(max);
-    if over == 0 {
+    let excess = count(&render_text(pieces)).saturating_sub(max);
+    if excess == 0 {
         return Vec::new();
     }
     for piece in pieces.iter_mut() {
@@ -77,14 +77,14 @@ pub(super) fn cut_to_budget(
     order.sort_by_key(|&at| {
         let piece = &pieces[at];
         let place = i64::try_from(at).unwrap_or(i64::MAX);
-        let within = match &piece.part {
+        let rank = match &piece.part {
             PartKey::Lore { order, .. } => (0, *order, place),
             PartKey::Message { .. } => (1, place, 0),
             PartKey::Block { .. } | PartKey::Protocols | PartKey::Note => (2, -place, 0),
         };
-        (piece.priority, within)
+        (piece.priority, rank)
     });
-    let out = drop_fewest(pieces, &order, (max, over), count);
+    let out = drop_fewest(pieces, &order, (max, excess), count);
     order[..out]
         .iter()
         .map(|&at| {
@@ -99,30 +99,30 @@ pub(super) fn cut_to_budget(
 fn drop_fewest(
     pieces: &mut [PromptPiece],
     order: &[usize],
-    (max, over): (usize, usize),
+    (max, excess): (usize, usize),
     count: &dyn Fn(&str) -> usize,
 ) -> usize {
     let tokens: Vec<usize> = order.iter().map(|&at| pieces[at].tokens).collect();
-    let mut fits = |out: usize| {
+    let mut is_within_budget = |out: usize| {
         for (number, &at) in order.iter().enumerate() {
             pieces[at].is_dropped = number < out;
         }
         count(&render_text(pieces)) <= max
     };
     let mut sum = 0;
-    let short = |tokens: &&usize| {
-        let short = sum < over;
+    let is_short = |tokens: &&usize| {
+        let is_short = sum < excess;
         sum += **tokens;
-        short
+        is_short
     };
-    let guess = tokens.iter().take_while(short).count();
+    let guess = tokens.iter().take_while(is_short).count();
     // `low` drops too few, or is untested; `high` drops enough, or all.
     let (mut low, mut high, mut step) = (0, order.len(), 1);
-    if fits(guess) {
+    if is_within_budget(guess) {
         high = guess;
         while low < high {
             let next = high.saturating_sub(step);
-            if next == 0 || !fits(next) {
+            if next == 0 || !is_within_budget(next) {
                 low = next;
                 break;
             }
@@ -131,7 +131,7 @@ fn drop_fewest(
     } else {
         low = guess;
         while low + step < order.len() {
-            if fits(low + step) {
+            if is_within_budget(low + step) {
                 high = low + step;
                 break;
             }
@@ -140,8 +140,8 @@ fn drop_fewest(
     }
     while low + 1 < high {
         let middle = low.midpoint(high);
-        if fits(middle) { high = middle } else { low = middle }
+        if is_within_budget(middle) { high = middle } else { low = middle }
     }
-    fits(high);
+    is_within_budget(high);
     high
 }

@@ -14,8 +14,8 @@ impl BoundaryTags {
     /// Creates the set from the tags of every prompt and those of the blocks of this one.
     #[must_use]
     pub fn new<'a>(tags: impl IntoIterator<Item = &'a str>) -> BoundaryTags {
-        let own = tags.into_iter().chain(TOP_LEVEL_TAGS).chain(META_TAGS);
-        BoundaryTags(own.map(str::to_lowercase).collect())
+        let names = tags.into_iter().chain(TOP_LEVEL_TAGS).chain(META_TAGS);
+        BoundaryTags(names.map(str::to_lowercase).collect())
     }
 
     /// Escapes the `<` of these tags in `body`. An escaped tag is escaped again, so that unescaping restores
@@ -23,52 +23,54 @@ impl BoundaryTags {
     #[must_use]
     pub fn escape<'a>(&self, body: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
-        let mut kept = 0;
+        let mut copied_end = 0;
         for (at, _) in body.match_indices(['<', '&']) {
             let (entity, mark) = read_mark(&body[at..]);
-            if mark.is_some_and(|behind| self.is_tag(behind)) {
-                out += &body[kept..at];
+            if mark.is_some_and(|after_mark| self.is_tag(after_mark)) {
+                out += &body[copied_end..at];
                 out += if entity { "&amp;" } else { "&lt;" };
-                kept = at + 1;
+                copied_end = at + 1;
             }
         }
-        if kept == 0 { Cow::Borrowed(body) } else { Cow::Owned(out + &body[kept..]) }
+        if copied_end == 0 { Cow::Borrowed(body) } else { Cow::Owned(out + &body[copied_end..]) }
     }
 
     /// Reverses [`BoundaryTags::escape`].
     #[must_use]
     pub fn unescape<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut out = String::new();
-        let mut kept = 0;
+        let mut copied_end = 0;
         for (at, _) in text.match_indices('&') {
-            if at < kept || !read_mark(&text[at..]).1.is_some_and(|behind| self.is_tag(behind)) {
+            if at < copied_end || !read_mark(&text[at..]).1.is_some_and(|after_mark| self.is_tag(after_mark))
+            {
                 continue;
             }
-            out += &text[kept..at];
+            out += &text[copied_end..at];
             // Removes one level of escaping.
-            let (plain, end) = if text[at..].starts_with("&lt;") { ("<", 4) } else { ("&", 5) };
-            out += plain;
-            kept = at + end;
+            let (character, end) = if text[at..].starts_with("&lt;") { ("<", 4) } else { ("&", 5) };
+            out += character;
+            copied_end = at + end;
         }
-        if kept == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[kept..]) }
+        if copied_end == 0 { Cow::Borrowed(text) } else { Cow::Owned(out + &text[copied_end..]) }
     }
 
     /// Returns true if a text after `<` begins with one of the names, optionally after `/`.
-    fn is_tag(&self, behind: &str) -> bool {
-        let closes = behind.strip_prefix('/').map(str::trim_start);
-        name::leading_name(closes.unwrap_or(behind)).is_some_and(|name| self.0.contains(&name.to_lowercase()))
+    fn is_tag(&self, after_mark: &str) -> bool {
+        let closing_name = after_mark.strip_prefix('/').map(str::trim_start);
+        name::leading_name(closing_name.unwrap_or(after_mark))
+            .is_some_and(|name| self.0.contains(&name.to_lowercase()))
     }
 }
 
 /// Returns the text after the `<` at the beginning of a text, and whether it is an entity: `&lt;`,
 /// `&amp;lt;`, …
 fn read_mark(text: &str) -> (bool, Option<&str>) {
-    if let Some(behind) = text.strip_prefix('<') {
-        return (false, Some(behind));
+    if let Some(after_mark) = text.strip_prefix('<') {
+        return (false, Some(after_mark));
     }
     let mut rest = text.strip_prefix('&').unwrap_or_default();
-    while let Some(behind) = rest.strip_prefix("amp;") {
-        rest = behind;
+    while let Some(after_mark) = rest.strip_prefix("amp;") {
+        rest = after_mark;
     }
     (true, rest.strip_prefix("lt;"))
 }

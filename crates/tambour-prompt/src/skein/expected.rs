@@ -37,11 +37,11 @@ impl Skein {
     ) -> Result<(Option<ExpectedStructure>, Vec<ProtocolWarning>)> {
         let protocols = self.protocols();
         let (generated, warnings) = registry.expected_structure(protocols.iter().map(String::as_str));
-        let Some(adjusted) = self.structure_adjustments() else {
+        let Some(adjustments) = self.structure_adjustments() else {
             return Ok(((!protocols.is_empty()).then_some(generated), warnings));
         };
         let base = if protocols.is_empty() { empty_structure() } else { generated.to_json() };
-        let expected = ExpectedStructure::from_json(&merge_structures(&base, adjusted))
+        let expected = ExpectedStructure::from_json(&merge_structures(&base, adjustments))
             .map_err(|error| Error::invalid(format!("`{STRUCTURE_KEY}`: {error}")))?;
         Ok((Some(expected), warnings))
     }
@@ -49,73 +49,74 @@ impl Skein {
 
 /// Completes adjustments to a structure of their own: tags named only in dependencies become optional, since
 /// a protocol may add them.
-pub(super) fn complete_adjustments(adjusted: &Value) -> Value {
-    let mut all = adjusted.clone();
+pub(super) fn complete_adjustments(adjustments: &Value) -> Value {
+    let mut all = adjustments.clone();
     let Some(fields) = all.as_object_mut() else { return all };
-    let listed: Vec<String> = ["mandatory", "optional"]
+    let listed_tags: Vec<String> = ["mandatory", "optional"]
         .iter()
         .filter_map(|key| fields.get(*key)?.as_array())
         .flatten()
         .filter_map(item_name)
         .map(str::to_owned)
         .collect();
-    let mut more = Vec::new();
+    let mut missing_tags = Vec::new();
     if let Some(Value::Object(dependency)) = fields.get("dependency") {
         for (tag, first) in dependency {
             let firsts = match first {
                 Value::Array(list) => list.iter().filter_map(item_name).collect(),
-                one => item_name(one).into_iter().collect::<Vec<_>>(),
+                value => item_name(value).into_iter().collect::<Vec<_>>(),
             };
             for tag in firsts.into_iter().chain([tag.as_str()]) {
-                if !listed.iter().any(|known| is_same_element(known, tag))
-                    && !more.contains(&Value::from(tag))
+                if !listed_tags.iter().any(|listed_tag| is_same_element(listed_tag, tag))
+                    && !missing_tags.contains(&Value::from(tag))
                 {
-                    more.push(tag.into());
+                    missing_tags.push(tag.into());
                 }
             }
         }
     }
-    if !more.is_empty()
+    if !missing_tags.is_empty()
         && let Value::Array(optional) = fields.entry("optional").or_insert_with(|| Value::Array(Vec::new()))
     {
-        optional.extend(more);
+        optional.extend(missing_tags);
     }
     all
 }
 
-/// Merges `adjusted` into `base`: its tags override, and its dependencies replace those of the same tag.
-fn merge_structures(base: &Value, adjusted: &Value) -> Value {
+/// Merges `adjustments` into `base`: its tags override, and its dependencies replace those of the same tag.
+fn merge_structures(base: &Value, adjustments: &Value) -> Value {
     let items =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-    let told = |tag: &str| {
+    let is_adjusted = |tag: &str| {
         ["mandatory", "optional"].iter().any(|key| {
-            items(adjusted, key)
+            items(adjustments, key)
                 .iter()
-                .any(|item| item_name(item).is_some_and(|own| is_same_element(own, tag)))
+                .any(|item| item_name(item).is_some_and(|adjusted_tag| is_same_element(adjusted_tag, tag)))
         })
     };
-    let known = |tag: &str| -> Option<Value> {
+    let base_item = |tag: &str| -> Option<Value> {
         let all = ["mandatory", "optional"].into_iter().flat_map(|key| items(base, key));
         all.into_iter().find(|item| item_name(item) == Some(tag))
     };
     let list = |key: &str| -> Value {
-        let kept = items(base, key).into_iter().filter(|item| item_name(item).is_none_or(|tag| !told(tag)));
-        let own = items(adjusted, key).into_iter().map(|item| match &item {
+        let base_items =
+            items(base, key).into_iter().filter(|item| item_name(item).is_none_or(|tag| !is_adjusted(tag)));
+        let adjusted_items = items(adjustments, key).into_iter().map(|item| match &item {
             // A tag given only by name keeps its properties from the protocol.
-            Value::String(tag) => known(tag).unwrap_or(item),
+            Value::String(tag) => base_item(tag).unwrap_or(item),
             _ => item,
         });
-        kept.chain(own).collect()
+        base_items.chain(adjusted_items).collect()
     };
     let mut dependency = base.get("dependency").and_then(Value::as_object).cloned().unwrap_or_default();
-    if let Some(Value::Object(own)) = adjusted.get("dependency") {
-        dependency.extend(own.iter().map(|(tag, first)| (tag.clone(), first.clone())));
+    if let Some(Value::Object(dependencies)) = adjustments.get("dependency") {
+        dependency.extend(dependencies.iter().map(|(tag, first)| (tag.clone(), first.clone())));
     }
     let mut out = Map::new();
     out.insert("mandatory".into(), list("mandatory"));
     out.insert("optional".into(), list("optional"));
     out.insert("dependency".into(), dependency.into());
-    for (key, value) in adjusted.as_object().into_iter().flatten() {
+    for (key, value) in adjustments.as_object().into_iter().flatten() {
         out.entry(key.clone()).or_insert_with(|| value.clone());
     }
     out.into()

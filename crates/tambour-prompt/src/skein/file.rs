@@ -19,15 +19,15 @@ const BLOCK_KEYS: [&str; 9] =
     ["tag", "role", "priority", "format", "attributes", "data", "text", "slot", "lore"];
 
 impl Skein {
-    /// Reads a prompt from YAML. `what` names the source in errors.
+    /// Reads a prompt from YAML. `source_name` names the source in errors.
     ///
     /// # Errors
     /// The text is not YAML, or does not have the form that [`Skein::from_value`] reads.
-    pub fn from_yaml(what: &str, text: &str) -> Result<Skein> {
+    pub fn from_yaml(source_name: &str, text: &str) -> Result<Skein> {
         let mut limits = YamlLimits::default();
         // Room for a book of twenty thousand entries.
         (limits.bytes, limits.nodes) = (32 << 20, 1_000_000);
-        Skein::from_value(&yaml::parse_with(what, text, &limits)?)
+        Skein::from_value(&yaml::parse_with(source_name, text, &limits)?)
     }
 
     /// Reads a prompt from its data: `blocks`, a list of `{tag, role?, priority?, format?, attributes?, data?
@@ -158,22 +158,22 @@ impl SkeinBlock {
     }
 }
 
-/// Returns the fields of `value` that differ from `usual`.
-fn non_default_fields<T: serde::Serialize>(value: &T, usual: &T) -> Value {
+/// Returns the fields of `value` that differ from `defaults`.
+fn non_default_fields<T: serde::Serialize>(value: &T, defaults: &T) -> Value {
     let data = |value: &T| serde_json::to_value(value).unwrap_or_default();
-    match (data(value), data(usual)) {
-        (Value::Object(value), Value::Object(usual)) => value
+    match (data(value), data(defaults)) {
+        (Value::Object(value), Value::Object(defaults)) => value
             .into_iter()
-            .filter(|(key, value)| usual.get(key) != Some(value))
+            .filter(|(key, value)| defaults.get(key) != Some(value))
             .collect::<Map<_, _>>()
             .into(),
         (value, _) => value,
     }
 }
 
-fn check_keys(fields: &Map<String, Value>, what: &str, keys: &[&str]) -> Result<()> {
+fn check_keys(fields: &Map<String, Value>, subject: &str, keys: &[&str]) -> Result<()> {
     match fields.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(Error::unknown(&format!("key of {what}"), key, keys.iter().copied())),
+        Some(key) => Err(Error::unknown(&format!("key of {subject}"), key, keys.iter().copied())),
         None => Ok(()),
     }
 }
@@ -182,44 +182,46 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
     let Value::Object(fields) = value else {
         return Err(Error::invalid(format!("block {number} is a mapping with `tag`")));
     };
-    let what = format!("block {number}");
-    check_keys(fields, &what, &BLOCK_KEYS)?;
-    let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
+    let subject = format!("block {number}");
+    check_keys(fields, &subject, &BLOCK_KEYS)?;
+    let block_error = |why: String| Error::invalid(format!("{subject}: {why}"));
     let text = |key: &str| match fields.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(wrong(format!("`{key}` is a text"))),
+        Some(_) => Err(block_error(format!("`{key}` is a text"))),
     };
     let slot = match text("slot")? {
         None => None,
         Some(slot) => Some(SkeinSlot::from_name(slot).ok_or_else(|| {
-            let known: Vec<_> = SkeinSlot::fixed().map(|(name, _)| name).into();
-            wrong(format!("unknown slot `{slot}`; known: {}, outlet:NAME", known.join(", ")))
+            let slot_names: Vec<_> = SkeinSlot::fixed().map(|(name, _)| name).into();
+            block_error(format!("unknown slot `{slot}`; known: {}, outlet:NAME", slot_names.join(", ")))
         })?),
     };
     let tag = match (text("tag")?, &slot) {
         (Some(tag), _) => tag,
         (None, Some(SkeinSlot::History)) => "conversation_history",
         (None, Some(_)) => "",
-        (None, None) => return Err(wrong("`tag` is missing".to_owned())),
+        (None, None) => return Err(block_error("`tag` is missing".to_owned())),
     };
-    let named = name::is_name(tag);
-    let nameless = tag.is_empty() && slot.is_some();
-    if !named && !nameless {
-        return Err(wrong(format!("`{tag}` is no tag of a block")));
+    let is_named = name::is_name(tag);
+    let is_nameless = tag.is_empty() && slot.is_some();
+    if !is_named && !is_nameless {
+        return Err(block_error(format!("`{tag}` is no tag of a block")));
     }
-    let what = format!("block {number} (`{tag}`)");
-    let wrong = |why: String| Error::invalid(format!("{what}: {why}"));
-    let meta = MetaTag::read(tag, fields).map_err(wrong)?;
-    let keyed = |key: &str| match (text(key)?, meta.value(key)) {
+    let subject = format!("block {number} (`{tag}`)");
+    let block_error = |why: String| Error::invalid(format!("{subject}: {why}"));
+    let meta = MetaTag::read(tag, fields).map_err(block_error)?;
+    let field_or_attribute = |key: &str| match (text(key)?, meta.value(key)) {
         (Some(text), Some(value)) if text != value => {
-            Err(wrong(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
+            Err(block_error(format!("`{key}` is `{text}`, and `{value}` in its attributes")))
         }
         (text, value) => Ok(text.or(value)),
     };
-    let role = parse_name(&MessageRole::NAMES, "role", keyed("role")?).map_err(wrong)?;
-    let priority = parse_name(&BlockPriority::NAMES, "priority", keyed("priority")?).map_err(wrong)?;
-    let format = parse_name(&BlockFormat::NAMES, "format", keyed("format")?).map_err(wrong)?;
+    let role = parse_name(&MessageRole::NAMES, "role", field_or_attribute("role")?).map_err(block_error)?;
+    let priority = parse_name(&BlockPriority::NAMES, "priority", field_or_attribute("priority")?)
+        .map_err(block_error)?;
+    let format =
+        parse_name(&BlockFormat::NAMES, "format", field_or_attribute("format")?).map_err(block_error)?;
     let tag = meta.tag;
     let attributes = match fields.get("attributes") {
         None | Some(Value::Null) => Vec::new(),
@@ -227,34 +229,34 @@ fn read_block(number: usize, value: &Value) -> Result<SkeinBlock> {
         Some(Value::Object(map)) => map
             .iter()
             .map(|(key, value)| match value {
-                _ if !name::is_name(key) => Err(wrong(format!("`{key}` is no name of an attribute"))),
+                _ if !name::is_name(key) => Err(block_error(format!("`{key}` is no name of an attribute"))),
                 Value::String(text) => Ok((key.clone(), text.clone())),
                 Value::Number(_) | Value::Bool(_) => Ok((key.clone(), value.to_string())),
-                _ => Err(wrong(format!("the attribute `{key}` is a text, a number, true or false"))),
+                _ => Err(block_error(format!("the attribute `{key}` is a text, a number, true or false"))),
             })
             .collect::<Result<Vec<_>>>()?,
-        Some(_) => return Err(wrong("`attributes` is a mapping".to_owned())),
+        Some(_) => return Err(block_error("`attributes` is a mapping".to_owned())),
     };
     let body = match (fields.get("data"), text("text")?, slot) {
         (None, None, Some(slot)) => BlockBody::Slot(slot),
         (None, Some(text), None) => BlockBody::Text(text.to_owned()),
         (Some(data), None, None) => BlockBody::Data(data.clone()),
         (None, None, None) if tag == "conversation_history" => BlockBody::Slot(SkeinSlot::History),
-        (None, None, None) => return Err(wrong("`data`, `text` or `slot` is missing".to_owned())),
-        _ => return Err(wrong("it has more than one of `data`, `text` and `slot`".to_owned())),
+        (None, None, None) => return Err(block_error("`data`, `text` or `slot` is missing".to_owned())),
+        _ => return Err(block_error("it has more than one of `data`, `text` and `slot`".to_owned())),
     };
     if tag == "use_protocol" && !matches!(body, BlockBody::Text(_)) {
-        return Err(wrong("`text` is the name of a protocol".to_owned()));
+        return Err(block_error("`text` is the name of a protocol".to_owned()));
     }
-    let said = format.is_some() && matches!(body, BlockBody::Data(_));
-    if tag == "block" && !said && !matches!(body, BlockBody::Text(_)) {
-        return Err(wrong("a `block` has `text`".to_owned()));
+    let has_data_format = format.is_some() && matches!(body, BlockBody::Data(_));
+    if tag == "block" && !has_data_format && !matches!(body, BlockBody::Text(_)) {
+        return Err(block_error("a `block` has `text`".to_owned()));
     }
     let lore = match fields.get("lore").filter(|lore| !lore.is_null()) {
         None => None,
         Some(lore) => Some(
             serde_json::from_value::<LoreEntry>(lore.clone())
-                .map_err(|error| wrong(format!("`lore`: {error}")))?,
+                .map_err(|error| block_error(format!("`lore`: {error}")))?,
         ),
     };
     Ok(SkeinBlock { tag: tag.to_owned(), role, priority, format, attributes, body, lore })
@@ -277,14 +279,14 @@ impl<'a> MetaTag<'a> {
         let Some((_, attribute, key)) = META_TAGS.iter().find(|(name, ..)| *name == tag) else {
             return Ok(MetaTag { tag, property: None });
         };
-        let given = match fields.get("attributes") {
-            Some(Value::Object(given)) => Some(given),
+        let attributes = match fields.get("attributes") {
+            Some(Value::Object(attributes)) => Some(attributes),
             _ => None,
         };
-        if let Some(other) = given.into_iter().flat_map(Map::keys).find(|name| name != attribute) {
+        if let Some(other) = attributes.into_iter().flat_map(Map::keys).find(|name| name != attribute) {
             return Err(format!("`{tag}` has no attribute `{other}`, only `{attribute}`"));
         }
-        let property = match given.and_then(|given| given.get(*attribute)) {
+        let property = match attributes.and_then(|attributes| attributes.get(*attribute)) {
             Some(Value::String(value)) => Some((*key, value.as_str())),
             Some(_) => return Err(format!("the attribute `{attribute}` is a text")),
             None if tag == "block" => None,
@@ -307,8 +309,8 @@ fn parse_name<T: Copy>(
     match names.iter().find(|(name, _)| *name == text) {
         Some((_, value)) => Ok(Some(*value)),
         None => {
-            let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-            Err(format!("unknown `{key}` `{text}`; known: {}", known.join(", ")))
+            let known_names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+            Err(format!("unknown `{key}` `{text}`; known: {}", known_names.join(", ")))
         }
     }
 }

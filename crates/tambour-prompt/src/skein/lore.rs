@@ -30,13 +30,13 @@ pub(super) fn chat_lines(context: &Map<String, Value>) -> Vec<ChatLine> {
         .flatten()
         .map(|message| {
             let role = text(message, "role");
-            let own = text(message, "name");
+            let speaker = text(message, "name");
             let content = message.as_str().map_or_else(|| text(message, "content"), str::to_owned);
             let name = match role.as_str() {
-                _ if !own.is_empty() => own,
+                _ if !speaker.is_empty() => speaker,
                 "user" => name("user"),
                 "assistant" => name("char"),
-                _ => own,
+                _ => speaker,
             };
             ChatLine { role, name, content }
         })
@@ -60,14 +60,14 @@ impl UniqueIds {
     /// Returns the id, with a number appended if it was used before. Deterministic for the same books in the
     /// same order.
     fn assign(&mut self, id: &str) -> String {
-        let mut own = id.to_owned();
-        while self.counts.contains_key(&own) {
+        let mut unique_id = id.to_owned();
+        while self.counts.contains_key(&unique_id) {
             let number = self.counts.entry(id.to_owned()).or_default();
             *number += 1;
-            own = format!("{id} #{number}");
+            unique_id = format!("{id} #{number}");
         }
-        self.counts.insert(own.clone(), 1);
-        own
+        self.counts.insert(unique_id.clone(), 1);
+        unique_id
     }
 }
 
@@ -77,7 +77,7 @@ impl Skein {
         &self,
         context: &Map<String, Value>,
         (lines, sources): (&[ChatLine], &[(CharacterText, String)]),
-        timed: &TimedEffects,
+        timed_effects: &TimedEffects,
         count_tokens: &dyn Fn(&str) -> usize,
         charge: &dyn Fn(u64) -> bool,
     ) -> Result<ActiveLore> {
@@ -111,7 +111,7 @@ impl Skein {
             entries.push(entry);
             blocks.push(at);
         }
-        let (settings, timed_effects) = (self.scan_settings(context), timed.clone());
+        let (settings, timed_effects) = (self.scan_settings(context), timed_effects.clone());
         let activation = activate(
             &entries,
             &LoreScan { sources, settings, timed_effects, count_tokens, charge, ..LoreScan::new(lines) },
@@ -149,9 +149,9 @@ impl Skein {
     }
 
     /// Groups active blocks by their target; blocks without a slot of their own are grouped at the fallback.
-    pub(super) fn group_by_target(&self, active: &ActiveLore) -> BTreeMap<LoreTarget, Vec<usize>> {
-        let slots = &active.activation.slots;
-        let mut placed: BTreeMap<LoreTarget, Vec<usize>> = BTreeMap::new();
+    pub(super) fn group_by_target(&self, active_lore: &ActiveLore) -> BTreeMap<LoreTarget, Vec<usize>> {
+        let slots = &active_lore.activation.slots;
+        let mut groups: BTreeMap<LoreTarget, Vec<usize>> = BTreeMap::new();
         let lists = [
             (EntryPosition::BeforeChar, &slots.lore_before),
             (EntryPosition::AfterChar, &slots.lore_after),
@@ -164,11 +164,11 @@ impl Skein {
         ];
         for (position, list) in lists {
             for &entry in list {
-                let block = active.blocks[entry];
-                placed.entry(self.lore_target(position, block)).or_default().push(block);
+                let block = active_lore.blocks[entry];
+                groups.entry(self.lore_target(position, block)).or_default().push(block);
             }
         }
-        placed
+        groups
     }
 
     /// Returns the target of world info: its slot or variable, else that of the nearest position, else the
@@ -243,20 +243,20 @@ fn nearest_position(position: EntryPosition) -> EntryPosition {
 fn insert_names(key: &str, context: &Map<String, Value>) -> String {
     let mut out = String::new();
     let mut rest = key;
-    while let Some((before, behind)) = rest.split_once("{{") {
+    while let Some((before, remainder)) = rest.split_once("{{") {
         out += before;
-        let found = behind.split_once("}}").and_then(|(name, behind)| {
+        let found = remainder.split_once("}}").and_then(|(name, remainder)| {
             let name = name.trim().to_ascii_lowercase();
-            matches!(name.as_str(), "user" | "char").then(|| (person_name(context.get(&name)), behind))
+            matches!(name.as_str(), "user" | "char").then(|| (person_name(context.get(&name)), remainder))
         });
         match found {
-            Some((name, behind)) => {
+            Some((name, remainder)) => {
                 out += &name;
-                rest = behind;
+                rest = remainder;
             }
             None => {
                 out += "{{";
-                rest = behind;
+                rest = remainder;
             }
         }
     }

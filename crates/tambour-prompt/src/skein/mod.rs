@@ -167,7 +167,7 @@ impl SkeinSlot {
         if let Some(outlet) = name.strip_prefix("outlet:") {
             return Some(SkeinSlot::Outlet(outlet.trim().to_owned()));
         }
-        let slot = SkeinSlot::fixed().into_iter().find(|(known, _)| *known == name);
+        let slot = SkeinSlot::fixed().into_iter().find(|(candidate, _)| *candidate == name);
         slot.map(|(_, slot)| slot)
     }
 
@@ -177,7 +177,7 @@ impl SkeinSlot {
             SkeinSlot::Outlet(outlet) => format!("outlet:{outlet}"),
             slot => SkeinSlot::fixed()
                 .iter()
-                .find(|(_, known)| known == slot)
+                .find(|(_, candidate)| candidate == slot)
                 .map_or("", |(name, _)| name)
                 .to_owned(),
         }
@@ -239,14 +239,15 @@ impl Skein {
     /// Names of the protocols in use, without duplicates, in order of first use.
     #[must_use]
     pub fn protocols(&self) -> Vec<String> {
-        let own = self.blocks.iter().filter(|block| block.tag == "use_protocol").filter_map(|block| {
-            match &block.body {
-                BlockBody::Text(id) => Some(id.trim().to_owned()),
-                _ => None,
-            }
-        });
+        let block_protocols =
+            self.blocks.iter().filter(|block| block.tag == "use_protocol").filter_map(|block| {
+                match &block.body {
+                    BlockBody::Text(id) => Some(id.trim().to_owned()),
+                    _ => None,
+                }
+            });
         let mut names: Vec<String> = Vec::new();
-        for name in own.chain(self.use_protocol.iter().map(|name| name.trim().to_owned())) {
+        for name in block_protocols.chain(self.use_protocol.iter().map(|name| name.trim().to_owned())) {
             if !names.contains(&name) {
                 names.push(name);
             }

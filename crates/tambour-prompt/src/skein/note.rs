@@ -69,17 +69,20 @@ pub(super) fn add_note_text(values: &Map<String, Value>, lore: &mut Map<String, 
 
 impl AuthorNote {
     /// Returns the parts of the note that no template of the prompt prints.
-    pub(super) fn new(skein: &Skein, values: &Map<String, Value>, active: &ActiveLore) -> AuthorNote {
-        let given = |key: &str| values.get(key).filter(|value| !value.is_null());
-        let depth = given("note_depth").and_then(Value::as_u64);
+    pub(super) fn new(skein: &Skein, values: &Map<String, Value>, active_lore: &ActiveLore) -> AuthorNote {
+        let value_of = |key: &str| values.get(key).filter(|value| !value.is_null());
+        let depth = value_of("note_depth").and_then(Value::as_u64);
         let mut note = AuthorNote {
             depth: depth.map_or(DEFAULT_DEPTH, |depth| usize::try_from(depth).unwrap_or(usize::MAX)),
-            role: given("note_role").and_then(Value::as_str).and_then(role::parse_role).unwrap_or_default(),
+            role: value_of("note_role")
+                .and_then(Value::as_str)
+                .and_then(role::parse_role)
+                .unwrap_or_default(),
             ..AuthorNote::default()
         };
         for (key, position) in NOTE_PARTS {
-            let text = given(key).and_then(Value::as_str).unwrap_or_default().trim_matches(['\n', '\r']);
-            if text.trim().is_empty() || skein.prints_variable(key, values, active) {
+            let text = value_of(key).and_then(Value::as_str).unwrap_or_default().trim_matches(['\n', '\r']);
+            if text.trim().is_empty() || skein.prints_variable(key, values, active_lore) {
                 continue;
             }
             let slot = depth.is_none() && skein.has_slot(position);
@@ -99,7 +102,7 @@ impl AuthorNote {
 
 impl Skein {
     /// Returns true if a present block, or a text of user or character, names a variable.
-    fn prints_variable(&self, variable: &str, values: &Map<String, Value>, active: &ActiveLore) -> bool {
+    fn prints_variable(&self, variable: &str, values: &Map<String, Value>, active_lore: &ActiveLore) -> bool {
         fn any(value: &Value, names: &dyn Fn(&str) -> bool) -> bool {
             match value {
                 Value::String(text) => names(text),
@@ -115,9 +118,9 @@ impl Skein {
                 && (text.contains(variable) || text.to_ascii_lowercase().contains(&macro_name))
         };
         let lore: HashSet<usize> =
-            active.activation.active.iter().map(|&entry| active.blocks[entry]).collect();
-        let there = |at: &usize| self.blocks[*at].lore.is_none() || lore.contains(at);
-        let blocks = (0..self.blocks.len()).filter(there).map(|at| &self.blocks[at]).any(|block| {
+            active_lore.activation.active.iter().map(|&entry| active_lore.blocks[entry]).collect();
+        let is_present = |at: &usize| self.blocks[*at].lore.is_none() || lore.contains(at);
+        let blocks = (0..self.blocks.len()).filter(is_present).map(|at| &self.blocks[at]).any(|block| {
             let body = match &block.body {
                 BlockBody::Text(text) => text.contains(variable),
                 BlockBody::Data(value) => any(value, &|text| text.contains(variable)),
@@ -125,8 +128,8 @@ impl Skein {
             };
             body || block.attributes.iter().any(|(_, text)| text.contains(variable))
         });
-        let people = ["user", "char", "outlets"].into_iter().filter_map(|key| values.get(key));
-        blocks || people.into_iter().any(|person| any(person, &names))
+        let participants = ["user", "char", "outlets"].into_iter().filter_map(|key| values.get(key));
+        blocks || participants.into_iter().any(|person| any(person, &names))
     }
 
     fn has_slot(&self, position: EntryPosition) -> bool {

@@ -38,7 +38,7 @@ pub(super) struct SkeinRenderer<'a> {
     pub(super) skein: &'a Skein,
     pub(super) assembly: &'a mut Assembly,
     pub(super) boundaries: &'a BoundaryTags,
-    pub(super) active: &'a ActiveLore,
+    pub(super) active_lore: &'a ActiveLore,
     pub(super) lines: &'a [ChatLine],
     pub(super) note: AuthorNote,
     /// Names of unknown protocols, which are omitted.
@@ -57,7 +57,7 @@ impl<'a> SkeinRenderer<'a> {
         skein: &'a Skein,
         assembly: &'a mut Assembly,
         boundaries: &'a BoundaryTags,
-        active: &'a ActiveLore,
+        active_lore: &'a ActiveLore,
     ) -> SkeinRenderer<'a> {
         let (lines, unknown_protocols, protocol_instructions) = (&[][..], &[][..], String::new());
         let (pieces, warnings) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl<'a> SkeinRenderer<'a> {
             skein,
             assembly,
             boundaries,
-            active,
+            active_lore,
             lines,
             note,
             unknown_protocols,
@@ -79,7 +79,7 @@ impl<'a> SkeinRenderer<'a> {
 
     /// Renders all pieces.
     pub(super) fn render_pieces(&mut self) -> Result<()> {
-        let mut placed = self.skein.group_by_target(self.active);
+        let mut groups = self.skein.group_by_target(self.active_lore);
         let at_end = self.skein.blocks.len();
         let protocols_at = self
             .skein
@@ -95,30 +95,31 @@ impl<'a> SkeinRenderer<'a> {
             let Some(block) = self.skein.blocks.get(at) else { break };
             match &block.body {
                 _ if block.lore.is_some() => {
-                    for at in placed.remove(&LoreTarget::Block(at)).unwrap_or_default() {
+                    for at in groups.remove(&LoreTarget::Block(at)).unwrap_or_default() {
                         self.push_lore(at)?;
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Lore(position)) => {
                     if *position == EntryPosition::NoteBottom {
-                        let below = std::mem::take(&mut self.note.below_text);
-                        self.push_note(block, &below);
+                        let below_text = std::mem::take(&mut self.note.below_text);
+                        self.push_note(block, &below_text);
                     }
-                    for at in placed
+                    for at in groups
                         .remove(&LoreTarget::Slot(super::lore::lore_variable(*position)))
                         .unwrap_or_default()
                     {
                         self.push_lore(at)?;
                     }
                     if *position == EntryPosition::NoteTop {
-                        let above = std::mem::take(&mut self.note.above_text);
-                        self.push_note(block, &above);
+                        let above_text = std::mem::take(&mut self.note.above_text);
+                        self.push_note(block, &above_text);
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Outlet(name)) => {
-                    let entries = self.active.activation.slots.outlets.get(name).cloned().unwrap_or_default();
+                    let entries =
+                        self.active_lore.activation.slots.outlets.get(name).cloned().unwrap_or_default();
                     for entry in entries {
-                        self.push_lore(self.active.blocks[entry])?;
+                        self.push_lore(self.active_lore.blocks[entry])?;
                     }
                 }
                 BlockBody::Slot(SkeinSlot::Protocols) => {
@@ -132,23 +133,23 @@ impl<'a> SkeinRenderer<'a> {
                 BlockBody::Slot(SkeinSlot::History) => {}
                 BlockBody::Text(_) | BlockBody::Data(_) => {
                     let text = self.render_element(at)?;
-                    let what = PartKey::Block { number: at + 1, tag: block.tag.clone() };
+                    let key = PartKey::Block { number: at + 1, tag: block.tag.clone() };
                     if !text.is_empty() {
-                        self.push_piece(what, block, text);
+                        self.push_piece(key, block, text);
                     }
                 }
             }
         }
-        if !history && !self.active.activation.slots.depth.is_empty() {
+        if !history && !self.active_lore.activation.slots.depth.is_empty() {
             // Without messages, the entries go to the end.
-            for place in self.active.activation.slots.depth.clone() {
-                place.entries.iter().try_for_each(|&entry| self.push_lore(self.active.blocks[entry]))?;
+            for place in self.active_lore.activation.slots.depth.clone() {
+                place.entries.iter().try_for_each(|&entry| self.push_lore(self.active_lore.blocks[entry]))?;
             }
         }
         if !history {
             self.push_note_message();
         }
-        for (name, entries) in &self.active.activation.slots.outlets {
+        for (name, entries) in &self.active_lore.activation.slots.outlets {
             let slot = BlockBody::Slot(SkeinSlot::Outlet(name.clone()));
             if !self.skein.blocks.iter().any(|block| block.body == slot)
                 && !self.skein.mentions_variable("outlet(")
@@ -165,7 +166,7 @@ impl<'a> SkeinRenderer<'a> {
     /// Renders the variables of world info that templates name.
     pub(super) fn render_variables(&mut self) -> Result<Map<String, Value>> {
         let mut variables = Map::new();
-        for (target, blocks) in self.skein.group_by_target(self.active) {
+        for (target, blocks) in self.skein.group_by_target(self.active_lore) {
             if let LoreTarget::Variable(name) = target {
                 let texts = blocks.iter().map(|&at| self.render_element(at)).collect::<Result<Vec<_>>>()?;
                 let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
@@ -210,8 +211,8 @@ impl<'a> SkeinRenderer<'a> {
     }
 
     /// Adds tags and instructions of the protocols that no block names.
-    fn push_protocols(&mut self, slot: bool) {
-        let own = |name: &&String| {
+    fn push_protocols(&mut self, is_slot: bool) {
+        let is_own = |name: &&String| {
             !self.skein.blocks.iter().any(|block| {
                 block.tag == "use_protocol"
                     && matches!(&block.body, BlockBody::Text(id) if id.trim() == name.trim())
@@ -221,7 +222,7 @@ impl<'a> SkeinRenderer<'a> {
             .skein
             .use_protocol
             .iter()
-            .filter(own)
+            .filter(is_own)
             .filter(|name| !self.unknown_protocols.iter().any(|unknown| unknown == name.trim()))
             .map(|name| format!("<use_protocol>{}</use_protocol>", escape_attribute(name.trim())))
             .collect();
@@ -229,7 +230,7 @@ impl<'a> SkeinRenderer<'a> {
         if !tags.is_empty() {
             self.push_piece(PartKey::Protocols, &block, tags.join("\n"));
         }
-        if self.adds_instructions && !slot {
+        if self.adds_instructions && !is_slot {
             let text = self.protocol_instructions.clone();
             self.push_piece(PartKey::Protocols, &block, text);
         }
@@ -239,8 +240,8 @@ impl<'a> SkeinRenderer<'a> {
     fn push_history(&mut self, block: &SkeinBlock) -> Result<()> {
         let newest = self.lines.iter().rposition(|line| line.role == "user");
         let count = self.lines.len();
-        let places = self.active.activation.slots.depth.clone();
-        let here = |place: &DepthSlot| {
+        let places = self.active_lore.activation.slots.depth.clone();
+        let depth_index = |place: &DepthSlot| {
             let depth = place.depth as usize;
             if place.from_start { depth.min(count) } else { count.saturating_sub(depth) }
         };
@@ -249,9 +250,9 @@ impl<'a> SkeinRenderer<'a> {
             if index == note {
                 self.push_note_message();
             }
-            for place in places.iter().filter(|place| here(place) == index) {
+            for place in places.iter().filter(|place| depth_index(place) == index) {
                 for &entry in &place.entries {
-                    let at = self.active.blocks[entry];
+                    let at = self.active_lore.blocks[entry];
                     self.push_lore(at)?;
                     self.set_role(place.role);
                 }
@@ -386,9 +387,9 @@ impl<'a> SkeinRenderer<'a> {
             Value::Object(map) => {
                 let mut out = Map::new();
                 for (key, value) in map {
-                    let rendered = self.render_template(name, key)?;
-                    let rendered = self.boundaries.escape(&rendered).into_owned();
-                    let key = if out.contains_key(&rendered) { key.clone() } else { rendered };
+                    let key_text = self.render_template(name, key)?;
+                    let key_text = self.boundaries.escape(&key_text).into_owned();
+                    let key = if out.contains_key(&key_text) { key.clone() } else { key_text };
                     let value = self.render_data(name, value)?;
                     out.insert(key, value);
                 }
@@ -405,7 +406,7 @@ fn parse_number(source: &str, text: &str) -> Option<Number> {
     if inner.contains("{{") || inner.contains("}}") {
         return None;
     }
-    let whole = text.parse::<i64>().ok().map(Number::from);
-    let number = whole.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64))?;
+    let integer = text.parse::<i64>().ok().map(Number::from);
+    let number = integer.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64))?;
     (number.to_string() == text).then_some(number)
 }

@@ -152,12 +152,14 @@ impl Skein {
     /// The context has another form, or a template does not compile or exceeds a limit; the error names
     /// block, line and column.
     pub fn render(&self, context: &Value, options: &RenderOptions<'_>) -> Result<RenderedPrompt> {
-        let Value::Object(given) = context else { return Err(Error::invalid("a context is a JSON object")) };
-        let mut values = self.template_variables(given);
-        let noticed = role::normalize_roles(&mut values)?;
+        let Value::Object(context_map) = context else {
+            return Err(Error::invalid("a context is a JSON object"));
+        };
+        let mut values = self.template_variables(context_map);
+        let role_warnings = role::normalize_roles(&mut values)?;
         let lines = chat_lines(&values);
-        let own = Engine::new(UndefinedMode::Lenient);
-        let engine = options.engine.unwrap_or(&own);
+        let default_engine = Engine::new(UndefinedMode::Lenient);
+        let engine = options.engine.unwrap_or(&default_engine);
         let budget = options.budget.clone().unwrap_or_else(|| Budget::new(engine.limits()));
         let read = |bytes| budget.spend_read(bytes);
         let mut first = AssemblyOutcome::default();
@@ -167,15 +169,15 @@ impl Skein {
             first = note::render_macros(&mut values, &mut assembly)?;
         }
         let sources = self.render_sources(&values, engine, &budget, options.random_seed)?;
-        let active = self.activate_lore(
+        let active_lore = self.activate_lore(
             &values,
             (&lines, &sources),
             &options.timed_effects,
             options.count_tokens,
             &read,
         )?;
-        let note = AuthorNote::new(self, &values, &active);
-        self.add_outlets(&active, &mut values);
+        let note = AuthorNote::new(self, &values, &active_lore);
+        self.add_outlets(&active_lore, &mut values);
         let registry = options.registry.cloned().unwrap_or_default();
         let (expected_structure, protocol_warnings) = self.expected_structure(&registry)?;
         let mut unknown = self.protocols();
@@ -189,7 +191,7 @@ impl Skein {
         let boundaries = BoundaryTags::new(self.blocks.iter().map(|block| block.tag.as_str()));
         let before = self.render_lore_variables(
             &mut values,
-            &active,
+            &active_lore,
             &boundaries,
             engine,
             &budget,
@@ -203,11 +205,11 @@ impl Skein {
             lines: &lines,
             note,
             unknown_protocols: &unknown,
-            ..SkeinRenderer::new(self, &mut assembly, &boundaries, &active)
+            ..SkeinRenderer::new(self, &mut assembly, &boundaries, &active_lore)
         };
         maker.render_pieces()?;
         let SkeinRenderer { mut pieces, mut warnings, .. } = maker;
-        warnings.splice(0..0, noticed);
+        warnings.splice(0..0, role_warnings);
         let max = options.max_context.or(self.max_context);
         let dropped_parts =
             max.map(|max| cut_to_budget(&mut pieces, max, options.count_tokens)).unwrap_or_default();
@@ -222,21 +224,21 @@ impl Skein {
             ));
         }
         warnings.extend(protocol_warnings.into_iter().map(|warning| warning.message));
-        warnings.extend(active.activation.warnings.iter().cloned());
-        let number = |entry: usize| active.blocks[entry] + 1;
+        warnings.extend(active_lore.activation.warnings.iter().cloned());
+        let number = |entry: usize| active_lore.blocks[entry] + 1;
         let title = |entry: usize| {
-            let block = &self.blocks[active.blocks[entry]];
+            let block = &self.blocks[active_lore.blocks[entry]];
             let title =
                 block.lore.as_ref().map(|entry| entry.title.clone()).filter(|title| !title.is_empty());
             title.unwrap_or_else(|| block.tag.clone())
         };
-        let woken = active.activation.active.iter().zip(&active.activation.woken);
-        let woken = woken.map(|(&entry, wake)| ActivatedEntry {
+        let activated_entries = active_lore.activation.active.iter().zip(&active_lore.activation.woken);
+        let activated_entries = activated_entries.map(|(&entry, wake)| ActivatedEntry {
             number: number(entry),
             title: title(entry),
             wake: wake.clone(),
         });
-        let lost = active.activation.dropped.iter().map(|dropped| DroppedEntry {
+        let dropped_lore = active_lore.activation.dropped.iter().map(|dropped| DroppedEntry {
             number: number(dropped.entry),
             title: title(dropped.entry),
             why: dropped.why,
@@ -249,16 +251,16 @@ impl Skein {
         };
         Ok(RenderedPrompt {
             parts: if options.counts_parts { pieces.iter().map(part).collect() } else { Vec::new() },
-            active_lore: woken.collect(),
-            dropped_lore: lost.collect(),
+            active_lore: activated_entries.collect(),
+            dropped_lore: dropped_lore.collect(),
             messages: role_messages(&pieces),
             text,
             tokens,
             dropped_parts,
             is_over_limit,
             expected_structure,
-            lore_titles: active.activation.active.iter().map(|&entry| title(entry)).collect(),
-            timed_effects: active.activation.timed,
+            lore_titles: active_lore.activation.active.iter().map(|&entry| title(entry)).collect(),
+            timed_effects: active_lore.activation.timed,
             outcome: merge_outcomes(first, merge_outcomes(before, assembly.outcome())),
             warnings,
         })
@@ -273,11 +275,11 @@ impl Skein {
         chance: u64,
     ) -> Result<Vec<(CharacterText, String)>> {
         let entries = || self.blocks.iter().filter_map(|block| block.lore.as_ref());
-        let wanted = CharacterText::ALL
+        let sources = CharacterText::ALL
             .into_iter()
             .filter(|source| entries().any(|entry| entry.sources.contains(source)));
-        let wanted: Vec<CharacterText> = wanted.collect();
-        if wanted.is_empty() {
+        let sources: Vec<CharacterText> = sources.collect();
+        if sources.is_empty() {
             return Ok(Vec::new());
         }
         // Effects and warnings of these renderings are ignored; they occur again where the texts are printed.
@@ -294,7 +296,7 @@ impl Skein {
             };
             Ok((source, assembly.render(name, template)?))
         };
-        wanted.into_iter().map(text).collect()
+        sources.into_iter().map(text).collect()
     }
 
     /// Renders the world info that templates print through variables and adds it to the variables. Later
@@ -302,7 +304,7 @@ impl Skein {
     fn render_lore_variables(
         &self,
         values: &mut Map<String, Value>,
-        active: &ActiveLore,
+        active_lore: &ActiveLore,
         boundaries: &BoundaryTags,
         engine: &Engine,
         budget: &Budget,
@@ -310,7 +312,8 @@ impl Skein {
     ) -> Result<AssemblyOutcome> {
         let mut assembly =
             Assembly::with_budget(engine, PromptContext::new(values.clone())?, chance, budget.clone());
-        let mut variables = SkeinRenderer::new(self, &mut assembly, boundaries, active).render_variables()?;
+        let mut variables =
+            SkeinRenderer::new(self, &mut assembly, boundaries, active_lore).render_variables()?;
         if variables.is_empty() {
             return Ok(AssemblyOutcome::default());
         }
@@ -328,22 +331,22 @@ impl Skein {
 
     /// Returns the variables for the templates. A person given only by name keeps the fields that the prompt
     /// has for it.
-    fn template_variables(&self, given: &Map<String, Value>) -> Map<String, Value> {
-        let mut values = given.clone();
+    fn template_variables(&self, context_map: &Map<String, Value>) -> Map<String, Value> {
+        let mut values = context_map.clone();
         for (key, value) in &self.metadata {
             match (values.get(key), value) {
-                (Some(Value::String(name)), Value::Object(own))
+                (Some(Value::String(name)), Value::Object(defaults))
                     if matches!(key.as_str(), "user" | "char") =>
                 {
-                    let mut person = own.clone();
+                    let mut person = defaults.clone();
                     person.insert("name".into(), name.clone().into());
                     values.insert(key.clone(), person.into());
                 }
-                (Some(Value::Object(said)), Value::Object(own))
+                (Some(Value::Object(fields)), Value::Object(defaults))
                     if matches!(key.as_str(), "user" | "char" | "config") =>
                 {
-                    let mut person = own.clone();
-                    person.extend(said.iter().map(|(key, value)| (key.clone(), value.clone())));
+                    let mut person = defaults.clone();
+                    person.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
                     values.insert(key.clone(), person.into());
                 }
                 (Some(value), _) if !value.is_null() => {}
@@ -357,14 +360,14 @@ impl Skein {
 
     /// Adds active world info to outlets of the context, as templates that are rendered when they are
     /// printed.
-    fn add_outlets(&self, active: &ActiveLore, values: &mut Map<String, Value>) {
-        if active.activation.slots.outlets.is_empty() {
+    fn add_outlets(&self, active_lore: &ActiveLore, values: &mut Map<String, Value>) {
+        if active_lore.activation.slots.outlets.is_empty() {
             return;
         }
         let outlets = values.entry("outlets").or_insert_with(|| json!({}));
         let Value::Object(outlets) = outlets else { return };
-        for (name, entries) in &active.activation.slots.outlets {
-            let texts = entries.iter().map(|&entry| match &self.blocks[active.blocks[entry]].body {
+        for (name, entries) in &active_lore.activation.slots.outlets {
+            let texts = entries.iter().map(|&entry| match &self.blocks[active_lore.blocks[entry]].body {
                 BlockBody::Text(text) => text.trim_matches(['\n', '\r']).to_owned(),
                 BlockBody::Data(value) => yaml::print(value).trim_end().to_owned(),
                 BlockBody::Slot(_) => String::new(),
@@ -381,14 +384,14 @@ impl Skein {
 }
 
 /// Combines the outcomes of two assemblies, in order.
-fn merge_outcomes(first: AssemblyOutcome, mut then: AssemblyOutcome) -> AssemblyOutcome {
-    then.warnings.splice(0..0, first.warnings);
-    then.effects.splice(0..0, first.effects);
-    then.more_warnings += first.more_warnings;
+fn merge_outcomes(first: AssemblyOutcome, mut second: AssemblyOutcome) -> AssemblyOutcome {
+    second.warnings.splice(0..0, first.warnings);
+    second.effects.splice(0..0, first.effects);
+    second.more_warnings += first.more_warnings;
     for (name, value) in first.local {
-        then.local.entry(name).or_insert(value);
+        second.local.entry(name).or_insert(value);
     }
-    then
+    second
 }
 
 /// Returns the instructions for protocols: the meaning of each and an example of a reply.
@@ -399,8 +402,8 @@ fn protocol_instructions(protocols: &[String], registry: &ProtocolRegistry, lang
         Language::En => ("Write your reply in these tags:", "Example:"),
     };
     let lines = registry.instructions(names(), language).join("\n");
-    let shown = registry.examples(names(), language).concat();
-    format!("{head}\n{lines}\n\n{example}\n{}", shown.trim_end())
+    let examples = registry.examples(names(), language).concat();
+    format!("{head}\n{lines}\n\n{example}\n{}", examples.trim_end())
 }
 
 /// Returns the text of the remaining pieces, without escaping boundaries in the history.
@@ -418,11 +421,11 @@ pub(super) fn piece_text(piece: &PromptPiece) -> String {
 
 fn render_escaped(pieces: &[PromptPiece], boundaries: &BoundaryTags) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let mut left = pieces.iter().filter(|piece| !piece.is_dropped).peekable();
-    while let Some(piece) = left.next() {
+    let mut remaining = pieces.iter().filter(|piece| !piece.is_dropped).peekable();
+    while let Some(piece) = remaining.next() {
         if piece.speaker.is_some() {
             let mut history = vec![history_message(piece, boundaries)];
-            while let Some(next) = left.next_if(|next| next.speaker.is_some()) {
+            while let Some(next) = remaining.next_if(|next| next.speaker.is_some()) {
                 history.push(history_message(next, boundaries));
             }
             let history = yaml::print(&history.into());
@@ -448,14 +451,14 @@ fn history_message(piece: &PromptPiece, boundaries: &BoundaryTags) -> Value {
 }
 
 fn role_messages(pieces: &[PromptPiece]) -> Vec<PromptMessage> {
-    let left = || pieces.iter().filter(|piece| !piece.is_dropped);
+    let remaining = || pieces.iter().filter(|piece| !piece.is_dropped);
     let system: Vec<&str> =
-        left().filter(|piece| piece.role.is_none()).map(|piece| piece.text.as_str()).collect();
+        remaining().filter(|piece| piece.role.is_none()).map(|piece| piece.text.as_str()).collect();
     let mut messages = Vec::new();
     if !system.is_empty() {
         messages.push(PromptMessage { role: "system".to_owned(), content: system.join("\n\n") });
     }
-    messages.extend(left().filter_map(|piece| {
+    messages.extend(remaining().filter_map(|piece| {
         let role = piece.role.clone()?;
         Some(PromptMessage { role, content: piece.text.clone() })
     }));

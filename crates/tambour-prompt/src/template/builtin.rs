@@ -55,9 +55,9 @@ pub fn find_shipped(id: &str) -> Option<&'static ShippedTemplate> {
 /// Returns the id to look up first for texts in `language`: that of the translation, if a shipped one exists.
 #[must_use]
 pub fn localized_id(id: &str, language: Language) -> String {
-    let translated = format!("{id}-en");
+    let english_id = format!("{id}-en");
     match language {
-        Language::En if find_shipped(&translated).is_some() => translated,
+        Language::En if find_shipped(&english_id).is_some() => english_id,
         _ => id.to_owned(),
     }
 }

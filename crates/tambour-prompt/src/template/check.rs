@@ -89,8 +89,8 @@ impl VariableSource {
     }
 
     /// Returns the offset of the first occurrence of a text.
-    fn find(&self, written: &str) -> usize {
-        self.text.find(written).unwrap_or(0)
+    fn find(&self, text: &str) -> usize {
+        self.text.find(text).unwrap_or(0)
     }
 }
 
@@ -99,73 +99,76 @@ impl VariableSource {
 /// # Errors
 /// A text of a Skein is not a valid template.
 pub fn check_variables(sources: &[VariableSource]) -> Result<VariableReport> {
-    let mut defined: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
-    let mut declared: BTreeMap<String, VariableUse> = BTreeMap::new();
+    let mut defined_names: HashSet<String> = HashSet::from(["topic_content".to_owned()]);
+    let mut declarations: BTreeMap<String, VariableUse> = BTreeMap::new();
     for source in sources {
         if let SourceKind::Script(value) = &source.form {
             visit_fields(value, &mut |key, value| {
                 if let ("output", Value::Object(fields)) = (key, value) {
-                    defined.extend(fields.keys().cloned());
+                    defined_names.extend(fields.keys().cloned());
                 }
                 let ("var" | "variable" | "target_variable" | "output_variable", Value::String(name)) =
                     (key, value)
                 else {
                     return;
                 };
-                defined.insert(name.clone());
+                defined_names.insert(name.clone());
                 if key == "var" {
-                    let listed = || source.use_at(source.find(name), name.clone());
-                    declared.entry(name.clone()).or_insert_with(listed);
+                    let usage = || source.use_at(source.find(name), name.clone());
+                    declarations.entry(name.clone()).or_insert_with(usage);
                 }
             });
         }
     }
     let mut check = VariableReport::default();
     // Variables that the system itself reads.
-    let mut needed: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
+    let mut needed_names: HashSet<String> = ["咨询师名", "用户名"].map(str::to_owned).into();
     // Actions without a template of their own use the shipped ones.
     for builtin in SHIPPED_TEMPLATES {
-        needed.extend(builtin.parse().variables(Layer::Script).into_iter().map(str::to_owned));
+        needed_names.extend(builtin.parse().variables(Layer::Script).into_iter().map(str::to_owned));
     }
     for source in sources {
         let mut seen = HashSet::new();
-        let mut uses = |layer: Layer, name: &str, offset: Option<usize>| {
+        let mut add_use = |layer: Layer, name: &str, offset: Option<usize>| {
             if !seen.insert((layer, name.to_owned())) {
                 return;
             }
-            let (written, known) = match layer {
-                Layer::Script => (format!("{{{name}}}"), defined.contains(name)),
+            let (marker, is_defined) = match layer {
+                Layer::Script => (format!("{{{name}}}"), defined_names.contains(name)),
                 Layer::System => (format!("{{%{name}%}}"), SYSTEM_NAMES.contains(&name)),
             };
             if layer == Layer::Script {
-                needed.insert(name.to_owned());
+                needed_names.insert(name.to_owned());
             }
-            let listed = source.use_at(offset.unwrap_or_else(|| source.find(&written)), written);
-            if !known {
-                check.undefined.push(listed.clone());
+            let usage = source.use_at(offset.unwrap_or_else(|| source.find(&marker)), marker);
+            if !is_defined {
+                check.undefined.push(usage.clone());
             }
-            check.used.push(listed);
+            check.used.push(usage);
         };
         match &source.form {
             SourceKind::Template(template) => {
-                template.variable_uses().for_each(|(layer, name, at)| uses(layer, name, Some(at)));
+                template.variable_uses().for_each(|(layer, name, at)| add_use(layer, name, Some(at)));
             }
             SourceKind::Script(value) => visit_fields(value, &mut |key, value| {
                 if let ("condition", Value::String(text)) = (key, value) {
                     // The script check reports invalid expressions.
                     for name in jinja::list_variables(text).unwrap_or_default() {
-                        uses(Layer::Script, &name, Some(source.find(text)));
+                        add_use(Layer::Script, &name, Some(source.find(text)));
                     }
                 } else if let (true, Value::String(text)) = (key != "var" && key != "value", value) {
                     let template = LayeredTemplate::parse(text.as_str());
-                    template.variable_uses().for_each(|(layer, name, _)| uses(layer, name, None));
+                    template.variable_uses().for_each(|(layer, name, _)| add_use(layer, name, None));
                 }
             }),
             SourceKind::Skein(value) => check_skein(source, value, &mut check)?,
         }
     }
-    check.unused =
-        declared.into_iter().filter(|(name, _)| !needed.contains(name)).map(|(_, listed)| listed).collect();
+    check.unused = declarations
+        .into_iter()
+        .filter(|(name, _)| !needed_names.contains(name))
+        .map(|(_, usage)| usage)
+        .collect();
     check.unused.sort();
     Ok(check)
 }
@@ -183,14 +186,14 @@ fn check_skein(source: &VariableSource, value: &Value, check: &mut VariableRepor
             if !seen.insert(name.clone()) {
                 continue;
             }
-            let known = is_context_name(&root)
+            let is_known = is_context_name(&root)
                 || set.contains(&root)
                 || metadata.is_some_and(|all| all.contains_key(&root));
-            let listed = source.use_at(source.find(&name), format!("{{{{ {name} }}}}"));
-            if !known {
-                check.undefined.push(listed.clone());
+            let usage = source.use_at(source.find(&name), format!("{{{{ {name} }}}}"));
+            if !is_known {
+                check.undefined.push(usage.clone());
             }
-            check.used.push(listed);
+            check.used.push(usage);
         }
         // Later blocks can read variables that a block sets.
         set.extend(engine.list_assigned(&source.name, text)?);

@@ -69,15 +69,15 @@ impl TemplateFiles {
     /// No template has this id; the error code is [`TEMPLATE_NOT_FOUND`].
     pub fn text(&self, id: &str) -> Result<&str> {
         let file = self.by_id.get(id).map(|(_, text)| text.as_str());
-        let text = file.or_else(|| find_shipped(id).map(|shipped| shipped.text));
+        let text = file.or_else(|| find_shipped(id).map(|builtin| builtin.text));
         text.ok_or_else(|| Error::unknown("template", id, self.ids()).with_code(TEMPLATE_NOT_FOUND))
     }
 
     /// All ids, sorted and without duplicates.
     #[must_use]
     pub fn ids(&self) -> Vec<&str> {
-        let shipped = SHIPPED_TEMPLATES.iter().map(|builtin| builtin.id);
-        let mut ids: Vec<&str> = self.by_id.keys().map(String::as_str).chain(shipped).collect();
+        let builtin_ids = SHIPPED_TEMPLATES.iter().map(|builtin| builtin.id);
+        let mut ids: Vec<&str> = self.by_id.keys().map(String::as_str).chain(builtin_ids).collect();
         ids.sort_unstable();
         ids.dedup();
         ids

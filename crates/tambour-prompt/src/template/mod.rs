@@ -111,7 +111,7 @@ pub struct FilledTemplate {
 
 /// A template after the script pass, with system variables still open.
 #[derive(Clone, Debug)]
-pub struct ScriptFilled<'t> {
+pub struct PartlyFilledTemplate<'t> {
     source: &'t str,
     pieces: Vec<FilledPart<'t>>,
     warnings: Vec<FillWarning>,
@@ -153,7 +153,7 @@ impl LayeredTemplate {
     pub fn variables(&self, layer: Layer) -> Vec<&str> {
         let mut seen = HashSet::new();
         self.variable_uses()
-            .filter(|(of, name, _)| *of == layer && seen.insert(*name))
+            .filter(|(variable_layer, name, _)| *variable_layer == layer && seen.insert(*name))
             .map(|(_, name, _)| name)
             .collect()
     }
@@ -177,7 +177,7 @@ impl LayeredTemplate {
 
     /// Inserts the values of the script. `{%…%}` is left alone (S-025), also inside these values.
     #[must_use]
-    pub fn script_pass<'t>(&'t self, script: &'t Map) -> ScriptFilled<'t> {
+    pub fn script_pass<'t>(&'t self, script: &'t Map) -> PartlyFilledTemplate<'t> {
         let mut warnings = FillWarnings::new(&self.source);
         let pieces = self.pieces.iter().map(|piece| match piece {
             TemplatePiece::Text { range, .. } => FilledPart::Text(Cow::Borrowed(&self.source[range.clone()])),
@@ -190,11 +190,11 @@ impl LayeredTemplate {
             }
         });
         let pieces = pieces.collect();
-        ScriptFilled { source: &self.source, pieces, warnings: warnings.list }
+        PartlyFilledTemplate { source: &self.source, pieces, warnings: warnings.list }
     }
 }
 
-impl ScriptFilled<'_> {
+impl PartlyFilledTemplate<'_> {
     /// Returns the current text, with the markers of system variables.
     #[must_use]
     pub fn text(&self) -> String {
@@ -244,7 +244,7 @@ impl<'t> FillWarnings<'t> {
         let marker = &self.source[at.clone()];
         if value.is_none_or(Value::is_null) && self.warned_names.insert(name) {
             self.place.advance(&self.source[self.place.offset..at.start]);
-            let (code, what) = match value {
+            let (code, problem) = match value {
                 None => ("variable_unresolved", "has no value and stays as it is"),
                 Some(_) => ("variable_null", "is null, so nothing is put in"),
             };
@@ -254,7 +254,7 @@ impl<'t> FillWarnings<'t> {
                 name: name.to_owned(),
                 line: self.place.line,
                 column: self.place.column,
-                message: format!("`{}` {what}", clip(marker, 100)),
+                message: format!("`{}` {problem}", clip(marker, 100)),
             });
         }
         value.map_or(Cow::Borrowed(marker), print::print)

@@ -45,15 +45,15 @@ pub fn format_time(milliseconds: i64) -> String {
 /// the listener (S-030, S-031).
 #[must_use]
 pub fn system_values(variables: &Map, round: &RoundFacts<'_>) -> Map {
-    let named = |variable: &str, default: &str| {
+    let value_of = |variable: &str, default: &str| {
         let name = variables.get(variable).map(print::print).filter(|name| !name.trim().is_empty());
         Value::from(name.as_deref().unwrap_or(default))
     };
     let threshold = round.understanding_threshold.clone();
     let values: [(&str, Value); 8] = [
         ("time", format_time(round.now).into()),
-        ("who", named("咨询师名", "AI咨询师")),
-        ("user", named("用户名", "来访者")),
+        ("who", value_of("咨询师名", "AI咨询师")),
+        ("user", value_of("用户名", "来访者")),
         ("chat_history", round.chat_history.into()),
         ("understanding_threshold", threshold.map_or(Value::from(80), Value::Number)),
         ("current_round", round.current_round.into()),
@@ -68,8 +68,8 @@ pub fn system_values(variables: &Map, round: &RoundFacts<'_>) -> Map {
 /// with its own variables inserted (S-036). Positions in the warnings refer to `content`.
 #[must_use]
 pub fn script_values(variables: &Map, content: &str, system: &Map) -> (Map, Vec<FillWarning>) {
-    let rendered = LayeredTemplate::parse(content).render(variables, system);
+    let filled_template = LayeredTemplate::parse(content).render(variables, system);
     let mut values = variables.clone();
-    values.insert("topic_content".to_owned(), rendered.text.into());
-    (values, rendered.warnings)
+    values.insert("topic_content".to_owned(), filled_template.text.into());
+    (values, filled_template.warnings)
 }

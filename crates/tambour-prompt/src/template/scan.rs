@@ -53,27 +53,27 @@ fn push_text(pieces: &mut Vec<TemplatePiece>, range: Range<usize>) {
 /// other braces, else after the opening braces.
 fn skip_jinja_braces(source: &str, start: usize) -> usize {
     let braces = source[start..].bytes().take_while(|byte| *byte == b'{').count();
-    let inside = start + braces;
-    let rest = &source.as_bytes()[inside..];
-    let stop = memchr::memchr3(b'\n', b'{', b'}', rest).map_or(source.len(), |at| inside + at);
+    let content_start = start + braces;
+    let rest = &source.as_bytes()[content_start..];
+    let stop = memchr::memchr3(b'\n', b'{', b'}', rest).map_or(source.len(), |at| content_start + at);
     match &source[stop..] {
         rest if rest.starts_with("}}") => stop + 2,
-        _ => inside,
+        _ => content_start,
     }
 }
 
 /// Parses the variable whose marker opens at `brace`; returns layer, range of the name and end of the marker.
 fn parse_variable(source: &str, brace: usize) -> Option<(Layer, Range<usize>, usize)> {
-    let inside = &source[brace + 1..];
-    let (layer, skipped, close) = match inside.strip_prefix('%') {
+    let content = &source[brace + 1..];
+    let (layer, opening_len, close) = match content.strip_prefix('%') {
         Some(_) => (Layer::System, 1, "%}"),
         None => (Layer::Script, 0, "}"),
     };
-    let inside = &inside[skipped..];
-    let length = inside.find(|c: char| !is_name_char(c)).unwrap_or(inside.len());
-    let named = inside[..length].contains(char::is_alphanumeric);
-    let start = brace + 1 + skipped;
-    (named && inside[length..].starts_with(close))
+    let content = &content[opening_len..];
+    let length = content.find(|c: char| !is_name_char(c)).unwrap_or(content.len());
+    let has_word_char = content[..length].contains(char::is_alphanumeric);
+    let start = brace + 1 + opening_len;
+    (has_word_char && content[length..].starts_with(close))
         .then(|| (layer, start..start + length, start + length + close.len()))
 }
 

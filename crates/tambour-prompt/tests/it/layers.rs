@@ -17,17 +17,17 @@ const ORDER: &[&[&str]] = &[
     &["catalogue"],
 ];
 
-const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: allowed };
+const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: may_use };
 
-fn group(module: &str) -> Option<usize> {
+fn group_index(module: &str) -> Option<usize> {
     ORDER.iter().position(|group| group.contains(&module))
 }
 
 /// Returns whether module `from` may use module `to`.
-fn allowed(from: &str, to: &str) -> bool {
-    let together = ["macros", "jinja"];
-    group(from).zip(group(to)).is_some_and(|(from, to)| to < from)
-        || together.contains(&from) && together.contains(&to)
+fn may_use(from: &str, to: &str) -> bool {
+    let peers = ["macros", "jinja"];
+    group_index(from).zip(group_index(to)).is_some_and(|(from, to)| to < from)
+        || peers.contains(&from) && peers.contains(&to)
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn modules_use_only_what_comes_before_them() {
 
 #[test]
 fn every_module_has_its_place() {
-    let declared: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
-    assert!(declared.len() > 10, "only {declared:?}");
-    for module in declared {
-        assert!(group(module).is_some(), "`{module}` has no place in the order of modules");
+    let module_names: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
+    assert!(module_names.len() > 10, "only {module_names:?}");
+    for module in module_names {
+        assert!(group_index(module).is_some(), "`{module}` has no place in the order of modules");
     }
 }
 

@@ -49,33 +49,33 @@ fn settings(case: &Value) -> ScanSettings {
 fn differences(book: &[LoreEntry], found: &LoreActivation, expect: &Value) -> Vec<String> {
     let titles =
         |list: &[usize]| Value::from(list.iter().map(|&at| book[at].title.clone()).collect::<Vec<_>>());
-    let mut wrong = Vec::new();
-    let mut same = |what: &str, is: &Value, should: &Value| {
-        if is != should {
-            wrong.push(format!("{what}: {is}, expected {should}"));
+    let mut mismatches = Vec::new();
+    let mut compare = |label: &str, actual: &Value, expected: &Value| {
+        if actual != expected {
+            mismatches.push(format!("{label}: {actual}, expected {expected}"));
         }
     };
     if let Some(active) = expect.get("active") {
-        same("active", &titles(&found.active), active);
+        compare("active", &titles(&found.active), active);
     }
     if let Some(dropped) = expect.get("dropped") {
-        let why = |why| serde_json::to_value(why).expect("a word");
-        let is = match dropped.pointer("/0/0") {
+        let reason = |reason| serde_json::to_value(reason).expect("a word");
+        let actual = match dropped.pointer("/0/0") {
             Some(_) => {
-                found.dropped.iter().map(|drop| json!([book[drop.entry].title, why(drop.why)])).collect()
+                found.dropped.iter().map(|drop| json!([book[drop.entry].title, reason(drop.why)])).collect()
             }
             None => found.dropped.iter().map(|drop| json!(book[drop.entry].title)).collect::<Vec<_>>(),
         };
-        same("dropped", &is.into(), dropped);
+        compare("dropped", &actual.into(), dropped);
     }
     for title in expect.get("warnings").and_then(Value::as_array).into_iter().flatten() {
-        let named =
+        let is_named =
             found.warnings.iter().any(|warning| warning.contains(&format!("`{}`", title.as_str().unwrap())));
-        same("warned", &named.into(), &true.into());
+        compare("warned", &is_named.into(), &true.into());
     }
-    for (slot, should) in expect.get("slots").and_then(Value::as_object).into_iter().flatten() {
+    for (slot, expected) in expect.get("slots").and_then(Value::as_object).into_iter().flatten() {
         let LoreSlots { outlets, depth, .. } = &found.slots;
-        let is = match slot.as_str() {
+        let actual = match slot.as_str() {
             "lore_before" => titles(&found.slots.lore_before),
             "lore_after" => titles(&found.slots.lore_after),
             "note_top" => titles(&found.slots.note_top),
@@ -86,18 +86,18 @@ fn differences(book: &[LoreEntry], found: &LoreActivation, expect: &Value) -> Ve
             "depth" => depth.iter().map(|at| json!([at.depth, at.role, titles(&at.entries)])).collect(),
             other => panic!("no slot {other}"),
         };
-        same(slot, &is, should);
+        compare(slot, &actual, expected);
     }
-    wrong
+    mismatches
 }
 
 /// Runs a case of a table; what is wrong.
-pub(crate) fn run(case: &Value) -> Vec<String> {
+pub(crate) fn run_case(case: &Value) -> Vec<String> {
     let book = entries(&case["entries"]);
-    let whole = [json!({ "messages": case["messages"], "expect": case["expect"] })];
-    let steps = case.get("steps").and_then(Value::as_array).map_or(&whole[..], Vec::as_slice);
+    let single_step = [json!({ "messages": case["messages"], "expect": case["expect"] })];
+    let steps = case.get("steps").and_then(Value::as_array).map_or(&single_step[..], Vec::as_slice);
     let mut timed_effects = TimedEffects::default();
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let lines = lines(&step["messages"]);
         let texts = case.get("sources").and_then(Value::as_object).into_iter().flatten();
@@ -112,12 +112,14 @@ pub(crate) fn run(case: &Value) -> Vec<String> {
         };
         let found = activate(&book, &scan);
         assert_eq!(found, activate(&book, &scan), "the same again");
-        wrong.extend(
-            differences(&book, &found, &step["expect"]).iter().map(|what| format!("step {number}: {what}")),
+        mismatches.extend(
+            differences(&book, &found, &step["expect"])
+                .iter()
+                .map(|mismatch| format!("step {number}: {mismatch}")),
         );
         timed_effects = found.timed;
     }
-    wrong
+    mismatches
 }
 
 #[test]
@@ -125,12 +127,12 @@ fn the_table_of_activation_holds() {
     let table = include_str!("../../../../fixtures/import/activation.jsonl");
     let cases: Vec<Value> = table.lines().map(|line| serde_json::from_str(line).expect("a case")).collect();
     assert!(cases.len() >= 60, "{}", cases.len());
-    let wrong: Vec<String> = cases
+    let mismatches: Vec<String> = cases
         .iter()
-        .flat_map(|case| run(case).into_iter().map(|what| format!("{}: {what}", case["id"])))
+        .flat_map(|case| run_case(case).into_iter().map(|mismatch| format!("{}: {mismatch}", case["id"])))
         .collect();
     // F-013, F-020: what fills `lore_before` and the others
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
 #[test]
@@ -144,17 +146,17 @@ fn chance_is_fair_and_the_same_for_a_seed() {
         })
         .collect();
     let lines = [];
-    let with = |seed| {
+    let active_entries = |seed| {
         let mut scan = LoreScan::new(&lines);
         scan.settings.seed = seed;
         activate(&book, &scan).active
     };
     for seed in 0..10 {
-        let active = with(seed).len();
+        let active = active_entries(seed).len();
         assert!((240..360).contains(&active), "{active} of 1000 at 30 %");
     }
-    assert_eq!(with(7), with(7));
-    assert_ne!(with(7), with(8));
+    assert_eq!(active_entries(7), active_entries(7));
+    assert_ne!(active_entries(7), active_entries(8));
 }
 
 #[test]
@@ -205,35 +207,39 @@ fn a_hostile_book_is_read_in_bounded_time() {
 fn an_entry_without_a_title_is_named_by_its_id_and_first_key() {
     let book = [LoreEntry { id: "7".into(), keys: vec![" ".into(), "ab".into()], ..LoreEntry::default() }];
     let found = activate(&book, &LoreScan::new(&[line("user", "", "x")]));
-    let told = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
-    assert_eq!(found.warnings, [told]);
+    let expected = "entry 7 without a title (key `ab`): the key `` is blank, and found in every text";
+    assert_eq!(found.warnings, [expected]);
 }
 
 #[test]
 fn the_keys_of_a_scan_have_bounds_together() {
     // regular expressions that are large, and texts that are long for them
-    let large = |at: usize| format!("/[^{at}]{{1000}}/");
+    let large_pattern = |at: usize| format!("/[^{at}]{{1000}}/");
     let book: Vec<LoreEntry> =
-        (0..200).map(|at| LoreEntry { keys: vec![large(at)], ..LoreEntry::default() }).collect();
-    let short = [line("user", "", "x")];
-    let taken = allocation_counter::measure(|| {
-        let found = activate(&book, &LoreScan::new(&short));
-        assert!(found.warnings.iter().any(|why| why.contains("too large together")), "{:?}", found.warnings);
+        (0..200).map(|at| LoreEntry { keys: vec![large_pattern(at)], ..LoreEntry::default() }).collect();
+    let short_lines = [line("user", "", "x")];
+    let memory = allocation_counter::measure(|| {
+        let found = activate(&book, &LoreScan::new(&short_lines));
+        assert!(
+            found.warnings.iter().any(|warning| warning.contains("too large together")),
+            "{:?}",
+            found.warnings
+        );
     });
-    assert!(taken.bytes_max < 256 << 20, "{} bytes", taken.bytes_max);
-    let long = [line("user", "", &"x".repeat(1 << 20))];
-    let found = activate(&book[..1], &LoreScan::new(&long));
-    assert!(found.warnings.iter().any(|why| why.contains("beginning alone")), "{:?}", found.warnings);
+    assert!(memory.bytes_max < 256 << 20, "{} bytes", memory.bytes_max);
+    let long_lines = [line("user", "", &"x".repeat(1 << 20))];
+    let found = activate(&book[..1], &LoreScan::new(&long_lines));
+    assert!(found.warnings.iter().any(|warning| warning.contains("beginning alone")), "{:?}", found.warnings);
     // Bytes that may be read are asked for, and nothing is read beyond them.
-    let (left, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
-    let read = |bytes: u64| {
-        left.set(left.get() - i64::try_from(bytes).unwrap());
-        left.get() >= 0
+    let (remaining, keys) = (std::cell::Cell::new(1 << 20), ["a", "b", "/c/", "/d/"]);
+    let charge = |bytes: u64| {
+        remaining.set(remaining.get() - i64::try_from(bytes).unwrap());
+        remaining.get() >= 0
     };
     let book = keys.map(|key| LoreEntry { keys: vec![key.to_owned()], ..LoreEntry::default() });
-    let found = activate(&book, &LoreScan { charge: &read, ..LoreScan::new(&long) });
+    let found = activate(&book, &LoreScan { charge: &charge, ..LoreScan::new(&long_lines) });
     assert!(found.is_truncated);
-    assert!(!activate(&book, &LoreScan::new(&long)).is_truncated);
+    assert!(!activate(&book, &LoreScan::new(&long_lines)).is_truncated);
 }
 
 #[test]
@@ -252,17 +258,17 @@ fn what_regular_expressions_read_again_has_a_bound() {
         ..LoreEntry::default()
     }));
     let lines = [line("user", "", &format!("key 0 {}", "text ".repeat(50_000)))];
-    let read = std::cell::Cell::new(0_u64);
+    let byte_count = std::cell::Cell::new(0_u64);
     let count = |bytes: u64| {
-        read.set(read.get() + bytes);
+        byte_count.set(byte_count.get() + bytes);
         true
     };
     let mut scan = LoreScan { charge: &count, ..LoreScan::new(&lines) };
     scan.settings.recursive = true;
     let found = activate(&book, &scan);
     assert_eq!(found.active.len(), 1000);
-    assert!(found.warnings.iter().any(|why| why.contains("one by one")), "{:?}", found.warnings);
-    assert!(read.get() < 256 << 20, "{} bytes", read.get());
+    assert!(found.warnings.iter().any(|warning| warning.contains("one by one")), "{:?}", found.warnings);
+    assert!(byte_count.get() < 256 << 20, "{} bytes", byte_count.get());
 }
 
 #[test]
@@ -274,8 +280,8 @@ fn an_entry_at_a_depth_knows_its_role() {
 proptest! {
     #[test]
     fn no_text_makes_a_scan_panic(keys in prop::collection::vec("\\PC{0,8}", 0..4), text in "\\PC{0,60}", regex: bool, whole: bool) {
-        let own = LoreEntry { keys: keys.clone(), regex, whole_words: Some(whole), ..LoreEntry::default() };
-        let book = [own, LoreEntry { keys: keys.iter().map(|key| format!("/{key}/i")).collect(), ..LoreEntry::default() }];
+        let entry = LoreEntry { keys: keys.clone(), regex, whole_words: Some(whole), ..LoreEntry::default() };
+        let book = [entry, LoreEntry { keys: keys.iter().map(|key| format!("/{key}/i")).collect(), ..LoreEntry::default() }];
         let lines = [line("user", "U", &text)];
         let _ = activate(&book, &LoreScan::new(&lines));
     }

@@ -9,7 +9,7 @@ use tambour_prompt::template::{
 
 const DEFAULT: &str = "ai-say-mainline-a-introduce-concept";
 
-fn map(value: Value) -> Map {
+fn to_map(value: Value) -> Map {
     match value {
         Value::Object(map) => map,
         value => panic!("{value} is no object"),
@@ -17,21 +17,20 @@ fn map(value: Value) -> Map {
 }
 
 fn fill(template: &str, script: Value, system: Value) -> String {
-    LayeredTemplate::parse(template).render(&map(script), &map(system)).text
+    LayeredTemplate::parse(template).render(&to_map(script), &to_map(system)).text
 }
 
 /// Code and name of each warning.
-fn warned(template: &str, script: Value) -> Vec<(&'static str, String)> {
-    let rendered = LayeredTemplate::parse(template).render(&map(script), &Map::new());
+fn list_warnings(template: &str, script: Value) -> Vec<(&'static str, String)> {
+    let rendered = LayeredTemplate::parse(template).render(&to_map(script), &Map::new());
     rendered.warnings.into_iter().map(|warning| (warning.code, warning.name)).collect()
 }
 
 /// The fenced text after `heading` in the file of exact texts, and those that follow.
-fn texts_of(heading: &str) -> Vec<&'static str> {
+fn find_texts(heading: &str) -> Vec<&'static str> {
     let texts = include_str!("../../../../docs/spec/texts.md");
-    let (_, behind) = texts.split_once(heading).expect("the heading is there");
-    behind
-        .split("\n```")
+    let (_, rest) = texts.split_once(heading).expect("the heading is there");
+    rest.split("\n```")
         .skip(1)
         .step_by(2)
         .map(|fenced| &fenced[fenced.find('\n').unwrap_or(0) + 1..])
@@ -47,32 +46,32 @@ fn the_vectors_of_the_unit_tests() {
     );
     assert_eq!(fill("当前时间是{%time%}", json!({}), json!({"time": "2025-01-20"})), "当前时间是2025-01-20");
     // S-023
-    let both = fill("{用户名}，现在是{%time%}", json!({"用户名": "小明"}), json!({"time": "10:00"}));
-    assert_eq!(both, "小明，现在是10:00");
+    let filled = fill("{用户名}，现在是{%time%}", json!({"用户名": "小明"}), json!({"time": "10:00"}));
+    assert_eq!(filled, "小明，现在是10:00");
 }
 
 #[test]
 fn the_worked_example_in_two_passes() {
     // S-046
-    let [source, after_script, after_system] = texts_of("### Substitution in two passes")[..3] else {
+    let [source, after_script, after_system] = find_texts("### Substitution in two passes")[..3] else {
         panic!("three texts")
     };
     let template = LayeredTemplate::parse(source);
-    let script = map(json!({"教育背景": "本科", "咨询师名": "李医生"}));
-    let partly = template.script_pass(&script);
-    assert_eq!(partly.text(), after_script);
-    let system = map(json!({"who": "李医生", "understanding_threshold": 80}));
-    let rendered = partly.system_pass(&system);
+    let script = to_map(json!({"教育背景": "本科", "咨询师名": "李医生"}));
+    let script_filled = template.script_pass(&script);
+    assert_eq!(script_filled.text(), after_script);
+    let system = to_map(json!({"who": "李医生", "understanding_threshold": 80}));
+    let rendered = script_filled.system_pass(&system);
     assert_eq!((&*rendered.text, rendered.warnings.len()), (after_system, 0));
 }
 
 #[test]
 fn the_layers_do_not_meet() {
     // S-025: a variable of the script with the name of one of the system.
-    let both = fill("{%time%} {time}", json!({"time": "script"}), json!({"time": "system"}));
-    assert_eq!(both, "system script");
+    let filled = fill("{%time%} {time}", json!({"time": "script"}), json!({"time": "system"}));
+    assert_eq!(filled, "system script");
     let template = LayeredTemplate::parse("{time}{%time%}");
-    assert_eq!(template.script_pass(&map(json!({"time": 1}))).text(), "1{%time%}");
+    assert_eq!(template.script_pass(&to_map(json!({"time": 1}))).text(), "1{%time%}");
     // S-026
     assert_eq!(fill("{a}{a} {%a%}{%a%}", json!({"a": "x"}), json!({"a": "y"})), "xx yy");
 }
@@ -112,7 +111,7 @@ fn content_is_expanded_once_and_nothing_else_is() {
         current_round: 0,
         max_rounds: None,
     };
-    let variables = map(json!({"用户名": "{%chat_history%}", "称呼": "小明", "年龄": 30}));
+    let variables = to_map(json!({"用户名": "{%chat_history%}", "称呼": "小明", "年龄": 30}));
     let system = system_values(&variables, &round);
     // S-036, S-028: the content has its variables put in, also the system's; their values stay as they are.
     let content = "Hi {称呼} from {%max_rounds%}: {用户名} {topic_content}";
@@ -144,19 +143,19 @@ fn what_the_system_knows() {
     assert!(format_time(i64::MIN).ends_with('Z') && format_time(i64::MAX).ends_with('Z'));
     // S-030, S-031
     assert_eq!((&values["who"], &values["user"]), (&json!("AI咨询师"), &json!("来访者")));
-    let named = system_values(&map(json!({"咨询师名": "李医生", "用户名": "小明"})), &round);
-    assert_eq!((&named["who"], &named["user"]), (&json!("李医生"), &json!("小明")));
+    let named_values = system_values(&to_map(json!({"咨询师名": "李医生", "用户名": "小明"})), &round);
+    assert_eq!((&named_values["who"], &named_values["user"]), (&json!("李医生"), &json!("小明")));
     // S-033, S-034, S-035
     assert_eq!(values["understanding_threshold"], 80);
     assert_eq!((&values["current_round"], &values["round"]), (&json!(0), &json!(1)));
     assert_eq!(values["max_rounds"], 5);
-    let set = RoundFacts {
+    let custom_round = RoundFacts {
         understanding_threshold: Some(0.into()),
         max_rounds: Some(3),
         current_round: 2,
         ..round
     };
-    let values = system_values(&Map::new(), &set);
+    let values = system_values(&Map::new(), &custom_round);
     assert_eq!(fill("{%understanding_threshold%}", json!({}), values.clone().into()), "0");
     assert_eq!((&values["max_rounds"], &values["round"]), (&json!(3), &json!(3)));
 }
@@ -188,7 +187,7 @@ fn what_is_no_name_is_text() {
         let template = LayeredTemplate::parse(text);
         assert_eq!(template.variables(Layer::Script), Vec::<&str>::new(), "{text}");
         assert_eq!(template.variables(Layer::System), Vec::<&str>::new(), "{text}");
-        let rendered = template.render(&map(json!({"name": 1, "a": 2})), &map(json!({"name": 3})));
+        let rendered = template.render(&to_map(json!({"name": 1, "a": 2})), &to_map(json!({"name": 3})));
         assert_eq!((&*rendered.text, rendered.warnings.len()), (text, 0));
     }
     for name in ["a", "_1", "0", "教育背景", "नमस्ते", "naïve", "a.b-c_d"] {
@@ -203,15 +202,15 @@ fn what_is_no_name_is_text() {
 #[test]
 fn braces_can_be_escaped_and_those_of_jinja_are_left() {
     // R-48
-    let filled = |text: &str| fill(text, json!({"a": "A", "b": "B"}), json!({"a": "S"}));
-    assert_eq!(filled("\\{a} {a}"), "{a} A");
-    assert_eq!(filled("\\{%a%}"), "{%a%}");
-    assert_eq!(filled("C:\\\\{a}\\\\\\{b}"), "C:\\A\\{b}");
-    assert_eq!(filled("\\n \\} \\\\ \\{}"), "\\n \\} \\\\ {}");
-    assert_eq!(filled("{{a}} {{ a }} {{{a}}} {{a}{b}"), "{{a}} {{ a }} {{{a}}} {{a}B");
+    let fill_values = |text: &str| fill(text, json!({"a": "A", "b": "B"}), json!({"a": "S"}));
+    assert_eq!(fill_values("\\{a} {a}"), "{a} A");
+    assert_eq!(fill_values("\\{%a%}"), "{%a%}");
+    assert_eq!(fill_values("C:\\\\{a}\\\\\\{b}"), "C:\\A\\{b}");
+    assert_eq!(fill_values("\\n \\} \\\\ \\{}"), "\\n \\} \\\\ {}");
+    assert_eq!(fill_values("{{a}} {{ a }} {{{a}}} {{a}{b}"), "{{a}} {{ a }} {{{a}}} {{a}B");
     // Braces of Jinja that are never closed take no variable with them.
-    assert_eq!(filled("use {{ here\n{a} }}"), "use {{ here\nA }}");
-    assert_eq!(filled("{\"x\":{a}}"), "{\"x\":A}");
+    assert_eq!(fill_values("use {{ here\n{a} }}"), "use {{ here\nA }}");
+    assert_eq!(fill_values("{\"x\":{a}}"), "{\"x\":A}");
 }
 
 #[test]
@@ -224,7 +223,7 @@ fn values_have_one_form() {
     assert_eq!(form(json!(true)), "true");
     assert_eq!(form(json!(9_007_199_254_740_993_u64)), "9007199254740993");
     assert_eq!(form(Value::Null), "");
-    assert_eq!(warned("{v}{v}", json!({"v": null})), [("variable_null", "v".to_owned())]);
+    assert_eq!(list_warnings("{v}{v}", json!({"v": null})), [("variable_null", "v".to_owned())]);
 }
 
 #[test]
@@ -233,13 +232,13 @@ fn what_has_no_value_stays_and_is_told() {
     let template = LayeredTemplate::parse("ä{未定义}\n {%nothing%}{未定义}");
     let rendered = template.render(&Map::new(), &Map::new());
     assert_eq!(rendered.text, template.source());
-    let told: Vec<_> = rendered
+    let warnings: Vec<_> = rendered
         .warnings
         .iter()
         .map(|warning| (warning.code, warning.layer, &*warning.name, warning.line, warning.column))
         .collect();
     assert_eq!(
-        told,
+        warnings,
         [
             ("variable_unresolved", Layer::Script, "未定义", 1, 2),
             ("variable_unresolved", Layer::System, "nothing", 2, 2)
@@ -268,8 +267,8 @@ fn ids_come_from_paths() {
     assert_eq!(template_id("./a/b/c.md"), "a-b-c");
     assert_eq!(template_id("a\\b.md"), "a-b");
     let file = |path: &str| (path.to_owned(), format!("text of {path}"));
-    let both = TemplateFiles::new([file("a/b.md"), file("a-b.md")]).expect_err("they have one id");
-    let message = both.to_string();
+    let error = TemplateFiles::new([file("a/b.md"), file("a-b.md")]).expect_err("they have one id");
+    let message = error.to_string();
     assert!(["a/b.md", "a-b.md", "`a-b`"].iter().all(|part| message.contains(part)), "{message}");
     let files = TemplateFiles::new([file("a/b.md"), file("ai-say/mainline-a-introduce-concept.md")])
         .expect("two ids");
@@ -287,8 +286,8 @@ fn ids_come_from_paths() {
 fn the_default_template_is_that_of_the_texts() {
     // S-045
     let shipped = TemplateFiles::default().get(DEFAULT).expect("it is shipped");
-    let written = texts_of("### Default prompt template")[0];
-    assert_eq!(shipped.source(), format!("{written}\n"));
+    let expected = find_texts("### Default prompt template")[0];
+    assert_eq!(shipped.source(), format!("{expected}\n"));
     assert_eq!(shipped.variables(Layer::Script), ["topic_content", "教育背景", "心理学知识", "学习风格"]);
     let system = shipped.variables(Layer::System);
     assert_eq!(system, ["time", "who", "user", "chat_history", "understanding_threshold"]);

@@ -39,8 +39,8 @@ fn is_text(value: &Value) -> bool {
 impl Settings {
     /// Loads the stored settings.
     pub(crate) async fn load(store: &dyn Store) -> Result<Settings, StoreError> {
-        let stored = store.settings().await?.into_iter();
-        let values = stored.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
+        let rows = store.settings().await?.into_iter();
+        let values = rows.filter_map(|(name, value)| Some((name, serde_json::from_str(&value).ok()?)));
         Ok(Settings { values: values.collect() })
     }
 

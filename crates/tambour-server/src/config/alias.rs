@@ -78,9 +78,11 @@ impl Config {
     pub(crate) fn alias_chain<'a>(&'a self, alias: &'a str) -> Vec<&'a str> {
         let (mut chain, mut next) = (Vec::new(), vec![alias]);
         while let Some(name) = next.pop() {
-            let Some(given) = self.aliases.get(name).filter(|_| !chain.contains(&name)) else { continue };
+            let Some(alias_settings) = self.aliases.get(name).filter(|_| !chain.contains(&name)) else {
+                continue;
+            };
             chain.push(name);
-            next.extend(given.fallback.iter().rev().map(String::as_str));
+            next.extend(alias_settings.fallback.iter().rev().map(String::as_str));
         }
         chain
     }
@@ -94,17 +96,17 @@ impl Config {
         for (name, alias) in &self.aliases {
             let Some(path) = &alias.skein else { continue };
             let field = format!("aliases.{name}.skein");
-            let wrong = |what: &str| self.field_error(&field, what);
+            let skein_error = |reason: &str| self.field_error(&field, reason);
             if alias.system_prompt.is_some() {
-                return Err(wrong("stands beside `system_prompt`; an alias has one of them"));
+                return Err(skein_error("stands beside `system_prompt`; an alias has one of them"));
             }
             let text = std::fs::read_to_string(path).map_err(|error| {
-                wrong(&format!("names {}, which cannot be read: {error}", path.display()))
+                skein_error(&format!("names {}, which cannot be read: {error}", path.display()))
             })?;
             let text = Value::from(text);
             skeins::parse_skein(&text).map_err(|error| {
                 let line = error.location().map(|place| format!(", line {}", place.line)).unwrap_or_default();
-                wrong(&format!("names {}, which is no prompt{line}: {error}", path.display()))
+                skein_error(&format!("names {}, which is no prompt{line}: {error}", path.display()))
             })?;
             skeins.insert(name.clone(), text);
         }
@@ -117,19 +119,22 @@ impl Config {
     /// An alias names an unknown upstream or dialect, or has an invalid contract.
     pub(super) fn check_aliases(&self) -> Result<(), ConfigError> {
         for (name, alias) in &self.aliases {
-            let field = |which: &str| format!("aliases.{name}.{which}");
+            let field = |subfield: &str| format!("aliases.{name}.{subfield}");
             if let Some(upstream) = alias.upstream.as_ref().filter(|name| !self.upstreams.contains_key(*name))
             {
-                let known = list_names(upstream, self.upstreams.keys().map(String::as_str));
-                let what = format!("names `{upstream}`, and there is no such upstream; known: {known}");
-                return Err(self.field_error(&field("upstream"), &what));
+                let known_names = list_names(upstream, self.upstreams.keys().map(String::as_str));
+                let reason =
+                    format!("names `{upstream}`, and there is no such upstream; known: {known_names}");
+                return Err(self.field_error(&field("upstream"), &reason));
             }
             for other in &alias.fallback {
                 if other == name || !self.aliases.contains_key(other) {
-                    let known = self.aliases.keys().filter(|one| *one != name).map(String::as_str);
-                    let known = list_names(other, known);
-                    let what = format!("names `{other}`, and there is no such other alias; known: {known}");
-                    return Err(self.field_error(&field("fallback"), &what));
+                    let known_names =
+                        self.aliases.keys().filter(|alias_name| *alias_name != name).map(String::as_str);
+                    let known_names = list_names(other, known_names);
+                    let reason =
+                        format!("names `{other}`, and there is no such other alias; known: {known_names}");
+                    return Err(self.field_error(&field("fallback"), &reason));
                 }
             }
             if let Some(Err(error)) = alias.dialect.as_deref().map(tambour::dialect::find_dialect) {

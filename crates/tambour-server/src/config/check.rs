@@ -13,10 +13,10 @@ const MIN_KEY_CHARS: usize = 16;
 
 impl Config {
     /// Builds an error about a field, with the origin of its value.
-    pub(crate) fn field_error(&self, field: &str, what: &str) -> ConfigError {
+    pub(crate) fn field_error(&self, field: &str, reason: &str) -> ConfigError {
         match self.origins.origin_of(field) {
-            Some(place) => ConfigError(format!("{place}: `{field}` {what}")),
-            None => ConfigError(format!("`{field}` {what}")),
+            Some(place) => ConfigError(format!("{place}: `{field}` {reason}")),
+            None => ConfigError(format!("`{field}` {reason}")),
         }
     }
 
@@ -28,11 +28,11 @@ impl Config {
         if let Some(key) = self.api_key.as_deref().filter(|key| !key.is_empty()) {
             let length = key.chars().count();
             if length < MIN_KEY_CHARS || key.trim() != key {
-                let what = format!(
+                let reason = format!(
                     "has {}; it takes at least {MIN_KEY_CHARS} without blanks around them. `openssl rand -hex 24` makes one",
                     format_count(length, "character")
                 );
-                return Err(self.field_error("api_key", &what));
+                return Err(self.field_error("api_key", &reason));
             }
         }
         self.check_prices()?;
@@ -41,10 +41,12 @@ impl Config {
         self.check_telemetry()?;
         match self.default_upstream() {
             Some(name) if !self.upstreams.contains_key(name) => {
-                let known: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
-                let what =
-                    format!("names `{name}`, and there is no such upstream; known: {}", known.join(", "));
-                Err(self.field_error("default_upstream", &what))
+                let known_names: Vec<&str> = self.upstreams.keys().map(String::as_str).collect();
+                let reason = format!(
+                    "names `{name}`, and there is no such upstream; known: {}",
+                    known_names.join(", ")
+                );
+                Err(self.field_error("default_upstream", &reason))
             }
             _ => Ok(()),
         }
@@ -58,23 +60,28 @@ impl Config {
         &self,
         name: &str,
         kind: ServiceKind,
-        given: &'a UpstreamConfig,
+        upstream: &'a UpstreamConfig,
     ) -> Result<&'a str, ConfigError> {
-        let shown = mask_url(&given.url);
-        let wrong = |what: String| Err(self.field_error(&format!("upstreams.{name}.url"), &what));
-        if given.url.trim().is_empty() {
-            return wrong(format!("is missing; it takes a base URL such as `{}`", kind.example_url()));
+        let masked_url = mask_url(&upstream.url);
+        let url_error = |reason: String| Err(self.field_error(&format!("upstreams.{name}.url"), &reason));
+        if upstream.url.trim().is_empty() {
+            return url_error(format!("is missing; it takes a base URL such as `{}`", kind.example_url()));
         }
-        if !["http://", "https://"].iter().any(|scheme| given.url.to_ascii_lowercase().starts_with(scheme)) {
-            let advice = if given.url.contains("://") { "" } else { &format!("; perhaps `http://{shown}`") };
-            return wrong(format!("begins with http:// or https://, and `{shown}` does not{advice}"));
+        if !["http://", "https://"].iter().any(|scheme| upstream.url.to_ascii_lowercase().starts_with(scheme))
+        {
+            let advice =
+                if upstream.url.contains("://") { "" } else { &format!("; perhaps `http://{masked_url}`") };
+            return url_error(format!(
+                "begins with http:// or https://, and `{masked_url}` does not{advice}"
+            ));
         }
-        match Url::parse(&given.url) {
-            Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&given.url),
-            Ok(_) => {
-                wrong(format!("takes a base URL, without a query: `{}` is put behind `{shown}`", kind.path()))
-            }
-            Err(error) => wrong(format!("takes a base URL, and `{shown}` is none: {error}")),
+        match Url::parse(&upstream.url) {
+            Ok(url) if url.query().is_none() && url.fragment().is_none() => Ok(&upstream.url),
+            Ok(_) => url_error(format!(
+                "takes a base URL, without a query: `{}` is put behind `{masked_url}`",
+                kind.path()
+            )),
+            Err(error) => url_error(format!("takes a base URL, and `{masked_url}` is none: {error}")),
         }
     }
 
@@ -85,19 +92,19 @@ impl Config {
     pub(crate) fn upstream_key(
         &self,
         name: &str,
-        given: &UpstreamConfig,
+        upstream: &UpstreamConfig,
     ) -> Result<Option<String>, ConfigError> {
-        let field = |which: &str| format!("upstreams.{name}.{which}");
-        let (field, from, key) = match (&given.key_env, &given.key_file) {
+        let field = |subfield: &str| format!("upstreams.{name}.{subfield}");
+        let (field, from, key) = match (&upstream.key_env, &upstream.key_file) {
             (_, Some(path)) => {
                 (field("key_file"), format!("the file {}", path.display()), read_key_file(path))
             }
             (Some(variable), None) => {
                 let key = std::env::var(variable).map_err(|_| "it is not set".to_owned());
                 // `--upstream` names this variable even where it is not set: a local model needs no key.
-                let unasked =
+                let unused_key =
                     variable == UPSTREAM_KEY && self.origins.place_in_file(&field("key_env")).is_none();
-                if unasked && key.as_deref().unwrap_or_default().trim().is_empty() {
+                if unused_key && key.as_deref().unwrap_or_default().trim().is_empty() {
                     return Ok(None);
                 }
                 (field("key_env"), format!("the variable `{variable}`"), key)

@@ -52,8 +52,8 @@ const PROTOCOL_HEADERS: [&str; 6] =
 
 /// Returns `true` if a name is valid for a tool.
 pub(crate) fn is_tool_name(name: &str) -> bool {
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=64).contains(&name.chars().count()) && name.chars().all(fits)
+    let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&name.chars().count()) && name.chars().all(is_allowed)
 }
 
 impl McpConfig {
@@ -75,7 +75,7 @@ impl McpConfig {
 
     /// Returns `true` if the exposed name is listed explicitly, not only by `*`.
     pub(crate) fn names_explicitly(&self, name: &str) -> bool {
-        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|one| one == tool))
+        self.own_name(name).is_some_and(|tool| self.tools.iter().any(|name_in_list| name_in_list == tool))
     }
 
     /// Returns `true` if the tool needs a confirmation.
@@ -97,7 +97,7 @@ impl McpConfig {
 }
 
 fn list_has(list: &[String], tool: &str) -> bool {
-    list.iter().any(|one| one == ALL_TOOLS || one == tool)
+    list.iter().any(|entry| entry == ALL_TOOLS || entry == tool)
 }
 
 impl Config {
@@ -110,10 +110,11 @@ impl Config {
         for (name, server) in &self.mcp {
             self.check_mcp_server(name, server)?;
             for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
-                let called = server.exposed_name(tool);
-                if let Some(other) = names.insert(called.clone(), name) {
-                    let what = format!("has `{called}`, and so has `{other}`; a `prefix` tells them apart");
-                    return Err(self.field_error(&format!("mcp.{name}.tools"), &what));
+                let exposed_name = server.exposed_name(tool);
+                if let Some(other) = names.insert(exposed_name.clone(), name) {
+                    let reason =
+                        format!("has `{exposed_name}`, and so has `{other}`; a `prefix` tells them apart");
+                    return Err(self.field_error(&format!("mcp.{name}.tools"), &reason));
                 }
             }
         }
@@ -121,11 +122,13 @@ impl Config {
     }
 
     fn check_mcp_server(&self, name: &str, server: &McpConfig) -> Result<(), ConfigError> {
-        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("mcp.{name}.{field}"), what));
+        let mcp_error =
+            |field: &str, reason: &str| Err(self.field_error(&format!("mcp.{name}.{field}"), reason));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
         if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
-            let what = "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
-            return Err(self.field_error(&format!("mcp.{name}"), what));
+            let reason =
+                "is no name of an MCP server: it has 1 to 32 of the characters a-z, 0-9, `_` and `-`";
+            return Err(self.field_error(&format!("mcp.{name}"), reason));
         }
         if cfg!(not(feature = "mcp")) {
             return Err(self.field_error(
@@ -134,41 +137,44 @@ impl Config {
             ));
         }
         match (&server.url, &server.command) {
-            (Some(_), Some(_)) => return wrong("command", "stands beside `url`; a server has one of them"),
+            (Some(_), Some(_)) => {
+                return mcp_error("command", "stands beside `url`; a server has one of them");
+            }
             (None, None) => {
                 return Err(self.field_error(&format!("mcp.{name}"), "has neither a `url` nor a `command`"));
             }
             (Some(url), None) => {
-                let shown = mask_url(url);
-                let scheme =
-                    ["http://", "https://"].iter().any(|one| url.to_ascii_lowercase().starts_with(one));
+                let masked_url = mask_url(url);
+                let scheme = ["http://", "https://"]
+                    .iter()
+                    .any(|supported_scheme| url.to_ascii_lowercase().starts_with(supported_scheme));
                 match Url::parse(url) {
-                    Ok(parsed) if scheme && parsed.has_host() && parsed.fragment().is_none() => {}
+                    Ok(url_parsed) if scheme && url_parsed.has_host() && url_parsed.fragment().is_none() => {}
                     Err(error) if scheme => {
-                        return wrong("url", &format!("is `{shown}`, which is no URL: {error}"));
+                        return mcp_error("url", &format!("is `{masked_url}`, which is no URL: {error}"));
                     }
                     _ => {
-                        return wrong(
+                        return mcp_error(
                             "url",
-                            &format!("begins with http:// or https://, and `{shown}` does not"),
+                            &format!("begins with http:// or https://, and `{masked_url}` does not"),
                         );
                     }
                 }
-                for (field, given) in [("args", !server.args.is_empty()), ("env", !server.env.is_empty())] {
-                    if given {
-                        return wrong(field, "goes with `command`, and the server has a `url`");
+                for (field, is_set) in [("args", !server.args.is_empty()), ("env", !server.env.is_empty())] {
+                    if is_set {
+                        return mcp_error(field, "goes with `command`, and the server has a `url`");
                     }
                 }
             }
             (None, Some(command)) => {
                 if command.trim().is_empty() {
-                    return wrong("command", "is empty; it takes a program");
+                    return mcp_error("command", "is empty; it takes a program");
                 }
-                for (field, given) in
+                for (field, is_set) in
                     [("headers", !server.headers.is_empty()), ("key_env", server.key_env.is_some())]
                 {
-                    if given {
-                        return wrong(
+                    if is_set {
+                        return mcp_error(
                             field,
                             "goes with `url`, and the server has a `command`; `env` names variables for it",
                         );
@@ -177,47 +183,57 @@ impl Config {
             }
         }
         for (header, value) in &server.headers {
-            let taken = PROTOCOL_HEADERS.contains(&header.to_ascii_lowercase().as_str());
-            if HeaderName::try_from(header).is_err() || HeaderValue::try_from(value).is_err() || taken {
-                let what =
-                    if taken { "belongs to the protocol" } else { "is no header, or its value is none" };
-                return wrong("headers", &format!("has `{}`, which {what}", header.escape_debug()));
+            let is_reserved = PROTOCOL_HEADERS.contains(&header.to_ascii_lowercase().as_str());
+            if HeaderName::try_from(header).is_err() || HeaderValue::try_from(value).is_err() || is_reserved {
+                let reason = if is_reserved {
+                    "belongs to the protocol"
+                } else {
+                    "is no header, or its value is none"
+                };
+                return mcp_error("headers", &format!("has `{}`, which {reason}", header.escape_debug()));
             }
         }
         if let Some(variable) = &server.key_env {
             self.read_mcp_key(name, variable)?;
         }
-        if let Some(bad) = server.env.iter().find(|one| one.is_empty() || one.contains(['=', '\0'])) {
-            return wrong("env", &format!("takes names of variables, not `{}`", bad.escape_debug()));
+        if let Some(invalid_name) = server
+            .env
+            .iter()
+            .find(|supported_scheme| supported_scheme.is_empty() || supported_scheme.contains(['=', '\0']))
+        {
+            return mcp_error(
+                "env",
+                &format!("takes names of variables, not `{}`", invalid_name.escape_debug()),
+            );
         }
         if server.tools.is_empty() {
-            return wrong(
+            return mcp_error(
                 "tools",
                 "is empty, so that nothing joins; it takes names of tools, or `*` for all of them",
             );
         }
         for tool in server.tools.iter().filter(|tool| *tool != ALL_TOOLS) {
-            let called = server.exposed_name(tool);
-            if !is_tool_name(&called) {
-                let what = format!(
+            let exposed_name = server.exposed_name(tool);
+            if !is_tool_name(&exposed_name) {
+                let reason = format!(
                     "has `{}`, and the name of a tool is 1 to 64 letters, digits, `_`, `-` and `.`",
-                    called.escape_debug()
+                    exposed_name.escape_debug()
                 );
-                return wrong("tools", &what);
+                return mcp_error("tools", &reason);
             }
         }
         if let Some(prefix) = &server.prefix
             && !is_tool_name(prefix)
         {
-            return wrong("prefix", "takes letters, digits, `_`, `-` and `.`");
+            return mcp_error("prefix", "takes letters, digits, `_`, `-` and `.`");
         }
         if let Some(tool) = server.confirm.iter().find(|tool| *tool != ALL_TOOLS && !server.exposes(tool)) {
-            return wrong("confirm", &format!("names `{tool}`, which is not among its `tools`"));
+            return mcp_error("confirm", &format!("names `{tool}`, which is not among its `tools`"));
         }
-        let most = self.tools.max_timeout_ms;
+        let max_timeout = self.tools.max_timeout_ms;
         match server.timeout_ms {
-            Some(ms) if !(1..=most).contains(&ms) => {
-                wrong("timeout_ms", &format!("is 1 to {most} (`tools.max_timeout_ms`), not {ms}"))
+            Some(ms) if !(1..=max_timeout).contains(&ms) => {
+                mcp_error("timeout_ms", &format!("is 1 to {max_timeout} (`tools.max_timeout_ms`), not {ms}"))
             }
             _ => Ok(()),
         }

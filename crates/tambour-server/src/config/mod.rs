@@ -217,13 +217,13 @@ impl Config {
     ///
     /// # Errors
     /// The kind is unknown.
-    pub fn add_upstream(&mut self, given: &str, model: Option<String>) -> Result<(), ConfigError> {
-        let (kind, url) = given.split_once('=').unwrap_or((given, ""));
+    pub fn add_upstream(&mut self, description: &str, model: Option<String>) -> Result<(), ConfigError> {
+        let (kind, url) = description.split_once('=').unwrap_or((description, ""));
         let service = ServiceKind::from_name(kind).is_some();
         if kind != "demo" && (url.is_empty() || !(service || kind == "replay")) {
             let services = ServiceKind::ALL.map(|kind| format!("{}=URL", kind.name())).join(", ");
             return Err(ConfigError(format!(
-                "`{given}` is no upstream; give {services}, replay=FILE or demo"
+                "`{description}` is no upstream; give {services}, replay=FILE or demo"
             )));
         }
         let key_env = service.then(|| UPSTREAM_KEY.to_owned());
@@ -255,16 +255,16 @@ impl Config {
     /// Returns the configuration as TOML with secrets masked.
     #[must_use]
     pub fn to_masked_toml(&self) -> String {
-        let mut shown = self.clone();
-        if shown.api_key.is_some() {
-            shown.api_key = Some("***".to_owned());
+        let mut masked = self.clone();
+        if masked.api_key.is_some() {
+            masked.api_key = Some("***".to_owned());
         }
-        for upstream in shown.upstreams.values_mut() {
+        for upstream in masked.upstreams.values_mut() {
             upstream.url = mask_url(&upstream.url);
         }
-        shown.mcp.values_mut().for_each(McpConfig::mask);
-        shown.telemetry.mask();
-        toml::to_string_pretty(&shown).unwrap_or_else(|error| format!("# {error}\n"))
+        masked.mcp.values_mut().for_each(McpConfig::mask);
+        masked.telemetry.mask();
+        toml::to_string_pretty(&masked).unwrap_or_else(|error| format!("# {error}\n"))
     }
 }
 

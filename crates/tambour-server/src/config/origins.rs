@@ -28,9 +28,10 @@ impl ValueOrigins {
     /// Returns the flag or variable that set a field or its parent; otherwise its place in the file; `None`
     /// for defaults and values set by code.
     pub(crate) fn origin_of(&self, field: &str) -> Option<String> {
-        let above =
-            std::iter::successors(Some(field), |field| field.rsplit_once('.').map(|(above, _)| above));
-        above
+        let preceding_tables = std::iter::successors(Some(field), |field| {
+            field.rsplit_once('.').map(|(preceding_tables, _)| preceding_tables)
+        });
+        preceding_tables
             .into_iter()
             .find_map(|field| self.sources.get(field).cloned())
             .or_else(|| self.place_in_file(field))
@@ -58,8 +59,8 @@ fn field_offset(table: &DeTable<'_>, field: &str) -> Option<usize> {
 
 /// Returns the field whose value contains this byte offset.
 pub(super) fn field_at(text: &str, at: usize) -> Option<String> {
-    let parsed = DeTable::parse(text).ok()?;
-    let mut table = Some(parsed.get_ref());
+    let document = DeTable::parse(text).ok()?;
+    let mut table = Some(document.get_ref());
     let mut path: Vec<&str> = Vec::new();
     while let Some((key, value)) =
         table.and_then(|table| table.iter().find(|(_, value)| contains_offset(value, at)))

@@ -27,11 +27,11 @@ impl Price {
     /// names.
     pub(crate) fn cost(&self, usage: &Value) -> i64 {
         let TokenCounts { input, output } = TokenCounts::from_usage(usage);
-        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
+        let cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0).min(input);
         #[expect(clippy::cast_precision_loss)]
         let part = |tokens: u64, price: f64| tokens as f64 * price;
-        let cost = part(input - cached, self.input)
-            + part(cached, self.cached_input.unwrap_or(self.input))
+        let cost = part(input - cached_tokens, self.input)
+            + part(cached_tokens, self.cached_input.unwrap_or(self.input))
             + part(output, self.output);
         #[expect(clippy::cast_possible_truncation)]
         let cost = cost.round() as i64;
@@ -53,12 +53,12 @@ impl Config {
         }
         for (name, upstream) in &self.upstreams {
             for (model, price) in &upstream.prices {
-                let given = [
+                let prices = [
                     ("input", Some(price.input)),
                     ("output", Some(price.output)),
                     ("cached_input", price.cached_input),
                 ];
-                for (part, value) in given {
+                for (part, value) in prices {
                     if value.is_some_and(|value| !(0.0..=MAX_PRICE).contains(&value)) {
                         let field = format!("upstreams.{name}.prices.{model}.{part}");
                         return Err(

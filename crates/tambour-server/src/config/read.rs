@@ -45,8 +45,8 @@ impl Config {
         config.origins = origins;
         config.api_key = config.api_key.filter(|key| !key.trim().is_empty());
         if let Some(upstream) = upstream {
-            let said = |error| ConfigError(format!("TAMBOUR_UPSTREAM: {error}"));
-            config.add_upstream(&upstream, model).map_err(said)?;
+            let upstream_error = |error| ConfigError(format!("TAMBOUR_UPSTREAM: {error}"));
+            config.add_upstream(&upstream, model).map_err(upstream_error)?;
             config.note_source(&format!("upstreams.{}", kind_of_upstream(&upstream)), "TAMBOUR_UPSTREAM");
         }
         config.database_file()?;
@@ -55,23 +55,23 @@ impl Config {
 }
 
 /// Returns the kind of an upstream given as `KIND=WHERE`, which is also its name.
-fn kind_of_upstream(given: &str) -> &str {
-    given.split_once('=').map_or(given, |(kind, _)| kind)
+fn kind_of_upstream(description: &str) -> &str {
+    description.split_once('=').map_or(description, |(kind, _)| kind)
 }
 
 fn read_file(path: &Path) -> Result<(toml::Table, ValueOrigins), ConfigError> {
     let text =
         std::fs::read_to_string(path).map_err(|error| ConfigError(format!("{}: {error}", path.display())))?;
-    let wrong = |error: &toml::de::Error, what: &str| {
+    let file_error = |error: &toml::de::Error, reason: &str| {
         let place =
             error.span().map_or_else(|| path.display().to_string(), |at| format_place(path, &text, at.start));
-        ConfigError(format!("{place}: {what}{}", explain_parse_error(error.message().trim())))
+        ConfigError(format!("{place}: {reason}{}", explain_parse_error(error.message().trim())))
     };
-    let table: toml::Table = text.parse().map_err(|error| wrong(&error, "not TOML: "))?;
+    let table: toml::Table = text.parse().map_err(|error| file_error(&error, "not TOML: "))?;
     // Parsed from the text, since only that has positions.
     toml::from_str::<Config>(&text).map_err(|error| {
         let field = error.span().and_then(|at| field_at(&text, at.start));
-        wrong(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
+        file_error(&error, &field.map_or_else(String::new, |field| format!("`{field}`: ")))
     })?;
     Ok((table, ValueOrigins::from_file(path, &text)))
 }
@@ -93,11 +93,12 @@ fn set_field(
     let retention = RetentionConfig { days: Some(0), bytes: Some(0) };
     let defaults = toml::Table::try_from(Config { retention, ..Config::default() })
         .map_err(|error| ConfigError(format!("the defaults cannot be written: {error}")))?;
-    let grouped = ["limits", "timeouts", "tools", "retention", "telemetry"]
+    let group_of_field = ["limits", "timeouts", "tools", "retention", "telemetry"]
         .into_iter()
         .find_map(|group| Some((group, field.strip_prefix(group)?.strip_prefix('_')?)));
-    let dotted = grouped.map_or_else(|| field.to_owned(), |(group, field)| format!("{group}.{field}"));
-    let (default, table, field) = match grouped {
+    let dotted_name =
+        group_of_field.map_or_else(|| field.to_owned(), |(group, field)| format!("{group}.{field}"));
+    let (default, table, field) = match group_of_field {
         Some((group, field)) => {
             let inner = table.entry(group).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             let toml::Value::Table(inner) = inner else {
@@ -107,25 +108,25 @@ fn set_field(
         }
         None => (defaults.get(field), table, field),
     };
-    let wrong = |wanted| ConfigError(format!("{variable}: it takes {wanted}, not `{value}`"));
+    let value_error = |expected| ConfigError(format!("{variable}: it takes {expected}, not `{value}`"));
     let value = match default {
         Some(toml::Value::Integer(_)) => {
-            toml::Value::Integer(value.trim().parse().map_err(|_| wrong("a whole number"))?)
+            toml::Value::Integer(value.trim().parse().map_err(|_| value_error("a whole number"))?)
         }
         Some(toml::Value::Float(_)) => {
-            toml::Value::Float(value.trim().parse().map_err(|_| wrong("a number"))?)
+            toml::Value::Float(value.trim().parse().map_err(|_| value_error("a number"))?)
         }
         Some(toml::Value::Boolean(_)) => {
-            toml::Value::Boolean(value.trim().parse().map_err(|_| wrong("true or false"))?)
+            toml::Value::Boolean(value.trim().parse().map_err(|_| value_error("true or false"))?)
         }
         Some(toml::Value::Array(_)) => {
             let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
             toml::Value::Array(items.map(|item| toml::Value::String(item.to_owned())).collect())
         }
-        Some(toml::Value::Table(_)) => return Err(wrong("nothing by itself; it is a table")),
+        Some(toml::Value::Table(_)) => return Err(value_error("nothing by itself; it is a table")),
         // An unknown name is refused when the table is parsed.
         Some(_) | None => toml::Value::String(value.to_owned()),
     };
     table.insert(field.to_owned(), value);
-    Ok(dotted)
+    Ok(dotted_name)
 }

@@ -51,35 +51,37 @@ impl Config {
     /// # Errors
     /// The endpoint is not a base URL, the ratio is out of range, or the server is built without tracing.
     pub(super) fn check_telemetry(&self) -> Result<(), ConfigError> {
-        let given = &self.telemetry;
-        let wrong = |field: &str, what: &str| Err(self.field_error(&format!("telemetry.{field}"), what));
-        if !(0.0..=1.0).contains(&given.sample_ratio) {
-            return wrong("sample_ratio", &format!("is 0 to 1, not {}", given.sample_ratio));
+        let telemetry = &self.telemetry;
+        let telemetry_error =
+            |field: &str, reason: &str| Err(self.field_error(&format!("telemetry.{field}"), reason));
+        if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
+            return telemetry_error("sample_ratio", &format!("is 0 to 1, not {}", telemetry.sample_ratio));
         }
-        if given.service_name.trim().is_empty() {
-            return wrong("service_name", "is empty");
+        if telemetry.service_name.trim().is_empty() {
+            return telemetry_error("service_name", "is empty");
         }
-        let Some(endpoint) = given.endpoint() else { return Ok(()) };
+        let Some(endpoint) = telemetry.endpoint() else { return Ok(()) };
         if cfg!(not(feature = "otel")) {
-            return wrong("otlp_endpoint", "needs a server that was built with the feature `otel`");
+            return telemetry_error("otlp_endpoint", "needs a server that was built with the feature `otel`");
         }
-        let shown = mask_url(endpoint);
+        let masked_url = mask_url(endpoint);
         let example = "it takes the base URL of a collector such as `http://127.0.0.1:4318`";
         match Url::parse(endpoint) {
             Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
-                wrong("otlp_endpoint", &format!("is `{shown}`; {example}"))
+                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`; {example}"))
             }
             Ok(url) if url.query().is_some() || url.fragment().is_some() => {
-                wrong("otlp_endpoint", &format!("is `{shown}`, with a query; {example}"))
+                telemetry_error("otlp_endpoint", &format!("is `{masked_url}`, with a query; {example}"))
             }
-            Ok(url) if url.path().trim_end_matches('/').ends_with("/v1/traces") => wrong(
+            Ok(url) if url.path().trim_end_matches('/').ends_with("/v1/traces") => telemetry_error(
                 "otlp_endpoint",
-                &format!("is `{shown}`; `/v1/traces` is put behind it by the server: leave that out"),
+                &format!("is `{masked_url}`; `/v1/traces` is put behind it by the server: leave that out"),
             ),
             Ok(_) => Ok(()),
-            Err(error) => {
-                wrong("otlp_endpoint", &format!("is `{shown}`, which is no URL ({error}); {example}"))
-            }
+            Err(error) => telemetry_error(
+                "otlp_endpoint",
+                &format!("is `{masked_url}`, which is no URL ({error}); {example}"),
+            ),
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum TurnInput {
 #[derive(Clone, Copy)]
 pub(crate) struct TurnClient<'a> {
     pub(crate) caller: &'a Caller,
-    pub(crate) live: &'a LiveRun,
+    pub(crate) live_run: &'a LiveRun,
 }
 
 /// Code of a cancelled turn's failure.
@@ -100,16 +100,17 @@ struct CallOutcome {
 
 /// Loads the machine of a stored dialogue, and its script.
 pub(crate) fn load_machine(app: &App, row: &DialogueRow) -> Result<(Script, Dialogue), Problem> {
-    let damaged = |what: &str| {
+    let damage_error = |what: &str| {
         tracing::error!(dialogue = row.id, what, "a stored dialogue cannot be read");
         let detail = format!("the {what} of the dialogue cannot be read");
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let read = || load(&row.script, &app.loaded_config().config.limits).script;
+    let load_script = || load(&row.script, &app.loaded_config().config.limits).script;
     // A long script is parsed without blocking other tasks.
-    let script = if row.script.len() > INLINE_SCRIPT_BYTES { run_in_place(read) } else { read() };
-    let script = script.ok_or_else(|| damaged("script"))?;
-    let dialogue = serde_json::from_str(&row.state).map_err(|_| damaged("state"))?;
+    let script =
+        if row.script.len() > INLINE_SCRIPT_BYTES { run_in_place(load_script) } else { load_script() };
+    let script = script.ok_or_else(|| damage_error("script"))?;
+    let dialogue = serde_json::from_str(&row.state).map_err(|_| damage_error("state"))?;
     Ok((script, dialogue))
 }
 
@@ -118,21 +119,21 @@ pub(crate) fn load_machine(app: &App, row: &DialogueRow) -> Result<(Script, Dial
 pub(crate) async fn run_turn(
     app: &App,
     row: DialogueRow,
-    asking: TurnClient<'_>,
+    client: TurnClient<'_>,
     input: (Option<TurnInput>, TurnQuota),
-    once: Option<&InputClaim>,
+    claim: Option<&InputClaim>,
     outlet: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
-    let span = app.traces.start_turn(&asking.caller.span, &row.id);
-    let turn = drive_turn(app, row, (asking, &span), input, once, outlet).await;
-    let failed = match &turn {
+    let span = app.traces.start_turn(&client.caller.span, &row.id);
+    let turn = drive_turn(app, row, (client, &span), input, claim, outlet).await;
+    let has_failed = match &turn {
         Ok(turn) => turn.error.as_ref().map(|failure| &*failure.code),
         Err(problem) => Some(problem.code()),
     };
-    if let Some(code) = failed {
+    if let Some(code) = has_failed {
         span.fail(code);
     }
-    span.end(if failed.is_none() { "completed" } else { "failed" });
+    span.end(if has_failed.is_none() { "completed" } else { "failed" });
     turn
 }
 
@@ -141,7 +142,7 @@ async fn drive_turn(
     row: DialogueRow,
     (client, span): (TurnClient<'_>, &TraceSpan),
     (input, admission): (Option<TurnInput>, TurnQuota),
-    once: Option<&InputClaim>,
+    claim: Option<&InputClaim>,
     outlet: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
     let (script, dialogue) = load_machine(app, &row)?;
@@ -149,10 +150,11 @@ async fn drive_turn(
     let options = app.reading_defaults().options;
     let mut settings = DialogueSettings::default();
     settings.texts = options.texts.clone();
-    let loaded = app.loaded_config();
-    let upstream =
-        loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let mut running = RunningDialogue {
+    let loaded_config = app.loaded_config();
+    let upstream = loaded_config
+        .upstream(None)
+        .ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+    let mut running_dialogue = RunningDialogue {
         app,
         row,
         client,
@@ -169,43 +171,47 @@ async fn drive_turn(
         figures: Vec::new(),
     };
     if let Some(input) = input {
-        let record = TurnRecord::begin(&client.live.id, &input, &running.row.state);
-        running.take_input(input)?;
-        running.update_row();
-        app.store.take_input(&running.row, once, &[CallRecord::Turn(json!(record).to_string())]).await?;
-        running.record = Some(record);
+        let record = TurnRecord::begin(&client.live_run.id, &input, &running_dialogue.row.state);
+        running_dialogue.take_input(input)?;
+        running_dialogue.update_row();
+        app.store
+            .take_input(&running_dialogue.row, claim, &[CallRecord::Turn(json!(record).to_string())])
+            .await?;
+        running_dialogue.record = Some(record);
     } else {
-        running.record = turn_record::load_last_turn(app, &running.row.id).await?;
+        running_dialogue.record = turn_record::load_last_turn(app, &running_dialogue.row.id).await?;
     }
     admission.spend().await;
-    let requests = match running.run_until_waiting(outlet).await {
+    let requests = match running_dialogue.run_until_waiting(outlet).await {
         Ok(requests) => requests,
         Err(problem) => {
             // Its models were asked, whatever becomes of the dialogue.
-            app.add_figures(&running.figures).await;
+            app.add_figures(&running_dialogue.figures).await;
             return Err(problem);
         }
     };
-    let turn = running.dialogue.turn(&running.script);
-    running.update_row();
-    if let Some(mut record) = running.record.take() {
+    let turn = running_dialogue.dialogue.turn(&running_dialogue.script);
+    running_dialogue.update_row();
+    if let Some(mut record) = running_dialogue.record.take() {
         record.end(&turn);
-        running.pending_records.push(CallRecord::TurnOver(json!(record).to_string()));
+        running_dialogue.pending_records.push(CallRecord::TurnOver(json!(record).to_string()));
     }
-    let once = once.map(|once| (once.clone(), json!(turn).to_string()));
-    let (DialogueRow { status, state, changed, .. }, mut records) = (running.row, running.pending_records);
-    records.push(CallRecord::Figures(running.figures.clone()));
-    outlet.close(&turn, &requests, &running.options);
-    let ended = match &turn.error {
+    let claim = claim.map(|claim| (claim.clone(), json!(turn).to_string()));
+    let (DialogueRow { status, state, changed: changed_at, .. }, mut records) =
+        (running_dialogue.row, running_dialogue.pending_records);
+    records.push(CallRecord::Figures(running_dialogue.figures.clone()));
+    outlet.close(&turn, &requests, &running_dialogue.options);
+    let outcome = match &turn.error {
         None => "completed",
         Some(failure) if failure.code == CANCELLED => "cancelled",
         Some(_) => "failed",
     };
-    let written =
-        outlet.finish(ended, Some(DialogueProgress { status, state, changed, records, once })).await;
+    let written = outlet
+        .finish(outcome, Some(DialogueProgress { status, state, changed: changed_at, records, once: claim }))
+        .await;
     if let Err(written) = written {
         if written == WriteOutcome::Fenced {
-            app.add_figures(&running.figures).await;
+            app.add_figures(&running_dialogue.figures).await;
         }
         return Err(log_problem(written));
     }
@@ -238,11 +244,11 @@ impl RunningDialogue<'_> {
     }
 
     fn take_input(&mut self, input: TurnInput) -> Result<(), Problem> {
-        let taken = self.with_env(|dialogue, env| match input {
+        let result = self.with_env(|dialogue, env| match input {
             TurnInput::Text(text) => dialogue.input(text.as_deref(), env),
             TurnInput::Answer { call_id, value } => dialogue.answer(&call_id, value, env),
         });
-        taken.map_err(|refusal| refusal_problem(&refusal))
+        result.map_err(|refusal| refusal_problem(&refusal))
     }
 
     /// Writes the state into the row.
@@ -309,7 +315,7 @@ impl RunningDialogue<'_> {
     /// Builds the model request of a call.
     fn call_request(&self, call: &ModelCall) -> ModelRequest {
         let messages = call.messages.iter();
-        let messages = messages.map(|said| Message::new(&said.role, said.content.clone()));
+        let messages = messages.map(|message| Message::new(&message.role, message.content.clone()));
         ModelRequest {
             messages: messages.collect(),
             span: self.span.clone(),
@@ -326,7 +332,7 @@ impl RunningDialogue<'_> {
 
     /// Builds the record of a call that begins, for the trace.
     fn call_record(&mut self, call: &ModelCall) -> Value {
-        let ask = self.call_request(call);
+        let request = self.call_request(call);
         json!({
             "created": ids::now(),
             "turn": self.record.as_ref().map(|record| &record.turn),
@@ -337,11 +343,11 @@ impl RunningDialogue<'_> {
             "max_rounds": call.max_rounds,
             "attempt": call.attempt,
             "upstream": self.upstream.name(),
-            "model": self.upstream.model(&ask),
+            "model": self.upstream.model(&request),
             "parameters": {
                 "temperature": call.temperature,
                 "max_tokens": call.max_tokens,
-                "response_format": ask.response_format,
+                "response_format": request.response_format,
             },
             "template_id": call.template_id,
             "template_hash": call.template_hash,
@@ -389,8 +395,8 @@ impl RunningDialogue<'_> {
         match reply {
             Ok(mut reply) => {
                 reply.is_delivered = is_delivered;
-                let came = self.with_env(|dialogue, env| dialogue.reply(call, &reply, env));
-                if came.asked_again || came.failure.is_some() {
+                let reply_result = self.with_env(|dialogue, env| dialogue.reply(call, &reply, env));
+                if reply_result.asked_again || reply_result.failure.is_some() {
                     outlet.discard()
                 } else {
                     outlet.release()
@@ -399,11 +405,11 @@ impl RunningDialogue<'_> {
                 record["message"] = json!(reply.message);
                 record["unreadable"] = json!(reply.unreadable_reason);
                 record["delivered"] = json!(reply.is_delivered);
-                record["asked_again"] = json!(came.asked_again);
-                record["exit_decision"] = json!(came.exit_decision);
-                record["assessment"] = json!(came.assessment);
-                record["assigned"] = json!(came.assigned);
-                if let Some(failure) = came.failure {
+                record["asked_again"] = json!(reply_result.asked_again);
+                record["exit_decision"] = json!(reply_result.exit_decision);
+                record["assessment"] = json!(reply_result.assessment);
+                record["assigned"] = json!(reply_result.assigned);
+                if let Some(failure) = reply_result.failure {
                     record["status"] = "failed".into();
                     record["error"] = json!(failure);
                 }
@@ -434,9 +440,9 @@ impl RunningDialogue<'_> {
     }
 
     async fn read_reply(&self, call: &ModelCall, outlet: &mut TurnLog) -> CallOutcome {
-        let started = Instant::now();
-        let mut ask = self.call_request(call);
-        let mut called = CallOutcome {
+        let start_time = Instant::now();
+        let mut request = self.call_request(call);
+        let mut outcome = CallOutcome {
             reply: Err(interrupted_failure()),
             is_delivered: false,
             raw: String::new(),
@@ -449,23 +455,23 @@ impl RunningDialogue<'_> {
         outlet.next_reply();
         let mut reader = call.reader(&self.options).with_extensions(true).with_findings(true);
         let mut stop = std::pin::pin!(wait_stop(self.app, self.client));
-        let opened = loop {
-            let opened = tokio::select! {
+        let stream = loop {
+            let stream = tokio::select! {
                 biased;
                 end = stop.as_mut() => Err(end),
-                opened = self.upstream.open(&ask) => opened.map_err(InputEnd::Failed),
+                stream = self.upstream.open(&request) => stream.map_err(InputEnd::Failed),
             };
-            match opened {
+            match stream {
                 // A service that does not support schemas refuses the request at once; the prompt describes
                 // the schema in words too.
-                Err(InputEnd::Failed(failure)) if !failure.retryable && ask.response_format.is_some() => {
-                    ask.response_format = None;
-                    called.is_unformatted = true;
+                Err(InputEnd::Failed(failure)) if !failure.retryable && request.response_format.is_some() => {
+                    request.response_format = None;
+                    outcome.is_unformatted = true;
                 }
-                opened => break opened,
+                stream => break stream,
             }
         };
-        match opened {
+        match stream {
             Ok(mut reply) => {
                 let (mut items, mut reasoning) = (Vec::new(), 0);
                 let limit = self.options.limits.input;
@@ -479,10 +485,10 @@ impl RunningDialogue<'_> {
                     for item in items.drain(..) {
                         match item {
                             ReplyItem::Text(text) => {
-                                called.first_text_ms.get_or_insert_with(|| millis(started));
-                                called.raw.push_str(&text);
+                                outcome.first_text_ms.get_or_insert_with(|| millis(start_time));
+                                outcome.raw.push_str(&text);
                                 reader.push(&text, outlet);
-                                if called.raw.len() > limit {
+                                if outcome.raw.len() > limit {
                                     break 'reply InputEnd::Failed(too_large_failure("reply", limit));
                                 }
                             }
@@ -496,7 +502,7 @@ impl RunningDialogue<'_> {
                             // A round offers no tools.
                             ReplyItem::Call(_) => {}
                             ReplyItem::Usage(usage) => {
-                                called.usage = usage.clone();
+                                outcome.usage = usage.clone();
                                 reader.set_usage(usage);
                             }
                             ReplyItem::End(end) => break 'reply end,
@@ -507,22 +513,22 @@ impl RunningDialogue<'_> {
                         break 'reply InputEnd::Failed(interrupted_failure());
                     }
                 };
-                called.finish = match &end {
+                outcome.finish = match &end {
                     InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => Some(*reason),
                     InputEnd::WithoutReason => Some(FinishReason::Length),
                     _ => None,
                 };
                 // Text that follows only now may replace an answer that is re-asked. A thought is shown to
                 // nobody, whatever the turn said before it.
-                called.is_delivered = outlet.hold() && !matches!(call.kind, ReplyKind::Think { .. });
-                called.reply = if end == CANCELLED_END {
+                outcome.is_delivered = outlet.hold() && !matches!(call.kind, ReplyKind::Think { .. });
+                outcome.reply = if end == CANCELLED_END {
                     // The round does not count (S-065); a message that has begun is closed.
                     if outlet.has_begun() {
                         let _ = reader.finish(&end, outlet);
                     }
                     Err(cancelled_failure())
                 } else if end.is_truncated()
-                    && called.raw.trim().is_empty()
+                    && outcome.raw.trim().is_empty()
                     && !matches!(end, InputEnd::Failed(_))
                 {
                     // The round was not answered (S-065).
@@ -531,11 +537,11 @@ impl RunningDialogue<'_> {
                     reader.finish(&end, outlet)
                 };
             }
-            Err(InputEnd::Failed(failure)) => called.reply = Err(failure),
-            Err(_) => called.reply = Err(cancelled_failure()),
+            Err(InputEnd::Failed(failure)) => outcome.reply = Err(failure),
+            Err(_) => outcome.reply = Err(cancelled_failure()),
         }
-        called.elapsed_ms = millis(started);
-        called
+        outcome.elapsed_ms = millis(start_time);
+        outcome
     }
 }
 
@@ -543,11 +549,11 @@ impl RunningDialogue<'_> {
 const CANCELLED_END: InputEnd = InputEnd::Finished(FinishReason::Cancelled);
 
 /// Waits until the turn has to end, and returns its end: cancelled, key removed, or server stopped.
-async fn wait_stop(app: &App, asking: TurnClient<'_>) -> InputEnd {
+async fn wait_stop(app: &App, client: TurnClient<'_>) -> InputEnd {
     tokio::select! {
         () = app.run_abort.cancelled() => InputEnd::Failed(interrupted_failure()),
-        () = asking.caller.removal.cancelled() => InputEnd::Failed(key_removed_failure()),
-        () = asking.live.cancel.cancelled() => CANCELLED_END,
+        () = client.caller.removal.cancelled() => InputEnd::Failed(key_removed_failure()),
+        () = client.live_run.cancel.cancelled() => CANCELLED_END,
     }
 }
 
@@ -571,15 +577,15 @@ fn key_removed_failure() -> Failure {
     new_failure("unauthorized", "the key was removed", true)
 }
 
-fn too_large_failure(what: &str, limit: usize) -> Failure {
+fn too_large_failure(subject: &str, limit: usize) -> Failure {
     let limit = format_count(limit, "byte");
-    new_failure("input_too_large", format!("the {what} is longer than `limits.input`, {limit}"), false)
+    new_failure("input_too_large", format!("the {subject} is longer than `limits.input`, {limit}"), false)
 }
 
 fn interrupted_failure() -> Failure {
     new_failure("interrupted", "the server stopped while the model was writing", true)
 }
 
-fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+fn millis(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -42,19 +42,19 @@ impl TurnClaims {
     pub(crate) fn claim(
         self: &Arc<TurnClaims>,
         owner: &str,
-        word: &str,
+        request_id: &str,
         request: &str,
     ) -> Result<TurnClaim, Arc<ClaimedTurn>> {
-        let key = (owner.to_owned(), word.to_owned());
+        let key = (owner.to_owned(), request_id.to_owned());
         match self.lock().entry(key.clone()) {
-            Entry::Occupied(begun) => Err(begun.get().clone()),
+            Entry::Occupied(claim_entry) => Err(claim_entry.get().clone()),
             Entry::Vacant(place) => {
-                let begun = ClaimedTurn {
+                let claim_entry = ClaimedTurn {
                     request: request.to_owned(),
                     run: watch::Sender::default(),
                     over_token: CancellationToken::new(),
                 };
-                let turn = place.insert(Arc::new(begun)).clone();
+                let turn = place.insert(Arc::new(claim_entry)).clone();
                 Ok(TurnClaim { claims: self.clone(), key, turn })
             }
         }
@@ -69,12 +69,12 @@ impl ClaimedTurn {
     /// Waits for the run; `None` if the turn ends without one.
     pub(crate) async fn wait_run(&self) -> Option<TurnRun> {
         let mut run = self.run.subscribe();
-        let begun = tokio::select! {
+        let result = tokio::select! {
             biased;
-            begun = run.wait_for(Option::is_some) => begun.ok()?.clone(),
+            result = run.wait_for(Option::is_some) => result.ok()?.clone(),
             () = self.wait_over() => None,
         };
-        begun
+        result
     }
 
     /// Waits until the turn is over.

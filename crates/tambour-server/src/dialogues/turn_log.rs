@@ -73,8 +73,8 @@ impl TurnLog {
 
     /// Appends the gathered entries to the log. On an error the turn must not continue.
     pub(crate) async fn flush(&mut self) -> Result<(), WriteOutcome> {
-        if let Some(lost) = self.write_failure {
-            return Err(lost);
+        if let Some(write_failure) = self.write_failure {
+            return Err(write_failure);
         }
         if self.batch.is_empty() || self.is_over {
             return Ok(());
@@ -99,8 +99,8 @@ impl TurnLog {
         status: &str,
         progress: Option<DialogueProgress>,
     ) -> Result<(), WriteOutcome> {
-        if let Some(lost) = self.write_failure {
-            return Err(lost);
+        if let Some(write_failure) = self.write_failure {
+            return Err(write_failure);
         }
         // Tried once: the result of an interrupted try is unknown.
         self.write_failure = Some(WriteOutcome::Unknown);
@@ -173,14 +173,14 @@ impl TurnLog {
             requests.iter().for_each(|request| self.send(&Event::from(request.clone())));
         }
         // The end follows everything else and carries the turn's notices.
-        let mut ending = std::mem::take(&mut self.end_events);
-        for event in &mut ending {
+        let mut end_events = std::mem::take(&mut self.end_events);
+        for event in &mut end_events {
             if let Event::Completed(completed) = event {
                 completed.metadata.notices.extend(turn.notices.iter().cloned());
             }
         }
         let (last, before): (Vec<_>, Vec<_>) =
-            ending.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
+            end_events.into_iter().partition(|event| matches!(event, Event::Completed(_) | Event::Error(_)));
         for event in &before {
             match event {
                 Event::FinalEnd if self.is_continuing => self.end_answer(),
@@ -214,16 +214,16 @@ impl TurnLog {
 
     /// Writes a standard sentence for a turn without text of the model.
     fn write_standard_message(&mut self, turn: &DialogueTurn, requests: &[Extension], options: &Options) {
-        let cancelled = turn.error.is_some();
+        let has_error = turn.error.is_some();
         let text = match (options.texts.language, &turn.ai_message, requests.is_empty()) {
-            _ if cancelled => "",
+            _ if has_error => "",
             (_, Some(message), _) => message.as_str(),
             (Language::Zh, None, false) => "请看下面的内容。",
             (Language::En, None, false) => "Please look at this.",
             (Language::Zh, None, true) => "好的。",
             (Language::En, None, true) => "All right.",
         };
-        let end = if cancelled { InputEnd::Finished(FinishReason::Cancelled) } else { InputEnd::stop() };
+        let end = if has_error { InputEnd::Finished(FinishReason::Cancelled) } else { InputEnd::stop() };
         let Ok(pipeline) = Pipeline::new("plain", options) else { return };
         self.next_reply();
         let mut pipeline = pipeline.with_extensions(true);
@@ -235,10 +235,11 @@ impl TurnLog {
         requests.iter().for_each(|request| pipeline.insert(request.clone(), self));
         pipeline.finish(&end, self);
         // Text of an earlier model call keeps that call's dialect.
-        let said = metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
+        let action_type =
+            metadata.filter(|_| turn.ai_message.is_some()).map(|metadata| &metadata.action_type);
         for event in &mut self.end_events {
-            if let (Event::Completed(completed), Some(said)) = (event, said) {
-                completed.metadata.dialect.clone_from(said);
+            if let (Event::Completed(completed), Some(action_type)) = (event, action_type) {
+                completed.metadata.dialect.clone_from(action_type);
             }
         }
     }
@@ -291,18 +292,18 @@ pub(crate) async fn close(
     failure: &Failure,
     options: &Options,
 ) -> Result<&'static str, FinishError> {
-    let (mut last, mut size, mut ended) = (0, 0, None);
+    let (mut last, mut size, mut end_entry) = (0, 0, None);
     let mut sequencer = Sequencer::new(options);
     loop {
         let batches = lease.read(last, READ_BYTES).await?;
-        let Some(read) = batches.last() else { break };
-        last = read.last();
+        let Some(last_batch) = batches.last() else { break };
+        last = last_batch.last();
         for batch in &batches {
             size += batch.body().len();
             for entry in batch.entries() {
                 match entry.kind {
-                    LogEntryKind::Event("completed") => ended = Some("completed"),
-                    LogEntryKind::Event("error") => ended = Some("failed"),
+                    LogEntryKind::Event("completed") => end_entry = Some("completed"),
+                    LogEntryKind::Event("error") => end_entry = Some("failed"),
                     LogEntryKind::Event(name) if parse_kind(name) == Some(EventKind::Contract) => {
                         let data = serde_json::from_str(entry.json).unwrap_or_default();
                         if let Some(event) = Event::parse(name, &data) {
@@ -315,13 +316,13 @@ pub(crate) async fn close(
         }
     }
     let mut batch = Batch::new(last + 1);
-    if ended.is_none() {
+    if end_entry.is_none() {
         if sequencer.has_started() {
             sequencer.finish(&mut |event| push_event(&mut batch, &event));
         }
         push_event(&mut batch, &Event::Error(failure.clone()));
     }
-    let status = ended.unwrap_or("failed");
+    let status = end_entry.unwrap_or("failed");
     let outcome = outcome(size + batch.body().len(), None);
     match lease.finish(RunEnd { last: batch, status: status.to_owned(), outcome }).await {
         WriteOutcome::Stored => Ok(status),

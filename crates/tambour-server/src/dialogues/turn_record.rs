@@ -125,9 +125,9 @@ impl Snapshot {
     }
 
     /// Restores the whole state, with the history taken from a later one.
-    pub(crate) fn restore(&self, later: &str) -> Value {
-        let mut later: Value = serde_json::from_str(later).unwrap_or_default();
-        let mut history = later["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    pub(crate) fn restore(&self, turns: &str) -> Value {
+        let mut turns: Value = serde_json::from_str(turns).unwrap_or_default();
+        let mut history = turns["history"].as_array_mut().map(std::mem::take).unwrap_or_default();
         history.truncate(self.said.saturating_sub(1));
         history.extend(self.last.clone());
         let mut state = self.state.clone();
@@ -151,7 +151,7 @@ async fn for_each_record<T: DeserializeOwned>(
     app: &App,
     dialogue: &str,
     kind: RecordKind,
-    mut see: impl FnMut(i64, T) -> ControlFlow<()> + Send,
+    mut visit: impl FnMut(i64, T) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
     let mut after = 0;
     loop {
@@ -163,7 +163,7 @@ async fn for_each_record<T: DeserializeOwned>(
         after = *last;
         for (number, record) in records {
             if let Ok(record) = serde_json::from_str(&record)
-                && see(number, record).is_break()
+                && visit(number, record).is_break()
             {
                 return Ok(());
             }
@@ -175,19 +175,19 @@ async fn for_each_record<T: DeserializeOwned>(
 pub(crate) async fn for_each_turn(
     app: &App,
     dialogue: &str,
-    see: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
+    visit: impl FnMut(i64, TurnRecord) -> ControlFlow<()> + Send,
 ) -> Result<(), StoreError> {
-    for_each_record(app, dialogue, RecordKind::Turns, see).await
+    for_each_record(app, dialogue, RecordKind::Turns, visit).await
 }
 
 /// Returns the last turn of a dialogue.
 pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<TurnRecord>, StoreError> {
     let mut last = None;
-    let see = |_, turn| {
+    let visit = |_, turn| {
         last = Some(turn);
         ControlFlow::Continue(())
     };
-    for_each_turn(app, dialogue, see).await?;
+    for_each_turn(app, dialogue, visit).await?;
     Ok(last)
 }
 
@@ -195,13 +195,13 @@ pub(super) async fn load_last_turn(app: &App, dialogue: &str) -> Result<Option<T
 async fn for_each_call(
     app: &App,
     dialogue: &str,
-    mut see: impl FnMut(Value) + Send,
+    mut visit: impl FnMut(Value) + Send,
 ) -> Result<(), StoreError> {
-    let see = |_, call| {
-        see(call);
+    let visit = |_, call| {
+        visit(call);
         ControlFlow::Continue(())
     };
-    for_each_record(app, dialogue, RecordKind::Calls, see).await
+    for_each_record(app, dialogue, RecordKind::Calls, visit).await
 }
 
 /// Adds the steps that a dialogue reached to the coverage of its session.
@@ -213,11 +213,11 @@ pub(crate) async fn add_coverage(
     let mut calls = Vec::new();
     for_each_call(app, &row.id, |call| calls.extend(covered_call(&call))).await?;
     let mut turns = Vec::new();
-    let see = |_, turn: TurnRecord| {
+    let visit = |_, turn: TurnRecord| {
         turns.extend(turn.result);
         ControlFlow::Continue(())
     };
-    for_each_turn(app, &row.id, see).await?;
+    for_each_turn(app, &row.id, visit).await?;
     coverage.add_dialogue(DialogueOrigin::from_row(row).start.as_deref(), &calls, &turns);
     Ok(())
 }
@@ -225,32 +225,35 @@ pub(crate) async fn add_coverage(
 /// Converts a call record for coverage; `None` without an answered call.
 fn covered_call(record: &Value) -> Option<CoveredCall> {
     let path = record["path"].as_str().filter(|_| record["prompt"].is_array())?;
-    let answered = record["status"] == "completed" && record["asked_again"] != true;
+    let is_answered = record["status"] == "completed" && record["asked_again"] != true;
     let decision = &record["exit_decision"];
     let exit =
         decision["should_exit"].as_bool().unwrap_or(false).then(|| decision["decision_source"].as_str());
-    let assigned = record["assigned"].as_object().into_iter().flatten();
+    let assignments = record["assigned"].as_object().into_iter().flatten();
     Some(CoveredCall {
         path: path.to_owned(),
-        round: record["round"].as_u64().and_then(|round| u32::try_from(round).ok()).filter(|_| answered),
+        round: record["round"].as_u64().and_then(|round| u32::try_from(round).ok()).filter(|_| is_answered),
         exit: exit.flatten().map(str::to_owned),
-        answer: assigned.map(|(_, value)| value.clone()).find(|value| !value.is_null()).unwrap_or_default(),
+        answer: assignments
+            .map(|(_, value)| value.clone())
+            .find(|value| !value.is_null())
+            .unwrap_or_default(),
     })
 }
 
 /// Makes a script test from a dialogue: its inputs and replies, and the results of its turns.
 pub(crate) async fn build_test(app: &App, row: &DialogueRow) -> Result<ScriptTest, StoreError> {
     let mut replies: HashMap<String, Vec<TestReply>> = HashMap::new();
-    let see = |call: Value| {
+    let visit = |call: Value| {
         if let (Some(turn), Some(reply)) = (call["turn"].as_str(), test_reply(&call)) {
             replies.entry(turn.to_owned()).or_default().push(reply);
         }
     };
-    for_each_call(app, &row.id, see).await?;
+    for_each_call(app, &row.id, visit).await?;
     let DialogueOrigin { start, variables, .. } = DialogueOrigin::from_row(row);
     let mut test = ScriptTest::default();
     (test.session, test.start, test.variables) = (Some(row.session.clone()), start, variables);
-    let see = |_, turn: TurnRecord| {
+    let visit = |_, turn: TurnRecord| {
         if let Some(result) = &turn.result {
             let mut expect = ExpectedTurn::from_turn(result);
             // The message follows from the reply above it.
@@ -264,7 +267,7 @@ pub(crate) async fn build_test(app: &App, row: &DialogueRow) -> Result<ScriptTes
         }
         ControlFlow::Continue(())
     };
-    for_each_turn(app, &row.id, see).await?;
+    for_each_turn(app, &row.id, visit).await?;
     Ok(test)
 }
 

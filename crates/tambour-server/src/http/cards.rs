@@ -47,14 +47,14 @@ pub(super) fn id_field(kind: ImportKind) -> &'static str {
 
 /// Returns a file without its content.
 fn import_json(kind: ImportKind, row: &ImportRow) -> Value {
-    let mut shown = json!({ id_field(kind): row.id });
-    shown["name"] = row.name.as_str().into();
-    shown["file"] = row.file.as_str().into();
-    shown["version"] = row.version.as_str().into();
-    shown["entry_count"] = row.entries.into();
-    shown["created"] = row.created.as_str().into();
-    shown["size"] = row.size.into();
-    shown
+    let mut json = json!({ id_field(kind): row.id });
+    json["name"] = row.name.as_str().into();
+    json["file"] = row.file.as_str().into();
+    json["version"] = row.version.as_str().into();
+    json["entry_count"] = row.entries.into();
+    json["created"] = row.created.as_str().into();
+    json["size"] = row.size.into();
+    json
 }
 
 async fn list(
@@ -64,7 +64,9 @@ async fn list(
     query: &page::PageQuery,
 ) -> Result<Json<Value>, Problem> {
     let rows = app.store.imports(&caller.owner, kind).await?;
-    query.page_of(rows.iter().map(|one| (one.id.clone(), import_json(kind, one))).collect()).map(Json)
+    query
+        .page_of(rows.iter().map(|import| (import.id.clone(), import_json(kind, import))).collect())
+        .map(Json)
 }
 
 async fn show(
@@ -73,9 +75,9 @@ async fn show(
     (kind, id): (ImportKind, String),
     format: CardFormat,
 ) -> Result<Response, Problem> {
-    let missing = || missing_import(kind, &id);
-    let found = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
-    let bytes = app.store.import_bytes(&caller.owner, kind, &id).await?.ok_or_else(missing)?;
+    let not_found = || missing_import(kind, &id);
+    let found = app.store.import(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
+    let bytes = app.store.import_bytes(&caller.owner, kind, &id).await?.ok_or_else(not_found)?;
     if format == CardFormat::Original {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
@@ -87,21 +89,21 @@ async fn show(
     }
     app.cpu_pool
         .run(&caller.owner, move || {
-            let imported = reparse_import(&found.file, &bytes)?;
+            let imported_file = reparse_import(&found.file, &bytes)?;
             if format == CardFormat::V3 {
-                return Ok(Json(imported.export()).into_response());
+                return Ok(Json(imported_file.export()).into_response());
             }
-            let mut shown = import_json(kind, &found);
-            if let Some(card) = &imported.card {
-                shown["card"] = json!(card);
+            let mut json = import_json(kind, &found);
+            if let Some(card) = &imported_file.card {
+                json["card"] = json!(card);
             }
-            if let Some(book) = &imported.book {
-                shown["book"] = json!(book);
+            if let Some(book) = &imported_file.book {
+                json["book"] = json!(book);
             }
-            shown["entries"] = json!(imported.entries);
-            shown["warnings"] = json!(imported.warnings);
-            shown["skein"] = import_to_skein(&imported).to_value();
-            Ok(Json(shown).into_response())
+            json["entries"] = json!(imported_file.entries);
+            json["warnings"] = json!(imported_file.warnings);
+            json["skein"] = import_to_skein(&imported_file).to_value();
+            Ok(Json(json).into_response())
         })
         .await?
 }

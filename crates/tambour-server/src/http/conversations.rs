@@ -54,19 +54,19 @@ pub(super) mod serde_with_null {
 impl NewConversation {
     /// Applies the given fields.
     fn apply(self, row: &mut ConversationRow) -> Result<(), Problem> {
-        let long = |field: &'static str, most: &str| {
-            Problem::invalid("invalid_field", format!("`{field}` has at most {most}")).with("field", field)
+        let too_long = |field: &'static str, max: &str| {
+            Problem::invalid("invalid_field", format!("`{field}` has at most {max}")).with("field", field)
         };
         if let Some(title) = self.title {
             if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
-                return Err(long("title", "500 characters"));
+                return Err(too_long("title", "500 characters"));
             }
             row.title = title;
         }
         if let Some(metadata) = self.metadata {
             row.metadata = metadata.map(|metadata| Value::Object(metadata).to_string());
             if row.metadata.as_ref().is_some_and(|metadata| metadata.len() > MAX_METADATA_BYTES) {
-                return Err(long("metadata", "16 KiB"));
+                return Err(too_long("metadata", "16 KiB"));
             }
         }
         Ok(())

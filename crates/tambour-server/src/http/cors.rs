@@ -19,32 +19,36 @@ const MAX_AGE_SECONDS: &str = "600";
 /// Answers preflight requests and marks responses for configured origins only.
 pub(super) async fn handle_cors(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let loaded = app.loaded_config();
-    let allowed = origin.filter(|origin| {
-        loaded.config.cors_origins.iter().any(|known| known == "*" || known.as_bytes() == origin.as_bytes())
+    let loaded_config = app.loaded_config();
+    let allowed_origin_header = origin.filter(|origin| {
+        loaded_config
+            .config
+            .cors_origins
+            .iter()
+            .any(|allowed_origin| allowed_origin == "*" || allowed_origin.as_bytes() == origin.as_bytes())
     });
-    let asks = request.method() == Method::OPTIONS
+    let is_preflight = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    if asks && let Some(origin) = allowed {
-        let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    if is_preflight && let Some(origin) = allowed_origin_header {
+        let requested_headers = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
         let mut response = StatusCode::NO_CONTENT.into_response();
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS));
-        let wanted = wanted.unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS));
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+        let requested_headers = requested_headers.unwrap_or(HeaderValue::from_static(ALLOWED_HEADERS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested_headers);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_SECONDS));
-        let asked = [header::ACCESS_CONTROL_REQUEST_METHOD, header::ACCESS_CONTROL_REQUEST_HEADERS];
-        asked.into_iter().for_each(|name| add_vary(headers, name));
+        let vary_headers = [header::ACCESS_CONTROL_REQUEST_METHOD, header::ACCESS_CONTROL_REQUEST_HEADERS];
+        vary_headers.into_iter().for_each(|name| add_vary(headers, name));
         add_allow_headers(headers, origin);
         return response;
     }
-    let configured = !loaded.config.cors_origins.is_empty();
-    drop(loaded);
+    let has_origins = !loaded_config.config.cors_origins.is_empty();
+    drop(loaded_config);
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    if let Some(origin) = allowed {
+    if let Some(origin) = allowed_origin_header {
         add_allow_headers(headers, origin);
-    } else if configured {
+    } else if has_origins {
         // A cache must not reuse this response for an allowed origin.
         add_vary(headers, header::ORIGIN);
     }

@@ -51,13 +51,13 @@ async fn run_work(
     (bytes, options): (usize, &Options),
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
-    let long = bytes > OFFLOAD_BYTES || options.json_schema().is_some();
-    let done = move || {
+    let is_long = bytes > OFFLOAD_BYTES || options.json_schema().is_some();
+    let finished = move || {
         fail::point("decode");
         // Serializing the response takes time too.
         work().map(|answer| Json(answer).into_response())
     };
-    if long { app.cpu_pool.run(&caller.owner, done).await? } else { done() }
+    if is_long { app.cpu_pool.run(&caller.owner, finished).await? } else { finished() }
 }
 
 /// `POST /api/v1/decode`: `events` with adjacent deltas merged, and `findings`.
@@ -66,40 +66,40 @@ pub(super) async fn decode(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: Decode = parse_body(&bytes)?;
-    let options = request_options(&app, &caller.owner, asked.contract.as_ref()).await?;
-    run_work(&app, &caller, (bytes.len(), &options.clone()), move || decode_reply(&asked, &options)).await
+    let request: Decode = parse_body(&bytes)?;
+    let options = request_options(&app, &caller.owner, request.contract.as_ref()).await?;
+    run_work(&app, &caller, (bytes.len(), &options.clone()), move || decode_reply(&request, &options)).await
 }
 
-fn decode_reply(asked: &Decode, options: &Options) -> Result<Value, Problem> {
-    let dialect = asked.dialect.as_deref().unwrap_or("auto");
+fn decode_reply(request: &Decode, options: &Options) -> Result<Value, Problem> {
+    let dialect = request.dialect.as_deref().unwrap_or("auto");
     let pipeline = Pipeline::new(dialect, options)
         .map_err(|error| Problem::invalid("unknown_dialect", error.to_string()))?;
     // There may be as many deltas as bytes.
     let mut sink = JoinedEvents::default();
-    let mut pipeline = pipeline.with_extensions(asked.extensions);
-    pipeline.push_str(&asked.reply, &mut sink);
-    pipeline.finish(&InputEnd::Finished(asked.finish_reason.unwrap_or_default()), &mut sink);
+    let mut pipeline = pipeline.with_extensions(request.extensions);
+    pipeline.push_str(&request.reply, &mut sink);
+    pipeline.finish(&InputEnd::Finished(request.finish_reason.unwrap_or_default()), &mut sink);
     let mut answer =
         json!({ "dialect": pipeline.dialect(), "events": sink.events, "findings": sink.findings });
-    if asked.repaired {
-        answer["repaired"] = json!(repair_reply(asked, dialect, options));
+    if request.repaired {
+        answer["repaired"] = json!(repair_reply(request, dialect, options));
     }
     Ok(answer)
 }
 
 /// Returns the reply in its correct form, read leniently with its own dialect's contract. `None` if nothing
 /// of it is usable, or its dialect cannot be written.
-fn repair_reply(asked: &Decode, dialect: &str, options: &Options) -> Option<String> {
+fn repair_reply(request: &Decode, dialect: &str, options: &Options) -> Option<String> {
     let mut options = options.clone();
     options.profile = Profile::Lenient;
     let mut pipeline = Pipeline::new(dialect, &options).ok()?.with_extensions(true);
-    let mut read = JoinedEvents::default();
-    pipeline.push_str(&asked.reply, &mut read);
-    pipeline.finish(&InputEnd::Finished(asked.finish_reason.unwrap_or_default()), &mut read);
-    match read.events.last() {
+    let mut events = JoinedEvents::default();
+    pipeline.push_str(&request.reply, &mut events);
+    pipeline.finish(&InputEnd::Finished(request.finish_reason.unwrap_or_default()), &mut events);
+    match events.events.last() {
         Some(Event::Completed(completed)) if completed.metadata.fallback_reason.is_none() => {
-            pipeline.rewrite(&read.events)
+            pipeline.rewrite(&events.events)
         }
         _ => None,
     }
@@ -128,13 +128,13 @@ pub(super) async fn check(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: Check = parse_body(&bytes)?;
+    let request: Check = parse_body(&bytes)?;
     let contract = Contract {
-        profile: Some(asked.profile.unwrap_or_else(|| "strict".to_owned())),
-        options: asked.options,
+        profile: Some(request.profile.unwrap_or_else(|| "strict".to_owned())),
+        options: request.options,
     };
     let options = request_options(&app, &caller.owner, Some(&contract)).await?;
-    let (name, reply) = (asked.contract, asked.reply);
+    let (name, reply) = (request.contract, request.reply);
     run_work(&app, &caller, (bytes.len(), &options.clone()), move || {
         check_reply(name.as_deref(), &reply, &options)
     })
@@ -142,9 +142,9 @@ pub(super) async fn check(
 }
 
 fn check_reply(name: Option<&str>, reply: &str, options: &Options) -> Result<Value, Problem> {
-    let held = Held::from_name(name.unwrap_or("auto"))
+    let contract = Held::from_name(name.unwrap_or("auto"))
         .map_err(|error| Problem::invalid("unknown_contract", error.to_string()))?;
-    let verdict = held.check(reply.as_bytes(), options);
-    let word = if verdict.passed() { "pass" } else { "fail" };
-    Ok(json!({ "contract": verdict.contract, "verdict": word, "findings": verdict.findings }))
+    let verdict = contract.check(reply.as_bytes(), options);
+    let verdict_word = if verdict.passed() { "pass" } else { "fail" };
+    Ok(json!({ "contract": verdict.contract, "verdict": verdict_word, "findings": verdict.findings }))
 }

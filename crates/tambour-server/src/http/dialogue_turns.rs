@@ -57,22 +57,22 @@ pub(super) async fn list(
 ) -> Result<Json<Value>, Problem> {
     find_owned(&app, &caller, &id).await?;
     let (limit, after) = (query.limit()? as usize, query.after());
-    let (mut begun, mut rows) = (after.is_none(), Vec::new());
-    let see = |_, turn: TurnRecord| {
-        if begun {
+    let (mut has_begun, mut rows) = (after.is_none(), Vec::new());
+    let collect = |_, turn: TurnRecord| {
+        if has_begun {
             rows.push(turn.to_client_json());
         } else {
-            begun = after == Some(turn.turn.as_str());
+            has_begun = after == Some(turn.turn.as_str());
         }
         if rows.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    dialogues::for_each_turn(&app, &id, see).await?;
-    if let Some(after) = after.filter(|_| !begun) {
+    dialogues::for_each_turn(&app, &id, collect).await?;
+    if let Some(after) = after.filter(|_| !has_begun) {
         return Err(page::unknown_cursor(after));
     }
-    let more = rows.len() > limit;
+    let has_more = rows.len() > limit;
     rows.truncate(limit);
-    Ok(Json(page::page_json(&rows, more)))
+    Ok(Json(page::page_json(&rows, has_more)))
 }
 
 /// `POST /api/v1/dialogues/{id}/forks`: creates another dialogue in the state before a turn of this one.
@@ -85,14 +85,14 @@ pub(super) async fn fork(
     let new: NewFork = parse_body(&bytes)?;
     let row = find_owned(&app, &caller, &id).await?;
     let mut found = None;
-    let see = |number, turn: TurnRecord| {
+    let collect = |number, turn: TurnRecord| {
         if turn.turn != new.turn {
             return ControlFlow::Continue(());
         }
         found = Some((number, turn.before));
         ControlFlow::Break(())
     };
-    dialogues::for_each_turn(&app, &id, see).await?;
+    dialogues::for_each_turn(&app, &id, collect).await?;
     let (number, before) = found.ok_or_else(|| {
         Problem::not_found(format!("the dialogue `{id}` has no turn `{}`", new.turn)).with("field", "turn")
     })?;
@@ -112,9 +112,9 @@ pub(super) async fn fork(
     };
     app.store.fork_dialogue(&fork, &id, number).await?;
     let (script, _) = dialogues::load_machine(&app, &fork)?;
-    let mut made = dialogue_json(&fork);
-    made["position"] = json!(dialogue.position(&script));
-    Ok((StatusCode::CREATED, Json(made)))
+    let mut response = dialogue_json(&fork);
+    response["position"] = json!(dialogue.position(&script));
+    Ok((StatusCode::CREATED, Json(response)))
 }
 
 /// `GET /api/v1/dialogues/{id}/coverage`: actions, branches, exits and rounds that it has reached.
@@ -197,6 +197,6 @@ pub(super) async fn replay(
     })?;
     let differences = differences
         .map_err(|error| Problem::invalid("invalid_test", error.to_string()).with("field", "test"))?;
-    let passed = differences.is_empty();
-    Ok(Json(json!({ "version": number, "turns": turns, "passed": passed, "differences": differences })))
+    let is_passed = differences.is_empty();
+    Ok(Json(json!({ "version": number, "turns": turns, "passed": is_passed, "differences": differences })))
 }

@@ -125,18 +125,18 @@ pub(super) async fn create(
     }
     let version = load_version(&app, &caller.owner, Script, &script, new.version).await?;
     let found = load(&version.text, &app.loaded_config().config.limits).script;
-    let parsed = found.ok_or_else(|| {
+    let parsed_script = found.ok_or_else(|| {
         Problem::invalid("invalid_script", "the script cannot run any more").with("field", "script_id")
     })?;
     let new_session = new.session;
     let origin = DialogueOrigin { start: new.start, variables: new.variables.clone(), forked_from: None };
-    let mut dialogue = Dialogue::start(&parsed, new_session.as_deref(), new.variables.clone())
+    let mut dialogue = Dialogue::start(&parsed_script, new_session.as_deref(), new.variables.clone())
         .map_err(|error| Problem::invalid("unknown_session", error.to_string()).with("field", "session"))?;
     if let Some(place) = &origin.start {
-        dialogue = Dialogue::start_at(&parsed, new_session.as_deref(), place, new.variables)
+        dialogue = Dialogue::start_at(&parsed_script, new_session.as_deref(), place, new.variables)
             .map_err(|error| Problem::invalid("unknown_start", error.to_string()).with("field", "start"))?;
     }
-    let position = dialogue.position(&parsed);
+    let position = dialogue.position(&parsed_script);
     let now = ids::now();
     let row = DialogueRow {
         id: ids::new_id("dlg"),
@@ -148,7 +148,7 @@ pub(super) async fn create(
         session: match &position {
             Some(position) => position.session.clone(),
             // A session without anything to do has no position.
-            None => parsed
+            None => parsed_script
                 .find_session(new_session.as_deref())
                 .map(|(_, found)| found.session.clone())
                 .unwrap_or_default(),
@@ -159,14 +159,14 @@ pub(super) async fn create(
         origin: json!(origin).to_string(),
     };
     app.store.insert_dialogue(&row).await?;
-    let made = json!({
+    let response = json!({
         "dialogue_id": row.id,
         "script_id": row.script_id,
         "version": row.version,
         "status": dialogue.status(),
         "position": position,
     });
-    Ok((StatusCode::CREATED, Json(made)))
+    Ok((StatusCode::CREATED, Json(response)))
 }
 
 /// Query of the listing of dialogues.
@@ -227,13 +227,13 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(&app, &caller, &id).await?;
     let (script, dialogue) = dialogues::load_machine(&app, &row)?;
-    let mut shown = dialogue_json(&row);
-    shown["position"] = json!(dialogue.position(&script));
-    shown["variables"] = json!(dialogue.variables());
-    shown["current_round"] = dialogue.current_round().into();
-    shown["history"] = json!(dialogue.history());
-    shown["turn"] = json!(dialogue.turn(&script));
-    Ok(Json(shown))
+    let mut response = dialogue_json(&row);
+    response["position"] = json!(dialogue.position(&script));
+    response["variables"] = json!(dialogue.variables());
+    response["current_round"] = dialogue.current_round().into();
+    response["history"] = json!(dialogue.history());
+    response["turn"] = json!(dialogue.turn(&script));
+    Ok(Json(response))
 }
 
 /// `DELETE /api/v1/dialogues/{id}`
@@ -266,13 +266,13 @@ pub(super) async fn cancel(
     find_owned(&app, &caller, &id).await?;
     let mut turns = app.running.active_turns(&id);
     // Turns that have ended are about to be removed.
-    turns.retain(|live| !live.has_ended());
+    turns.retain(|live_run| !live_run.has_ended());
     if turns.is_empty() {
         // Read after the check: a turn may have ended in between.
         let status = find_owned(&app, &caller, &id).await?.status;
         return Ok((StatusCode::OK, Json(json!({"dialogue_id": id, "status": status}))));
     }
-    turns.iter().for_each(|live| live.cancel.cancel());
+    turns.iter().for_each(|live_run| live_run.cancel.cancel());
     Ok((StatusCode::ACCEPTED, Json(json!({"dialogue_id": id, "status": "cancelling"}))))
 }
 
@@ -292,10 +292,10 @@ pub(super) async fn trace(
     };
     let limit = query.limit()?;
     let mut rounds = app.store.rounds(&row.id, after, limit + 1).await?;
-    let more = rounds.len() > limit as usize;
+    let has_more = rounds.len() > limit as usize;
     rounds.truncate(limit as usize);
     let runs = !app.running.active_turns(&row.id).is_empty();
-    let last = rounds.len().checked_sub(1).filter(|_| !more);
+    let last = rounds.len().checked_sub(1).filter(|_| !has_more);
     let data: Vec<Value> = rounds
         .into_iter()
         .enumerate()
@@ -311,7 +311,7 @@ pub(super) async fn trace(
             record
         })
         .collect();
-    Ok(Json(page::page_json(&data, more)))
+    Ok(Json(page::page_json(&data, has_more)))
 }
 
 /// `POST /api/v1/dialogues/{id}/input`
@@ -334,53 +334,60 @@ pub(super) async fn input(
     // The form of the response is not part of the request.
     let request = format!("POST dialogues/{id}/input {}", json!([new.text, new.answer]));
     let events = TurnEvents { extensions: new.extensions, findings: new.findings };
-    let begun = match &repeat {
+    let claim = match &repeat {
         Some(repeat) => match register_input(&app, &caller, repeat, &request, new.stream).await? {
             InputStart::First(guard) => Some(guard),
-            InputStart::Joined((row, live)) => {
-                let opened = events::open_stream(&app, &caller)?;
-                let reader = EventReader::of_turn(&row, events, Some(live.add_reader()), 0);
-                return Ok(events::stream_response(app, reader, opened));
+            InputStart::Joined((row, live_run)) => {
+                let event_stream = events::open_stream(&app, &caller)?;
+                let reader = EventReader::of_turn(&row, events, Some(live_run.add_reader()), 0);
+                return Ok(events::stream_response(app, reader, event_stream));
             }
         },
         None => None,
     };
     if let Some(repeat) = &repeat
-        && let Some(answered) =
+        && let Some(stored_response) =
             respond_repeated(&app, &caller, (repeat, &request), new.stream.then_some(events)).await?
     {
-        return Ok(answered);
+        return Ok(stored_response);
     }
-    let opened = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
     let admission = TurnQuota::reserve(&app, &caller)?;
-    let running = register_turn(&app, &caller, &id)?;
-    let (owner, created, turn) = (caller.owner.clone(), ids::now(), running.live_run().id.clone());
+    let running_turn = register_turn(&app, &caller, &id)?;
+    let (owner, created_at, turn) = (caller.owner.clone(), ids::now(), running_turn.live_run().id.clone());
     let row = MessageRow {
         id: turn.clone(),
         conversation_id: id,
         request_id,
         owner: owner.clone(),
-        created: created.clone(),
+        created: created_at.clone(),
         status: "running".to_owned(),
         request: json!(events).to_string(),
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
-    let once =
-        repeat.map(|repeat| InputClaim { owner, repeat, request, created, since: repeat_since(), turn });
-    let (begins, begun_now) = oneshot::channel();
+    let input_claim = repeat.map(|repeat| InputClaim {
+        owner,
+        repeat,
+        request,
+        created: created_at,
+        since: repeat_since(),
+        turn,
+    });
+    let (start_sender, start_receiver) = oneshot::channel();
     let work = app.clone();
     // Clients may disconnect: a turn that has begun runs to its end.
     let run = app.run_tasks.spawn(async move {
-        drive_turn(&work, (caller, begun, running), row, (input, admission), once, begins).await
+        drive_turn(&work, (caller, claim, running_turn), row, (input, admission), input_claim, start_sender)
+            .await
     });
-    if let Some(opened) = opened
-        && let Ok((row, reading)) = begun_now.await
+    if let Some(event_stream) = event_stream
+        && let Ok((row, reader_guard)) = start_receiver.await
     {
         return Ok(events::stream_response(
             app,
-            EventReader::of_turn(&row, events, Some(reading), 0),
-            opened,
+            EventReader::of_turn(&row, events, Some(reader_guard), 0),
+            event_stream,
         ));
     }
     let turn = run.await.unwrap_or_else(|_| Err(Problem::internal()))?;
@@ -396,9 +403,9 @@ pub(super) async fn run_turn(
     request_id: &str,
 ) -> Result<DialogueTurn, Problem> {
     let admission = TurnQuota::reserve(app, caller)?;
-    let running = register_turn(app, caller, id)?;
+    let running_turn = register_turn(app, caller, id)?;
     let row = MessageRow {
-        id: running.live_run().id.clone(),
+        id: running_turn.live_run().id.clone(),
         conversation_id: id.to_owned(),
         request_id: request_id.to_owned(),
         owner: caller.owner.clone(),
@@ -408,12 +415,12 @@ pub(super) async fn run_turn(
         kind: RunKind::Turn,
         ..MessageRow::default()
     };
-    let (begins, _) = oneshot::channel();
+    let (start_sender, _) = oneshot::channel();
     // The values of an input are small; its memory is free for others while it waits for its model.
     caller.memory.release();
     let (work, caller) = (app.clone(), caller.clone());
     let run = app.run_tasks.spawn(async move {
-        drive_turn(&work, (caller, None, running), row, (input, admission), None, begins).await
+        drive_turn(&work, (caller, None, running_turn), row, (input, admission), None, start_sender).await
     });
     run.await.unwrap_or_else(|_| Err(Problem::internal()))
 }
@@ -431,12 +438,12 @@ async fn respond_repeated(
     else {
         return Ok(None);
     };
-    let passing = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
-    let (Some(turn), Ok(false)) = (turn, passing) else { return Ok(None) };
+    let is_transient = serde_json::from_value(answer.clone()).map(|turn: DialogueTurn| is_retryable(&turn));
+    let (Some(turn), Ok(false)) = (turn, is_transient) else { return Ok(None) };
     let Some(events) = stream else { return Ok(Some(Json(answer).into_response())) };
     let Some(row) = app.store.message(&turn).await? else { return Ok(None) };
-    let opened = events::open_stream(app, caller)?;
-    Ok(Some(events::stream_response(app.clone(), EventReader::of_turn(&row, events, None, 0), opened)))
+    let event_stream = events::open_stream(app, caller)?;
+    Ok(Some(events::stream_response(app.clone(), EventReader::of_turn(&row, events, None, 0), event_stream)))
 }
 
 /// Returns `true` if repeating the input asks the model again (S-065).
@@ -447,28 +454,28 @@ fn is_retryable(turn: &DialogueTurn) -> bool {
 /// Runs a turn to its end; its log always ends with one `completed` or `error`.
 async fn drive_turn(
     app: &Arc<App>,
-    (caller, begun, running): (Caller, Option<TurnClaim>, RunningTurn),
+    (caller, claim, running_turn): (Caller, Option<TurnClaim>, RunningTurn),
     row: MessageRow,
     input: (TurnInput, TurnQuota),
-    once: Option<InputClaim>,
-    begins: oneshot::Sender<(Arc<MessageRow>, ReaderGuard)>,
+    input_claim: Option<InputClaim>,
+    start_sender: oneshot::Sender<(Arc<MessageRow>, ReaderGuard)>,
 ) -> Result<DialogueTurn, Problem> {
     let id = row.conversation_id.clone();
     let lease = acquire_lease(app, row).await?;
-    let (row, live) = (lease.row().clone(), running.live_run().clone());
-    if let Some(begun) = &begun {
-        begun.publish_run((row.clone(), live.clone()));
+    let (row, live_run) = (lease.row().clone(), running_turn.live_run().clone());
+    if let Some(claim) = &claim {
+        claim.publish_run((row.clone(), live_run.clone()));
     }
     // The client may be gone.
-    let _ = begins.send((row, live.add_reader()));
-    let mut outlet = TurnLog::new(live.clone(), lease, &app.reading_defaults().options);
-    let turn = run_queued_turn(app, (&caller, &running), &id, input, once.as_ref(), &mut outlet);
-    let came = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
+    let _ = start_sender.send((row, live_run.add_reader()));
+    let mut outlet = TurnLog::new(live_run.clone(), lease, &app.reading_defaults().options);
+    let turn = run_queued_turn(app, (&caller, &running_turn), &id, input, input_claim.as_ref(), &mut outlet);
+    let result = AssertUnwindSafe(turn).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(dialogue = id, "a turn has panicked; the dialogue is as it was stored last");
         Err(Problem::internal())
     });
     fail::point("turn.over");
-    let Err(problem) = came else { return came };
+    let Err(problem) = result else { return result };
     outlet.refuse(&problem);
     match AssertUnwindSafe(outlet.finish("failed", None)).catch_unwind().await {
         // The turn was deleted, or has its end.
@@ -480,8 +487,8 @@ async fn drive_turn(
                 "the end of a turn could not be written; it is tried again"
             );
             // No caller waits for it, so later turns may continue.
-            drop((outlet, begun, running));
-            Box::pin(retry_close(app, &live.id)).await;
+            drop((outlet, claim, running_turn));
+            Box::pin(retry_close(app, &live_run.id)).await;
         }
     }
     Err(problem)
@@ -564,14 +571,14 @@ pub(super) fn register_turn(app: &Arc<App>, caller: &Caller, dialogue: &str) -> 
 /// returned, or the turn that it began is continued.
 async fn run_queued_turn(
     app: &App,
-    (caller, running): (&Caller, &RunningTurn),
+    (caller, running_turn): (&Caller, &RunningTurn),
     id: &str,
     (input, admission): (TurnInput, TurnQuota),
-    once: Option<&InputClaim>,
+    input_claim: Option<&InputClaim>,
     outlet: &mut TurnLog,
 ) -> Result<DialogueTurn, Problem> {
-    let live = running.live_run();
-    let asking = TurnClient { caller, live };
+    let live_run = running_turn.live_run();
+    let client = TurnClient { caller, live_run };
     let mut before = outlet.wait_turn();
     let place = async {
         if before.as_mut().now_or_never().is_none() {
@@ -585,15 +592,15 @@ async fn run_queued_turn(
         biased;
         () = caller.removal.cancelled() => return Err(invalid_key()),
         // Deleting the dialogue cancels waiting turns.
-        () = live.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
+        () = live_run.cancel.cancelled() => return Err(Problem::not_found(format!("the dialogue `{id}` is deleted"))),
         // A stopping server starts no waiting turn.
         () = app.shutdown.cancelled() => return Err(closing_problem()),
         turn = place => turn,
     };
-    running.mark_active();
+    running_turn.mark_active();
     let row = find_owned(app, caller, id).await?;
-    let found = match once {
-        Some(once) => find_response(app, caller, &once.repeat, &once.request).await?,
+    let found = match input_claim {
+        Some(input_claim) => find_response(app, caller, &input_claim.repeat, &input_claim.request).await?,
         None => None,
     };
     match found {
@@ -602,13 +609,14 @@ async fn run_queued_turn(
             if is_retryable(&turn) {
                 // The turn failed, and repeating the input asks the model again (S-065). An answer was taken
                 // already.
-                let again = match input {
+                let retry = match input {
                     TurnInput::Answer { .. } if dialogues::load_machine(app, &row)?.1.needs_retry() => {
                         TurnInput::Text(None)
                     }
                     input => input,
                 };
-                return dialogues::run_turn(app, row, asking, (Some(again), admission), once, outlet).await;
+                return dialogues::run_turn(app, row, client, (Some(retry), admission), input_claim, outlet)
+                    .await;
             }
             // The stored text is written again at once.
             let requests = turn.request.clone().map(Into::into);
@@ -616,7 +624,7 @@ async fn run_queued_turn(
             outlet.finish("completed", None).await.map_err(dialogues::log_problem)?;
             Ok(turn)
         }
-        Some(_) => dialogues::run_turn(app, row, asking, (None, admission), once, outlet).await,
-        None => dialogues::run_turn(app, row, asking, (Some(input), admission), once, outlet).await,
+        Some(_) => dialogues::run_turn(app, row, client, (None, admission), input_claim, outlet).await,
+        None => dialogues::run_turn(app, row, client, (Some(input), admission), input_claim, outlet).await,
     }
 }

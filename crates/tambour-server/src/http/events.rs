@@ -91,12 +91,16 @@ pub(super) async fn follow(
     // The live run is looked up before the row: a message that ends in between has its log in the store.
     let live_run = app.running.get(&id);
     let row = find_owned(&app, &caller, &id).await?;
-    let asked: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
+    let request: NewMessage = serde_json::from_str(&row.request).map_err(|_| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", "the stored request cannot be read")
     })?;
-    let resumed =
+    let resume =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
-    resumed.respond(app, &id, |reading, seen| EventReader::of_request(&row, &asked, reading, seen)).await
+    resume
+        .respond(app, &id, |reader_guard, resume_from| {
+            EventReader::of_request(&row, &request, reader_guard, resume_from)
+        })
+        .await
 }
 
 /// `GET /api/v1/dialogues/{id}/turns/{turn}/events`
@@ -114,10 +118,14 @@ pub(super) async fn follow_turn(
             row.kind == RunKind::Turn && row.conversation_id == id && row.owner == caller.owner
         });
     let row = row.ok_or_else(|| Problem::not_found(format!("the dialogue `{id}` has no turn `{turn}`")))?;
-    let asked = serde_json::from_str(&row.request).unwrap_or_default();
-    let resumed =
+    let request = serde_json::from_str(&row.request).unwrap_or_default();
+    let resume =
         StreamRequest { caller, live_run, method, after: read_cursor(&headers, query.after.as_deref())? };
-    resumed.respond(app, &turn, |reading, seen| EventReader::of_turn(&row, asked, reading, seen)).await
+    resume
+        .respond(app, &turn, |reader_guard, resume_from| {
+            EventReader::of_turn(&row, request, reader_guard, resume_from)
+        })
+        .await
 }
 
 /// Request for the events after a number.
@@ -137,19 +145,19 @@ impl StreamRequest {
         reader: impl FnOnce(Option<ReaderGuard>, u64) -> EventReader,
     ) -> Result<Response, Problem> {
         let StreamRequest { caller, live_run, method, after } = self;
-        let seen = match &live_run {
+        let resume_from = match &live_run {
             // Entries that a client has seen are committed, so a larger number is invalid.
-            Some(live) if !live.has_ended() => (after <= live.last_entry()).then_some(after),
+            Some(run) if !run.has_ended() => (after <= run.last_entry()).then_some(after),
             _ => resume_number(&app, id, after).await?,
         };
-        let Some(seen) = seen else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-        let opened = open_stream(&app, &caller)?;
+        let Some(resume_from) = resume_from else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+        let event_stream = open_stream(&app, &caller)?;
         if method == Method::HEAD {
             return Ok(stream_headers(Body::empty()));
         }
         // The client counts as a reader only from here on.
-        let reading = live_run.map(|live| live.add_reader());
-        Ok(stream_response(app, reader(reading, seen), opened))
+        let reader_guard = live_run.map(|run| run.add_reader());
+        Ok(stream_response(app, reader(reader_guard, resume_from), event_stream))
     }
 }
 
@@ -158,8 +166,8 @@ impl StreamRequest {
 /// the rest was lost with a part of the store: it is sent the end of the log, if that is an `error`, which it
 /// has not seen.
 async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, StoreError> {
-    let (behind, state) = app.store.read(id, after, 1).await?;
-    if !behind.is_empty() || state == LogState::Open {
+    let (later_batches, state) = app.store.read(id, after, 1).await?;
+    if !later_batches.is_empty() || state == LogState::Open {
         return Ok(Some(after));
     }
     if after == 0 || !app.store.read(id, after - 1, 1).await?.0.is_empty() {
@@ -173,27 +181,27 @@ async fn resume_number(app: &App, id: &str, after: u64) -> Result<Option<u64>, S
 /// it reconnects, or from the query.
 fn read_cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Problem> {
     let last_id = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
-    let given = last_id.or(after).unwrap_or("");
-    if given.is_empty() {
+    let cursor = last_id.or(after).unwrap_or("");
+    if cursor.is_empty() {
         return Ok(0);
     }
     // A number too large for an event id is past the end.
-    if given.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Ok(given.parse().unwrap_or(u64::MAX));
+    if cursor.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(cursor.parse().unwrap_or(u64::MAX));
     }
-    let detail = format!("a cursor is the id of an event, not `{given}`");
+    let detail = format!("a cursor is the id of an event, not `{cursor}`");
     Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_cursor", detail))
 }
 
 /// Registers a stream of the caller, or refuses it.
 pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Problem> {
-    let loaded = app.loaded_config();
-    let (most, total) = (loaded.config.max_streams, loaded.config.max_streams_total);
-    app.streams.open(caller, most, total).map_err(|full| {
+    let loaded_config = app.loaded_config();
+    let (max_streams, total) = (loaded_config.config.max_streams, loaded_config.config.max_streams_total);
+    app.streams.open(caller, max_streams, total).map_err(|full| {
         Metrics::increment(&app.metrics.limited_requests);
         let problem = match full {
             StreamLimit::Owner => {
-                let detail = format!("{most} event streams of this key are open; wait until one has ended");
+                let detail = format!("{max_streams} event streams of this key are open; wait until one has ended");
                 Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
             }
             StreamLimit::Server => {
@@ -212,15 +220,21 @@ pub(super) fn open_stream(app: &App, caller: &Caller) -> Result<OpenStream, Prob
 /// Returns the response that streams a reader's events.
 pub(super) fn stream_response(app: Arc<App>, reader: EventReader, open_stream: OpenStream) -> Response {
     Metrics::increment(&app.metrics.streams);
-    open_stream.watch(reader.reader_guard.as_ref().map(|reading| reading.live_run().clone()));
+    open_stream.watch(reader.reader_guard.as_ref().map(|reader_guard| reader_guard.live_run().clone()));
     let heartbeat = Duration::from_millis(app.loaded_config().config.heartbeat_ms.max(10));
-    let rare = rare_event(open_stream.removal.clone(), heartbeat);
+    let rare_events = rare_event(open_stream.removal.clone(), heartbeat);
     // Boxed, so that the state is not moved at each step.
-    let sending =
-        Box::new(SendingStream { app, reader, open_stream, heartbeat, rare, progress: StreamProgress::New });
-    let stream = futures_util::stream::unfold(sending, |mut sending| async move {
-        let frames = sending.next().await?;
-        Some((frames, sending))
+    let sending_stream = Box::new(SendingStream {
+        app,
+        reader,
+        open_stream,
+        heartbeat,
+        rare_events,
+        progress: StreamProgress::New,
+    });
+    let stream = futures_util::stream::unfold(sending_stream, |mut sending_stream| async move {
+        let frames = sending_stream.next().await?;
+        Some((frames, sending_stream))
     });
     stream_headers(Body::from_stream(stream))
 }
@@ -231,7 +245,7 @@ struct SendingStream {
     reader: EventReader,
     open_stream: OpenStream,
     heartbeat: Duration,
-    rare: SelfWoken<BoxFuture<'static, RareEvent>>,
+    rare_events: SelfWoken<BoxFuture<'static, RareEvent>>,
     progress: StreamProgress,
 }
 
@@ -250,18 +264,18 @@ enum RareEvent {
 }
 
 /// Returns a future for the next rare event.
-fn rare_event(removed: CancellationToken, heartbeat: Duration) -> SelfWoken<BoxFuture<'static, RareEvent>> {
-    let waits = async move {
-        let waited = tokio::time::timeout(heartbeat, removed.cancelled()).await;
-        waited.map_or(RareEvent::Heartbeat, |()| RareEvent::KeyRemoved)
+fn rare_event(removal: CancellationToken, heartbeat: Duration) -> SelfWoken<BoxFuture<'static, RareEvent>> {
+    let wait = async move {
+        let wait_result = tokio::time::timeout(heartbeat, removal.cancelled()).await;
+        wait_result.map_or(RareEvent::Heartbeat, |()| RareEvent::KeyRemoved)
     };
-    SelfWoken::new(waits.boxed())
+    SelfWoken::new(wait.boxed())
 }
 
 impl SendingStream {
     /// Waits for frames; `None` at the end.
     async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
-        let SendingStream { app, reader, open_stream, heartbeat, rare, progress } = self;
+        let SendingStream { app, reader, open_stream, heartbeat, rare_events, progress } = self;
         if *progress == StreamProgress::New {
             // The first bytes are sent at once, so that clients and proxies see the headers.
             *progress = StreamProgress::Opened;
@@ -271,15 +285,15 @@ impl SendingStream {
         } else {
             tokio::select! {
                 biased;
-                seldom = &mut *rare => match seldom {
+                rare_result = &mut *rare_events => match rare_result {
                     // A client whose key was removed is told that and nothing else.
                     RareEvent::KeyRemoved => reader.end_with_error(&new_failure("unauthorized", "the key was removed", false)),
                     RareEvent::Heartbeat => {
-                        *rare = self::rare_event(open_stream.removal.clone(), *heartbeat);
+                        *rare_events = self::rare_event(open_stream.removal.clone(), *heartbeat);
                         reader.encoder.write_heartbeat(&ids::now(), &mut reader.out);
                     }
                 },
-                read = reader.fill_frames(app) => if let Err(error) = read {
+                fill_result = reader.fill_frames(app) => if let Err(error) = fill_result {
                     // The connection is broken off, so that the client does not take this for the end; it
                     // reconnects with its cursor.
                     tracing::error!(%error, message_id = reader.message, "a stream breaks");
@@ -331,36 +345,36 @@ impl EventReader {
     /// Creates a reader in the native protocol of the request.
     pub(super) fn of_request(
         row: &MessageRow,
-        asked: &NewMessage,
-        reading: Option<ReaderGuard>,
-        seen: u64,
+        request: &NewMessage,
+        reader_guard: Option<ReaderGuard>,
+        resume_from: u64,
     ) -> EventReader {
         let protocol =
-            asked.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
+            request.output_protocol.as_deref().and_then(OutputProtocol::from_name).unwrap_or_default();
         let envelope = Envelope::new(&row.id, &row.request_id);
-        let native = NativeEncoder::new(envelope, protocol, asked.extensions, asked.findings);
-        EventReader::new(&row.id, Box::new(native), reading, seen)
+        let native = NativeEncoder::new(envelope, protocol, request.extensions, request.findings);
+        EventReader::new(&row.id, Box::new(native), reader_guard, resume_from)
     }
 
     /// Creates a reader of a dialogue turn.
     pub(super) fn of_turn(
         row: &MessageRow,
-        asked: TurnEvents,
-        reading: Option<ReaderGuard>,
-        seen: u64,
+        request: TurnEvents,
+        reader_guard: Option<ReaderGuard>,
+        resume_from: u64,
     ) -> EventReader {
         let envelope = Envelope::new(&row.id, &row.request_id);
         let native =
-            NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, asked.extensions, asked.findings);
-        EventReader::new(&row.id, Box::new(native), reading, seen)
+            NativeEncoder::new(envelope, OutputProtocol::JsonSeqV1, request.extensions, request.findings);
+        EventReader::new(&row.id, Box::new(native), reader_guard, resume_from)
     }
 
     /// Ends the stream for this client, after closing open parts (J-035), whatever follows in the log.
     fn end_with_error(&mut self, failure: &Failure) {
         self.is_cut = true;
         let open = [("thinking_end", self.in_thinking), ("final_end", self.in_answer)];
-        let closing = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
-        for (name, json) in closing.chain([("error", json!(failure).to_string())]) {
+        let open_events = open.into_iter().filter(|(_, open)| *open).map(|(name, _)| (name, "{}".to_owned()));
+        for (name, json) in open_events.chain([("error", json!(failure).to_string())]) {
             self.last_number += 1;
             let entry = EncoderEntry {
                 number: self.last_number,
@@ -432,8 +446,8 @@ impl EventReader {
                 false => None,
             };
             let (before, reply) = (self.out.len(), reply.as_deref());
-            let shown = EncoderEntry { number: entry.number, kind, json: entry.json, reply };
-            self.encoder.write_entry(&shown, &mut self.out);
+            let encoder_entry = EncoderEntry { number: entry.number, kind, json: entry.json, reply };
+            self.encoder.write_entry(&encoder_entry, &mut self.out);
             if entry.number <= self.seen_number {
                 self.out.truncate(before);
             }

@@ -49,9 +49,9 @@ impl FigureSum {
     }
 
     /// Returns its fields after those in `of`, which identify it.
-    fn to_json(&self, of: &[(&str, Value)]) -> Value {
+    fn to_json(&self, id_fields: &[(&str, Value)]) -> Value {
         let mut fields: Map<String, Value> =
-            of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            id_fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         if let Value::Object(counts) = json!(self.counts) {
             fields.extend(counts);
         }
@@ -71,7 +71,7 @@ pub(super) async fn show(
     Extension(caller): Extension<Caller>,
     QueryParams(range): QueryParams<FiguresQuery>,
 ) -> Result<Json<Value>, Problem> {
-    let (step, most) = match range.by.as_deref() {
+    let (step, max_days) = match range.by.as_deref() {
         None | Some("day") => (FigureStep::Day, DAILY_DAYS),
         Some("hour") => (FigureStep::Hour, HOURLY_DAYS),
         Some(_) => {
@@ -85,9 +85,9 @@ pub(super) async fn show(
         None => to.saturating_sub((DEFAULT_DAYS - 1).days()),
     };
     let days = to.since((Unit::Day, from)).map_or(i32::MAX, |span| span.get_days().saturating_add(1));
-    if days < 1 || days > most {
+    if days < 1 || days > max_days {
         let detail = format!(
-            "`from` to `to` is 1 to {most} days by the {}",
+            "`from` to `to` is 1 to {max_days} days by the {}",
             if step == FigureStep::Day { "day" } else { "hour" }
         );
         return Err(Problem::invalid("invalid_field", detail).with("field", "from"));

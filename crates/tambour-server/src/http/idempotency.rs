@@ -65,8 +65,8 @@ pub(super) struct RequestHold {
 
 /// Returns the key of a request, if it has one.
 pub(super) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
-    match given.to_str() {
+    let Some(header) = headers.get("idempotency-key") else { return Ok(None) };
+    match header.to_str() {
         Ok(key) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Ok(Some(key.to_owned())),
         _ => {
             let detail = format!("an `Idempotency-Key` has 1 to {MAX_KEY_BYTES} visible ASCII characters");
@@ -82,11 +82,11 @@ pub(super) async fn claim(
 ) -> Result<Result<RequestHold, StoredResponse>, Problem> {
     match app.store.claim_request(&key, &repeat_since()).await? {
         RequestClaim::Claimed => {}
-        RequestClaim::Responded(kept) => return Ok(Err(kept)),
+        RequestClaim::Responded(response) => return Ok(Err(response)),
         RequestClaim::InProgress => return Err(in_progress_problem()),
     }
-    let held = RequestHold { app: app.clone(), key };
-    Ok(app.claims.find(&held.key).map_or(Ok(held), Err))
+    let hold = RequestHold { app: app.clone(), key };
+    Ok(app.claims.find(&hold.key).map_or(Ok(hold), Err))
 }
 
 /// Problem: the same request is in progress.
@@ -108,7 +108,7 @@ pub(crate) fn repeat_since() -> String {
 /// Returns the stored response of a repeated request, and stores that of a new one. A failed request has
 /// created nothing and may be repeated.
 pub(super) async fn process_once(
-    State((app, keep)): State<(AppState, ResponseStorage)>,
+    State((app, storage)): State<(AppState, ResponseStorage)>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
@@ -121,10 +121,10 @@ pub(super) async fn process_once(
     let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
     // The query is part of the request.
     let digest = Sha256::new().chain_update(query).chain_update(&body).finalize().to_vec();
-    let sent = RequestKey { owner: caller.owner, route, idempotency_key };
-    let held = match claim(&app, sent.clone()).await? {
-        Ok(held) => held,
-        Err(kept) if kept.digest == digest => return Ok(stored_response(kept)),
+    let request_key = RequestKey { owner: caller.owner, route, idempotency_key };
+    let hold = match claim(&app, request_key.clone()).await? {
+        Ok(hold) => hold,
+        Err(response) if response.digest == digest => return Ok(stored_response(response)),
         Err(_) => return Err(reused_key_problem()),
     };
     let request = Request::from_parts(parts, Body::from(body));
@@ -137,23 +137,29 @@ pub(super) async fn process_once(
             let body = to_bytes(body, usize::MAX).await.map_err(|_| Problem::internal())?;
             let location = parts.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let (status, location) = (parts.status.as_u16(), location.map(str::to_owned));
-            let kept =
+            let response =
                 StoredResponse { digest, status, location, body: body.to_vec(), named_ids: named_ids(&body) };
-            store_response(&work, keep, sent, kept).await;
+            store_response(&work, storage, request_key, response).await;
             Response::from_parts(parts, Body::from(body))
         } else {
             answer
         };
-        drop(held);
+        drop(hold);
         Ok(answer)
     })
     .await
 }
 
-async fn store_response(app: &App, keep: ResponseStorage, sent: RequestKey, kept: StoredResponse) {
-    let lives = match keep {
-        ResponseStorage::Secret(lives) => lives,
-        ResponseStorage::Stored => match app.store.store_response(&sent, &kept, &ids::now()).await {
+async fn store_response(
+    app: &App,
+    storage: ResponseStorage,
+    request_key: RequestKey,
+    response: StoredResponse,
+) {
+    let lifetime = match storage {
+        ResponseStorage::Secret(lifetime) => lifetime,
+        ResponseStorage::Stored => match app.store.store_response(&request_key, &response, &ids::now()).await
+        {
             Ok(()) => return,
             Err(error) => {
                 // The resource exists, and must not be created twice.
@@ -162,15 +168,15 @@ async fn store_response(app: &App, keep: ResponseStorage, sent: RequestKey, kept
             }
         },
     };
-    app.claims.insert(sent, kept, lives);
+    app.claims.insert(request_key, response, lifetime);
 }
 
-fn stored_response(kept: StoredResponse) -> Response {
-    let status = StatusCode::from_u16(kept.status).unwrap_or(StatusCode::OK);
-    let mut response = (status, kept.body).into_response();
+fn stored_response(stored: StoredResponse) -> Response {
+    let status = StatusCode::from_u16(stored.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, stored.body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(location) = kept.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
+    if let Some(location) = stored.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
         headers.insert(header::LOCATION, location);
     }
     response
@@ -190,31 +196,31 @@ impl SecretResponses {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, sent: &RequestKey) -> Option<StoredResponse> {
+    fn find(&self, request_key: &RequestKey) -> Option<StoredResponse> {
         let memory = self.memory();
         let now = Instant::now();
-        let mut of_owner = memory.get(&sent.owner)?.iter();
-        let found = of_owner.find(|known| known.expires_at > now && known.key == *sent)?;
+        let mut own_entries = memory.get(&request_key.owner)?.iter();
+        let found = own_entries.find(|entry| entry.expires_at > now && entry.key == *request_key)?;
         Some(found.response.clone())
     }
 
-    fn insert(&self, key: RequestKey, response: StoredResponse, lives: Duration) {
+    fn insert(&self, key: RequestKey, response: StoredResponse, lifetime: Duration) {
         let mut memory = self.memory();
-        let of_owner = memory.entry(key.owner.clone()).or_default();
-        of_owner.retain(|known| known.key != key);
-        of_owner.truncate(MAX_IN_MEMORY - 1);
-        of_owner.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lives });
+        let own_entries = memory.entry(key.owner.clone()).or_default();
+        own_entries.retain(|entry| entry.key != key);
+        own_entries.truncate(MAX_IN_MEMORY - 1);
+        own_entries.push_front(MemoryResponse { key, response, expires_at: Instant::now() + lifetime });
     }
 
     /// Drops expired responses, and those that name a deleted id.
-    pub(crate) fn drop_expired(&self, deleted: Option<&str>) {
+    pub(crate) fn drop_expired(&self, deleted_thing: Option<&str>) {
         let now = Instant::now();
-        let named = |known: &MemoryResponse| {
-            deleted.is_some_and(|id| known.response.named_ids.iter().any(|name| name == id))
+        let names_thing = |entry: &MemoryResponse| {
+            deleted_thing.is_some_and(|id| entry.response.named_ids.iter().any(|name| name == id))
         };
-        self.memory().retain(|_, of_owner| {
-            of_owner.retain(|known| known.expires_at > now && !named(known));
-            !of_owner.is_empty()
+        self.memory().retain(|_, own_entries| {
+            own_entries.retain(|entry| entry.expires_at > now && !names_thing(entry));
+            !own_entries.is_empty()
         });
     }
 }

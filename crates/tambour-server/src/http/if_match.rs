@@ -17,11 +17,11 @@ pub(super) fn etag(version: impl std::fmt::Display) -> ETagHeader {
 
 /// Returns the version in `If-Match`, without quotes; `None` for `*` or no header, which match any.
 pub(super) fn base_version(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(given) = headers.get(header::IF_MATCH) else { return Ok(None) };
-    if given == "*" {
+    let Some(header) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    if header == "*" {
         return Ok(None);
     }
-    let tag = given.to_str().ok().and_then(|given| given.trim().strip_prefix('"')?.strip_suffix('"'));
+    let tag = header.to_str().ok().and_then(|header| header.trim().strip_prefix('"')?.strip_suffix('"'));
     tag.filter(|tag| !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .map(Some)
         .ok_or_else(malformed_tag)
@@ -38,7 +38,7 @@ fn malformed_tag() -> Problem {
 }
 
 /// Problem of a write based on another version, with the stored and the sent content.
-pub(super) fn outdated_problem(detail: impl Into<String>, present: Value, sent: Value) -> Problem {
+pub(super) fn outdated_problem(detail: impl Into<String>, present: Value, body: Value) -> Problem {
     let problem = Problem::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", detail);
-    problem.with("present", present).with("sent", sent)
+    problem.with("present", present).with("sent", body)
 }

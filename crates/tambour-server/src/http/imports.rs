@@ -87,16 +87,16 @@ pub(super) async fn create(
         let detail = format!("a request imports 1 to {MAX_FILES} files, not {}", files.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "files"));
     }
-    let wrong = |file: &&ReceivedFile| file.name.is_empty() || file.name.len() > MAX_NAME_BYTES;
-    if let Some(file) = files.iter().find(wrong) {
+    let has_bad_name = |file: &&ReceivedFile| file.name.is_empty() || file.name.len() > MAX_NAME_BYTES;
+    if let Some(file) = files.iter().find(has_bad_name) {
         let detail = format!("the name of a file has 1 to {MAX_NAME_BYTES} bytes, not {}", file.name.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "name"));
     }
-    let ended = DropFlag::default();
-    let gone = Arc::clone(&ended.0);
+    let drop_flag = DropFlag::default();
+    let is_abandoned = Arc::clone(&drop_flag.0);
     // Parsed and converted in one turn of the pool: parsed files are large and should not pile up.
-    let (rows, told) =
-        app.cpu_pool.run(&caller.owner, move || parse_files(files, &gone).map(to_rows)).await??;
+    let (rows, reports) =
+        app.cpu_pool.run(&caller.owner, move || parse_files(files, &is_abandoned).map(to_rows)).await??;
     let (work, owner) = (app.clone(), caller.owner);
     app.run_to_completion(async move {
         if !work.store.insert_imports(&owner, &rows, IMPORT_QUOTA).await? {
@@ -106,7 +106,7 @@ pub(super) async fn create(
             );
             return Err(Problem::invalid("too_many_imports", detail));
         }
-        Ok((StatusCode::CREATED, Json(json!({ "data": told }))))
+        Ok((StatusCode::CREATED, Json(json!({ "data": reports }))))
     })
     .await
 }
@@ -117,17 +117,18 @@ fn malformed_body(detail: impl Into<String>) -> Problem {
 
 /// Returns the files of a multipart body; each part is one, whatever its field is called.
 async fn multipart_files(bytes: Bytes, boundary: String) -> Result<Vec<ReceivedFile>, Problem> {
-    let whole = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
-    let mut parts = Multipart::new(whole, boundary);
-    let broken = |error: multer::Error| malformed_body(format!("the multipart body cannot be read: {error}"));
+    let body = futures_util::stream::iter([Ok::<Bytes, Infallible>(bytes)]);
+    let mut parts = Multipart::new(body, boundary);
+    let multipart_problem =
+        |error: multer::Error| malformed_body(format!("the multipart body cannot be read: {error}"));
     let mut files = Vec::new();
-    while let Some(part) = parts.next_field().await.map_err(broken)? {
+    while let Some(part) = parts.next_field().await.map_err(multipart_problem)? {
         // One file beyond the limit is enough to refuse the request.
         if files.len() > MAX_FILES {
             break;
         }
         let name = part.file_name().or(part.name()).unwrap_or("file").to_owned();
-        files.push(ReceivedFile { name, bytes: part.bytes().await.map_err(broken)?.to_vec() });
+        files.push(ReceivedFile { name, bytes: part.bytes().await.map_err(multipart_problem)?.to_vec() });
     }
     Ok(files)
 }
@@ -155,13 +156,13 @@ fn json_file(file: NewFile) -> Result<ReceivedFile, Problem> {
 }
 
 /// Parses all files, or reports each that is broken.
-fn parse_files(files: Vec<ReceivedFile>, gone: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
+fn parse_files(files: Vec<ReceivedFile>, is_abandoned: &AtomicBool) -> Result<Vec<ParsedFile>, Problem> {
     let mut limits = ImportLimits::default();
     // The files share one budget.
     limits.patterns /= files.len().max(1);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for file in files {
-        if gone.load(Ordering::Relaxed) {
+        if is_abandoned.load(Ordering::Relaxed) {
             // The client is gone and sees no error.
             return Err(Problem::internal());
         }
@@ -171,13 +172,13 @@ fn parse_files(files: Vec<ReceivedFile>, gone: &AtomicBool) -> Result<Vec<Parsed
                 found.push(ParsedFile { file, imported });
             }
             Err(error) => {
-                let mut told = json!({ "file": file.name, "message": error.to_string() });
+                let mut report = json!({ "file": file.name, "message": error.to_string() });
                 if let Some(place) = error.location() {
-                    told["line"] = place.line.into();
-                    told["column"] = place.column.into();
-                    told["excerpt"] = place.excerpt.as_str().into();
+                    report["line"] = place.line.into();
+                    report["column"] = place.column.into();
+                    report["excerpt"] = place.excerpt.as_str().into();
                 }
-                errors.push(told);
+                errors.push(report);
             }
         }
     }
@@ -194,39 +195,39 @@ type StoredFile = (ImportKind, ImportRow, Vec<u8>);
 
 /// Converts parsed files to rows for the store and their descriptions for the client.
 fn to_rows(found: Vec<ParsedFile>) -> (Vec<StoredFile>, Vec<Value>) {
-    let (mut rows, mut told) = (Vec::new(), Vec::new());
-    for ParsedFile { file: ReceivedFile { name, bytes }, imported } in found {
-        let mut one = json!({
-            "kind": imported.kind,
-            "name": imported.name,
+    let (mut rows, mut reports) = (Vec::new(), Vec::new());
+    for ParsedFile { file: ReceivedFile { name, bytes }, imported: imported_file } in found {
+        let mut report = json!({
+            "kind": imported_file.kind,
+            "name": imported_file.name,
             "file": name,
-            "version": imported.version,
-            "entry_count": imported.entries.len(),
-            "warnings": imported.warnings,
+            "version": imported_file.version,
+            "entry_count": imported_file.entries.len(),
+            "warnings": imported_file.warnings,
         });
-        let kind = match imported.kind {
+        let kind = match imported_file.kind {
             ImportedFileKind::Card => ImportKind::Card,
             ImportedFileKind::Lorebook => ImportKind::Lorebook,
             ImportedFileKind::Preset => {
                 // A preset is only an order of blocks: its Skein is returned and not stored.
-                one["skein"] = import_to_skein(&imported).to_value();
-                told.push(one);
+                report["skein"] = import_to_skein(&imported_file).to_value();
+                reports.push(report);
                 continue;
             }
         };
         let prefix = if kind == ImportKind::Card { "card" } else { "book" };
         let row = ImportRow {
             id: ids::new_id(prefix),
-            name: imported.name,
+            name: imported_file.name,
             file: name,
-            version: imported.version,
-            entries: u32::try_from(imported.entries.len()).unwrap_or(u32::MAX),
+            version: imported_file.version,
+            entries: u32::try_from(imported_file.entries.len()).unwrap_or(u32::MAX),
             created: ids::now(),
             size: bytes.len() as u64,
         };
-        one[id_field(kind)] = row.id.as_str().into();
-        told.push(one);
+        report[id_field(kind)] = row.id.as_str().into();
+        reports.push(report);
         rows.push((kind, row, bytes));
     }
-    (rows, told)
+    (rows, reports)
 }

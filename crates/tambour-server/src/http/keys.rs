@@ -30,15 +30,15 @@ use crate::store::KeyRow;
 /// Admits requests with a key, and local ones while no key exists.
 pub(super) async fn authenticate(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let secret = given
-        .and_then(|given| given.split_once(' '))
+    let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let secret = header
+        .and_then(|header| header.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, secret)| secret.trim())
         // Header of clients of other protocols.
         .or_else(|| headers.get("x-api-key").and_then(|value| value.to_str().ok()));
-    let by_token = || caller_by_token(&app, request.uri());
-    let Some(mut caller) = app.keys.find_caller(secret).or_else(by_token) else {
+    let find_by_token = || caller_by_token(&app, request.uri());
+    let Some(mut caller) = app.keys.find_caller(secret).or_else(find_by_token) else {
         Metrics::increment(&app.metrics.unauthorized);
         let detail = "give a valid key: Authorization: Bearer KEY";
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
@@ -74,30 +74,30 @@ const PROXY_HEADERS: [&str; 6] =
 /// whose name resolves to this machine, nor a request through a local proxy.
 fn check_local(request: &Request, allowed: &[String]) -> Result<(), Problem> {
     let (version, headers) = (request.version(), request.headers());
-    let refused = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
-    let proxied = PROXY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
+    let refusal = |code, detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, code, detail));
+    let proxy_header = PROXY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
     // HTTP/1.0 is the default of some proxies, and hardly used otherwise.
     let old = (version == Version::HTTP_10).then_some("HTTP/1.0");
-    if let Some(sign) = proxied.or(old) {
+    if let Some(sign) = proxy_header.or(old) {
         let detail = format!(
             "without a key only requests that come straight from this machine are answered, and this one came through a \
              proxy (`{sign}`): set TAMBOUR_API_KEY, or make an admin key on the machine itself"
         );
-        return refused("behind_proxy", &detail);
+        return refusal("behind_proxy", &detail);
     }
     let Some(host) = local_host(request.uri(), headers) else {
         let detail = "without a key only requests to a local address are answered: one `Host` header that is `localhost`, \
                       `127.0.0.1` or `[::1]`, with or without a port, and a target that begins with `/`";
-        return refused("foreign_origin", detail);
+        return refusal("foreign_origin", detail);
     };
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let own = origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
-    if own || allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()) {
+    let is_own = origin.as_bytes().eq_ignore_ascii_case(format!("http://{host}").as_bytes());
+    if is_own || allowed.iter().any(|allowed_origin| allowed_origin.as_bytes() == origin.as_bytes()) {
         return Ok(());
     }
     let detail = "without a key pages of other sites are not answered, and another port is another site; \
                   `cors_origins` of the configuration names those that may";
-    refused("foreign_origin", detail)
+    refusal("foreign_origin", detail)
 }
 
 /// Returns the single host that a request names, if it is this machine. A target with a host (`GET
@@ -136,14 +136,14 @@ pub(super) fn require_admin(caller: &Caller) -> Result<(), Problem> {
 
 fn key_json(key: &KeyRow) -> Value {
     let rights = if key.admin { "admin" } else { "plain" };
-    let mut shown =
+    let mut json =
         json!({"id": key.id, "owner": key.owner, "name": key.name, "rights": rights, "created": key.created});
     let limits =
         key.limits.as_deref().and_then(|limits| serde_json::from_str::<Map<String, Value>>(limits).ok());
-    if let (Some(shown), Some(limits)) = (shown.as_object_mut(), limits) {
-        shown.extend(limits);
+    if let (Some(json), Some(limits)) = (json.as_object_mut(), limits) {
+        json.extend(limits);
     }
-    shown
+    json
 }
 
 /// `GET /api/v1/keys`
@@ -211,25 +211,25 @@ pub(super) async fn change(
     require_admin(&caller)?;
     let change: KeyChange = parse_body(&bytes)?;
     let work = app.clone();
-    let changed = app.run_to_completion(async move {
-        let _changing = work.keys.change_lock.lock().await;
+    let change_result = app.run_to_completion(async move {
+        let _change_guard = work.keys.change_lock.lock().await;
         check_can_change(&work, &caller)?;
         if id == CONFIGURED_KEY {
             return Err(Problem::not_found("the key `configured` is changed in the configuration"));
         }
-        let stored = work.store.keys().await?.into_iter().find(|key| key.id == id);
-        let mut key = stored.ok_or_else(|| Problem::not_found("there is no such key"))?;
+        let stored_key = work.store.keys().await?.into_iter().find(|key| key.id == id);
+        let mut key = stored_key.ok_or_else(|| Problem::not_found("there is no such key"))?;
         // Unreadable limits block a key, and a change of its name must not lift that.
         let limits = key.limits.as_deref().map(serde_json::from_str::<Limits>).transpose();
         let mut limits = limits.map_err(|_| damaged_key())?.unwrap_or_default();
         if let Some(name) = change.name {
             key.name = name;
         }
-        if let Some(most) = change.requests_per_minute {
-            limits.requests_per_minute = most;
+        if let Some(max_requests) = change.requests_per_minute {
+            limits.requests_per_minute = max_requests;
         }
-        if let Some(most) = change.tokens_per_day {
-            limits.tokens_per_day = most;
+        if let Some(max_requests) = change.tokens_per_day {
+            limits.tokens_per_day = max_requests;
         }
         if let Some(aliases) = change.aliases {
             limits.aliases = aliases;
@@ -241,7 +241,7 @@ pub(super) async fn change(
         work.keys.change(key);
         Ok(answer)
     });
-    Ok(Json(changed.await?))
+    Ok(Json(change_result.await?))
 }
 
 /// `POST /api/v1/keys`: the response contains the secret, which is shown nowhere else.
@@ -262,12 +262,12 @@ pub(super) async fn create(
             ));
         }
     };
-    let of_owner = |owner: &String| {
+    let is_of_owner = |owner: &String| {
         (1..=64).contains(&owner.len())
             && owner.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
             && owner != LOCAL_OWNER
     };
-    if new.owner.as_ref().is_some_and(|owner| !of_owner(owner)) {
+    if new.owner.as_ref().is_some_and(|owner| !is_of_owner(owner)) {
         let detail = "an `owner` has 1 to 64 letters, digits, `-`, `_` or `.`, and is not `local`";
         return Err(Problem::invalid("invalid_field", detail).with("field", "owner"));
     }
@@ -279,7 +279,7 @@ pub(super) async fn create(
     check_aliases(&app, &limits)?;
     let work = app.clone();
     let answer = app.run_to_completion(async move {
-        let _changing = work.keys.change_lock.lock().await;
+        let _change_guard = work.keys.change_lock.lock().await;
         check_can_change(&work, &caller)?;
         // The first key locks the server: without the admin right no one could create further keys.
         if work.keys.is_empty() && !admin {
@@ -318,17 +318,17 @@ fn damaged_key() -> Problem {
 
 /// Refuses aliases that are not configured.
 fn check_aliases(app: &App, limits: &Limits) -> Result<(), Problem> {
-    let named = limits.aliases.iter().flatten();
-    if let Some(alias) = named.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
+    let alias_names = limits.aliases.iter().flatten();
+    if let Some(alias) = alias_names.clone().find(|alias| alias.is_empty() || alias.len() > 200) {
         let detail = format!("an alias has 1 to 200 bytes, not {}", alias.len());
         return Err(Problem::invalid("invalid_field", detail).with("field", "aliases"));
     }
-    let loaded = app.loaded_config();
-    let known = &loaded.config.aliases;
-    let mut unknown = named.filter(|alias| !known.contains_key(*alias));
+    let loaded_config = app.loaded_config();
+    let aliases = &loaded_config.config.aliases;
+    let mut unknown = alias_names.filter(|alias| !aliases.contains_key(*alias));
     unknown.next().map_or(Ok(()), |alias| {
-        let known = known.keys().map(String::as_str);
-        Err(Problem::unknown("unknown_alias", ("alias", alias), known).with("field", "aliases"))
+        let aliases = aliases.keys().map(String::as_str);
+        Err(Problem::unknown("unknown_alias", ("alias", alias), aliases).with("field", "aliases"))
     })
 }
 
@@ -358,7 +358,7 @@ pub(super) async fn remove(
     }
     let work = app.clone();
     app.run_to_completion(async move {
-        let _changing = work.keys.change_lock.lock().await;
+        let _change_guard = work.keys.change_lock.lock().await;
         check_can_change(&work, &caller)?;
         if !work.store.delete_key(&id).await? {
             return Err(Problem::not_found("there is no such key"));

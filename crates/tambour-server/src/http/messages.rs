@@ -42,15 +42,16 @@ pub(super) async fn create(
     {
         return respond_repeated(app, &caller, row, &new).await;
     }
-    let opened = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
-    let asked = new.to_start_request(&app, &caller, request_id, repeat).await?;
-    let StartedMessage { row, reader, is_repeated } = message_start::start_message(&app, asked).await?;
+    let event_stream = new.stream.then(|| events::open_stream(&app, &caller)).transpose()?;
+    let start_request = new.to_start_request(&app, &caller, request_id, repeat).await?;
+    let StartedMessage { row, reader, is_repeated } =
+        message_start::start_message(&app, start_request).await?;
     let row = MessageRow::clone(&row);
     if is_repeated {
-        drop(opened);
+        drop(event_stream);
         return respond_repeated(app, &caller, row, &new).await;
     }
-    respond(app, row, &new, reader, opened).await
+    respond(app, row, &new, reader, event_stream).await
 }
 
 /// Responds to a repeated request of the last day; another request with the same key is refused.
@@ -64,10 +65,10 @@ async fn respond_repeated(
     if before != now {
         return Err(reused_key_problem());
     }
-    let opened = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
-    let live = app.running.get(&row.id).filter(|_| new.stream || new.wait);
-    let reading = live.map(|live| live.add_reader());
-    respond(app, row, new, reading, opened).await
+    let event_stream = new.stream.then(|| events::open_stream(&app, caller)).transpose()?;
+    let live_run = app.running.get(&row.id).filter(|_| new.stream || new.wait);
+    let reader_guard = live_run.map(|live_run| live_run.add_reader());
+    respond(app, row, new, reader_guard, event_stream).await
 }
 
 /// Responds with the events, the record or the id of a message.
@@ -75,15 +76,19 @@ async fn respond(
     app: Arc<App>,
     row: MessageRow,
     new: &NewMessage,
-    reading: Option<ReaderGuard>,
-    opened: Option<OpenStream>,
+    reader_guard: Option<ReaderGuard>,
+    event_stream: Option<OpenStream>,
 ) -> Result<Response, Problem> {
-    if let Some(opened) = opened {
-        return Ok(events::stream_response(app, EventReader::of_request(&row, new, reading, 0), opened));
+    if let Some(event_stream) = event_stream {
+        return Ok(events::stream_response(
+            app,
+            EventReader::of_request(&row, new, reader_guard, 0),
+            event_stream,
+        ));
     }
     if new.wait {
-        if let Some(reading) = reading {
-            reading.live_run().wait_over().await;
+        if let Some(reader_guard) = reader_guard {
+            reader_guard.live_run().wait_over().await;
         }
         let row = app.store.message(&row.id).await?.unwrap_or(row);
         return Ok(Json(record::full_record(&app, &row).await?).into_response());
@@ -113,7 +118,7 @@ pub(super) async fn regenerate(
     let mut new = NewMessage::from_stored(&old)?;
     new.check(&app)?;
     new.in_place_of = Some(old.id.clone());
-    let mut asked = new.to_start_request(&app, &caller, request_id, None).await?;
+    let mut start_request = new.to_start_request(&app, &caller, request_id, None).await?;
     // Messages running from that one on are cancelled.
     let work = app.clone();
     let (conversation, number) = (old.conversation_id.clone(), old.number);
@@ -122,8 +127,8 @@ pub(super) async fn regenerate(
     })
     .await?;
     let turn = states::wait_change_turn(&app, &old.conversation_id).await?;
-    asked.replaces = Some((old.id, turn));
-    let StartedMessage { row, reader, .. } = message_start::start_message(&app, asked).await?;
+    start_request.replaces = Some((old.id, turn));
+    let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
     respond(app, MessageRow::clone(&row), &new, reader, None).await
 }
 
@@ -135,13 +140,13 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let row = find_owned(&app, &caller, &id).await?;
-    let Some(live) = app.running.get(&id).filter(|_| row.status == "running") else {
+    let Some(live_run) = app.running.get(&id).filter(|_| row.status == "running") else {
         // It may have ended in between.
         let status =
             if row.status == "running" { find_owned(&app, &caller, &id).await?.status } else { row.status };
         return Ok((StatusCode::OK, Json(json!({"message_id": id, "status": status}))));
     };
-    live.cancel.cancel();
+    live_run.cancel.cancel();
     Ok((StatusCode::ACCEPTED, Json(json!({"message_id": id, "status": "cancelling"}))))
 }
 

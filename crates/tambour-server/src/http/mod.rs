@@ -55,27 +55,27 @@ use request_body::BodyLimits;
 pub(crate) fn build_router(app: AppState) -> Router {
     let (mut api, mut open) = (Router::new(), Router::new());
     let (max_request, max_import) = {
-        let loaded = app.loaded_config();
-        (loaded.config.max_request, loaded.config.max_import)
+        let loaded_config = app.loaded_config();
+        (loaded_config.config.max_request, loaded_config.config.max_import)
     };
     for operation in routes::OPERATIONS {
         let routes = if operation.needs_key() { &mut api } else { &mut open };
         let mut serve = (operation.handler)();
-        if let Some(keep) = operation.stored_response {
-            serve =
-                serve.layer(middleware::from_fn_with_state((app.clone(), keep), idempotency::process_once));
+        if let Some(storage) = operation.stored_response {
+            serve = serve
+                .layer(middleware::from_fn_with_state((app.clone(), storage), idempotency::process_once));
         }
         if operation.path == imports::PATH {
             serve = serve.layer(DefaultBodyLimit::max(max_import));
         }
         *routes = std::mem::take(routes).route(operation.path, serve);
     }
-    let reading = middleware::from_fn_with_state(
+    let body_reading = middleware::from_fn_with_state(
         (app.clone(), BodyLimits { max_request, max_import }),
         request_body::read_whole,
     );
     // The body is read only after the caller is authenticated.
-    open.merge(api.layer(reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
+    open.merge(api.layer(body_reading).layer(middleware::from_fn_with_state(app.clone(), keys::authenticate)))
         .fallback(crate::studio::serve_file)
         .method_not_allowed_fallback(|| async {
             let detail = "the page does not take this method";

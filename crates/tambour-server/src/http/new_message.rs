@@ -274,8 +274,8 @@ impl NewMessage {
 
     /// Restores the request of a stored message, to send it again.
     pub(super) fn from_stored(row: &MessageRow) -> Result<NewMessage, Problem> {
-        let read = serde_json::from_str::<NewMessage>(&row.request);
-        let mut new = read.map_err(|_| {
+        let parsed = serde_json::from_str::<NewMessage>(&row.request);
+        let mut new = parsed.map_err(|_| {
             let detail = "what was asked for cannot be read any more";
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
         })?;
@@ -288,11 +288,14 @@ impl NewMessage {
     /// Checks the fields, and fills in those that the server decides.
     pub(super) fn check(&mut self, app: &App) -> Result<(), Problem> {
         if app.shutdown.is_cancelled() {
-            let closing = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
-            return Err(closing.retry_after(5));
+            let stopping = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "the server is stopping");
+            return Err(stopping.retry_after(5));
         }
-        let kept = [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
-        if let Some((name, _)) = kept.iter().find(|(_, there)| *there && self.foreign.is_none()) {
+        let internal_fields =
+            [("named_model", self.named_model.is_some()), ("as_response", self.as_response.is_some())];
+        if let Some((name, _)) =
+            internal_fields.iter().find(|(_, is_present)| *is_present && self.foreign.is_none())
+        {
             let problem = Problem::invalid("unknown_field", format!("unknown field `{name}`"));
             return Err(problem.with("field", *name));
         }
@@ -334,7 +337,7 @@ impl NewMessage {
         caller.limits.check_fields(overrides, self.upstream_fields.keys())?;
         let offer = tool_offer(app, caller, self).await?;
         let foreign = self.foreign.as_ref().filter(|foreign| !foreign.tools.is_empty());
-        let brought = match foreign {
+        let client_tools = match foreign {
             Some(_) if offer.is_some() => {
                 let detail =
                     "the tools of this model run on the server, so that a request brings none of its own";
@@ -345,14 +348,15 @@ impl NewMessage {
         };
         let mut candidates = Vec::with_capacity(1 + self.others.len());
         for new in [self].into_iter().chain(&self.others) {
-            candidates
-                .push(new.upstream_choice(app, &caller.owner, offer.as_ref(), brought.as_deref()).await?);
+            candidates.push(
+                new.upstream_choice(app, &caller.owner, offer.as_ref(), client_tools.as_deref()).await?,
+            );
         }
-        let (said, timed_lore) = match self.has_skein() {
+        let (built_prompt, timed_lore) = match self.has_skein() {
             true => rendered_prompt(app, caller, self).await?,
             false => (given_prompt(self)?, None),
         };
-        let prompt = PromptRecord { system: candidates[0].system.clone(), ..said };
+        let prompt = PromptRecord { system: candidates[0].system.clone(), ..built_prompt };
         let is_legacy = self.output_protocol.as_deref() == Some(OutputProtocol::Legacy.name());
         let grace = self.foreign.as_ref().and_then(|foreign| match foreign {
             ForeignSettings { is_background: true, .. } => Some(Duration::MAX),
@@ -394,7 +398,7 @@ impl NewMessage {
         app: &App,
         owner: &str,
         offer: Option<&ToolOffer>,
-        brought: Option<&[OfferedTool]>,
+        client_tools: Option<&[OfferedTool]>,
     ) -> Result<UpstreamChoice, Problem> {
         let mut options = request_options(app, owner, self.contract.as_ref()).await?;
         self.apply_structure(&mut options)?;
@@ -403,28 +407,28 @@ impl NewMessage {
             options.hold = HoldMode::All;
         }
         options.caller.clone_from(&self.caller);
-        let mut ask = self.model_request();
-        ask.max_reply_bytes = Some(options.limits.input);
+        let mut request = self.model_request();
+        request.max_reply_bytes = Some(options.limits.input);
         if let Some(offer) = offer {
             if !CALLING_DIALECTS.contains(&self.dialect.as_str()) {
-                ask.tools = tools::tool_functions(&offer.tools, options.texts.language);
+                request.tools = tools::tool_functions(&offer.tools, options.texts.language);
             }
             options.tools = Some(tools::tool_registry(&offer.tools));
             options.tool_loop = true;
         }
-        if let Some(brought) = brought {
-            ask.tools = tools::tool_functions(brought, options.texts.language);
-            options.tools = Some(tools::tool_registry(brought));
+        if let Some(client_tools) = client_tools {
+            request.tools = tools::tool_functions(client_tools, options.texts.language);
+            options.tools = Some(tools::tool_registry(client_tools));
         }
-        let loaded = app.loaded_config();
-        let upstream = loaded.upstream(self.upstream.as_deref()).ok_or_else(|| {
-            let name = self.upstream.as_deref().or_else(|| loaded.config.default_upstream());
-            let known = loaded.upstreams.keys().map(String::as_str);
-            Problem::unknown("unknown_upstream", ("upstream", name.unwrap_or("any")), known)
+        let loaded_config = app.loaded_config();
+        let upstream = loaded_config.upstream(self.upstream.as_deref()).ok_or_else(|| {
+            let name = self.upstream.as_deref().or_else(|| loaded_config.config.default_upstream());
+            let known_names = loaded_config.upstreams.keys().map(String::as_str);
+            Problem::unknown("unknown_upstream", ("upstream", name.unwrap_or("any")), known_names)
                 .with("field", "upstream")
         })?;
         let system = system_prompt(self, &mut options)?;
-        Ok(UpstreamChoice { upstream, ask, options, system, contract: json!(self.contract) })
+        Ok(UpstreamChoice { upstream, request, options, system, contract: json!(self.contract) })
     }
 }
 
@@ -444,8 +448,8 @@ async fn tool_offer(app: &App, caller: &Caller, new: &NewMessage) -> Result<Opti
 fn output_protocol(app: &App, new: &NewMessage) -> Result<OutputProtocol, Problem> {
     let Some(name) = &new.output_protocol else { return Ok(app.settings().protocol()) };
     OutputProtocol::from_name(name).ok_or_else(|| {
-        let known: Vec<&str> = OutputProtocol::ALL.iter().map(|protocol| protocol.name()).collect();
-        let detail = format!("`{name}` is no output protocol; known: {}", known.join(", "));
+        let known_names: Vec<&str> = OutputProtocol::ALL.iter().map(|protocol| protocol.name()).collect();
+        let detail = format!("`{name}` is no output protocol; known: {}", known_names.join(", "));
         Problem::invalid("unknown_protocol", detail).with("field", "output_protocol")
     })
 }

@@ -115,8 +115,8 @@ fn schema_ref(schema: &str) -> Value {
 }
 
 fn operation_json(operation: &ApiOperation) -> Value {
-    let about = operation_docs::doc_of(operation);
-    let example = |which| about.and_then(|about| about.example(which)).cloned();
+    let doc = operation_docs::doc_of(operation);
+    let example = |part| doc.and_then(|doc| doc.example(part)).cloned();
     let mut content = match operation.response {
         ResponseContent::Json(schema) => json!({"application/json": {"schema": schema_ref(schema)}}),
         ResponseContent::Events if operation.path.starts_with("/api/v1/") => {
@@ -129,17 +129,17 @@ fn operation_json(operation: &ApiOperation) -> Value {
     if let (Some(example), Some(content)) = (example("answer"), content.as_object_mut()) {
         content.values_mut().for_each(|content| content["example"] = example.clone());
     }
-    let mut described = json!({
+    let mut operation_object = json!({
         "summary": operation.summary,
         "responses": {
             operation.status: {"description": "done", "content": content},
         },
     });
-    if let Some(about) = about {
-        described["operationId"] = about.id.into();
-        described["tags"] = json!([about.tag]);
-        for (status, codes) in about.problems(operation) {
-            described["responses"][status.to_string()] = problem_response(operation, status, &codes);
+    if let Some(doc) = doc {
+        operation_object["operationId"] = doc.id.into();
+        operation_object["tags"] = json!([doc.tag]);
+        for (status, codes) in doc.problems(operation) {
+            operation_object["responses"][status.to_string()] = problem_response(operation, status, &codes);
         }
     }
     let mut parameters = Vec::new();
@@ -150,17 +150,17 @@ fn operation_json(operation: &ApiOperation) -> Value {
         }
     }
     if let Some(schema) = operation.request {
-        described["requestBody"] = json!({
+        operation_object["requestBody"] = json!({
             "required": schema != "NewConversation",
             "content": {"application/json": {"schema": schema_ref(schema)}},
         });
         if let Some(example) = example("request") {
-            described["requestBody"]["content"]["application/json"]["example"] = example;
+            operation_object["requestBody"]["content"]["application/json"]["example"] = example;
         }
     }
     match operation.path {
         "/api/v1/conversations" if operation.method == "get" => {
-            let about = [
+            let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
                 ("after", "string", "id of the row before the page; `next` of the answer before, with `q`"),
                 (
@@ -169,10 +169,9 @@ fn operation_json(operation: &ApiOperation) -> Value {
                     "those that have this text in their title or in a message, whatever its letter case",
                 ),
             ];
-            for (name, kind, about) in about {
-                parameters.push(
-                    json!({"name": name, "in": "query", "description": about, "schema": {"type": kind}}),
-                );
+            for (name, kind, doc) in doc {
+                parameters
+                    .push(json!({"name": name, "in": "query", "description": doc, "schema": {"type": kind}}));
             }
         }
         "/api/v1/conversations/{id}"
@@ -183,34 +182,32 @@ fn operation_json(operation: &ApiOperation) -> Value {
         | "/api/v1/lorebooks"
             if operation.method == "get" =>
         {
-            let about = [
+            let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
                 ("after", "string", "id of the row before the page"),
             ];
-            for (name, kind, about) in about {
-                parameters.push(
-                    json!({"name": name, "in": "query", "schema": {"type": kind}, "description": about}),
-                );
+            for (name, kind, doc) in doc {
+                parameters
+                    .push(json!({"name": name, "in": "query", "schema": {"type": kind}, "description": doc}));
             }
         }
         "/api/v1/dialogues" if operation.method == "get" => {
-            let about = [
+            let doc = [
                 ("limit", "integer", "rows of the page, 1 to 200; 50 if absent"),
                 ("after", "string", "id of the row before the page"),
                 ("script_id", "string", "those that run this script"),
                 ("session", "string", "those that run a session of this name"),
                 ("status", "string", "those that stand there, such as `awaiting_answer`"),
             ];
-            for (name, kind, about) in about {
-                parameters.push(
-                    json!({"name": name, "in": "query", "description": about, "schema": {"type": kind}}),
-                );
+            for (name, kind, doc) in doc {
+                parameters
+                    .push(json!({"name": name, "in": "query", "description": doc, "schema": {"type": kind}}));
             }
         }
         "/api/v1/figures" => {
             let steps = json!({"type": "string", "enum": ["hour", "day"]});
             let day = json!({"type": "string", "format": "date"});
-            let about = [
+            let doc = [
                 ("from", day.clone(), "first day in UTC; six days before the last one if absent"),
                 ("to", day, "last day; today if absent"),
                 (
@@ -219,39 +216,38 @@ fn operation_json(operation: &ApiOperation) -> Value {
                     "length of the steps, `day` if absent: 366 days at most by the day, 31 by the hour",
                 ),
             ];
-            for (name, schema, about) in about {
-                parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
+            for (name, schema, doc) in doc {
+                parameters.push(json!({"name": name, "in": "query", "schema": schema, "description": doc}));
             }
         }
         "/v1/responses/{id}/input_items" => {
-            let about = [
+            let doc = [
                 ("limit", "integer", "items, 1 to 100; 20 if absent"),
                 ("order", "string", "`desc`, the newest first, or `asc`"),
                 ("after", "string", "id of the item before the page"),
             ];
-            for (name, kind, about) in about {
-                parameters.push(
-                    json!({"name": name, "in": "query", "schema": {"type": kind}, "description": about}),
-                );
+            for (name, kind, doc) in doc {
+                parameters
+                    .push(json!({"name": name, "in": "query", "schema": {"type": kind}, "description": doc}));
             }
         }
         "/api/v1/cards/{id}" | "/api/v1/lorebooks/{id}" if operation.method == "get" => {
             let schema = json!({"type": "string", "enum": ["read", "v3", "original"]});
-            let about = "`v3`: V3 JSON with all that the file had; `original`: the file as it came";
-            parameters.push(json!({"name": "format", "in": "query", "schema": schema, "description": about}));
-            described["responses"]["200"]["content"]["application/octet-stream"] =
+            let doc = "`v3`: V3 JSON with all that the file had; `original`: the file as it came";
+            parameters.push(json!({"name": "format", "in": "query", "schema": schema, "description": doc}));
+            operation_object["responses"]["200"]["content"]["application/octet-stream"] =
                 json!({"schema": {"type": "string", "description": "with `?format=original`, the file"}});
         }
         imports::PATH => {
             let files = json!({"type": "string", "format": "binary"});
-            described["requestBody"]["content"]["multipart/form-data"] = json!({"schema": {
+            operation_object["requestBody"]["content"]["multipart/form-data"] = json!({"schema": {
                 "type": "object",
                 "description": "each part is a file, whatever its field is called",
                 "additionalProperties": files,
             }});
         }
         "/api/v1/messages" => {
-            described["responses"]["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {
+            operation_object["responses"]["200"] = json!({"description": "with `stream`, the event stream itself; with `wait`, the record", "content": {
                 "text/event-stream": {"schema": schema_ref("Event")},
                 "application/json": {"schema": schema_ref("Record")},
             }});
@@ -260,59 +256,59 @@ fn operation_json(operation: &ApiOperation) -> Value {
             if operation.method != "delete" =>
         {
             let events = json!({"schema": {"type": "string", "description": "with `stream`, the events of the protocol"}});
-            described["responses"]["200"]["content"]["text/event-stream"] = events;
+            operation_object["responses"]["200"]["content"]["text/event-stream"] = events;
         }
         "/api/chat/{id}/stream" => {
-            described["responses"]["204"] = json!({"description": "no message runs"});
+            operation_object["responses"]["204"] = json!({"description": "no message runs"});
         }
         "/api/v1/messages/{id}/cancel" => {
-            described["responses"]["200"] = json!({
+            operation_object["responses"]["200"] = json!({
                 "description": "it has ended before",
                 "content": {"application/json": {"schema": schema_ref("Cancelled")}},
             });
         }
         "/api/v1/dialogues/{id}/cancel" => {
-            described["responses"]["200"] = json!({
+            operation_object["responses"]["200"] = json!({
                 "description": "no turn runs",
                 "content": {"application/json": {"schema": schema_ref("CancelledTurn")}},
             });
         }
         "/api/v1/messages/{id}/events" | "/api/v1/dialogues/{id}/turns/{turn}/events" => {
-            described["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
+            operation_object["responses"]["204"] = json!({"description": "nothing comes after the cursor"});
             for (name, place) in [("Last-Event-ID", "header"), ("after", "query")] {
-                let about = "number of the last event that was seen";
+                let doc = "number of the last event that was seen";
                 parameters.push(
-                    json!({"name": name, "in": place, "schema": {"type": "string"}, "description": about}),
+                    json!({"name": name, "in": place, "schema": {"type": "string"}, "description": doc}),
                 );
             }
         }
         "/api/v1/scripts/{id}" | "/api/v1/templates/{name}" => {
             if operation.method == "get" {
-                let about = "a version instead of the published one";
+                let doc = "a version instead of the published one";
                 parameters.push(
-                    json!({"name": "version", "in": "query", "schema": {"type": "integer"}, "description": about}),
+                    json!({"name": "version", "in": "query", "schema": {"type": "integer"}, "description": doc}),
                 );
             }
             if operation.method == "put" {
-                for (name, about) in [
+                for (name, doc) in [
                     ("draft", "keeps the version without publishing it"),
                     ("autosave", "with `draft` and `If-Match`: takes the place of the autosave before it"),
                 ] {
                     let schema = json!({"type": "boolean"});
                     parameters
-                        .push(json!({"name": name, "in": "query", "schema": schema, "description": about}));
+                        .push(json!({"name": name, "in": "query", "schema": schema, "description": doc}));
                 }
             }
             if operation.method != "get" {
                 parameters.push(if_match_parameter());
             }
             if operation.method != "delete" {
-                described["responses"]["200"]["headers"]["ETag"] = etag_header();
+                operation_object["responses"]["200"]["headers"]["ETag"] = etag_header();
             }
         }
         "/api/v1/scripts/{id}/publish" | "/api/v1/templates/{name}/publish" => {
             parameters.push(if_match_parameter());
-            described["responses"]["200"]["headers"]["ETag"] = etag_header();
+            operation_object["responses"]["200"]["headers"]["ETag"] = etag_header();
         }
         "/api/v1/settings"
         | "/api/v1/conversations/{id}/state"
@@ -322,14 +318,14 @@ fn operation_json(operation: &ApiOperation) -> Value {
             if operation.method != "get" {
                 parameters.push(if_match_parameter());
             }
-            described["responses"]["200"]["headers"]["ETag"] = etag_header();
+            operation_object["responses"]["200"]["headers"]["ETag"] = etag_header();
         }
         _ => {}
     }
     if operation.stored_response.is_some() || operation_docs::handles_idempotency(operation) {
-        let about = match operation.stored_response {
-            Some(ResponseStorage::Secret(lives)) => {
-                let seconds = lives.as_secs();
+        let doc = match operation.stored_response {
+            Some(ResponseStorage::Secret(lifetime)) => {
+                let seconds = lifetime.as_secs();
                 format!(
                     "a word of the client's own: the same request with it has the same answer for {seconds} s, as long as the server runs"
                 )
@@ -338,28 +334,28 @@ fn operation_json(operation: &ApiOperation) -> Value {
                 .to_owned(),
         };
         parameters.push(
-            json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": about}),
+            json!({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}, "description": doc}),
         );
     }
     if !parameters.is_empty() {
-        described["parameters"] = parameters.into();
+        operation_object["parameters"] = parameters.into();
     }
     if operation.needs_key() {
-        described["security"] = json!([{"key": []}, {}]);
+        operation_object["security"] = json!([{"key": []}, {}]);
     }
-    described
+    operation_object
 }
 
 /// Returns the header that names the version on which a change is based.
 fn if_match_parameter() -> Value {
-    let about = "the `ETag` that the change is based on: made only while it names the last version";
-    json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": about})
+    let description = "the `ETag` that the change is based on: made only while it names the last version";
+    json!({"name": "If-Match", "in": "header", "schema": {"type": "string"}, "description": description})
 }
 
 /// Returns the header that names the stored version.
 fn etag_header() -> Value {
-    let about = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
-    json!({"schema": {"type": "string"}, "description": about})
+    let description = "the version that is stored now, for `If-Match`; of a script or template its last one, `\"0\"` where there is none";
+    json!({"schema": {"type": "string"}, "description": description})
 }
 
 /// Returns the problems of one status with their codes. Routes of other protocols use that protocol's error

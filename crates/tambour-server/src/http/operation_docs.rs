@@ -312,18 +312,18 @@ static EXAMPLES: LazyLock<Value> =
 
 /// Returns the description of an operation; a test ensures that each has one.
 pub(super) fn doc_of(operation: &ApiOperation) -> Option<&'static OperationDoc> {
-    OPERATION_DOCS.iter().find(|about| about.method == operation.method && about.path == operation.path)
+    OPERATION_DOCS.iter().find(|doc| doc.method == operation.method && doc.path == operation.path)
 }
 
 /// Returns `true` if an operation handles idempotency keys itself.
 pub(super) fn handles_idempotency(operation: &ApiOperation) -> bool {
-    doc_of(operation).is_some_and(|about| about.own_codes.concat().contains(&"idempotency_key_reused"))
+    doc_of(operation).is_some_and(|doc| doc.own_codes.concat().contains(&"idempotency_key_reused"))
 }
 
 impl OperationDoc {
     /// Returns the example of a request or response (`request`, `answer`), if there is one.
-    pub(super) fn example(&self, which: &str) -> Option<&'static Value> {
-        EXAMPLES.get(self.id)?.get(which)
+    pub(super) fn example(&self, part: &str) -> Option<&'static Value> {
+        EXAMPLES.get(self.id)?.get(part)
     }
 
     /// Returns its problems by status: code and meaning.
@@ -347,7 +347,7 @@ impl OperationDoc {
         let mut problems: Vec<(u16, Vec<(&str, &str)>)> = Vec::new();
         for (code, status, meaning) in PROBLEM_CODES.iter().filter(|(code, ..)| codes.contains(code)) {
             match problems.last_mut() {
-                Some((last, of_status)) if last == status => of_status.push((code, meaning)),
+                Some((last, status_codes)) if last == status => status_codes.push((code, meaning)),
                 _ => problems.push((*status, vec![(code, meaning)])),
             }
         }

@@ -42,9 +42,9 @@ impl PageQuery {
             None => 0,
         };
         let limit = self.limit()? as usize;
-        let more = rows.len() > from + limit;
+        let has_more = rows.len() > from + limit;
         let data: Vec<Value> = rows.into_iter().skip(from).take(limit).map(|(_, row)| row).collect();
-        Ok(page_json(&data, more))
+        Ok(page_json(&data, has_more))
     }
 }
 
@@ -67,27 +67,28 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParams<T>
         match axum::extract::Query::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(query)) => Ok(QueryParams(query)),
             Err(error) => {
-                let said = error.body_text();
-                let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
-                Err(query_problem(said))
+                let error_text = error.body_text();
+                let error_text =
+                    error_text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&error_text);
+                Err(query_problem(error_text))
             }
         }
     }
 }
 
 /// Converts a query error to a problem, which names the field where the value is wrong.
-fn query_problem(said: &str) -> Problem {
-    if let Some((_, rest)) = said.split_once("unknown field `") {
+fn query_problem(error_text: &str) -> Problem {
+    if let Some((_, rest)) = error_text.split_once("unknown field `") {
         let field = rest.split('`').next().unwrap_or_default().to_owned();
         return Problem::invalid("unknown_field", format!("unknown field `{rest}")).with("field", field);
     }
-    match said.split_once(": ") {
-        Some((field, what)) if !field.contains(' ') => {
-            let number = ["digit", "too large", "too small"].iter().any(|word| what.contains(word));
-            let what = if number { "takes a whole number from 0 to 4294967295" } else { what };
-            Problem::invalid("invalid_field", format!("`{field}`: {what}")).with("field", field)
+    match error_text.split_once(": ") {
+        Some((field, reason)) if !field.contains(' ') => {
+            let number = ["digit", "too large", "too small"].iter().any(|marker| reason.contains(marker));
+            let reason = if number { "takes a whole number from 0 to 4294967295" } else { reason };
+            Problem::invalid("invalid_field", format!("`{field}`: {reason}")).with("field", field)
         }
-        _ => Problem::invalid("invalid_field", said),
+        _ => Problem::invalid("invalid_field", error_text),
     }
 }
 
@@ -103,6 +104,6 @@ pub(super) fn check_limit(limit: Option<u32>) -> Result<u32, Problem> {
 }
 
 /// Returns the body of a page.
-pub(super) fn page_json(data: &[Value], more: bool) -> Value {
-    json!({"data": data, "has_more": more})
+pub(super) fn page_json(data: &[Value], has_more: bool) -> Value {
+    json!({"data": data, "has_more": has_more})
 }

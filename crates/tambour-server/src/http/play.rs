@@ -77,8 +77,8 @@ pub(super) async fn play(
     let invalid = |field: &'static str, detail: String| {
         Err(Problem::invalid("invalid_field", detail).with("field", field))
     };
-    let most = new.max_turns.unwrap_or(DEFAULT_TURNS);
-    if !(1..=MAX_TURNS).contains(&most) {
+    let max_turns = new.max_turns.unwrap_or(DEFAULT_TURNS);
+    if !(1..=MAX_TURNS).contains(&max_turns) {
         return invalid("max_turns", format!("`max_turns` is from 1 to {MAX_TURNS}"));
     }
     if json!(new.answers).to_string().len() > MAX_TEXT_BYTES {
@@ -91,21 +91,21 @@ pub(super) async fn play(
     find_owned(&app, &caller, &id).await?;
     let mut answers = new.answers.into_iter();
     let (mut turns, mut error) = (0, None);
-    let stopped = loop {
+    let stop_reason = loop {
         let row = find_owned(&app, &caller, &id).await?;
         let (script, dialogue) = dialogues::load_machine(&app, &row)?;
         let before = dialogue.turn(&script);
         if matches!(before.status, DialogueStatus::Completed | DialogueStatus::Failed) {
             break PlayEnd::Ended;
         }
-        if turns == most {
+        if turns == max_turns {
             break PlayEnd::MaxTurns;
         }
         let input = if before.continues {
             TurnInput::Text(None)
         } else {
-            let said = match (answers.next(), &new.role) {
-                (Some(given), _) => given,
+            let user_text = match (answers.next(), &new.role) {
+                (Some(answer), _) => answer,
                 (None, Some(role)) => {
                     match invent_answer(&app, &caller, role, dialogue.history(), &before).await? {
                         Ok(text) => text.into(),
@@ -117,7 +117,7 @@ pub(super) async fn play(
                 }
                 (None, None) => break PlayEnd::AnswersUsedUp,
             };
-            input_of_answer(said, &before)
+            input_of_answer(user_text, &before)
         };
         let turn = run_turn(&app, &caller, &id, input, &request_id).await?;
         turns += 1;
@@ -131,7 +131,7 @@ pub(super) async fn play(
     Ok(Json(json!({
         "dialogue_id": id,
         "status": row.status,
-        "stopped": stopped.name(),
+        "stopped": stop_reason.name(),
         "turns": turns,
         "error": error,
         "coverage": coverage,
@@ -139,8 +139,8 @@ pub(super) async fn play(
 }
 
 /// Converts an answer to the input that the dialogue expects.
-fn input_of_answer(said: Value, before: &DialogueTurn) -> TurnInput {
-    match (&before.request, said) {
+fn input_of_answer(user_text: Value, before: &DialogueTurn) -> TurnInput {
+    match (&before.request, user_text) {
         (Some(request), value) => TurnInput::Answer { call_id: request.data.call_id.clone(), value },
         (None, Value::String(text)) => TurnInput::Text(Some(text)),
         (None, Value::Null) => TurnInput::Text(None),
@@ -157,10 +157,11 @@ async fn invent_answer(
     before: &DialogueTurn,
 ) -> Result<Result<String, Failure>, Problem> {
     let admission = TurnQuota::reserve(app, caller)?;
-    let loaded = app.loaded_config();
-    let upstream =
-        loaded.upstream(None).ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
-    let ask = ModelRequest {
+    let loaded_config = app.loaded_config();
+    let upstream = loaded_config
+        .upstream(None)
+        .ok_or_else(|| Problem::invalid("unknown_upstream", "there is no upstream"))?;
+    let request = ModelRequest {
         messages: role_messages(role, history, before, app.settings().texts().language),
         dialect: "plain".to_owned(),
         temperature: Some(0.9),
@@ -168,7 +169,7 @@ async fn invent_answer(
         ..ModelRequest::default()
     };
     admission.spend().await;
-    let mut reply = match upstream.open(&ask).await {
+    let mut reply = match upstream.open(&request).await {
         Ok(reply) => reply,
         Err(failure) => return Ok(Err(failure)),
     };
@@ -186,7 +187,7 @@ async fn invent_answer(
             match item {
                 ReplyItem::Text(text) => reader.push_str(&text, &mut events),
                 ReplyItem::Reasoning(text) => reader.push_reasoning(&text, &mut events),
-                ReplyItem::Usage(given) => usage = given,
+                ReplyItem::Usage(call_usage) => usage = call_usage,
                 ReplyItem::Call(_) => {}
                 ReplyItem::End(end) => break 'reply end,
             }
@@ -194,7 +195,7 @@ async fn invent_answer(
     };
     reader.finish(&end, &mut events);
     app.charge_key(&caller.key, &caller.owner, 0, &usage).await;
-    let spending = UpstreamSpending::from_call(&upstream, &ask, &usage);
+    let spending = UpstreamSpending::from_call(&upstream, &request, &usage);
     let reply_end = ReplyEnd {
         status: if matches!(end, InputEnd::Failed(_)) { "failed" } else { "completed" },
         ..ReplyEnd::default()
@@ -236,15 +237,15 @@ fn role_messages(role: &str, history: &[Line], before: &DialogueTurn, language: 
         }
     };
     let mut messages = vec![Message::new("system", format!("{task}\n\n{role}"))];
-    for said in history {
-        let role = if said.role == "user" { "assistant" } else { "user" };
-        messages.push(Message::new(role, said.content.clone()));
+    for message in history {
+        let role = if message.role == "user" { "assistant" } else { "user" };
+        messages.push(Message::new(role, message.content.clone()));
     }
     if let Some(request) = &before.request {
-        let asked = json!(request.data).to_string();
+        let question = json!(request.data).to_string();
         let text = match language {
-            Language::Zh => format!("请填写（只给出值）：{asked}"),
-            Language::En => format!("Fill this in (give the value only): {asked}"),
+            Language::Zh => format!("请填写（只给出值）：{question}"),
+            Language::En => format!("Fill this in (give the value only): {question}"),
         };
         messages.push(Message::new("user", text));
     }

@@ -52,13 +52,13 @@ impl Problem {
     /// Unknown name; known ones are listed, and `close` has similar ones.
     pub(crate) fn unknown<'a>(
         code: &'static str,
-        (what, name): (&str, &str),
-        known: impl IntoIterator<Item = &'a str> + Clone,
+        (kind, name): (&str, &str),
+        known_names: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Problem {
-        let names = list_names(name, known.clone());
+        let names = list_names(name, known_names.clone());
         let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
-        let problem = Problem::invalid(code, format!("there is no {what} `{name}`; {names}"));
-        problem.with("close", closest_names(name, known))
+        let problem = Problem::invalid(code, format!("there is no {kind} `{name}`; {names}"));
+        problem.with("close", closest_names(name, known_names))
     }
 
     /// Returns the stable code.
@@ -74,8 +74,8 @@ impl Problem {
     /// Returns `true` if the same request may succeed later.
     pub(crate) fn is_retryable(&self) -> bool {
         let ProblemDocument { status, code, .. } = &*self.0;
-        let passing = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
-        passing.contains(status) || *code == "internal_error"
+        let transient_statuses = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        transient_statuses.contains(status) || *code == "internal_error"
     }
 
     /// Adds a member to the document.
@@ -145,9 +145,11 @@ where
 }
 
 /// Rewrites an error of the JSON parser in JSON terms, without internal fields.
-fn plain_message(said: &str) -> String {
-    let hidden = [", `named_model`", ", `as_response`", ", `in_place_of`"];
-    explain_parse_error(&hidden.iter().fold(said.to_owned(), |said, field| said.replace(field, "")))
+fn plain_message(message: &str) -> String {
+    let internal_fields = [", `named_model`", ", `as_response`", ", `in_place_of`"];
+    explain_parse_error(
+        &internal_fields.iter().fold(message.to_owned(), |message, field| message.replace(field, "")),
+    )
 }
 
 /// Parses a JSON body. Unknown fields are refused by name.
@@ -156,8 +158,8 @@ pub(crate) fn parse_body<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Proble
 }
 
 /// Runs a parser; a long text is parsed without blocking other tasks.
-pub(crate) fn in_place_if_long<T>(bytes: &[u8], read: impl FnOnce() -> T) -> T {
-    if bytes.len() > OFFLOAD_BYTES { run_in_place(read) } else { read() }
+pub(crate) fn in_place_if_long<T>(bytes: &[u8], parse: impl FnOnce() -> T) -> T {
+    if bytes.len() > OFFLOAD_BYTES { run_in_place(parse) } else { parse() }
 }
 
 fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -168,8 +170,8 @@ fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(Problem::invalid("invalid_field", "the body is a list, and has to be an object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut reader);
-    let (path, error) = match read {
+    let result = serde_path_to_error::deserialize(&mut reader);
+    let (path, error) = match result {
         Ok(value) => match reader.end() {
             Ok(()) => return Ok(value),
             Err(error) => (String::new(), error),
@@ -182,8 +184,8 @@ fn parse_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         return Err(problem.with("line", error.line()).with("column", error.column()));
     }
     let detail = plain_message(&error.to_string());
-    let named = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
-    let (code, field) = match (named("unknown field `"), named("missing field `")) {
+    let field_name = |start: &str| detail.strip_prefix(start)?.split('`').next().map(str::to_owned);
+    let (code, field) = match (field_name("unknown field `"), field_name("missing field `")) {
         (Some(field), _) => ("unknown_field", Some(field)),
         (None, Some(field)) => ("missing_field", Some(field)),
         (None, None) => ("invalid_field", Some(path).filter(|path| !matches!(path.as_str(), "" | "."))),

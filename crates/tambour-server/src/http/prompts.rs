@@ -59,24 +59,24 @@ pub(super) async fn render_preview(
     Extension(caller): Extension<Caller>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let asked: RenderPrompt = parse_body(&bytes)?;
+    let request: RenderPrompt = parse_body(&bytes)?;
     let parts = PromptParts {
-        skein: asked.skein,
-        card: asked.card_id,
-        books: asked.lorebook_ids,
-        context: asked.context,
-        timed: asked.timed,
+        skein: request.skein,
+        card: request.card_id,
+        books: request.lorebook_ids,
+        context: request.context,
+        timed: request.timed,
     };
-    let how = RenderSettings {
-        max_context: asked.max_context,
-        tokenizer: asked.tokenizer,
+    let settings = RenderSettings {
+        max_context: request.max_context,
+        tokenizer: request.tokenizer,
         count_tokens: true,
         count_parts: true,
-        strict: asked.strict,
-        instructions: asked.instructions,
+        strict: request.strict,
+        instructions: request.instructions,
     };
-    let rendered = render(&app, &caller.owner, parts, how).await?;
-    Ok(Json(rendered_json(&rendered)).into_response())
+    let rendered_prompt = render(&app, &caller.owner, parts, settings).await?;
+    Ok(Json(rendered_json(&rendered_prompt)).into_response())
 }
 
 /// Body of `POST /api/v1/macros/migrate`.

@@ -45,14 +45,14 @@ pub(super) async fn delete(app: &Arc<App>, id: String) -> Result<(), Problem> {
 }
 
 /// Deletes a message that is not to be stored, once it has ended and has no reader.
-pub(super) fn delete_when_read(app: &Arc<App>, live: Arc<LiveRun>) {
+pub(super) fn delete_when_read(app: &Arc<App>, live_run: Arc<LiveRun>) {
     let work = app.clone();
     app.run_tasks.spawn(async move {
-        live.wait_over().await;
-        live.wait_unread().await;
-        if let Err(problem) = cancel_and_delete(&work, live.id.clone()).await {
+        live_run.wait_over().await;
+        live_run.wait_unread().await;
+        if let Err(problem) = cancel_and_delete(&work, live_run.id.clone()).await {
             tracing::error!(
-                message_id = live.id,
+                message_id = live_run.id,
                 ?problem,
                 "a message that is not to be kept could not be deleted"
             );
@@ -92,9 +92,9 @@ pub(super) async fn stored_record(app: &App, row: &MessageRow) -> Result<(String
 /// Returns the record of a message.
 pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, StoreError> {
     let (status, mut record) = stored_record(app, row).await?;
-    if let Some(sent) = record.get_mut("prompt") {
-        let kept: PromptRecord = serde_json::from_value(sent.take()).unwrap_or_default();
-        *sent = json!(kept.load_messages(app).await?);
+    if let Some(prompt) = record.get_mut("prompt") {
+        let prompt_record: PromptRecord = serde_json::from_value(prompt.take()).unwrap_or_default();
+        *prompt = json!(prompt_record.load_messages(app).await?);
     }
     Ok(record_json(row, &status, record))
 }
@@ -102,8 +102,8 @@ pub(super) async fn full_record(app: &App, row: &MessageRow) -> Result<Value, St
 /// Combines the fields of the row with those of the record.
 pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Value {
     let mut request: Value = serde_json::from_str(&row.request).unwrap_or_default();
-    let in_place_of = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));
-    let mut shown = json!({
+    let replaced_id = request.as_object_mut().and_then(|request| request.shift_remove("in_place_of"));
+    let mut json = json!({
         "message_id": row.id,
         "conversation_id": row.conversation_id,
         "request_id": row.request_id,
@@ -112,11 +112,11 @@ pub(super) fn record_json(row: &MessageRow, status: &str, record: Value) -> Valu
         "current": status != "superseded",
         "request": request,
     });
-    if let Some(old) = in_place_of {
-        shown["in_place_of"] = old;
+    if let Some(old) = replaced_id {
+        json["in_place_of"] = old;
     }
-    if let (Value::Object(shown), Value::Object(record)) = (&mut shown, record) {
-        shown.extend(record);
+    if let (Value::Object(json), Value::Object(record)) = (&mut json, record) {
+        json.extend(record);
     }
-    shown
+    json
 }

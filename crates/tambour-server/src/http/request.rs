@@ -20,17 +20,17 @@ const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Assigns the id and logs one line, without query, headers and bodies.
 pub(super) async fn identify(State(max_request): State<usize>, mut request: Request, next: Next) -> Response {
-    let given = request.headers().get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
-    let sensible = |id: &&str| {
+    let header = request.headers().get(REQUEST_ID_HEADER).and_then(|value| value.to_str().ok());
+    let is_acceptable = |id: &&str| {
         (1..=64).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
     };
-    let id = given.filter(sensible).map_or_else(|| ids::new_id("req"), str::to_owned);
+    let id = header.filter(is_acceptable).map_or_else(|| ids::new_id("req"), str::to_owned);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(RequestId(id.clone()));
-    let started = Instant::now();
+    let start_time = Instant::now();
     let mut response = to_problem_document(next.run(request).await, max_request).await;
-    let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis());
+    let (status, ms) = (response.status().as_u16(), start_time.elapsed().as_millis());
     tracing::info!(request = id, %method, path, status, ms, "request");
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID_HEADER, id);
@@ -56,12 +56,12 @@ async fn to_problem_document(response: Response, max_request: usize) -> Response
         StatusCode::SERVICE_UNAVAILABLE => return response,
         _ => "refused",
     };
-    let said = to_bytes(response.into_body(), 2000).await.unwrap_or_default();
-    Problem::new(status, code, String::from_utf8_lossy(&said).trim()).into_response()
+    let body = to_bytes(response.into_body(), 2000).await.unwrap_or_default();
+    Problem::new(status, code, String::from_utf8_lossy(&body).trim()).into_response()
 }
 
 /// Problem of a request that is too long.
-pub(super) fn too_large_problem(setting: &str, most: usize) -> Problem {
-    let detail = format!("the request is longer than `{setting}`, {}", format_count(most, "byte"));
+pub(super) fn too_large_problem(setting: &str, max: usize) -> Problem {
+    let detail = format!("the request is longer than `{setting}`, {}", format_count(max, "byte"));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
 }

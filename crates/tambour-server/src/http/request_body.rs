@@ -47,7 +47,7 @@ struct BodyTimeouts {
 
 /// Passes the complete body on to the handlers.
 pub(super) async fn read_whole(
-    State((app, most)): State<(Arc<App>, BodyLimits)>,
+    State((app, max)): State<(Arc<App>, BodyLimits)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -56,22 +56,22 @@ pub(super) async fn read_whole(
         return next.run(Request::from_parts(parts, body)).await;
     }
     let (idle_ms, total_ms) = {
-        let loaded = app.loaded_config();
-        (loaded.config.body_idle_ms, loaded.config.body_ms)
+        let loaded_config = app.loaded_config();
+        (loaded_config.config.body_idle_ms, loaded_config.config.body_ms)
     };
     let Some(mut caller) = parts.extensions.remove::<Caller>() else {
         return Problem::internal().into_response();
     };
-    let patience = BodyTimeouts { idle_ms, total_ms, limit: most.limit_for(parts.uri.path()) };
-    let came = match read_body((&app, &caller.owner), body, patience).await {
+    let patience = BodyTimeouts { idle_ms, total_ms, limit: max.limit_for(parts.uri.path()) };
+    let result = match read_body((&app, &caller.owner), body, patience).await {
         // The body may have taken longer than its key was valid.
-        Ok(came) => check_admitted(&app, &caller).map(|()| came),
+        Ok(result) => check_admitted(&app, &caller).map(|()| result),
         Err(problem) => Err(problem),
     };
-    match came {
-        Ok((bytes, taken)) => {
+    match result {
+        Ok((bytes, memory)) => {
             let path = parts.uri.path();
-            match reserve_memory((&app, &caller.owner), (path, most.max_request), &bytes, taken).await {
+            match reserve_memory((&app, &caller.owner), (path, max.max_request), &bytes, memory).await {
                 Ok(hold) => caller.memory = hold,
                 Err(problem) => return problem.into_response(),
             }
@@ -109,24 +109,24 @@ async fn reserve_memory(
     } else {
         weigh(bytes)
     };
-    let most = memory::max_value_bytes(bytes.len(), max_request);
+    let max_bytes = memory::max_value_bytes(bytes.len(), max_request);
     // Operations are parsed and weighed one by one.
-    if weight.bytes > most && !path.ends_with(OPERATIONS_SUFFIX) {
-        return Err(too_heavy(&weight, bytes, most));
+    if weight.bytes > max_bytes && !path.ends_with(OPERATIONS_SUFFIX) {
+        return Err(too_heavy(&weight, bytes, max_bytes));
     }
-    let work = app.memory.reserve_work(owner, memory::work_bytes(weight.bytes.min(most))).await?;
+    let work = app.memory.reserve_work(owner, memory::work_bytes(weight.bytes.min(max_bytes))).await?;
     Ok(MemoryHold::new(&weight, body.into_iter().chain([work])))
 }
 
 /// Problem of a body whose values would take too much memory.
-fn too_heavy(weight: &JsonWeight, bytes: &[u8], most: usize) -> Problem {
+fn too_heavy(weight: &JsonWeight, bytes: &[u8], max: usize) -> Problem {
     let before = &bytes[..weight.largest.min(bytes.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     let detail = format!(
         "the request has {} values, which would take {} bytes of memory, {} at most; most of them stand in the list or object at line \
          {line}, column {column}: send fewer at a time",
-        weight.values, weight.bytes, most
+        weight.values, weight.bytes, max
     );
     let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_values", detail);
     problem.with("line", line).with("column", column)
@@ -138,29 +138,29 @@ async fn read_body(
     mut body: Body,
     patience: BodyTimeouts,
 ) -> Result<(Bytes, Option<MemoryPermit>), Problem> {
-    let BodyTimeouts { idle_ms, total_ms, limit: (setting, most) } = patience;
-    let limit = u64::try_from(most).unwrap_or(u64::MAX);
+    let BodyTimeouts { idle_ms, total_ms, limit: (setting, max_bytes) } = patience;
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     if body.size_hint().lower() > limit {
-        return Err(too_large_problem(setting, most));
+        return Err(too_large_problem(setting, max_bytes));
     }
-    let said = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(most);
-    let mut taken = None;
-    if body.size_hint().exact().is_some() && said > OFFLOAD_BYTES {
-        taken = Some(app.memory.reserve_body(owner, said).await?);
+    let announced = usize::try_from(body.size_hint().upper().unwrap_or(limit)).unwrap_or(max_bytes);
+    let mut memory = None;
+    if body.size_hint().exact().is_some() && announced > OFFLOAD_BYTES {
+        memory = Some(app.memory.reserve_body(owner, announced).await?);
     }
-    let whole = Instant::now() + Duration::from_millis(total_ms);
+    let deadline = Instant::now() + Duration::from_millis(total_ms);
     let mut idle = Instant::now() + Duration::from_millis(idle_ms);
     // Allocated in full only after the memory is reserved.
-    let mut all = BytesMut::with_capacity(if taken.is_some() { said } else { 0 });
+    let mut all = BytesMut::with_capacity(if memory.is_some() { announced } else { 0 });
     loop {
-        let frame = match timeout_at(idle.min(whole), body.frame()).await {
-            Ok(None) => return Ok((all.freeze(), taken)),
+        let frame = match timeout_at(idle.min(deadline), body.frame()).await {
+            Ok(None) => return Ok((all.freeze(), memory)),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_))) => {
                 let detail = "the body broke off";
                 return Err(Problem::new(StatusCode::BAD_REQUEST, "malformed_request", detail));
             }
-            Err(_) if whole <= idle => {
+            Err(_) if deadline <= idle => {
                 return Err(slow_body(&format!("was not there after `body_ms`, {total_ms} ms")));
             }
             Err(_) => return Err(slow_body(&format!("stopped for `body_idle_ms`, {idle_ms} ms"))),
@@ -169,19 +169,19 @@ async fn read_body(
         if data.is_empty() {
             continue;
         }
-        if all.len() + data.len() > most {
-            return Err(too_large_problem(setting, most));
+        if all.len() + data.len() > max_bytes {
+            return Err(too_large_problem(setting, max_bytes));
         }
-        if taken.is_none() && all.len() + data.len() > OFFLOAD_BYTES {
+        if memory.is_none() && all.len() + data.len() > OFFLOAD_BYTES {
             // A body of unknown length may reach the limit.
-            taken = Some(app.memory.reserve_body(owner, most).await?);
+            memory = Some(app.memory.reserve_body(owner, max_bytes).await?);
         }
         idle = Instant::now() + Duration::from_millis(idle_ms);
         all.extend_from_slice(&data);
     }
 }
 
-fn slow_body(what: &str) -> Problem {
-    let detail = format!("the body of the request {what}");
+fn slow_body(reason: &str) -> Problem {
+    let detail = format!("the body of the request {reason}");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "slow_body", detail)
 }

@@ -46,9 +46,9 @@ pub(super) enum ResponseContent {
 
 use ResponseContent::{Empty, Events, Json, Text};
 
-const fn first_keep(given: &[ResponseStorage]) -> Option<ResponseStorage> {
-    match given {
-        [keep] => Some(*keep),
+const fn first_keep(settings: &[ResponseStorage]) -> Option<ResponseStorage> {
+    match settings {
+        [setting] => Some(*setting),
         _ => None,
     }
 }

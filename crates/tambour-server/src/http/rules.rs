@@ -32,10 +32,10 @@ fn rule_json(CatalogueEntry { owner, rule, .. }: CatalogueEntry) -> Value {
     json!({ "code": rule.code, "rows": rule.rows, "level": rule.level, "owner": owner, "title": rule.title })
 }
 
-fn explained_json(listed: CatalogueEntry) -> Value {
-    let mut row = rule_json(listed);
-    row["with"] = json!(listed.rule.with);
-    row["broken"] = listed.rule.broken.into();
-    row["correct"] = listed.rule.correct.into();
+fn explained_json(rule: CatalogueEntry) -> Value {
+    let mut row = rule_json(rule);
+    row["with"] = json!(rule.rule.with);
+    row["broken"] = rule.rule.broken.into();
+    row["correct"] = rule.rule.correct.into();
     row
 }

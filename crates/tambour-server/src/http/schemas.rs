@@ -9,15 +9,15 @@ use crate::app::{SETTINGS, VERSION_NAME};
 
 /// Returns the schema of an object; fields whose names end with `?` are optional.
 fn object_schema(fields: &[(&str, Value)]) -> Value {
-    let required: Vec<&str> =
+    let required_names: Vec<&str> =
         fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let properties: serde_json::Map<String, Value> =
         fields.iter().map(|(name, shape)| (name.trim_end_matches('?').to_owned(), shape.clone())).collect();
-    json!({"type": "object", "required": required, "properties": properties})
+    json!({"type": "object", "required": required_names, "properties": properties})
 }
 
-fn list_schema(of: &Value) -> Value {
-    json!({"type": "array", "items": of})
+fn list_schema(item: &Value) -> Value {
+    json!({"type": "array", "items": item})
 }
 
 fn schema_ref(schema: &str) -> Value {
@@ -28,7 +28,7 @@ fn schema_ref(schema: &str) -> Value {
 pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let (text, number, flag) =
         (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "boolean"}));
-    let any = json!({"type": "object"});
+    let any_object = json!({"type": "object"});
     let state =
         json!({"type": "string", "enum": ["running", "completed", "failed", "cancelled", "superseded"]});
     let history = json!({
@@ -50,7 +50,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("status", state),
         ("current", flag.clone()),
         ("in_place_of?", text.clone()),
-        ("request", any.clone()),
+        ("request", any_object.clone()),
         ("reply?", text.clone()),
         ("answer?", text.clone()),
         ("history?", history),
@@ -63,8 +63,8 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("usage?", json!({})),
         ("finish_reason?", text.clone()),
         ("metadata?", schema_ref("Metadata")),
-        ("error?", any.clone()),
-        ("timings?", any.clone()),
+        ("error?", any_object.clone()),
+        ("timings?", any_object.clone()),
     ];
     let conversation = [
         ("conversation_id", text.clone()),
@@ -89,16 +89,16 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let tool = [
         ("name", text.clone()),
         ("description?", text.clone()),
-        ("schema", any.clone()),
+        ("schema", any_object.clone()),
         ("callers?", list_schema(&text)),
         ("read_only?", flag.clone()),
         ("confirm", flag.clone()),
-        ("executor", any.clone()),
+        ("executor", any_object.clone()),
         ("signed", flag.clone()),
         ("created", text.clone()),
         ("changed", text.clone()),
     ];
-    let taken = [("message_id", text.clone()), ("accepted", list_schema(&text))];
+    let accepted_fields = [("message_id", text.clone()), ("accepted", list_schema(&text))];
     let finding = [
         ("rule", text.clone()),
         ("code", text.clone()),
@@ -125,7 +125,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("conversation_id", text.clone()),
         ("request_id", text.clone()),
     ]);
-    let decoded = [
+    let decode_fields = [
         ("dialect", text.clone()),
         ("events", list_schema(&schema_ref("Event"))),
         ("findings", list_schema(&schema_ref("Finding"))),
@@ -137,7 +137,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
             }),
         ),
     ];
-    let checked = [
+    let check_fields = [
         ("contract", text.clone()),
         ("verdict", json!({"type": "string", "enum": ["pass", "fail"]})),
         ("findings", list_schema(&schema_ref("Finding"))),
@@ -152,13 +152,13 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
     let examples = [("with", list_schema(&text)), ("broken", text.clone()), ("correct", text.clone())];
     let explained_rule = [rule.as_slice(), examples.as_slice()].concat();
     vec![
-        ("Object", any.clone()),
+        ("Object", any_object.clone()),
         ("Accepted", ids),
         ("Record", object_schema(&message)),
         ("Cancelled", object_schema(&[("message_id", text.clone()), ("status", text.clone())])),
         ("CancelledTurn", object_schema(&[("dialogue_id", text.clone()), ("status", text.clone())])),
-        ("Decoded", object_schema(&decoded)),
-        ("Checked", object_schema(&checked)),
+        ("Decoded", object_schema(&decode_fields)),
+        ("Checked", object_schema(&check_fields)),
         ("Rules", object_schema(&[("data", list_schema(&object_schema(&rule)))])),
         ("ExplainedRules", object_schema(&[("data", list_schema(&object_schema(&explained_rule)))])),
         ("Settings", shown_settings(&text, &number)),
@@ -192,15 +192,18 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
             object_schema(&[
                 ("data", list_schema(&update_schema(&text, &number, &flag))),
                 ("has_more", flag.clone()),
-                ("diff?", list_schema(&any)),
+                ("diff?", list_schema(&any_object)),
             ]),
         ),
-        ("StateSchema", object_schema(&[("schema", schema_of_state()), ("mismatches", list_schema(&any))])),
+        (
+            "StateSchema",
+            object_schema(&[("schema", schema_of_state()), ("mismatches", list_schema(&any_object))]),
+        ),
         (
             "StateUpdate",
             object_schema(&[
                 ("update_id", json!({"type": ["string", "null"]})),
-                ("results", list_schema(&any)),
+                ("results", list_schema(&any_object)),
                 (
                     "counts",
                     object_schema(
@@ -216,7 +219,7 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("Tool", object_schema(&tool)),
         ("ToolCallResult", tool_call_result(&text, &number, &flag)),
         ("StreamToken", object_schema(&[("token", text.clone()), ("expires_in", number.clone())])),
-        ("Taken", object_schema(&taken)),
+        ("Taken", object_schema(&accepted_fields)),
         ("Scripts", page_schema("Script")),
         ("Templates", page_schema("Template")),
         ("Versions", page_schema("Object")),
@@ -252,7 +255,11 @@ pub(super) fn response_schemas() -> Vec<(&'static str, Value)> {
         ("RenderedPrompt", rendered_schema(&text, &number, &flag)),
         (
             "MigratedMacros",
-            object_schema(&[("text", text.clone()), ("warnings", list_schema(&any)), ("report", any)]),
+            object_schema(&[
+                ("text", text.clone()),
+                ("warnings", list_schema(&any_object)),
+                ("report", any_object),
+            ]),
         ),
         ("Keys", object_schema(&[("data", list_schema(&schema_ref("Key"))), ("has_more", flag.clone())])),
         ("Key", object_schema(&key)),
@@ -304,7 +311,7 @@ fn match_schema(text: &Value) -> Value {
 
 /// Configured upstreams and aliases.
 fn upstreams(text: &Value, flag: &Value) -> Value {
-    let some = json!({"type": ["string", "null"]});
+    let optional_text = json!({"type": ["string", "null"]});
     let number = json!({"type": "number"});
     let price =
         object_schema(&[("input", number.clone()), ("output", number.clone()), ("cached_input?", number)]);
@@ -315,10 +322,10 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
         ("name", text.clone()),
         ("kind", text.clone()),
         ("url", text.clone()),
-        ("model", some.clone()),
+        ("model", optional_text.clone()),
         ("key", json!({"type": ["string", "null"], "description": "`***` where there is one"})),
-        ("key_env", some.clone()),
-        ("key_file", some.clone()),
+        ("key_env", optional_text.clone()),
+        ("key_file", optional_text.clone()),
         ("default", flag.clone()),
         ("resting", flag.clone()),
         ("aliases", list_schema(text)),
@@ -326,7 +333,7 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
     ]);
     let alias = object_schema(&[
         ("name", text.clone()),
-        ("upstream", some),
+        ("upstream", optional_text),
         ("model?", text.clone()),
         ("dialect?", text.clone()),
         ("contract?", json!({"type": "object"})),
@@ -345,16 +352,16 @@ fn upstreams(text: &Value, flag: &Value) -> Value {
 }
 
 /// Test of something that is named.
-fn service_test(named: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
+fn service_test(name_fields: &[(&'static str, Value)], number: &Value, flag: &Value) -> Value {
     let text = json!({"type": "string"});
     let error = object_schema(&[("code", text.clone()), ("message", text), ("retryable", flag.clone())]);
-    let came = [
+    let result_fields = [
         ("ok", flag.clone()),
         ("model", json!({"type": ["string", "null"]})),
         ("elapsed_ms", number.clone()),
         ("error?", error),
     ];
-    object_schema(&[named, came.as_slice()].concat())
+    object_schema(&[name_fields, result_fields.as_slice()].concat())
 }
 
 fn mcp_server(text: &Value) -> Value {
@@ -368,13 +375,13 @@ fn mcp_server(text: &Value) -> Value {
 }
 
 /// Page of a listing.
-fn page_schema(of: &str) -> Value {
-    object_schema(&[("data", list_schema(&schema_ref(of))), ("has_more", json!({"type": "boolean"}))])
+fn page_schema(item: &str) -> Value {
+    object_schema(&[("data", list_schema(&schema_ref(item))), ("has_more", json!({"type": "boolean"}))])
 }
 
 /// Result of an import.
 fn imports_schema(text: &Value, number: &Value) -> Value {
-    let one = object_schema(&[
+    let import = object_schema(&[
         ("kind", json!({"type": "string", "enum": ["card", "lorebook", "preset"]})),
         ("card_id?", text.clone()),
         ("lorebook_id?", text.clone()),
@@ -385,12 +392,12 @@ fn imports_schema(text: &Value, number: &Value) -> Value {
         ("entry_count", number.clone()),
         ("warnings", list_schema(text)),
     ]);
-    object_schema(&[("data", list_schema(&one))])
+    object_schema(&[("data", list_schema(&import))])
 }
 
 /// Card or lorebook; its content only when requested alone.
 fn import_schema(id: &str, text: &Value, number: &Value) -> Value {
-    let any = json!({"type": "object"});
+    let any_object = json!({"type": "object"});
     object_schema(&[
         (id, text.clone()),
         ("name", text.clone()),
@@ -399,16 +406,16 @@ fn import_schema(id: &str, text: &Value, number: &Value) -> Value {
         ("entry_count", number.clone()),
         ("created", text.clone()),
         ("size", number.clone()),
-        ("card?", any.clone()),
-        ("book?", any.clone()),
-        ("entries?", list_schema(&any)),
+        ("card?", any_object.clone()),
+        ("book?", any_object.clone()),
+        ("entries?", list_schema(&any_object)),
         ("warnings?", list_schema(text)),
-        ("skein?", any),
+        ("skein?", any_object),
     ])
 }
 
 fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
-    let any = json!({"type": "object"});
+    let any_object = json!({"type": "object"});
     let warning = object_schema(&[
         ("message", text.clone()),
         ("code?", text.clone()),
@@ -427,14 +434,14 @@ fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
         ("tokens", number.clone()),
         ("dropped", flag.clone()),
     ]);
-    let woken = object_schema(&[
+    let woken_entry = object_schema(&[
         ("number", number.clone()),
         ("title", text.clone()),
         ("by", json!({"type": "string", "enum": ["constant", "sticky", "forced", "key"]})),
         ("key?", text.clone()),
         ("found_in?", json!({"type": "string", "enum": ["messages", "persons", "others", "entries"]})),
     ]);
-    let unused = object_schema(&[
+    let unused_entry = object_schema(&[
         ("number", number.clone()),
         ("title", text.clone()),
         ("why", json!({"type": "string", "enum": ["probability", "group", "budget"]})),
@@ -443,16 +450,16 @@ fn rendered_schema(text: &Value, number: &Value, flag: &Value) -> Value {
         ("text", text.clone()),
         ("messages", list_schema(&schema_ref("Message"))),
         ("tokens", number.clone()),
-        ("dropped", list_schema(&any)),
+        ("dropped", list_schema(&any_object)),
         ("over", flag.clone()),
         ("parts", list_schema(&part)),
         ("lore", list_schema(text)),
-        ("lore_woken", list_schema(&woken)),
-        ("lore_dropped", list_schema(&unused)),
-        ("timed", any.clone()),
+        ("lore_woken", list_schema(&woken_entry)),
+        ("lore_dropped", list_schema(&unused_entry)),
+        ("timed", any_object.clone()),
         ("expected_structure", json!({"type": ["object", "null"]})),
         ("warnings", list_schema(&warning)),
-        ("effects", list_schema(&any)),
+        ("effects", list_schema(&any_object)),
     ])
 }
 
@@ -557,11 +564,11 @@ fn coverage_schema(text: &Value, number: &Value) -> Value {
 }
 
 fn play_schema(text: &Value, number: &Value) -> Value {
-    let stops = ["ended", "answers_used_up", "max_turns", "failed"];
+    let stop_reasons = ["ended", "answers_used_up", "max_turns", "failed"];
     object_schema(&[
         ("dialogue_id", text.clone()),
         ("status", status_of_dialogue()),
-        ("stopped", json!({"type": "string", "enum": stops})),
+        ("stopped", json!({"type": "string", "enum": stop_reasons})),
         ("turns", number.clone()),
         ("error", nullable("object")),
         ("coverage", schema_ref("Coverage")),
@@ -621,15 +628,15 @@ fn settings_schema() -> Value {
 
 /// Settings as shown, with related values of the configuration.
 fn shown_settings(text: &Value, number: &Value) -> Value {
-    let one_of = |values: &[&str]| json!({"type": "string", "enum": values});
+    let enum_schema = |values: &[&str]| json!({"type": "string", "enum": values});
     let name = json!({"type": ["string", "null"]});
     let upstream = object_schema(&[("name", text.clone()), ("kind", text.clone()), ("model", name.clone())]);
     let texts = object_schema(&[("fallback", text.clone()), ("phase_title", text.clone())]);
     object_schema(&[
         (VERSION_NAME, number.clone()),
         ("llm_app_settings", object_schema(&[("app_output_protocol", text.clone())])),
-        ("text_language", one_of(&["zh", "en"])),
-        ("thought_display", one_of(&["collapsed", "hidden", "shown"])),
+        ("text_language", enum_schema(&["zh", "en"])),
+        ("thought_display", enum_schema(&["collapsed", "hidden", "shown"])),
         ("texts", texts),
         ("upstreams", list_schema(&upstream)),
         ("default_upstream", name),
@@ -651,7 +658,7 @@ fn tool_call_result(text: &Value, number: &Value, flag: &Value) -> Value {
 
 /// Figures of replies over time.
 fn figures_schema(text: &Value, number: &Value) -> Value {
-    let described = |kind: Value, what: &str| json!({"type": kind, "description": what});
+    let described_schema = |kind: Value, description: &str| json!({"type": kind, "description": description});
     let counts = [
         ("completed", "replies that came to their end"),
         ("failed", "replies that ended with an error"),
@@ -662,22 +669,24 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
         ("output_tokens", "tokens of replies"),
         ("unpriced_tokens", "tokens among them for which no price is configured"),
     ];
-    let mut fields: Vec<_> = counts.map(|(name, what)| (name, described("integer".into(), what))).to_vec();
+    let mut fields: Vec<_> =
+        counts.map(|(name, description)| (name, described_schema("integer".into(), description))).to_vec();
     fields.push(("cost", json!({"type": "number", "description": "in units of `currency`"})));
     let nullable = json!(["integer", "null"]);
     fields.push((
         "first_text_ms",
-        described(nullable.clone(), "median milliseconds to the first text, within a tenth"),
+        described_schema(nullable.clone(), "median milliseconds to the first text, within a tenth"),
     ));
     fields.push((
         "first_text_p95_ms",
-        described(nullable, "milliseconds that nineteen of twenty do not exceed"),
+        described_schema(nullable, "milliseconds that nineteen of twenty do not exceed"),
     ));
-    let of = |names: &[(&'static str, Value)]| object_schema(&[names, fields.as_slice()].concat());
-    let time = ("time", described("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
+    let with_figures = |names: &[(&'static str, Value)]| object_schema(&[names, fields.as_slice()].concat());
+    let time =
+        ("time", described_schema("string".into(), "a day, or the RFC 3339 time at which an hour begins"));
     let upstream = (
         "upstream",
-        described(json!(["string", "null"]), "`null` where nobody knows any more who was asked"),
+        described_schema(json!(["string", "null"]), "`null` where nobody knows any more who was asked"),
     );
     let rule = object_schema(&[("rule", text.clone()), ("code", text.clone()), ("count", number.clone())]);
     object_schema(&[
@@ -685,10 +694,10 @@ fn figures_schema(text: &Value, number: &Value) -> Value {
         ("to", text.clone()),
         ("by", json!({"type": "string", "enum": ["hour", "day"]})),
         ("currency", text.clone()),
-        ("total", of(&[])),
-        ("times", list_schema(&of(&[time.clone(), ("repairs", list_schema(&rule))]))),
-        ("upstreams", list_schema(&of(std::slice::from_ref(&upstream)))),
-        ("data", list_schema(&of(&[time, upstream]))),
+        ("total", with_figures(&[])),
+        ("times", list_schema(&with_figures(&[time.clone(), ("repairs", list_schema(&rule))]))),
+        ("upstreams", list_schema(&with_figures(std::slice::from_ref(&upstream)))),
+        ("data", list_schema(&with_figures(&[time, upstream]))),
         ("repairs", list_schema(&rule)),
     ])
 }

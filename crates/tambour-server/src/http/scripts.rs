@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tambour::options::Language;
-use tambour_prompt::dialogue::check::check_all_told;
+use tambour_prompt::dialogue::check::check_all_in_languages;
 use tambour_prompt::script::{ScriptProblem as Fault, load_in};
 
 use super::if_match::{ETagHeader, etag};
@@ -68,20 +68,20 @@ async fn check_script(
     app: &App,
     owner: &str,
     yaml: &str,
-    told: Option<Language>,
+    language: Option<Language>,
 ) -> Result<ScriptFaults, Problem> {
     check_length(yaml, "yaml")?;
     let prompts = OwnerTemplates::load(app, owner).await?;
     let (limits, texts) = (app.loaded_config().config.limits.clone(), app.settings().texts().language);
-    let (text, told) = (yaml.to_owned(), told.unwrap_or(texts));
-    let check = move || check_all_told(load_in(&text, &limits, told), &prompts, texts, told);
+    let (text, language) = (yaml.to_owned(), language.unwrap_or(texts));
+    let check = move || check_all_in_languages(load_in(&text, &limits, language), &prompts, texts, language);
     let problems =
         if yaml.len() > INLINE_SCRIPT_BYTES { app.cpu_pool.run(owner, check).await? } else { check() };
     // A missing template can still be added before the script runs.
     let cannot_run = |fault: &Fault| fault.is_error() && fault.report.rule.code != "template_not_found";
     let (errors, warnings): (Vec<Fault>, Vec<Fault>) = problems.into_iter().partition(cannot_run);
-    let told = |faults: Vec<Fault>| faults.iter().map(fault_json).collect();
-    Ok(ScriptFaults { errors: told(errors), warnings: told(warnings) })
+    let language = |faults: Vec<Fault>| faults.iter().map(fault_json).collect();
+    Ok(ScriptFaults { errors: language(errors), warnings: language(warnings) })
 }
 
 fn fault_json(fault: &Fault) -> Value {
@@ -120,14 +120,14 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, ETagHeader, Json<Value>), Problem> {
     let new: NewScript = parse_body(&bytes)?;
     let missing = || Problem::invalid("missing_field", "a script has a `name`").with("field", "name");
-    let named = new.name.clone().ok_or_else(missing)?;
-    check_name(&named)?;
+    let name = new.name.clone().ok_or_else(missing)?;
+    check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
     let id = ids::new_id("script");
-    let by = (caller.owner.as_str(), &HeaderMap::new());
-    let version = store_version(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
-    let made = json!({ "script_id": id, "version": version, "warnings": warnings });
-    Ok((StatusCode::CREATED, etag(version), Json(made)))
+    let author = (caller.owner.as_str(), &HeaderMap::new());
+    let version = store_version(&app, author, Script, (id.clone(), name), new.yaml, &draft).await?;
+    let response = json!({ "script_id": id, "version": version, "warnings": warnings });
+    Ok((StatusCode::CREATED, etag(version), Json(response)))
 }
 
 /// `PUT /api/v1/scripts/{id}`: stores the next version.
@@ -141,11 +141,11 @@ pub(super) async fn put(
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let new: NewScript = parse_body(&bytes)?;
     let document = find_owned(&app, &caller.owner, Script, &id).await?;
-    let named = new.name.clone().unwrap_or(document.name);
-    check_name(&named)?;
+    let name = new.name.clone().unwrap_or(document.name);
+    check_name(&name)?;
     let warnings = require_valid(&app, &caller.owner, &new).await?;
-    let by = (caller.owner.as_str(), &headers);
-    let version = store_version(&app, by, Script, (id.clone(), named), new.yaml, &draft).await?;
+    let author = (caller.owner.as_str(), &headers);
+    let version = store_version(&app, author, Script, (id.clone(), name), new.yaml, &draft).await?;
     Ok((etag(version), Json(json!({ "script_id": id, "version": version, "warnings": warnings }))))
 }
 
@@ -165,15 +165,15 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(which): QueryParams<VersionQuery>,
+    QueryParams(version_query): QueryParams<VersionQuery>,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let document = find_owned(&app, &caller.owner, Script, &id).await?;
-    let version = load_version(&app, &caller.owner, Script, &document, which.version).await?;
-    let mut shown = document_json(Script, &document);
-    shown["version"] = version.version.into();
-    shown["hash"] = version.hash.into();
-    shown["yaml"] = version.text.into();
-    Ok((etag(document.latest), Json(shown)))
+    let version = load_version(&app, &caller.owner, Script, &document, version_query.version).await?;
+    let mut response = document_json(Script, &document);
+    response["version"] = version.version.into();
+    response["hash"] = version.hash.into();
+    response["yaml"] = version.text.into();
+    Ok((etag(document.latest), Json(response)))
 }
 
 /// `DELETE /api/v1/scripts/{id}`. Running dialogues keep the version they began with.

@@ -47,27 +47,28 @@ pub(super) async fn search(
     after: Option<&str>,
     limit: u32,
 ) -> Result<Value, Problem> {
-    let sought = text.trim().to_lowercase();
-    if !(1..=MAX_QUERY_CHARS).contains(&sought.chars().count()) {
+    let query = text.trim().to_lowercase();
+    if !(1..=MAX_QUERY_CHARS).contains(&query.chars().count()) {
         let detail = format!("`q` is a text of 1 to {MAX_QUERY_CHARS} characters");
         return Err(Problem::invalid("invalid_field", detail).with("field", "q"));
     }
-    let (mut data, mut looked, mut read) = (Vec::new(), 0, 0);
+    let (mut data, mut messages_searched, mut bytes_read) = (Vec::new(), 0, 0);
     let (began, mut after) = (Instant::now(), after.map(str::to_owned));
     loop {
         let page = app.store.conversations(owner, after.as_deref(), ROWS_PER_READ).await?;
         for row in page.rows {
-            let over =
-                looked >= MAX_CONVERSATIONS || read >= MAX_SCAN_BYTES || began.elapsed() >= MAX_SCAN_TIME;
+            let is_over = messages_searched >= MAX_CONVERSATIONS
+                || bytes_read >= MAX_SCAN_BYTES
+                || began.elapsed() >= MAX_SCAN_TIME;
             // At least one conversation is scanned, so that the next request begins later.
-            if data.len() >= limit as usize || over && looked > 0 {
+            if data.len() >= limit as usize || is_over && messages_searched > 0 {
                 return Ok(search_page(&data, true, after.as_deref()));
             }
-            looked += 1;
-            if let Some(found) = find_in_conversation(app, &row, &sought, &mut read).await? {
-                let mut shown = conversation_json(&row);
-                shown["found"] = found;
-                data.push(shown);
+            messages_searched += 1;
+            if let Some(found) = find_in_conversation(app, &row, &query, &mut bytes_read).await? {
+                let mut hit = conversation_json(&row);
+                hit["found"] = found;
+                data.push(hit);
             }
             after = Some(row.id);
         }
@@ -77,8 +78,8 @@ pub(super) async fn search(
     }
 }
 
-fn search_page(data: &[Value], more: bool, next: Option<&str>) -> Value {
-    let mut answer = page::page_json(data, more);
+fn search_page(data: &[Value], has_more: bool, next: Option<&str>) -> Value {
+    let mut answer = page::page_json(data, has_more);
     answer["next"] = json!(next);
     answer
 }
@@ -87,23 +88,23 @@ fn search_page(data: &[Value], more: bool, next: Option<&str>) -> Value {
 async fn find_in_conversation(
     app: &App,
     row: &ConversationRow,
-    sought: &str,
-    read: &mut usize,
+    query: &str,
+    bytes_read: &mut usize,
 ) -> Result<Option<Value>, Problem> {
-    if is_part_of_id(&row.id, sought) {
+    if is_part_of_id(&row.id, query) {
         return Ok(Some(json!({ "in": "id", "excerpt": row.id })));
     }
-    if let Some(excerpt) = row.title.as_deref().and_then(|title| excerpt(title, sought)) {
+    if let Some(excerpt) = row.title.as_deref().and_then(|title| excerpt(title, query)) {
         return Ok(Some(json!({ "in": "title", "excerpt": excerpt })));
     }
     let mut after = 0;
     loop {
         let page = app.store.conversation_messages(&row.id, after, ROWS_PER_READ, BYTES_PER_READ).await?;
         let bytes = page.rows.iter().map(row_bytes).sum::<usize>();
-        *read = read.saturating_add(bytes);
-        let found = run_in_place(|| page.rows.iter().find_map(|row| find_in_message(row, sought)));
+        *bytes_read = bytes_read.saturating_add(bytes);
+        let found = run_in_place(|| page.rows.iter().find_map(|row| find_in_message(row, query)));
         let last = page.rows.last().and_then(|row| row.number);
-        if found.is_some() || !page.has_more || *read >= MAX_SCAN_BYTES {
+        if found.is_some() || !page.has_more || *bytes_read >= MAX_SCAN_BYTES {
             return Ok(found);
         }
         let Some(last) = last else { return Ok(None) };
@@ -116,38 +117,40 @@ fn row_bytes(row: &MessageRow) -> usize {
 }
 
 /// Returns `true` if a text is a long part of an id, hardly meant as words.
-fn is_part_of_id(id: &str, sought: &str) -> bool {
-    sought.len() >= MIN_ID_CHARS && id.contains(sought)
+fn is_part_of_id(id: &str, query: &str) -> bool {
+    query.len() >= MIN_ID_CHARS && id.contains(query)
 }
 
 /// Finds a text in a message.
-fn find_in_message(row: &MessageRow, sought: &str) -> Option<Value> {
-    if is_part_of_id(&row.id, sought) {
+fn find_in_message(row: &MessageRow, query: &str) -> Option<Value> {
+    if is_part_of_id(&row.id, query) {
         return Some(json!({ "in": "id", "message_id": row.id, "excerpt": row.id }));
     }
     if row.status == "superseded" {
         return None;
     }
-    let of = |text: &str| serde_json::from_str::<SearchedTexts>(text).unwrap_or_default();
-    let (asked, came) = (of(&row.request), row.outcome.as_ref().map(|outcome| of(&outcome.summary)));
-    let asked = asked.text.into_iter().chain(asked.messages.iter().map(Message::text));
-    let asked = asked.map(|text| ("request", text));
-    let came = came.and_then(|came| came.answer).map(|text| ("answer", text));
-    asked.chain(came).find_map(|(place, text)| {
-        let excerpt = excerpt(&text, sought)?;
+    let parse_texts = |text: &str| serde_json::from_str::<SearchedTexts>(text).unwrap_or_default();
+    let (request_texts, reply_texts) =
+        (parse_texts(&row.request), row.outcome.as_ref().map(|outcome| parse_texts(&outcome.summary)));
+    let request_texts =
+        request_texts.text.into_iter().chain(request_texts.messages.iter().map(Message::text));
+    let request_texts = request_texts.map(|text| ("request", text));
+    let reply_texts = reply_texts.and_then(|reply_texts| reply_texts.answer).map(|text| ("answer", text));
+    request_texts.chain(reply_texts).find_map(|(place, text)| {
+        let excerpt = excerpt(&text, query)?;
         Some(json!({ "in": place, "message_id": row.id, "excerpt": excerpt }))
     })
 }
 
 /// Returns the text around the first match, ignoring case.
-fn excerpt(text: &str, sought: &str) -> Option<String> {
-    let lower = text.to_lowercase();
-    let at = lower.find(sought)?;
+fn excerpt(text: &str, query: &str) -> Option<String> {
+    let lowercase = text.to_lowercase();
+    let at = lowercase.find(query)?;
     // Lower-case letters may have another length, so characters are counted, not bytes.
-    let before = lower[..at].chars().count();
-    let (from, length) = (before.saturating_sub(EXCERPT_CHARS), sought.chars().count() + 2 * EXCERPT_CHARS);
-    let shown: String = text.chars().skip(from).take(length).collect();
-    Some(shown.split_whitespace().collect::<Vec<_>>().join(" "))
+    let before = lowercase[..at].chars().count();
+    let (from, length) = (before.saturating_sub(EXCERPT_CHARS), query.chars().count() + 2 * EXCERPT_CHARS);
+    let excerpt_text: String = text.chars().skip(from).take(length).collect();
+    Some(excerpt_text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

@@ -29,15 +29,17 @@ pub(super) async fn list_upstreams(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Value>, Problem> {
     require_admin(&caller)?;
-    let loaded = app.loaded_config();
-    let config = &loaded.config;
+    let loaded_config = app.loaded_config();
+    let config = &loaded_config.config;
     let default = config.default_upstream();
-    let rows = config.upstreams.iter().map(|(name, given)| {
-        let upstream = loaded.upstreams.get(name);
+    let rows = config.upstreams.iter().map(|(name, settings)| {
+        let upstream = loaded_config.upstreams.get(name);
         let aliases = config.aliases.iter();
-        let of_it = |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
-        let aliases: Vec<&String> = aliases.filter(|(_, alias)| of_it(alias)).map(|(name, _)| name).collect();
-        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = given;
+        let uses_upstream =
+            |alias: &AliasConfig| alias.upstream.as_deref().or(default) == Some(name.as_str());
+        let aliases: Vec<&String> =
+            aliases.filter(|(_, alias)| uses_upstream(alias)).map(|(name, _)| name).collect();
+        let UpstreamConfig { kind, url, model, key_env, key_file, prices } = settings;
         json!({
             "name": name,
             "kind": kind,
@@ -52,24 +54,24 @@ pub(super) async fn list_upstreams(
             "aliases": aliases,
         })
     });
-    let aliases = config.aliases.iter().map(|(name, given)| alias_json(name, given, default));
+    let aliases = config.aliases.iter().map(|(name, settings)| alias_json(name, settings, default));
     Ok(Json(
         json!({ "currency": config.currency, "data": rows.collect::<Vec<_>>(), "aliases": aliases.collect::<Vec<_>>() }),
     ))
 }
 
 /// Returns an alias as JSON; of its prompt only whether there is one.
-fn alias_json(name: &str, given: &AliasConfig, default: Option<&str>) -> Value {
-    let mut shown = Map::new();
-    shown.insert("name".to_owned(), name.into());
-    let mut fields = given.message_fields();
-    let has_prompt = fields.shift_remove("system_prompt").is_some() || given.skein.is_some();
-    shown.extend(fields);
-    shown.entry("upstream").or_insert_with(|| json!(default));
-    shown.insert("fallback".to_owned(), json!(given.fallback));
-    shown.insert("weight".to_owned(), json!(given.weight));
-    shown.insert("has_prompt".to_owned(), has_prompt.into());
-    shown.into()
+fn alias_json(name: &str, alias: &AliasConfig, default: Option<&str>) -> Value {
+    let mut alias_fields = Map::new();
+    alias_fields.insert("name".to_owned(), name.into());
+    let mut fields = alias.message_fields();
+    let has_prompt = fields.shift_remove("system_prompt").is_some() || alias.skein.is_some();
+    alias_fields.extend(fields);
+    alias_fields.entry("upstream").or_insert_with(|| json!(default));
+    alias_fields.insert("fallback".to_owned(), json!(alias.fallback));
+    alias_fields.insert("weight".to_owned(), json!(alias.weight));
+    alias_fields.insert("has_prompt".to_owned(), has_prompt.into());
+    alias_fields.into()
 }
 
 /// `POST /api/v1/upstreams/{name}/test`: requests a few tokens from an upstream and waits for the first item.
@@ -80,12 +82,12 @@ pub(super) async fn test_upstream(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     require_admin(&caller)?;
-    let loaded = app.loaded_config();
-    let Some(upstream) = loaded.upstreams.get(&name).cloned() else {
-        return Err(missing(("upstream", &name), loaded.upstreams.keys().map(String::as_str)));
+    let loaded_config = app.loaded_config();
+    let Some(upstream) = loaded_config.upstreams.get(&name).cloned() else {
+        return Err(missing(("upstream", &name), loaded_config.upstreams.keys().map(String::as_str)));
     };
-    let ask = ModelRequest { dialect: "plain".to_owned(), ..ModelRequest::default() };
-    tried(&app, &caller, &upstream, ask, json!({ "name": name })).await
+    let request = ModelRequest { dialect: "plain".to_owned(), ..ModelRequest::default() };
+    tried(&app, &caller, &upstream, request, json!({ "name": name })).await
 }
 
 /// `POST /api/v1/aliases/{name}/test`: requests a few tokens of an alias's model from its upstream, like the test of an upstream. Its
@@ -96,26 +98,26 @@ pub(super) async fn test_alias(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     require_admin(&caller)?;
-    let loaded = app.loaded_config();
-    let aliases = &loaded.config.aliases;
+    let loaded_config = app.loaded_config();
+    let aliases = &loaded_config.config.aliases;
     let Some(AliasConfig { upstream, model, dialect, .. }) = aliases.get(&name) else {
         return Err(missing(("alias", &name), aliases.keys().map(String::as_str)));
     };
-    let Some(upstream) = loaded.upstream(upstream.as_deref()) else {
+    let Some(upstream) = loaded_config.upstream(upstream.as_deref()) else {
         return Err(Problem::invalid("unknown_upstream", "there is no upstream"));
     };
     let dialect = dialect.clone().unwrap_or_else(|| "plain".to_owned());
-    let ask = ModelRequest { model: model.clone(), dialect, ..ModelRequest::default() };
-    let of = json!({ "name": name, "upstream": &*upstream.name });
-    tried(&app, &caller, &upstream, ask, of).await
+    let request = ModelRequest { model: model.clone(), dialect, ..ModelRequest::default() };
+    let fields = json!({ "name": name, "upstream": &*upstream.name });
+    tried(&app, &caller, &upstream, request, fields).await
 }
 
 /// Problem of an unknown name; lists the known ones.
-fn missing<'a>((what, name): (&str, &str), known: impl Iterator<Item = &'a str> + Clone) -> Problem {
-    let names = list_names(name, known.clone());
+fn missing<'a>((kind, name): (&str, &str), known_names: impl Iterator<Item = &'a str> + Clone) -> Problem {
+    let names = list_names(name, known_names.clone());
     let names = if names.is_empty() { "there is none".to_owned() } else { format!("known: {names}") };
-    Problem::not_found(format!("there is no {what} `{name}`; {names}"))
-        .with("close", closest_names(name, known))
+    Problem::not_found(format!("there is no {kind} `{name}`; {names}"))
+        .with("close", closest_names(name, known_names))
 }
 
 /// Requests a few tokens from an upstream and adds the result to `of`. Counts against the quota of the caller.
@@ -123,24 +125,24 @@ async fn tried(
     app: &App,
     caller: &Caller,
     upstream: &Upstream,
-    ask: ModelRequest,
-    of: Value,
+    request: ModelRequest,
+    fields: Value,
 ) -> Result<Json<Value>, Problem> {
     app.quotas.admit(caller, Instant::now(), Timestamp::now())?;
-    let ask = ModelRequest {
+    let request = ModelRequest {
         messages: vec![Message::new("user", "Say: ok")],
         max_tokens: Some(TEST_TOKENS),
         has_fallback: true,
-        ..ask
+        ..request
     };
     let began = Instant::now();
-    let came = tokio::time::timeout(TEST_TIMEOUT, wait_first(upstream, &ask)).await;
+    let first_item = tokio::time::timeout(TEST_TIMEOUT, wait_first(upstream, &request)).await;
     let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut answer = of;
-    answer["ok"] = matches!(came, Ok(Ok(()))).into();
-    answer["model"] = json!(upstream.model(&ask));
+    let mut answer = fields;
+    answer["ok"] = matches!(first_item, Ok(Ok(()))).into();
+    answer["model"] = json!(upstream.model(&request));
     answer["elapsed_ms"] = elapsed_ms.into();
-    let failure = match came {
+    let failure = match first_item {
         Ok(Ok(())) => return Ok(Json(answer)),
         Ok(Err(failure)) => failure,
         Err(_) => {
@@ -154,8 +156,8 @@ async fn tried(
 }
 
 /// Waits for the first item of a reply.
-async fn wait_first(upstream: &Upstream, ask: &ModelRequest) -> Result<(), Failure> {
-    let mut reply = upstream.open(ask).await?;
+async fn wait_first(upstream: &Upstream, request: &ModelRequest) -> Result<(), Failure> {
+    let mut reply = upstream.open(request).await?;
     let mut items = Vec::new();
     while items.is_empty() {
         reply.next(&mut items).await;

@@ -19,13 +19,13 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> (ETagHeader, Json<Value
 }
 
 /// Returns settings with the version on which a change can be based.
-fn with_tag(shown: Value) -> (ETagHeader, Json<Value>) {
-    (etag(&shown[VERSION_NAME]), Json(shown))
+fn with_tag(json: Value) -> (ETagHeader, Json<Value>) {
+    (etag(&json[VERSION_NAME]), Json(json))
 }
 
 fn settings_json(app: &App) -> Value {
-    let (settings, loaded) = (app.settings(), app.loaded_config());
-    let config = &loaded.config;
+    let (settings, loaded_config) = (app.settings(), app.loaded_config());
+    let config = &loaded_config.config;
     let texts = settings.texts();
     let value = |name: &str, default: Value| settings.values.get(name).cloned().unwrap_or(default);
     let names: Vec<Value> = config
@@ -58,24 +58,26 @@ pub(super) async fn change(
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     require_admin(&caller)?;
     let based_on = if_match::base_number(&headers)?;
-    let mut given: Map<String, Value> = parse_body(&bytes)?;
-    let seen = given.shift_remove("version").filter(|version| !version.is_null());
-    if let Some(version) = seen.as_ref().filter(|version| !version.is_u64()) {
+    let mut changes_json: Map<String, Value> = parse_body(&bytes)?;
+    let base_version = changes_json.shift_remove("version").filter(|version| !version.is_null());
+    if let Some(version) = base_version.as_ref().filter(|version| !version.is_u64()) {
         let detail = format!("`version` is the number that `GET /api/v1/settings` shows, not {version}");
         return Err(Problem::invalid("invalid_field", detail).with("field", "version"));
     }
     let mut changes = Vec::new();
-    for (name, value) in given {
+    for (name, value) in changes_json {
         flatten(name, value, &mut changes);
     }
     for (name, value) in &changes {
-        let Some((_, fits)) = SETTINGS.iter().find(|(known, _)| known == name) else {
-            let known: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
-            let detail =
-                format!("there is no setting `{name}` that can be changed; known: {}", known.join(", "));
+        let Some((_, is_valid)) = SETTINGS.iter().find(|(setting_name, _)| setting_name == name) else {
+            let setting_name: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+            let detail = format!(
+                "there is no setting `{name}` that can be changed; known: {}",
+                setting_name.join(", ")
+            );
             return Err(Problem::invalid("unknown_field", detail).with("field", name.as_str()));
         };
-        if !fits(value) {
+        if !is_valid(value) {
             let detail = format!("the setting `{name}` does not take {value}");
             return Err(Problem::invalid("invalid_field", detail).with("field", name.as_str()));
         }
@@ -83,23 +85,24 @@ pub(super) async fn change(
     let work = app.clone();
     app.run_to_completion(async move {
         // Serialized, so that memory and database get changes in the same order.
-        let _changing = work.settings_change.lock().await;
+        let _change_guard = work.settings_change.lock().await;
         let now = work.settings().version();
         if based_on.is_some_and(|version| version != now) {
             let detail = format!("the settings have changed meanwhile: they are at version {now}");
-            let sent: Map<String, Value> = changes.into_iter().collect();
-            return Err(if_match::outdated_problem(detail, settings_json(&work), sent.into()));
+            let changes_map: Map<String, Value> = changes.into_iter().collect();
+            return Err(if_match::outdated_problem(detail, settings_json(&work), changes_map.into()));
         }
-        if let Some(seen) = seen.filter(|seen| *seen != now) {
-            let detail =
-                format!("the settings are at version {now}, not {seen}: read them again, and change those");
+        if let Some(base_version) = base_version.filter(|base_version| *base_version != now) {
+            let detail = format!(
+                "the settings are at version {now}, not {base_version}: read them again, and change those"
+            );
             return Err(Problem::conflict("settings_changed", detail).with("version", now));
         }
         changes.push((VERSION_NAME.to_owned(), json!(now + 1)));
         if let Err(error) = work.store.put_settings(&changes).await {
             // The outcome of the write is unknown, so the stored values are loaded.
-            if let Ok(stored) = Settings::load(&*work.store).await {
-                work.replace_settings(stored);
+            if let Ok(settings_now) = Settings::load(&*work.store).await {
+                work.replace_settings(settings_now);
             }
             return Err(error.into());
         }

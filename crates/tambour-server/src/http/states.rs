@@ -113,19 +113,19 @@ impl<'de> Visitor<'de> for OperationsVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BoundedOperations, A::Error> {
-        let most = StateLimits::default().operations + 1;
+        let max_operations = StateLimits::default().operations + 1;
         let (mut operations, mut count) = (Vec::new(), 0);
         let mut weight = 0;
-        while operations.len() < most
+        while operations.len() < max_operations
             && let Some(text) = list.next_element::<&RawValue>()?
         {
             // Parsed one at a time and weighed first: values take many times the bytes of their text.
             weight += weigh(text.get().as_bytes()).bytes;
             if weight > MAX_OPERATION_MEMORY {
-                let told = format!(
+                let refusal = format!(
                     "operation {count} takes the list beyond {MAX_OPERATION_MEMORY} bytes of memory; send fewer or smaller values at a time"
                 );
-                return Err(A::Error::custom(told));
+                return Err(A::Error::custom(refusal));
             }
             operations.push(parse_operation(text.get()).map_err(A::Error::custom)?);
             count += 1;
@@ -210,9 +210,9 @@ pub(super) async fn history(
         }
     };
     let updates = app.store.state_updates(&id).await?;
-    let mut later = updates.rows.iter().filter(|row| row.position > after);
-    let data: Vec<Value> = later.by_ref().take(limit).map(update_json).collect();
-    let mut answer = page::page_json(&data, later.next().is_some());
+    let mut later_updates = updates.rows.iter().filter(|row| row.position > after);
+    let data: Vec<Value> = later_updates.by_ref().take(limit).map(update_json).collect();
+    let mut answer = page::page_json(&data, later_updates.next().is_some());
     if from.is_some() || to.is_some() {
         let from = match &from {
             Some(from) => find_point(&app, &id, "from", from).await?,
@@ -239,22 +239,22 @@ fn state_diff(updates: &StateUpdates, from: &NamedPoint, to: Option<&NamedPoint>
 
 fn update_json(row: &StateUpdateRow) -> Value {
     let AppliedBlock { analysis, operations, results, .. } = &row.applied;
-    let own = is_route_update(&row.id);
-    let mut shown = json!({
+    let is_own = is_route_update(&row.id);
+    let mut json = json!({
         "position": row.position,
-        "message_id": if own { Value::Null } else { row.id.as_str().into() },
+        "message_id": if is_own { Value::Null } else { row.id.as_str().into() },
         "created": row.created,
         "operations": operations,
         "results": results,
         "reversible": !row.is_in_base,
     });
-    if own {
-        shown["update_id"] = row.id.as_str().into();
+    if is_own {
+        json["update_id"] = row.id.as_str().into();
     }
     if let Some(analysis) = analysis {
-        shown["analysis"] = analysis.as_str().into();
+        json["analysis"] = analysis.as_str().into();
     }
-    shown
+    json
 }
 
 /// `PUT /api/v1/conversations/{id}/state/schema`
@@ -268,7 +268,7 @@ pub(super) async fn schema(
     let NewStateSchema { schema } = parse_body(&bytes)?;
     let based_on = if_match::base_version(&headers)?;
     find_owned(&app, &caller, &id).await?;
-    let compiled = match &schema {
+    let compiled_schema = match &schema {
         Value::Null => None,
         schema => Some(
             app.schemas
@@ -285,9 +285,11 @@ pub(super) async fn schema(
     }
     let version = run_in_place(|| states::state_version(&row.state.to_string(), text.as_deref()));
     let mut mismatches = Vec::new();
-    if let Some(compiled) = compiled {
-        mismatches =
-            app.cpu_pool.run(&caller.owner, move || compiled.check(&row.state, MAX_MISMATCHES)).await?;
+    if let Some(compiled_schema) = compiled_schema {
+        mismatches = app
+            .cpu_pool
+            .run(&caller.owner, move || compiled_schema.check(&row.state, MAX_MISMATCHES))
+            .await?;
     }
     let mismatches: Vec<Value> = mismatches
         .into_iter()
@@ -305,29 +307,30 @@ pub(super) async fn operations(
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let based_on = if_match::base_version(&headers)?;
-    let NewOperations { operations, analysis, atomic, results: shown } = parse_body(&bytes)?;
-    let BoundedOperations { operations: kept, count } = operations;
+    let NewOperations { operations, analysis, atomic, results: shown_results } = parse_body(&bytes)?;
+    let BoundedOperations { operations: bounded, count } = operations;
     drop(bytes);
     find_owned(&app, &caller, &id).await?;
     if analysis.len() > MAX_ANALYSIS_BYTES {
         let detail = "`analysis` has at most 16 KiB";
         return Err(Problem::invalid("invalid_field", detail).with("field", "analysis"));
     }
-    let change = states::change_state(&app, (&caller.owner, &id), kept, analysis, atomic, based_on);
+    let change = states::change_state(&app, (&caller.owner, &id), bounded, analysis, atomic, based_on);
     let ChangedState { update, applied, state, version } = change.await?;
     // F-113
-    let refused = state::describe_refusals(&applied.operations, Some(&applied.results));
+    let refused_operations = state::describe_refusals(&applied.operations, Some(&applied.results));
     let message = app.settings().texts().notice_text(REFUSED_NOTICE).to_owned();
-    let known = applied.results.len();
-    let beyond =
-        (count > known).then(|| format!("{known} to {}: {}", count - 1, RefusalReason::LimitExceeded));
-    let about = refused.into_iter().chain(beyond);
-    let notices: Vec<Value> =
-        about.map(|about| json!({"code": REFUSED_NOTICE, "message": message, "ref": about})).collect();
+    let result_count = applied.results.len();
+    let limit_notices = (count > result_count)
+        .then(|| format!("{result_count} to {}: {}", count - 1, RefusalReason::LimitExceeded));
+    let refusals = refused_operations.into_iter().chain(limit_notices);
+    let notices: Vec<Value> = refusals
+        .map(|refusals| json!({"code": REFUSED_NOTICE, "message": message, "ref": refusals}))
+        .collect();
     let mut results = applied.results;
     let carried_out = results.iter().filter(|result| result.ok).count();
-    if shown == ShownResults::Ends && known > 2 * SHOWN_ENDS {
-        results.drain(SHOWN_ENDS..known - SHOWN_ENDS);
+    if shown_results == ShownResults::Ends && result_count > 2 * SHOWN_ENDS {
+        results.drain(SHOWN_ENDS..result_count - SHOWN_ENDS);
     }
     let counts = json!({
         "operations": count, "applied": carried_out, "refused": count - carried_out, "left_out": count - results.len(),
@@ -363,10 +366,10 @@ pub(super) async fn rollback(
                 return Err(Problem::invalid("invalid_field", detail).with("field", "to"));
             }
         };
-        let (state, taken_back) =
+        let (state, undone) =
             rollback_result(work.store.roll_state_back(&id, point.to_state_point()).await?, "to")?;
         let version = run_in_place(|| states::state_version(&state.to_string(), row.schema.as_deref()));
-        Ok((etag(version), Json(json!({"taken_back": taken_back, "state": state}))))
+        Ok((etag(version), Json(json!({"taken_back": undone, "state": state}))))
     })
     .await
 }

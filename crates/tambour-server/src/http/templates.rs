@@ -58,7 +58,7 @@ pub(super) async fn list(
         })
         .collect();
     for id in prompts.files.ids() {
-        if !rows.iter().any(|(known, _)| known == id) {
+        if !rows.iter().any(|(row_id, _)| row_id == id) {
             rows.push((id.to_owned(), json!({ "template_id": id, "source": template_source(&prompts, id) })));
         }
     }
@@ -70,7 +70,7 @@ pub(super) async fn list(
 fn template_source(prompts: &OwnerTemplates, id: &str) -> &'static str {
     let file = prompts.files.get(id).map(|template| template.hash()).ok();
     match find_shipped(id) {
-        Some(shipped) if file == Some(shipped.parse().hash()) => "builtin",
+        Some(builtin) if file == Some(builtin.parse().hash()) => "builtin",
         _ => "file",
     }
 }
@@ -80,13 +80,14 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    QueryParams(which): QueryParams<VersionQuery>,
+    QueryParams(version_query): QueryParams<VersionQuery>,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
-    let stored = app.store.document((&caller.owner, Kind), &id).await?;
-    let tag = etag(stored.as_ref().map_or(0, |document| document.latest));
-    if let Some(document) = stored.filter(|document| document.published.is_some() || which.version.is_some())
+    let stored_document = app.store.document((&caller.owner, Kind), &id).await?;
+    let tag = etag(stored_document.as_ref().map_or(0, |document| document.latest));
+    if let Some(document) =
+        stored_document.filter(|document| document.published.is_some() || version_query.version.is_some())
     {
-        let version = load_version(&app, &caller.owner, Kind, &document, which.version).await?;
+        let version = load_version(&app, &caller.owner, Kind, &document, version_query.version).await?;
         let mut found = template_json(&LayeredTemplate::parse(version.text));
         found["template_id"] = id.into();
         found["source"] = "stored".into();
@@ -116,17 +117,17 @@ pub(super) async fn put(
     bytes: Bytes,
 ) -> Result<(ETagHeader, Json<Value>), Problem> {
     let new: NewTemplate = parse_body(&bytes)?;
-    let fitting = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     // Dots alone could be taken for a folder in a path.
     let is_path = id.chars().all(|c| c == '.');
-    if !(1..=200).contains(&id.chars().count()) || !id.chars().all(fitting) || is_path {
+    if !(1..=200).contains(&id.chars().count()) || !id.chars().all(is_allowed) || is_path {
         let detail = "the id of a template is 1 to 200 letters, digits, `_`, `-` and `.`, and not dots alone";
         return Err(Problem::invalid("invalid_field", detail).with("field", "id"));
     }
     check_length(&new.text, "text")?;
     let template = LayeredTemplate::parse(new.text.as_str());
-    let by = (caller.owner.as_str(), &headers);
-    let version = store_version(&app, by, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
+    let author = (caller.owner.as_str(), &headers);
+    let version = store_version(&app, author, Kind, (id.clone(), id.clone()), new.text, &draft).await?;
     let mut answer = template_json(&template);
     if let Some(fields) = answer.as_object_mut() {
         fields.shift_remove("text");
@@ -147,8 +148,8 @@ pub(super) async fn remove(
     if delete(&app, (&caller.owner, &headers), Kind, &id).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let known = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();
-    let detail = match known {
+    let has_file = OwnerTemplates::load(&app, &caller.owner).await?.files.get(&id).is_ok();
+    let detail = match has_file {
         true => format!("`{id}` is no stored template, but a file or a shipped one, which stays"),
         false => format!("there is no template `{id}`"),
     };

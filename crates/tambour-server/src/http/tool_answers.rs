@@ -80,8 +80,8 @@ pub(super) async fn post_results(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let ToolResults { results } = parse_body(&bytes)?;
-    let given: Result<Vec<(String, ToolAnswer)>, Problem> = results.into_iter().map(tool_answer).collect();
-    pass_answers(&app, &caller, &id, given?, "results", AnswerDesk::accept_results).await
+    let answers: Result<Vec<(String, ToolAnswer)>, Problem> = results.into_iter().map(tool_answer).collect();
+    pass_answers(&app, &caller, &id, answers?, "results", AnswerDesk::accept_results).await
 }
 
 /// `POST /api/v1/messages/{id}/tool_confirmations`
@@ -92,15 +92,15 @@ pub(super) async fn post_confirmations(
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let ToolConfirmations { confirmations } = parse_body(&bytes)?;
-    let given = confirmations.into_iter().map(|posted| {
-        let reason = posted.reason.map(|reason| reason.chars().take(1000).collect());
-        (posted.call_id, CallDecision { allow: posted.allow, reason })
+    let decisions = confirmations.into_iter().map(|confirmation| {
+        let reason = confirmation.reason.map(|reason| reason.chars().take(1000).collect());
+        (confirmation.call_id, CallDecision { allow: confirmation.allow, reason })
     });
-    pass_answers(&app, &caller, &id, given.collect(), "confirmations", AnswerDesk::accept_decisions).await
+    pass_answers(&app, &caller, &id, decisions.collect(), "confirmations", AnswerDesk::accept_decisions).await
 }
 
-fn tool_answer(posted: PostedResult) -> Result<(String, ToolAnswer), Problem> {
-    let PostedResult { call_id, ok, result, error } = posted;
+fn tool_answer(posted_result: PostedResult) -> Result<(String, ToolAnswer), Problem> {
+    let PostedResult { call_id, ok, result, error } = posted_result;
     let answer = match (ok, result, error) {
         (true, result, None) => Ok(result.unwrap_or_default()),
         (false, None, Some(PostedError { code, message })) => {
@@ -131,32 +131,33 @@ async fn pass_answers<T>(
     app: &App,
     caller: &Caller,
     id: &str,
-    given: Vec<(String, T)>,
+    answers: Vec<(String, T)>,
     field: &'static str,
-    leave: AcceptAnswers<T>,
+    accept: AcceptAnswers<T>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_owned(app, caller, id).await?;
     // The record is built a moment after the end; a client that has seen the end gets the same answer here.
-    let running = row.status == "running" && app.running.get(id).is_some_and(|live| !live.has_ended());
-    if !running {
+    let is_running =
+        row.status == "running" && app.running.get(id).is_some_and(|live_run| !live_run.has_ended());
+    if !is_running {
         let detail = "the message has ended; nothing waits for this any more";
         return Err(Problem::new(StatusCode::CONFLICT, "message_ended", detail));
     }
-    let calls: Vec<String> = given.iter().map(|(call, _)| call.clone()).collect();
+    let calls: Vec<String> = answers.iter().map(|(call, _)| call.clone()).collect();
     if calls.is_empty() {
         return Err(Problem::invalid("invalid_field", format!("`{field}` is empty")).with("field", field));
     }
-    if let Some(twice) =
+    if let Some(repeated_id) =
         calls.iter().enumerate().find_map(|(at, call)| calls[..at].contains(call).then_some(call))
     {
-        let detail = format!("`{twice}` is in `{field}` twice");
+        let detail = format!("`{repeated_id}` is in `{field}` twice");
         return Err(Problem::invalid("invalid_field", detail).with("field", field));
     }
-    let left = match app.desks.get(id) {
-        Some(desk) => leave(&desk, given),
+    let remaining = match app.desks.get(id) {
+        Some(desk) => accept(&desk, answers),
         None => Err(AnswerRefusal::Unknown(calls[0].clone())),
     };
-    left.map_err(refusal_problem)?;
+    remaining.map_err(refusal_problem)?;
     Ok(Json(json!({"message_id": id, "accepted": calls})))
 }
 

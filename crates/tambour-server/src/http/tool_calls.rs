@@ -46,30 +46,30 @@ pub(super) async fn call(
     Path(name): Path<String>,
     bytes: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let NewToolCall { args, caller: by, confirmed } = parse_body(&bytes)?;
+    let NewToolCall { args, caller: caller_name, confirmed } = parse_body(&bytes)?;
     caller.limits.check_alias(None)?;
     let args = if args.is_null() { json!({}) } else { args };
-    let offered = match select_registered(&app, &caller, &name).await {
+    let selected_tool = match select_registered(&app, &caller, &name).await {
         Err(problem) if problem.code() == "unknown_tool" => return Err(Problem::not_found(problem.detail())),
         found => found?,
     };
-    if let Executor::Client {} = offered.executor {
+    if let Executor::Client {} = selected_tool.executor {
         let detail =
             format!("`{name}` is run by the client that offers it to a model; the server cannot call it");
         return Err(Problem::invalid("tool_of_client", detail).with("field", "name"));
     }
-    if offered.tool.requires_confirmation && !confirmed {
+    if selected_tool.tool.requires_confirmation && !confirmed {
         let detail = format!("`{name}` runs only when a person has agreed to the call: send `confirmed`");
         return Err(Problem::conflict("confirmation_required", detail).with("field", "confirmed"));
     }
     // A webhook may take minutes, so a call counts against the caller's running messages.
-    let running = super::dialogues::register_turn(&app, &caller, &name)?;
+    let running_turn = super::dialogues::register_turn(&app, &caller, &name)?;
     app.quotas.admit(&caller, Instant::now(), Timestamp::now())?;
     let call_id = ids::new_id("call");
     let work = app.clone();
     app.run_to_completion(async move {
-        let _running = running;
-        let loaded = work.loaded_config();
+        let _running = running_turn;
+        let loaded_config = work.loaded_config();
         let language = work.settings().texts().language;
         let began = Instant::now();
         let request = WebhookRequest {
@@ -77,24 +77,27 @@ pub(super) async fn call(
             call_id: &call_id,
             name: &name,
             args: &args,
-            caller: by.as_deref(),
+            caller: caller_name.as_deref(),
         };
-        let barred = {
+        let refusal = {
             // A schema check may take long: it takes a turn of its owner, and other tasks move elsewhere.
             let _turn = work.cpu_pool.acquire(&caller.owner).await?;
-            run_in_place(|| runner::refusal_of_call(&loaded, &offered, by.as_deref(), &args))
+            run_in_place(|| {
+                runner::refusal_of_call(&loaded_config, &selected_tool, caller_name.as_deref(), &args)
+            })
         };
-        let answer = match barred {
-            Some(trouble) => Err(trouble),
+        let answer = match refusal {
+            Some(call_error) => Err(call_error),
             None => {
                 Metrics::increment(&work.metrics.tool_calls);
-                runner::execute(&loaded, &offered.executor, &request, &TraceSpan::default()).await
+                runner::execute(&loaded_config, &selected_tool.executor, &request, &TraceSpan::default())
+                    .await
             }
         };
         let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (result, error) = match answer {
             Ok(result) => (Some(result), None),
-            Err(trouble) => (None, Some(trouble.error(language))),
+            Err(call_error) => (None, Some(call_error.error(language))),
         };
         work.charge_key(&caller.key, &caller.owner, 1, &Value::Null).await;
         Ok(Json(json!(ToolResult { call_id, ok: error.is_none(), result, error, elapsed_ms })))

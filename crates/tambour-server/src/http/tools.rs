@@ -42,10 +42,10 @@ pub(super) async fn list(
     let rows = app.store.tools(&caller.owner).await?;
     let mut rows: BTreeMap<String, Value> =
         rows.iter().map(|row| (row.name.clone(), tool_json(row))).collect();
-    for (name, listed) in app.loaded_config().mcp.all_tools() {
+    for (name, tool) in app.loaded_config().mcp.all_tools() {
         // Tools that the operator names take precedence; others of a server do not replace registered ones.
-        if listed.is_named || !rows.contains_key(&name) {
-            rows.insert(name, mcp_tool_json(&listed));
+        if tool.is_named || !rows.contains_key(&name) {
+            rows.insert(name, mcp_tool_json(&tool));
         }
     }
     query.page_of(rows.into_iter().collect()).map(Json)
@@ -59,9 +59,7 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Problem> {
     let row = app.store.tool(&caller.owner, &name).await?;
     match (app.loaded_config().mcp.find_tool(&name), row) {
-        (ToolLookup::Tool(listed), row) if listed.is_named || row.is_none() => {
-            Ok(Json(mcp_tool_json(&listed)))
-        }
+        (ToolLookup::Tool(tool), row) if tool.is_named || row.is_none() => Ok(Json(mcp_tool_json(&tool))),
         (_, Some(row)) => Ok(Json(tool_json(&row))),
         (_, None) => Err(missing_tool(&name)),
     }
@@ -79,16 +77,17 @@ pub(super) async fn put(
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail));
     }
     let definition: Definition = parse_body(&bytes)?;
-    let loaded = app.loaded_config();
+    let loaded_config = app.loaded_config();
     check_name(&name, "name")?;
     // A tool registered before a server provided one of the same name still belongs to the key.
-    let brought = matches!(loaded.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_named);
-    if !brought || app.store.tool(&caller.owner, &name).await?.is_none() {
-        refuse_mcp_name(&loaded.mcp, &name)?;
+    let is_mcp_tool =
+        matches!(loaded_config.mcp.find_tool(&name), ToolLookup::Tool(listed) if !listed.is_named);
+    if !is_mcp_tool || app.store.tool(&caller.owner, &name).await?.is_none() {
+        refuse_mcp_name(&loaded_config.mcp, &name)?;
     }
     check_definition(&app, &caller.owner, &definition).await?;
     check_secret_env(&caller, &definition.executor)?;
-    check_executor(&definition.executor, &loaded.config.tools, loaded.webhooks.guard())?;
+    check_executor(&definition.executor, &loaded_config.config.tools, loaded_config.webhooks.guard())?;
     let now = ids::now();
     let row = ToolRow {
         owner: caller.owner,
@@ -107,8 +106,8 @@ pub(super) async fn put(
             let detail = format!("a key has at most {MAX_TOOLS} tools; remove one first");
             return Err(Problem::invalid("too_many_tools", detail));
         }
-        let stored = work.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
-        Ok(Json(tool_json(&stored)))
+        let row_now = work.store.tool(&row.owner, &row.name).await?.unwrap_or(row);
+        Ok(Json(tool_json(&row_now)))
     })
     .await
 }
@@ -133,7 +132,7 @@ fn refuse_mcp_name(mcp: &McpServers, name: &str) -> Result<(), Problem> {
     let server = match mcp.find_tool(name) {
         ToolLookup::Unknown => return Ok(()),
         ToolLookup::Reserved(server) => server,
-        ToolLookup::Tool(listed) => match listed.definition.executor {
+        ToolLookup::Tool(tool) => match tool.definition.executor {
             Executor::Mcp { server, .. } => server,
             _ => String::new(),
         },
@@ -150,24 +149,24 @@ fn missing_tool(name: &str) -> Problem {
 }
 
 /// Returns a tool of an MCP server as JSON.
-fn mcp_tool_json(listed: &ListedTool) -> Value {
-    let mut shown = json!(listed.definition);
-    shown["name"] = listed.name.as_str().into();
-    shown["signed"] = false.into();
-    shown["created"] = listed.listed_at.as_str().into();
-    shown["changed"] = listed.listed_at.as_str().into();
-    shown
+fn mcp_tool_json(tool: &ListedTool) -> Value {
+    let mut tool_json = json!(tool.definition);
+    tool_json["name"] = tool.name.as_str().into();
+    tool_json["signed"] = false.into();
+    tool_json["created"] = tool.listed_at.as_str().into();
+    tool_json["changed"] = tool.listed_at.as_str().into();
+    tool_json
 }
 
 /// Returns a registered tool without its secret as JSON.
 fn tool_json(row: &ToolRow) -> Value {
-    let mut shown: Value = serde_json::from_str(&row.definition).unwrap_or_default();
-    shown["name"] = row.name.as_str().into();
-    let from_env = shown["executor"]["secret_env"].is_string();
-    shown["signed"] = (row.secret.is_some() || from_env).into();
-    shown["created"] = row.created.as_str().into();
-    shown["changed"] = row.changed.as_str().into();
-    shown
+    let mut definition: Value = serde_json::from_str(&row.definition).unwrap_or_default();
+    definition["name"] = row.name.as_str().into();
+    let from_env = definition["executor"]["secret_env"].is_string();
+    definition["signed"] = (row.secret.is_some() || from_env).into();
+    definition["created"] = row.created.as_str().into();
+    definition["changed"] = row.changed.as_str().into();
+    definition
 }
 
 fn invalid_field(field: &str, detail: impl Into<String>) -> Problem {
@@ -195,8 +194,8 @@ async fn check_definition(app: &App, owner: &str, definition: &Definition) -> Re
     {
         return Err(invalid_field("description", "`description` is one line of at most 2000 bytes"));
     }
-    let blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
-    if definition.callers.iter().flatten().any(blank) {
+    let is_blank = |caller: &String| caller.trim().is_empty() || caller.len() > 200;
+    if definition.callers.iter().flatten().any(is_blank) {
         return Err(invalid_field("callers", "a caller is a name of at most 200 bytes"));
     }
     app.schemas.get((&app.cpu_pool, owner), &definition.schema, &app.loaded_config().config.tools).await
@@ -217,9 +216,9 @@ fn check_secret_env(caller: &Caller, executor: &Executor) -> Result<(), Problem>
 /// Checks the executor.
 fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard) -> Result<(), Problem> {
     let Executor::Http { url, timeout_ms, secret, secret_env } = executor else { return Ok(()) };
-    guard
-        .check_url(url)
-        .map_err(|barred| Problem::invalid("webhook_not_allowed", barred.to_string()).with("field", "url"))?;
+    guard.check_url(url).map_err(|refusal| {
+        Problem::invalid("webhook_not_allowed", refusal.to_string()).with("field", "url")
+    })?;
     if let Some(ms) = timeout_ms.filter(|ms| !(1..=limits.max_timeout_ms).contains(ms)) {
         let detail = format!("`timeout_ms` is 1 to {}, not {ms}", limits.max_timeout_ms);
         return Err(invalid_field("timeout_ms", detail));
@@ -235,7 +234,7 @@ fn check_executor(executor: &Executor, limits: &ToolLimits, guard: &WebhookGuard
         )),
         (None, Some(name)) => secret_from_env(name)
             .map(|_| ())
-            .map_err(|missing| invalid_field("secret_env", missing.text(Language::En))),
+            .map_err(|missing_secret| invalid_field("secret_env", missing_secret.text(Language::En))),
         _ => Ok(()),
     }
 }
@@ -292,10 +291,10 @@ pub(super) async fn select_tools(
         return Err(invalid_field("tools", detail));
     }
     let mut all: Vec<OfferedTool> = Vec::with_capacity(choices.len());
-    let most = app.loaded_config().config.tools.max_patterns.saturating_mul(PATTERN_FACTOR);
+    let max_patterns = app.loaded_config().config.tools.max_patterns.saturating_mul(PATTERN_FACTOR);
     let mut patterns = 0;
     for choice in choices {
-        let offered = match choice {
+        let tools = match choice {
             ToolChoice::Named(name) => select_registered(app, caller, name).await?,
             ToolChoice::Inline(inline) => {
                 check_name(&inline.name, "tools")?;
@@ -311,19 +310,19 @@ pub(super) async fn select_tools(
                 definition.into_tool(&inline.name, &schema)
             }
         };
-        if all.iter().any(|one| one.tool.name == offered.tool.name) {
-            return Err(invalid_field("tools", format!("`{}` is named twice", offered.tool.name)));
+        if all.iter().any(|selected| selected.tool.name == tools.tool.name) {
+            return Err(invalid_field("tools", format!("`{}` is named twice", tools.tool.name)));
         }
-        patterns += offered.tool.count_patterns();
-        if patterns > most {
+        patterns += tools.tool.count_patterns();
+        if patterns > max_patterns {
             let detail = format!(
-                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message takes {most}: \
+                "the schemas of the tools up to `{}` have {patterns} patterns together, and a message takes {max_patterns}: \
                  offer fewer tools at a time",
-                offered.tool.name
+                tools.tool.name
             );
             return Err(Problem::invalid("schema_limit", detail).with("field", "tools"));
         }
-        all.push(offered);
+        all.push(tools);
     }
     Ok(all)
 }
@@ -337,9 +336,9 @@ async fn select_mcp_tool(
 ) -> Result<Option<OfferedTool>, Problem> {
     match found {
         ToolLookup::Unknown => Ok(None),
-        ToolLookup::Tool(listed) => {
-            let schema = check_definition(app, &caller.owner, &listed.definition).await?;
-            Ok(Some(listed.definition.into_tool(&listed.name, &schema)))
+        ToolLookup::Tool(tool) => {
+            let schema = check_definition(app, &caller.owner, &tool.definition).await?;
+            Ok(Some(tool.definition.into_tool(&tool.name, &schema)))
         }
         ToolLookup::Reserved(server) if mcp.is_known(&server) => {
             let detail = format!("the MCP server `{server}`, whose tool this would be, does not have it");
@@ -361,25 +360,25 @@ pub(super) async fn select_registered(
     caller: &Caller,
     name: &str,
 ) -> Result<OfferedTool, Problem> {
-    let loaded = app.loaded_config();
-    let mcp = &loaded.mcp;
+    let loaded_config = app.loaded_config();
+    let mcp = &loaded_config.mcp;
     let found = match mcp.find_tool(name) {
         ToolLookup::Reserved(_) => mcp.wait_for_tool(name).await,
         found => found,
     };
     let row = app.store.tool(&caller.owner, name).await?;
-    let kept = row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_named);
-    if !kept && let Some(offered) = select_mcp_tool(app, caller, mcp, found).await? {
-        return Ok(offered);
+    let is_registered = row.is_some() && matches!(&found, ToolLookup::Tool(listed) if !listed.is_named);
+    if !is_registered && let Some(mcp_tool) = select_mcp_tool(app, caller, mcp, found).await? {
+        return Ok(mcp_tool);
     }
     let Some(row) = row else {
         // A server that exposes all its tools may not have listed them yet.
-        if let Some(offered) = select_mcp_tool(app, caller, mcp, mcp.wait_for_tool(name).await).await? {
-            return Ok(offered);
+        if let Some(mcp_tool) = select_mcp_tool(app, caller, mcp, mcp.wait_for_tool(name).await).await? {
+            return Ok(mcp_tool);
         }
         let rows = app.store.tools(&caller.owner).await?;
-        let joined = mcp.all_tools();
-        let names = rows.iter().map(|row| row.name.as_str()).chain(joined.keys().map(String::as_str));
+        let mcp_tools = mcp.all_tools();
+        let names = rows.iter().map(|row| row.name.as_str()).chain(mcp_tools.keys().map(String::as_str));
         let close = tambour::tool::closest_names(name, names);
         let hint = if close.is_empty() {
             "register it with `PUT /api/v1/tools/{name}`, or give it whole".to_owned()
@@ -389,16 +388,16 @@ pub(super) async fn select_registered(
         let problem = Problem::invalid("unknown_tool", format!("there is no tool `{name}`; {hint}"));
         return Err(problem.with("field", "tools").with("close", close));
     };
-    let damaged = || {
+    let damage_error = || {
         let detail = format!("the stored tool `{name}` cannot be read");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
     };
-    let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damaged())?;
+    let definition: Definition = serde_json::from_str(&row.definition).map_err(|_| damage_error())?;
     check_secret_env(caller, &definition.executor)?;
     let schema = check_definition(app, &caller.owner, &definition).await?;
-    let mut offered = definition.into_tool(name, &schema);
-    if let Executor::Http { secret, .. } = &mut offered.executor {
+    let mut mcp_tool = definition.into_tool(name, &schema);
+    if let Executor::Http { secret, .. } = &mut mcp_tool.executor {
         *secret = row.secret.map(HiddenText);
     }
-    Ok(offered)
+    Ok(mcp_tool)
 }

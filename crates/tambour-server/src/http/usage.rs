@@ -45,7 +45,7 @@ pub(super) async fn show(
     let owner = (!caller.admin).then_some(caller.owner.as_str());
     let days = (query.from.as_deref().unwrap_or(""), query.to.as_deref().unwrap_or("9999-99-99"));
     let mut rows = app.store.usage(owner, days, after, limit + 1).await?;
-    let more = rows.len() > limit as usize;
+    let has_more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let data: Vec<Value> = rows
         .iter()
@@ -57,5 +57,5 @@ pub(super) async fn show(
             })
         })
         .collect();
-    Ok(Json(page::page_json(&data, more)))
+    Ok(Json(page::page_json(&data, has_more)))
 }

@@ -93,11 +93,11 @@ fn text_field(kind: DocumentKind) -> &'static str {
 }
 
 pub(super) fn missing_document(kind: DocumentKind, id: &str) -> Problem {
-    let what = match kind {
+    let kind_name = match kind {
         DocumentKind::Script => "script",
         DocumentKind::Template => "stored template",
     };
-    Problem::not_found(format!("there is no {what} `{id}`"))
+    Problem::not_found(format!("there is no {kind_name} `{id}`"))
 }
 
 fn no_version(id: &str, version: u32) -> Problem {
@@ -143,7 +143,7 @@ async fn outdated_problem(
     owner: &str,
     kind: DocumentKind,
     id: &str,
-    sent: Value,
+    body: Value,
 ) -> Result<Problem, Problem> {
     let field = text_field(kind);
     let present = match app.store.document((owner, kind), id).await? {
@@ -164,7 +164,7 @@ async fn outdated_problem(
         Some(version) => format!("`{id}` has changed meanwhile: its last version is {version}"),
         None => format!("`{id}` was removed meanwhile"),
     };
-    Ok(if_match::outdated_problem(detail, present, sent))
+    Ok(if_match::outdated_problem(detail, present, body))
 }
 
 /// Stores the next version and returns its number. With `If-Match` only if that names the latest version.
@@ -177,7 +177,7 @@ pub(super) async fn store_version(
     draft: &DraftQuery,
 ) -> Result<u32, Problem> {
     draft.check()?;
-    let put = PutOptions {
+    let options = PutOptions {
         is_published: !draft.draft,
         is_autosave: draft.autosave,
         max_documents: MAX_DOCUMENTS,
@@ -189,11 +189,11 @@ pub(super) async fn store_version(
     let version = DocumentVersion { version: 0, created: now, hash: hash_text(&text), text };
     let (work, owner) = (app.clone(), owner.to_owned());
     app.run_to_completion(async move {
-        match work.store.put_document((&owner, kind), &document, &version, put).await? {
+        match work.store.put_document((&owner, kind), &document, &version, options).await? {
             PutOutcome::Stored(number) => Ok(number),
             PutOutcome::Outdated => {
-                let sent = json!({ text_field(kind): version.text });
-                Err(outdated_problem(&work, &owner, kind, &document.id, sent).await?)
+                let body = json!({ text_field(kind): version.text });
+                Err(outdated_problem(&work, &owner, kind, &document.id, body).await?)
             }
             PutOutcome::TooMany => {
                 let detail = format!("a key has at most {MAX_DOCUMENTS} of them; remove one first");
@@ -212,9 +212,9 @@ pub(super) async fn load_version(
     document: &Document,
     version: Option<u32>,
 ) -> Result<DocumentVersion, Problem> {
-    let wanted = version.or(document.published).unwrap_or(document.latest);
-    let found = app.store.version((owner, kind), &document.id, wanted).await?;
-    found.ok_or_else(|| no_version(&document.id, wanted))
+    let number = version.or(document.published).unwrap_or(document.latest);
+    let found = app.store.version((owner, kind), &document.id, number).await?;
+    found.ok_or_else(|| no_version(&document.id, number))
 }
 
 /// Returns a document as JSON.
@@ -275,13 +275,13 @@ async fn list(
     let document = find_owned(app, owner, kind, id).await?;
     let versions = app.store.versions((owner, kind), id).await?;
     let rows = versions.into_iter().map(|version| {
-        let shown = json!({
+        let version_rows = json!({
             "version": version.version,
             "created": version.created,
             "hash": version.hash,
             "published": document.published == Some(version.version),
         });
-        (version.version.to_string(), shown)
+        (version.version.to_string(), version_rows)
     });
     query.page_of(rows.collect()).map(Json)
 }

@@ -105,35 +105,35 @@ impl McpConnection {
     /// Connects and initializes the session.
     pub(super) async fn open(
         name: &str,
-        given: &McpConfig,
+        settings: &McpConfig,
         key: Option<&str>,
         result: usize,
     ) -> Result<McpConnection, ConnectionError> {
-        let most = result.saturating_add(MAX_MESSAGE_BYTES);
+        let max_message = result.saturating_add(MAX_MESSAGE_BYTES);
         let tools_changed = Arc::new(Notify::new());
         let handler = McpHandler { changed: tools_changed.clone() };
-        let refused = |error| ConnectionError::Refused(Box::new(error));
-        if let Some(url) = &given.url {
+        let refusal = |error| ConnectionError::Refused(Box::new(error));
+        if let Some(url) = &settings.url {
             let transport = StreamableHttpClientTransport::with_client(
                 http_client(url)?,
-                http_config(url, given, key, most),
+                http_config(url, settings, key, max_message),
             );
-            let service = handler.serve(transport).await.map_err(refused)?;
+            let service = handler.serve(transport).await.map_err(refusal)?;
             return Ok(McpConnection { service, tools_changed, program: ServerProcess::default() });
         }
-        let command = given.command.as_deref().unwrap_or_default();
-        let failed = |error| ConnectionError::Program(command.to_owned(), error);
-        let mut child = spawn(command, given).map_err(failed)?;
+        let command = settings.command.as_deref().unwrap_or_default();
+        let program_error = |error| ConnectionError::Program(command.to_owned(), error);
+        let mut child = spawn(command, settings).map_err(program_error)?;
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(stderr::log_stderr(name.to_owned(), stderr));
         }
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+            return Err(program_error(std::io::ErrorKind::BrokenPipe.into()));
         };
-        let lines = BoundedLines::new(stdout, most);
+        let lines = BoundedLines::new(stdout, max_message);
         let is_too_long = Some(lines.too_long_flag());
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
-        let service = handler.serve(transport).await.map_err(refused)?;
+        let service = handler.serve(transport).await.map_err(refusal)?;
         Ok(McpConnection {
             service,
             tools_changed,
@@ -168,13 +168,13 @@ impl ServerProcess {
 }
 
 /// Starts the program with its allowed environment variables.
-fn spawn(command: &str, given: &McpConfig) -> std::io::Result<Child> {
-    let names = BASE_ENVIRONMENT.into_iter().chain(given.env.iter().map(String::as_str));
+fn spawn(command: &str, settings: &McpConfig) -> std::io::Result<Child> {
+    let names = BASE_ENVIRONMENT.into_iter().chain(settings.env.iter().map(String::as_str));
     let variables = names.filter_map(|name| Some((name, std::env::var_os(name)?)));
-    let mut starting = Command::new(command);
-    starting.args(&given.args).env_clear().envs(variables).kill_on_drop(true);
-    starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    starting.spawn()
+    let mut process = Command::new(command);
+    process.args(&settings.args).env_clear().envs(variables).kill_on_drop(true);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.spawn()
 }
 
 /// Creates an HTTP client without redirects, which could leak the key.
@@ -196,20 +196,20 @@ fn http_client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
 
 fn http_config(
     url: &str,
-    given: &McpConfig,
+    settings: &McpConfig,
     key: Option<&str>,
-    most: usize,
+    max_message: usize,
 ) -> StreamableHttpClientTransportConfig {
     let header = |(name, value): (&String, &String)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
     };
     // Headers were validated at the start.
-    let headers: HashMap<HeaderName, HeaderValue> = given.headers.iter().filter_map(header).collect();
+    let headers: HashMap<HeaderName, HeaderValue> = settings.headers.iter().filter_map(header).collect();
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
         .max_concurrent_requests(MAX_CALLS)
-        .max_sse_event_size(most)
-        .max_json_response_size(most)
+        .max_sse_event_size(max_message)
+        .max_json_response_size(max_message)
         .max_error_response_size(MAX_ERROR_BYTES);
     let mut pauses = ExponentialBackoff::default();
     pauses.max_delay = Some(MAX_REOPEN_PAUSE);

@@ -41,9 +41,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
-        let read = &buffer.filled()[before..];
-        let first = self.length + memchr::memchr(b'\n', read).unwrap_or(read.len());
-        self.length = memchr::memrchr(b'\n', read).map_or(first, |at| read.len() - at - 1);
+        let new_bytes = &buffer.filled()[before..];
+        let first = self.length + memchr::memchr(b'\n', new_bytes).unwrap_or(new_bytes.len());
+        self.length = memchr::memrchr(b'\n', new_bytes).map_or(first, |at| new_bytes.len() - at - 1);
         // A line within one read is no longer than that read, so only the first one needs the check.
         if first > self.max_bytes {
             self.too_long.store(true, Ordering::Relaxed);

@@ -72,22 +72,27 @@ impl McpServers {
     /// # Errors
     /// The key of a server cannot be read.
     pub(crate) fn new(config: &Config, before: Option<&McpServers>) -> Result<McpServers, ConfigError> {
-        let make = |(name, given): (&String, &McpConfig)| {
-            let ms = given.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
+        let build = |(name, settings): (&String, &McpConfig)| {
+            let ms = settings.timeout_ms.unwrap_or(config.tools.timeout_ms).min(config.tools.max_timeout_ms);
             let bounds = ServerBounds {
                 timeout: Duration::from_millis(ms),
                 max_result_bytes: config.tools.max_answer,
             };
-            let key =
-                given.key_env.as_deref().map(|variable| config.read_mcp_key(name, variable)).transpose()?;
-            let kept = before.and_then(|before| before.by_name.get(name));
-            let server = match kept.filter(|kept| kept.has_settings(given, key.as_deref(), bounds)) {
-                Some(kept) => kept.clone(),
-                None => Arc::new(McpServer::new(name, given.clone(), key, bounds)),
+            let key = settings
+                .key_env
+                .as_deref()
+                .map(|variable| config.read_mcp_key(name, variable))
+                .transpose()?;
+            let old_server = before.and_then(|before| before.by_name.get(name));
+            let server = match old_server
+                .filter(|old_server| old_server.has_settings(settings, key.as_deref(), bounds))
+            {
+                Some(old_server) => old_server.clone(),
+                None => Arc::new(McpServer::new(name, settings.clone(), key, bounds)),
             };
             Ok((name.clone(), server))
         };
-        let by_name = config.mcp.iter().map(make).collect::<Result<_, _>>()?;
+        let by_name = config.mcp.iter().map(build).collect::<Result<_, _>>()?;
         Ok(McpServers { by_name })
     }
 
@@ -103,10 +108,10 @@ impl McpServers {
 
     /// Returns the known tools by name.
     pub(crate) fn all_tools(&self) -> BTreeMap<String, ListedTool> {
-        let listed = self.by_name.values().flat_map(|server| server.listed_tools());
-        let names: Vec<String> = listed.map(|listed| listed.name).collect();
+        let tools = self.by_name.values().flat_map(|server| server.listed_tools());
+        let names: Vec<String> = tools.map(|tools| tools.name).collect();
         let found = names.into_iter().filter_map(|name| match self.find_tool(&name) {
-            ToolLookup::Tool(listed) => Some((name, *listed)),
+            ToolLookup::Tool(tools) => Some((name, *tools)),
             _ => None,
         });
         found.collect()
@@ -116,12 +121,12 @@ impl McpServers {
     /// with that tool provides it.
     pub(crate) fn find_tool(&self, name: &str) -> ToolLookup {
         let owner = self.by_name.values().find(|server| server.config().names_explicitly(name));
-        let listed = match owner {
+        let tool = match owner {
             Some(owner) => owner.find_tool(name),
             None => self.by_name.values().find_map(|server| server.find_tool(name)),
         };
-        match (listed, owner) {
-            (Some(listed), _) => ToolLookup::Tool(Box::new(listed)),
+        match (tool, owner) {
+            (Some(tool), _) => ToolLookup::Tool(Box::new(tool)),
             (None, Some(owner)) => ToolLookup::Reserved(owner.name().to_owned()),
             (None, None) => ToolLookup::Unknown,
         }
@@ -129,9 +134,10 @@ impl McpServers {
 
     /// Looks up a tool name after waiting for servers that may have it and have not listed their tools yet.
     pub(crate) async fn wait_for_tool(&self, name: &str) -> ToolLookup {
-        let asked = |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
+        let is_awaited =
+            |server: &&Arc<McpServer>| server.config().own_name(name).is_some() && !server.is_known();
         futures_util::future::join_all(
-            self.by_name.values().filter(asked).map(|server| server.wait_connected()),
+            self.by_name.values().filter(is_awaited).map(|server| server.wait_connected()),
         )
         .await;
         self.find_tool(name)
@@ -146,7 +152,7 @@ impl McpServers {
     pub(crate) fn states(&self) -> Vec<Value> {
         let state = |(name, server): (&String, &Arc<McpServer>)| {
             let (state, error) = server.state();
-            let tools: Vec<String> = server.listed_tools().into_iter().map(|listed| listed.name).collect();
+            let tools: Vec<String> = server.listed_tools().into_iter().map(|tool| tool.name).collect();
             let kind = if server.config().url.is_some() { "http" } else { "program" };
             json!({ "name": name, "kind": kind, "state": state, "error": error, "tools": tools })
         };

@@ -13,31 +13,31 @@ use crate::tools::CallError;
 const MAX_ERROR_CHARS: usize = 2000;
 
 /// Converts the result of a call, of at most `most` bytes.
-pub(super) fn call_result(answer: CallToolResponse, most: usize) -> Result<Value, CallError> {
+pub(super) fn call_result(answer: CallToolResponse, max_bytes: usize) -> Result<Value, CallError> {
     let CallToolResponse::Complete(result) = answer else {
         return Err(CallError::ServerRefused(
             "it asks for more, and only complete results are taken".to_owned(),
         ));
     };
-    let failed = result.is_error == Some(true);
+    let is_error = result.is_error == Some(true);
     let value = result_value(result);
-    if failed {
-        let said = match value {
+    if is_error {
+        let value_text = match value {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        return Err(CallError::ToolFailed(clip_error(&said)));
+        return Err(CallError::ToolFailed(clip_error(&value_text)));
     }
-    if value.to_string().len() > most {
-        return Err(CallError::ResultTooLarge(most));
+    if value.to_string().len() > max_bytes {
+        return Err(CallError::ResultTooLarge(max_bytes));
     }
     Ok(value)
 }
 
 /// Returns the structured content, or the content blocks as JSON.
 fn result_value(result: CallToolResult) -> Value {
-    if let Some(structured) = result.structured_content {
-        return structured;
+    if let Some(structured_content) = result.structured_content {
+        return structured_content;
     }
     let mut blocks = result.content.into_iter();
     match (blocks.next(), blocks.len()) {
@@ -66,7 +66,7 @@ fn block_json(block: ContentBlock) -> Value {
         ContentBlock::ResourceLink(link) => {
             json!({"type": "resource_link", "uri": link.uri, "name": link.name})
         }
-        ContentBlock::Resource(embedded) => match embedded.resource {
+        ContentBlock::Resource(embedded_resource) => match embedded_resource.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 json!({"type": "resource", "uri": uri, "text": text})
             }
@@ -84,19 +84,19 @@ fn decoded_size(base64: &str) -> String {
 }
 
 /// Converts an error to the reason why there is no result.
-pub(super) fn call_error(error: &ServiceError, server: &str, most: usize) -> CallError {
+pub(super) fn call_error(error: &ServiceError, server: &str, max_bytes: usize) -> CallError {
     match error {
         ServiceError::McpError(error) => CallError::ServerRefused(clip_error(&error.message)),
         ServiceError::UnexpectedResponse => {
             CallError::ServerRefused("its answer is none to a call".to_owned())
         }
-        ServiceError::TransportSend(failed) => {
-            let mut cause: Option<&(dyn Error + 'static)> = Some(failed.error.as_ref());
+        ServiceError::TransportSend(transport_error) => {
+            let mut cause: Option<&(dyn Error + 'static)> = Some(transport_error.error.as_ref());
             while let Some(error) = cause {
                 if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
                     match error {
                         StreamableHttpError::ResponseBodyTooLarge { .. } => {
-                            return CallError::ResultTooLarge(most);
+                            return CallError::ResultTooLarge(max_bytes);
                         }
                         StreamableHttpError::HttpStatus(status) => {
                             return CallError::ServerRefused(format!("HTTP {}", status.status));
@@ -104,8 +104,8 @@ pub(super) fn call_error(error: &ServiceError, server: &str, most: usize) -> Cal
                         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
                             return CallError::ServerRefused("it does not know the key".to_owned());
                         }
-                        StreamableHttpError::UnexpectedServerResponse(said) => {
-                            return CallError::ServerRefused(clip_error(said));
+                        StreamableHttpError::UnexpectedServerResponse(body) => {
+                            return CallError::ServerRefused(clip_error(body));
                         }
                         // The call was never received.
                         StreamableHttpError::Client(error) if error.is_connect() => {
@@ -147,11 +147,11 @@ mod tests {
             ok(vec![text("a"), ContentBlock::image("AAAA", "image/png")]),
             json!([{"type": "text", "text": "a"}, {"type": "image", "mime_type": "image/png", "left_out": "3 bytes"}])
         );
-        let structured = CallToolResult::structured(json!({"n": 1}));
-        assert_eq!(call_result(structured.into(), 1000).unwrap(), json!({"n": 1}));
-        let long = call_result(CallToolResult::success(vec![text(&"x".repeat(1000))]).into(), 1000);
-        assert_eq!(long.unwrap_err().code(), "answer_too_large");
-        let failed = call_result(CallToolResult::error(vec![text("no such file")]).into(), 1000);
-        assert_eq!(failed.unwrap_err().code(), "tool_failed");
+        let structured_content = CallToolResult::structured(json!({"n": 1}));
+        assert_eq!(call_result(structured_content.into(), 1000).unwrap(), json!({"n": 1}));
+        let long_result = call_result(CallToolResult::success(vec![text(&"x".repeat(1000))]).into(), 1000);
+        assert_eq!(long_result.unwrap_err().code(), "answer_too_large");
+        let error_result = call_result(CallToolResult::error(vec![text("no such file")]).into(), 1000);
+        assert_eq!(error_result.unwrap_err().code(), "tool_failed");
     }
 }

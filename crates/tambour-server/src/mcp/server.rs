@@ -92,9 +92,9 @@ impl McpServer {
     }
 
     /// Returns `true` if it has exactly these settings.
-    pub(super) fn has_settings(&self, given: &McpConfig, key: Option<&str>, bounds: ServerBounds) -> bool {
-        let McpState { config: own, key: own_key, bounds: own_bounds, .. } = &*self.shared;
-        own == given && own_key.as_deref() == key && *own_bounds == bounds
+    pub(super) fn has_settings(&self, settings: &McpConfig, key: Option<&str>, bounds: ServerBounds) -> bool {
+        let McpState { config: own_config, key: own_key, bounds: own_bounds, .. } = &*self.shared;
+        own_config == settings && own_key.as_deref() == key && *own_bounds == bounds
     }
 
     pub(super) fn name(&self) -> &str {
@@ -108,7 +108,7 @@ impl McpServer {
     /// Returns the state of the connection: `connected`, `connecting` or `failed`, the last with its reason.
     pub(super) fn state(&self) -> (&'static str, Option<String>) {
         match &*self.shared.state.borrow() {
-            ConnectionState::Up(up) if !up.peer.is_transport_closed() => ("connected", None),
+            ConnectionState::Up(connection) if !connection.peer.is_transport_closed() => ("connected", None),
             ConnectionState::Up(_) | ConnectionState::Pending => ("connecting", None),
             ConnectionState::Down(error) => ("failed", Some(redact(error))),
         }
@@ -130,12 +130,12 @@ impl McpServer {
 
     /// Returns the known tools.
     pub(super) fn listed_tools(&self) -> Vec<ListedTool> {
-        self.shared.tools().map(|listed| listed.to_vec()).unwrap_or_default()
+        self.shared.tools().map(|tools| tools.to_vec()).unwrap_or_default()
     }
 
     /// Returns a known tool by its exposed name.
     pub(super) fn find_tool(&self, name: &str) -> Option<ListedTool> {
-        self.shared.tools()?.iter().find(|listed| listed.name == name).cloned()
+        self.shared.tools()?.iter().find(|tool| tool.name == name).cloned()
     }
 
     /// Returns `true` if it has listed its tools at least once.
@@ -151,9 +151,9 @@ impl McpServer {
     /// Runs a tool, once: a call that may have had effects is not repeated.
     pub(super) async fn call(&self, tool: &str, args: &Value) -> Result<Value, CallError> {
         let McpState { name, bounds, connection_suspect, .. } = &*self.shared;
-        let until = Instant::now() + bounds.timeout;
-        let down = || CallError::ServerDown(name.clone());
-        let up = self.shared.wait_connection().await.ok_or_else(down)?;
+        let deadline = Instant::now() + bounds.timeout;
+        let server_down = || CallError::ServerDown(name.clone());
+        let connection = self.shared.wait_connection().await.ok_or_else(server_down)?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         match args {
             Value::Object(args) => params = params.with_arguments(args.clone()),
@@ -164,18 +164,18 @@ impl McpServer {
                 ));
             }
         }
-        match tokio::time::timeout_at(until, up.peer.call_tool_once(params)).await {
+        match tokio::time::timeout_at(deadline, connection.peer.call_tool_once(params)).await {
             Ok(Ok(answer)) => result::call_result(answer, bounds.max_result_bytes),
             Ok(Err(error)) => {
                 tracing::warn!(mcp = name, tool, error = %ShortError(&error), "a call of an MCP server failed");
-                if up.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
+                if connection.is_too_long.is_some_and(|too_long| too_long.load(Ordering::Relaxed)) {
                     return Err(CallError::ResultTooLarge(bounds.max_result_bytes));
                 }
-                let trouble = result::call_error(&error, name, bounds.max_result_bytes);
-                if matches!(trouble, CallError::ServerDown(_) | CallError::ServerBroken) {
+                let failure = result::call_error(&error, name, bounds.max_result_bytes);
+                if matches!(failure, CallError::ServerDown(_) | CallError::ServerBroken) {
                     connection_suspect.notify_one();
                 }
-                Err(trouble)
+                Err(failure)
             }
             Err(_) => {
                 connection_suspect.notify_one();
@@ -217,9 +217,9 @@ impl McpState {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_listed(&self, listed: Vec<ListedTool>) {
-        tracing::info!(mcp = self.name, tools = listed.len(), "tools of an MCP server have joined");
-        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listed));
+    fn set_listed(&self, tool_list: Vec<ListedTool>) {
+        tracing::info!(mcp = self.name, tools = tool_list.len(), "tools of an MCP server have joined");
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tool_list));
     }
 
     /// Returns the connection; without one, that of the next attempt.
@@ -227,21 +227,23 @@ impl McpState {
         let mut state = self.state.subscribe();
         match &*state.borrow_and_update() {
             // A connection that has just ended is followed by another one.
-            ConnectionState::Up(up) if !up.peer.is_transport_closed() => return Some(up.clone()),
+            ConnectionState::Up(connection) if !connection.peer.is_transport_closed() => {
+                return Some(connection.clone());
+            }
             _ => {}
         }
         self.connection_wanted.notify_one();
-        let attempted = async {
+        let attempt = async {
             while state.changed().await.is_ok() {
                 match &*state.borrow_and_update() {
-                    ConnectionState::Up(up) => return Some(up.clone()),
+                    ConnectionState::Up(connection) => return Some(connection.clone()),
                     ConnectionState::Down(_) => return None,
                     ConnectionState::Pending => {}
                 }
             }
             None
         };
-        timeout(self.bounds.timeout, attempted).await.ok().flatten()
+        timeout(self.bounds.timeout, attempt).await.ok().flatten()
     }
 
     /// Stays connected until the server is dropped.
@@ -249,11 +251,11 @@ impl McpState {
         let mut pauses = RestartBackoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let began = Instant::now();
-            let opened = tokio::select! {
+            let open_result = tokio::select! {
                 () = self.stop.cancelled() => break,
-                opened = timeout(self.bounds.timeout, self.open()) => opened,
+                open_result = timeout(self.bounds.timeout, self.open()) => open_result,
             };
-            match opened.unwrap_or(Err(ConnectionError::Timeout(self.bounds.timeout))) {
+            match open_result.unwrap_or(Err(ConnectionError::Timeout(self.bounds.timeout))) {
                 Ok(connection) => self.serve_connection(connection).await,
                 Err(error) => {
                     let error = loggable_error(&error, &self.config);
@@ -304,17 +306,17 @@ impl McpState {
             is_too_long: program.too_long_flag(),
         }));
         tracing::info!(mcp = self.name, "an MCP server is connected");
-        let mut ended = std::pin::pin!(service.waiting());
-        let mut refreshing = std::pin::pin!(self.refresh_tools(&peer, &tools_changed));
-        let over = tokio::select! {
-            _ = &mut ended => true,
+        let mut connection_end = std::pin::pin!(service.waiting());
+        let mut refresh = std::pin::pin!(self.refresh_tools(&peer, &tools_changed));
+        let end_reason = tokio::select! {
+            _ = &mut connection_end => true,
             () = self.stop.cancelled() => false,
-            () = &mut refreshing => false,
+            () = &mut refresh => false,
         };
         self.state.send_replace(ConnectionState::Pending);
-        if !over {
+        if !end_reason {
             end.cancel();
-            let _ = timeout(FIRST_PAUSE, ended).await;
+            let _ = timeout(FIRST_PAUSE, connection_end).await;
         }
         program.wait_end(&self.name).await;
         tracing::info!(mcp = self.name, "the connection to an MCP server has ended");
@@ -322,19 +324,19 @@ impl McpState {
 
     /// Lists the tools again when they change, at most once a second. Returns when the connection is suspect
     /// and listing fails too.
-    async fn refresh_tools(&self, peer: &Peer<RoleClient>, changed: &Notify) {
+    async fn refresh_tools(&self, peer: &Peer<RoleClient>, tools_changed: &Notify) {
         loop {
-            let doubted = tokio::select! {
-                () = changed.notified() => false,
+            let list_result = tokio::select! {
+                () = tools_changed.notified() => false,
                 () = self.connection_suspect.notified() => true,
             };
             let began = Instant::now();
-            let listed = timeout(self.bounds.timeout, self.list(peer)).await;
-            if doubted && !matches!(listed, Ok(Ok(_))) {
+            let tools = timeout(self.bounds.timeout, self.list(peer)).await;
+            if list_result && !matches!(tools, Ok(Ok(_))) {
                 return;
             }
-            match listed {
-                Ok(Ok(listed)) => self.set_listed(listed),
+            match tools {
+                Ok(Ok(tools)) => self.set_listed(tools),
                 Ok(Err(error)) => {
                     let error = loggable_error(&error, &self.config);
                     tracing::warn!(mcp = self.name, error, "the changed tools of an MCP server are not known")
@@ -349,15 +351,15 @@ impl McpState {
 }
 
 /// Formats an error for the log: short, and without the URL, which may contain secrets.
-fn loggable_error(error: &impl std::fmt::Display, given: &McpConfig) -> String {
-    let mut said = error.to_string();
-    if let Some(url) = &given.url {
-        let parsed = reqwest::Url::parse(url).map(String::from);
-        for url in [Some(url.clone()), parsed.ok()].into_iter().flatten() {
-            said = said.replace(&url, "its URL");
+fn loggable_error(error: &impl std::fmt::Display, settings: &McpConfig) -> String {
+    let mut message = error.to_string();
+    if let Some(url) = &settings.url {
+        let normal_url = reqwest::Url::parse(url).map(String::from);
+        for url in [Some(url.clone()), normal_url.ok()].into_iter().flatten() {
+            message = message.replace(&url, "its URL");
         }
     }
-    said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_LOGGED_CHARS).collect()
+    message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_LOGGED_CHARS).collect()
 }
 
 /// Short form of an error.

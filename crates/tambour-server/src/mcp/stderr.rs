@@ -14,11 +14,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(super) async fn log_stderr(name: String, mut stderr: impl AsyncRead + Unpin) {
     let mut lines = LineSplitter::default();
     let mut buffer = vec![0; 4 << 10];
-    let (mut since, mut count) = (Instant::now(), 0);
+    let (mut window_start, mut count) = (Instant::now(), 0);
     while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
         lines.push(&buffer[..length], |line| {
-            if since.elapsed() >= MINUTE {
-                (since, count) = (Instant::now(), 0);
+            if window_start.elapsed() >= MINUTE {
+                (window_start, count) = (Instant::now(), 0);
             }
             count += 1;
             match count {

@@ -24,40 +24,40 @@ const MAX_SCHEMA_BYTES: usize = 8 << 20;
 /// The server does not list them, or sends too many pages.
 pub(super) async fn list_tools(
     server: &str,
-    given: &McpConfig,
+    settings: &McpConfig,
     peer: &Peer<RoleClient>,
 ) -> Result<Vec<ListedTool>, ConnectionError> {
     let (mut found, mut bytes) = (Vec::<ListedTool>::new(), 0);
-    let since = ids::now();
+    let listed_at = ids::now();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
-        for tool in page.tools.into_iter().filter(|tool| given.exposes(&tool.name)) {
-            let name = given.exposed_name(&tool.name);
+        for tool in page.tools.into_iter().filter(|tool| settings.exposes(&tool.name)) {
+            let name = settings.exposed_name(&tool.name);
             let schema = Value::Object(std::sync::Arc::unwrap_or_clone(tool.input_schema));
             let size = schema.to_string().len();
             let unfit = if !is_tool_name(&name) {
                 "its name is no name of a tool"
             } else if size > MAX_DEFINITION_BYTES {
                 "its schema is too long"
-            } else if found.iter().any(|one| one.name == name) {
+            } else if found.iter().any(|tool_found| tool_found.name == name) {
                 "there is another one of that name"
             } else if found.len() == MAX_TOOLS || bytes + size > MAX_SCHEMA_BYTES {
                 "the server has too many tools"
             } else {
                 let read_only = tool.annotations.and_then(|hints| hints.read_only_hint);
                 let executor = Executor::Mcp { server: server.to_owned(), tool: tool.name.to_string() };
-                let confirm = given.needs_confirmation(&tool.name);
+                let confirm = settings.needs_confirmation(&tool.name);
                 let description =
                     tool.description.as_deref().or(tool.title.as_deref()).map(shorten_description);
                 let definition =
                     Definition { description, schema, callers: None, read_only, confirm, executor };
                 bytes += size;
                 found.push(ListedTool {
-                    is_named: given.names_explicitly(&name),
+                    is_named: settings.names_explicitly(&name),
                     name,
                     definition,
-                    listed_at: since.clone(),
+                    listed_at: listed_at.clone(),
                 });
                 continue;
             };
@@ -66,7 +66,7 @@ pub(super) async fn list_tools(
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
-            found.sort_by(|one, other| one.name.cmp(&other.name));
+            found.sort_by(|tool_found, other| tool_found.name.cmp(&other.name));
             return Ok(found);
         }
     }

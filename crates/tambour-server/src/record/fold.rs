@@ -137,9 +137,9 @@ impl LogFold {
         if name == "aside" && piece.kind.as_deref() != Some("thought") {
             return false;
         }
-        let same = before["id"].as_u64() == piece.id && before["kind"].as_str() == piece.kind.as_deref();
+        let is_same = before["id"].as_u64() == piece.id && before["kind"].as_str() == piece.kind.as_deref();
         match before.get_mut("text") {
-            Some(Value::String(before)) if same => {
+            Some(Value::String(before)) if is_same => {
                 before.push_str(&piece.text);
                 true
             }
@@ -180,19 +180,19 @@ impl LogFold {
     }
 
     /// Returns the writer for the history of the final reply.
-    pub(super) fn history_writer(&self, request: &str, own: &ReadingDefaults) -> HistoryWriter {
-        let (dialect, options) = self.reply_options(request, own);
+    pub(super) fn history_writer(&self, request: &str, defaults: &ReadingDefaults) -> HistoryWriter {
+        let (dialect, options) = self.reply_options(request, defaults);
         HistoryWriter::new(&dialect, &options)
     }
 
     /// Returns dialect and options of the final reply.
-    pub(super) fn reply_options(&self, request: &str, own: &ReadingDefaults) -> (String, Options) {
+    pub(super) fn reply_options(&self, request: &str, defaults: &ReadingDefaults) -> (String, Options) {
         if self.chosen_fields.is_empty() {
-            return own.stored_options(request);
+            return defaults.stored_options(request);
         }
         let mut request: Map<String, Value> = serde_json::from_str(request).unwrap_or_default();
         request.extend(self.chosen_fields.clone());
-        own.stored_options(&Value::Object(request).to_string())
+        defaults.stored_options(&Value::Object(request).to_string())
     }
 
     /// Returns the status of the message.
@@ -219,25 +219,25 @@ impl LogFold {
     /// where that differs from the reply.
     fn round_records(&self, last: Option<Value>) -> Vec<Value> {
         let mut from = 0;
-        let mut said: Vec<Value> = self
+        let mut records: Vec<Value> = self
             .rounds
             .iter()
             .map(|turn| {
                 let reply = self.reply[from..turn.end].trim_end_matches('\n');
                 from = turn.end;
-                let mut said = json!({"reply": reply, "told": turn.tool_results});
+                let mut records = json!({"reply": reply, "told": turn.tool_results});
                 if let Some(history) = &turn.history {
-                    said["history"] = history.as_str().into();
+                    records["history"] = history.as_str().into();
                 }
-                said
+                records
             })
             .collect();
         let mut end = json!({"reply": self.reply[from..]});
         if let Some(history) = last {
             end["history"] = history;
         }
-        said.push(end);
-        said
+        records.push(end);
+        records
     }
 
     /// Returns the text of the answer.
@@ -253,23 +253,28 @@ impl LogFold {
 
     /// Returns the history text of the last reply: `None` if it equals the reply, `null` if the model
     /// is shown nothing of it.
-    fn history_text(&self, again: &HistoryWriter) -> Option<Value> {
+    fn history_text(&self, history: &HistoryWriter) -> Option<Value> {
         let reason = match &self.end_event {
             Some((name, end)) if name == "completed" => end["finish_reason"].as_str().unwrap_or_default(),
             _ => "",
         };
-        let truncated = self.end_event.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
-        let cut = truncated || !matches!(reason, "stop" | "tool_calls");
+        let is_truncated =
+            self.end_event.as_ref().is_some_and(|(_, end)| end["metadata"]["truncated"] == true);
+        let cut = is_truncated || !matches!(reason, "stop" | "tool_calls");
         // Calls without results sent to the model cannot be continued.
-        let untold = again.has_tool_loop && !self.calls.is_empty();
-        let reply = if untold { None } else { again.render_reply(self.last_reply(), &self.calls, cut) };
+        let has_unreported_calls = history.has_tool_loop && !self.calls.is_empty();
+        let reply = if has_unreported_calls {
+            None
+        } else {
+            history.render_reply(self.last_reply(), &self.calls, cut)
+        };
         match reply {
             Some(text) if text == self.last_reply() => None,
             Some(text) => Some(text.into()),
             // Nothing of it was used. Known tool results still need a closing reply.
             None if !matches!(reason, "" | "cancelled") || !self.rounds.is_empty() => {
-                let seen = self.answer();
-                Some(if seen.is_empty() { Value::Null } else { seen.into() })
+                let answer_text = self.answer();
+                Some(if answer_text.is_empty() { Value::Null } else { answer_text.into() })
             }
             None => Some(Value::Null),
         }
@@ -277,10 +282,10 @@ impl LogFold {
 
     /// Returns the result of a call; without one, whether the call has begun.
     pub(super) fn result_of_call(&self, call_id: &str) -> Result<ToolResult, bool> {
-        let mut of_call = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
-        let found = of_call.clone().find(|event| event["event"] == "tool_result");
+        let mut call_events = self.events.iter().filter(|event| event["data"]["call_id"] == call_id);
+        let found = call_events.clone().find(|event| event["event"] == "tool_result");
         let result = found.and_then(|event| serde_json::from_value(event["data"].clone()).ok());
-        result.ok_or_else(|| of_call.any(|event| event["event"] == "tool_start"))
+        result.ok_or_else(|| call_events.any(|event| event["event"] == "tool_start"))
     }
 
     /// Builds the record of a message with this `request`, without the fields of its row.
@@ -288,12 +293,12 @@ impl LogFold {
         self,
         timings: Timings,
         request: &str,
-        own: &ReadingDefaults,
+        defaults: &ReadingDefaults,
     ) -> (&'static str, Value) {
         let status = self.status();
         let history =
-            if self.has_ended() { self.history_text(&self.history_writer(request, own)) } else { None };
-        let (said, history) =
+            if self.has_ended() { self.history_text(&self.history_writer(request, defaults)) } else { None };
+        let (reply, history) =
             if self.rounds.is_empty() { (Vec::new(), history) } else { (self.round_records(history), None) };
         let answer = self.answer();
         let mut record = Map::new();
@@ -305,7 +310,7 @@ impl LogFold {
         if !self.reasoning.is_empty() {
             record.insert("reasoning".into(), self.reasoning.into());
         }
-        for (name, list) in [("turns", said), ("attempts", self.discarded)] {
+        for (name, list) in [("turns", reply), ("attempts", self.discarded)] {
             if !list.is_empty() {
                 record.insert(name.into(), list.into());
             }

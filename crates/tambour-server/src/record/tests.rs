@@ -11,12 +11,12 @@ fn reading_defaults() -> ReadingDefaults {
     ReadingDefaults::new(&Limits::default(), &ToolLimits::default(), &Settings::default())
 }
 
-fn folded(chosen: Option<Value>, more: impl FnOnce(&mut Batch)) -> LogFold {
+fn fold_log(chosen: Option<Value>, entries: impl FnOnce(&mut Batch)) -> LogFold {
     let mut batch = Batch::new(1);
     if let Some(chosen) = chosen {
         add_choice(&chosen, &mut batch);
     }
-    more(&mut batch);
+    entries(&mut batch);
     let mut fold = LogFold::default();
     fold.add(&batch);
     fold
@@ -31,28 +31,28 @@ fn a_reply_is_written_again_as_it_was_read() {
     let request = json!({"dialect": "jsonseq"}).to_string();
     let reply = "<thinking><phase id=\"1\"><title>T</title>t</phase></thinking>\n<final>Four.";
     let history = |chosen: Option<Value>| {
-        let fold = folded(chosen, |batch| {
+        let fold = fold_log(chosen, |batch| {
             batch.push_raw(1, reply);
             event(batch, "completed", &json!({"finish_reason": "stop"}));
         });
         fold.into_record(Timings::default(), &request, &reading_defaults()).1["history"].clone()
     };
-    let written = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
-    assert!(written.as_str().is_some_and(|text| text.contains("</final>")), "{written}");
+    let rewritten = history(Some(json!({"upstream": "two", "dialect": "thinkingml", "contract": null})));
+    assert!(rewritten.as_str().is_some_and(|text| text.contains("</final>")), "{rewritten}");
     // Reading it as the first choice would give another result.
-    assert_ne!(history(None), written);
+    assert_ne!(history(None), rewritten);
 }
 
 #[test]
 fn what_closes_a_log_is_in_the_language_of_who_was_asked() {
     let row = MessageRow { request: json!({"tools": ["lint"]}).to_string(), ..MessageRow::default() };
-    let closed = |chosen: Option<Value>| {
+    let closing_text = |chosen: Option<Value>| {
         let call = json!({"id": 1, "call_id": "a", "name": "lint", "args": {}});
-        let mut fold = folded(chosen, |batch| event(batch, "tool_call", &call));
+        let mut fold = fold_log(chosen, |batch| event(batch, "tool_call", &call));
         let batch = closing_events(&mut fold, &row, &reading_defaults(), interrupted_failure());
         batch.entries().map(|entry| entry.json.to_owned()).collect::<String>()
     };
-    let english = closed(Some(json!({"contract": {"options": {"text_language": "en"}}})));
+    let english = closing_text(Some(json!({"contract": {"options": {"text_language": "en"}}})));
     assert!(english.contains("\"call_id\":\"a\"") && english.contains("interrupted"), "{english}");
-    assert!(english.is_ascii() && !closed(None).is_ascii(), "{english}");
+    assert!(english.is_ascii() && !closing_text(None).is_ascii(), "{english}");
 }

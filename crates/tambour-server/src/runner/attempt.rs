@@ -87,13 +87,13 @@ impl Attempt {
     /// Creates an attempt. `before` is the pipeline of a reply that called tools, which this one continues.
     pub(super) fn new(
         choice: &UpstreamChoice,
-        attached: Option<&MessageState>,
+        attached_state: Option<&MessageState>,
         dialect: &str,
         before: Option<&Pipeline>,
         AttemptSettings { reasks, keeps_discarded, keeps_items, holds_all }: AttemptSettings,
         (next, seq): (u64, u64),
     ) -> Attempt {
-        let options = match attached {
+        let options = match attached_state {
             // A reply that continues a message also continues its state.
             Some(state) if before.is_none() => {
                 let mut options = choice.options.clone();
@@ -123,8 +123,8 @@ impl Attempt {
                 end_event: None,
             },
             has_schema: choice.options.json_schema().is_some() || choice.options.tools.is_some(),
-            checks_state_schema: attached.is_some_and(|state| state.attached.schema.is_some()),
-            first_update: attached.map_or(0, |state| state.start),
+            checks_state_schema: attached_state.is_some_and(|state| state.attached.schema.is_some()),
+            first_update: attached_state.map_or(0, |state| state.start),
             gathered_updates: 0,
             kept_items: keeps_items.then(Vec::new),
             hold: if holds_all { HoldMode::All } else { choice.options.hold },
@@ -142,17 +142,17 @@ impl Attempt {
         &mut self,
         run: &MessageRun,
         choice: &UpstreamChoice,
-        ask: &ModelRequest,
+        request: &ModelRequest,
         log: &mut RunLog,
-        (started, timings): (Instant, &mut Timings),
+        (start_time, timings): (Instant, &mut Timings),
         mut stop: Pin<&mut impl Future<Output = InputEnd>>,
     ) -> Result<InputEnd, WriteOutcome> {
         // Boxed: the memory of the request is freed before the reply arrives.
-        let opened = tokio::select! {
-            opened = Box::pin(choice.upstream.open(ask)) => opened,
+        let stream_result = tokio::select! {
+            stream_result = Box::pin(choice.upstream.open(request)) => stream_result,
             end = stop.as_mut() => return Ok(end),
         };
-        let mut reply = match opened {
+        let mut reply = match stream_result {
             Ok(reply) => reply,
             Err(failure) => return Ok(InputEnd::Failed(failure)),
         };
@@ -172,7 +172,7 @@ impl Attempt {
                 }
             }
             if timings.first_byte_ms.is_none() {
-                timings.first_byte_ms = Some(millis(started));
+                timings.first_byte_ms = Some(millis(start_time));
             }
             for item in items.drain(..) {
                 if let Some(end) = self.process_item(item, choice, run) {
@@ -180,8 +180,8 @@ impl Attempt {
                 }
             }
             if self.may_deliver && !self.gathered.batch.is_empty() {
-                let rested = self.last_append.is_none_or(|last| last.elapsed() >= APPEND_INTERVAL);
-                if rested || self.gathered.batch.body().len() >= FULL_BATCH_BYTES {
+                let is_due = self.last_append.is_none_or(|last| last.elapsed() >= APPEND_INTERVAL);
+                if is_due || self.gathered.batch.body().len() >= FULL_BATCH_BYTES {
                     self.append_gathered(log).await?;
                 } else if let (false, Some(last)) = (self.is_waiting, self.last_append) {
                     due.as_mut().reset((last + APPEND_INTERVAL).into());
@@ -198,13 +198,13 @@ impl Attempt {
         choice: &UpstreamChoice,
         run: &MessageRun,
     ) -> Option<InputEnd> {
-        if let (Some(heard), false) =
+        if let (Some(listener), false) =
             (&mut self.kept_items, matches!(item, ReplyItem::Usage(_) | ReplyItem::End(_)))
         {
-            match (heard.last_mut(), &item) {
+            match (listener.last_mut(), &item) {
                 (Some(ReplyItem::Text(all)), ReplyItem::Text(text))
                 | (Some(ReplyItem::Reasoning(all)), ReplyItem::Reasoning(text)) => all.push_str(text),
-                _ => heard.push(item.clone()),
+                _ => listener.push(item.clone()),
             }
         }
         match item {
@@ -244,8 +244,8 @@ impl Attempt {
     }
 
     /// Reads a recorded reply again.
-    pub(super) fn replay(&mut self, heard: Vec<ReplyItem>, choice: &UpstreamChoice, run: &MessageRun) {
-        for item in heard {
+    pub(super) fn replay(&mut self, listener: Vec<ReplyItem>, choice: &UpstreamChoice, run: &MessageRun) {
+        for item in listener {
             self.process_item(item, choice, run);
         }
     }
@@ -272,11 +272,11 @@ impl Attempt {
 
     /// Writes state updates after their events, and the end after both.
     fn gather_updates(&mut self) {
-        let applied = &self.pipeline.outcome().applied_updates;
-        for one in &applied[self.gathered_updates.min(applied.len())..] {
-            record::add_state_update(self.first_update, one, &mut self.gathered.batch);
+        let applied_updates = &self.pipeline.outcome().applied_updates;
+        for update in &applied_updates[self.gathered_updates.min(applied_updates.len())..] {
+            record::add_state_update(self.first_update, update, &mut self.gathered.batch);
         }
-        self.gathered_updates = applied.len();
+        self.gathered_updates = applied_updates.len();
         if let Some((name, data)) = self.gathered.end_event.take() {
             self.gathered.batch.push_event(name, |out| out.extend_from_slice(&data));
         }
@@ -345,9 +345,9 @@ impl Attempt {
 
     /// Builds the re-ask messages: the reply and its findings (P-034).
     pub(super) fn reask_messages(&self, options: &Options) -> [Message; 2] {
-        let told =
+        let instruction =
             self.gathered.findings.iter().flatten().filter(|finding| finding.severity >= Severity::Warning);
-        let told: String = told
+        let instruction: String = instruction
             .take(20)
             .map(|Finding { line, message, code, .. }| match options.texts.language {
                 Language::Zh => format!("- 第 {line} 行：{message}（{code}）\n"),
@@ -365,10 +365,10 @@ impl Attempt {
             Language::Zh => ("：", "。"),
             Language::En => (":", "."),
         };
-        let complaint = if told.is_empty() {
+        let complaint = if instruction.is_empty() {
             format!("{before}{stop}\n\n{after}")
         } else {
-            format!("{before}{colon}\n{told}\n{after}")
+            format!("{before}{colon}\n{instruction}\n{after}")
         };
         [Message::new("assistant", self.gathered.raw.clone()), Message::new("user", complaint)]
     }
@@ -391,16 +391,17 @@ impl Attempt {
     }
 
     /// Adds the entry of a discarded attempt, with further fields.
-    pub(super) fn add_attempt_entry(&self, mut kept: Value, end: &InputEnd, batch: &mut Batch) {
-        (kept["raw"], kept["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
+    pub(super) fn add_attempt_entry(&self, mut is_answer: Value, end: &InputEnd, batch: &mut Batch) {
+        (is_answer["raw"], is_answer["findings"]) = (json!(self.gathered.raw), json!(self.gathered.findings));
         match end {
-            InputEnd::Failed(failure) => kept["error"] = json!(failure),
+            InputEnd::Failed(failure) => is_answer["error"] = json!(failure),
             InputEnd::Finished(reason) | InputEnd::Incomplete(reason) => {
-                kept["finish_reason"] = json!(reason)
+                is_answer["finish_reason"] = json!(reason)
             }
             _ => {}
         }
-        batch.push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(kept.to_string().as_bytes()));
+        batch
+            .push_event(record::ATTEMPT_ENTRY, |out| out.extend_from_slice(is_answer.to_string().as_bytes()));
     }
 
     /// Returns the calls that the reply waits for.
@@ -422,10 +423,11 @@ impl Attempt {
     pub(super) fn add_results_entry(
         &mut self,
         calls: &[ToolCall],
-        told: &str,
-        again: &HistoryWriter,
+        results: &str,
+        history: &HistoryWriter,
     ) -> Message {
-        let text = record::add_tool_results(&self.gathered.raw, calls, told, again, &mut self.gathered.batch);
+        let text =
+            record::add_tool_results(&self.gathered.raw, calls, results, history, &mut self.gathered.batch);
         let content = (!text.is_empty()).then_some(Content::Text(text));
         Message { content, tool_calls: self.native_calls.clone(), ..Message::new("assistant", "") }
     }
@@ -463,11 +465,11 @@ impl Sink for EntryGatherer {
         self.has_answer |= matches!(event, Event::FinalDelta { .. });
         self.appraisal.observe_event(&event);
         self.has_ended |= matches!(event, Event::Completed(_) | Event::Error(_));
-        let reasked;
+        let reask_entry;
         let event = match event {
             Event::Completed(completed) => {
-                reasked = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
-                &reasked
+                reask_entry = Event::Completed(Box::new(with_reasks(*completed, self.reasks)));
+                &reask_entry
             }
             ref event => event,
         };

@@ -24,11 +24,11 @@ impl CallRepeats {
     /// Adds the calls of a reply. Returns a description if one call is made for the third time, or two
     /// replies alternate.
     pub(super) fn add(&mut self, calls: &[ToolCall]) -> Option<String> {
-        let marks: Vec<CallFingerprint> = calls.iter().map(fingerprint).collect();
+        let fingerprints: Vec<CallFingerprint> = calls.iter().map(fingerprint).collect();
         let mut reply = Sha256::new();
-        marks.iter().for_each(|mark| reply.update(mark));
+        fingerprints.iter().for_each(|mark| reply.update(mark));
         self.replies.push(reply.finalize().into());
-        for (call, mark) in calls.iter().zip(marks) {
+        for (call, mark) in calls.iter().zip(fingerprints) {
             let count = self.calls.entry(mark).or_default();
             *count += 1;
             if *count > MAX_IDENTICAL_CALLS {

@@ -13,14 +13,14 @@ impl Attempt {
     /// Returns `true` if another upstream may be asked: the reply is unusable and nothing of it was
     /// delivered.
     pub(super) fn can_fall_back(&self, end: &InputEnd) -> bool {
-        let failed = match end {
+        let has_failed = match end {
             InputEnd::Failed(Failure { code, .. }) => {
                 code.starts_with("upstream") || matches!(&**code, "recording_not_found" | "input_too_large")
             }
             InputEnd::Finished(FinishReason::Cancelled) => false,
             _ => self.is_unusable(),
         };
-        failed && !self.may_deliver
+        has_failed && !self.may_deliver
     }
 
     /// Keeps the attempt in the record, and notes the upstream that is asked next.
@@ -32,7 +32,7 @@ impl Attempt {
         log: &mut RunLog,
     ) -> Result<(), WriteOutcome> {
         let (upstream, other) = (choice.upstream.name(), next.upstream.name());
-        tracing::warn!(message_id = log.live.id, upstream, other, "another upstream is asked");
+        tracing::warn!(message_id = log.live_run.id, upstream, other, "another upstream is asked");
         let mut batch = Batch::new(log.next_number());
         self.add_attempt_entry(json!({ "upstream": upstream }), end, &mut batch);
         record::add_choice(&next.request_fields(), &mut batch);

@@ -67,7 +67,7 @@ pub(crate) struct MessageRun {
 pub(crate) struct UpstreamChoice {
     pub(crate) upstream: Arc<Upstream>,
     /// Request without the messages.
-    pub(crate) ask: ModelRequest,
+    pub(crate) request: ModelRequest,
     pub(crate) options: Options,
     /// System prompt.
     pub(crate) system: Option<String>,
@@ -88,13 +88,13 @@ impl UpstreamChoice {
     /// Builds the request; `others` is the number of remaining fallbacks.
     fn build_request(&self, run: &MessageRun, others: usize) -> ModelRequest {
         let (message, span) = (run.row.id.as_str().into(), run.span.clone());
-        ModelRequest { message, span, has_fallback: others > 0, ..self.ask.clone() }
+        ModelRequest { message, span, has_fallback: others > 0, ..self.request.clone() }
     }
 
     /// Returns the messages for this upstream: as sent to another one, with its own system prompt.
-    fn replace_system(&self, sent: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
-        messages.drain(..usize::from(sent.system.is_some()));
-        sent.system.clone_from(&self.system);
+    fn replace_system(&self, prompt_record: &mut PromptRecord, messages: &mut Vec<Message>) -> Vec<Message> {
+        messages.drain(..usize::from(prompt_record.system.is_some()));
+        prompt_record.system.clone_from(&self.system);
         messages.splice(0..0, self.system.iter().map(|text| Message::new("system", text)));
         messages.clone()
     }
@@ -102,14 +102,14 @@ impl UpstreamChoice {
     /// Returns the request fields that select this choice.
     fn request_fields(&self) -> Value {
         json!({
-            "upstream": self.upstream.name(), "model": self.ask.model, "dialect": self.ask.dialect,
+            "upstream": self.upstream.name(), "model": self.request.model, "dialect": self.request.dialect,
             "contract": self.contract,
         })
     }
 
     /// Returns the writer for the history of its replies.
     fn history_writer(&self) -> HistoryWriter {
-        HistoryWriter::new(&self.ask.dialect, &self.options)
+        HistoryWriter::new(&self.request.dialect, &self.options)
     }
 }
 
@@ -132,19 +132,19 @@ pub(crate) async fn run_message(
     choices: Vec<UpstreamChoice>,
     prompt: PendingPrompt,
 ) {
-    let leaving = RunGuard { app: app.clone(), live: run.live_run.clone() };
+    let run_guard = RunGuard { app: app.clone(), live_run: run.live_run.clone() };
     let (mut timings, mut spending) = (Timings::default(), MessageSpending::default());
     // The turn in the conversation is held until the outcome of the message is known.
     let mut turn = None;
-    let mut log = RunLog { live: run.live_run.clone(), lease, seq: 0 };
+    let mut log = RunLog { live_run: run.live_run.clone(), lease, seq: 0 };
     let counts = (&mut timings, &mut spending);
-    let reading = read_replies(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
-    let reading = AssertUnwindSafe(reading).catch_unwind().await;
+    let reply_future = read_replies(&app, &run, &choices, prompt, &mut turn, &mut log, counts);
+    let reply_future = AssertUnwindSafe(reply_future).catch_unwind().await;
     drop(choices);
-    let ended = Box::pin(
-        AssertUnwindSafe(finish_run(&app, &run, log, reading.ok(), timings, spending)).catch_unwind(),
+    let end_result = Box::pin(
+        AssertUnwindSafe(finish_run(&app, &run, log, reply_future.ok(), timings, spending)).catch_unwind(),
     );
-    match ended.await {
+    match end_result.await {
         Ok(Ok(status)) => {
             if status == "failed" {
                 Metrics::increment(&app.metrics.failed_messages);
@@ -158,8 +158,8 @@ pub(crate) async fn run_message(
             );
             run.span.end("deleted");
         }
-        unfinished => {
-            let why = match &unfinished {
+        end_failure => {
+            let why = match &end_failure {
                 Ok(Err(why)) => format!("{why:?}"),
                 _ => "it has panicked".to_owned(),
             };
@@ -171,7 +171,7 @@ pub(crate) async fn run_message(
             run.span.fail("store_unavailable");
             run.span.end("unwritten");
             // No caller waits for it, so later runs may continue.
-            drop((turn, leaving));
+            drop((turn, run_guard));
             Box::pin(retry_close(&app, &run.live_run.id)).await;
         }
     }
@@ -180,14 +180,14 @@ pub(crate) async fn run_message(
 /// Guard that unregisters a message, whatever happens to its run.
 struct RunGuard {
     app: Arc<App>,
-    live: Arc<LiveRun>,
+    live_run: Arc<LiveRun>,
 }
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.app.desks.remove(&self.live.id);
-        self.live.mark_over();
-        self.app.running.remove(&self.live.id);
+        self.app.desks.remove(&self.live_run.id);
+        self.live_run.mark_over();
+        self.app.running.remove(&self.live_run.id);
     }
 }
 
@@ -205,7 +205,7 @@ async fn finish_run(
     fail::point("run.end");
     match last {
         Some(Ok(last)) => {
-            log.live.note_append(&last);
+            log.live_run.note_append(&last);
             record::finish(&mut *log.lease, last, counts, &app.reading_defaults()).await
         }
         Some(Err(written)) => Err(FinishError::EndUnwritten(written)),
@@ -226,8 +226,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) async fn retry_close(app: &App, id: &str) {
     let mut wait = Duration::from_millis(50);
     loop {
-        let closing = AssertUnwindSafe(Box::pin(close_message(app, id))).catch_unwind();
-        match closing.await {
+        let close = AssertUnwindSafe(Box::pin(close_message(app, id))).catch_unwind();
+        match close.await {
             Ok(Ok(())) => return,
             Ok(Err(why)) => tracing::warn!(message_id = id, ?why, "a message is still without its end"),
             Err(_) => tracing::error!(message_id = id, "closing a message has panicked"),
@@ -261,75 +261,77 @@ async fn read_replies(
     log: &mut RunLog,
     (timings, spending): (&mut Timings, &mut MessageSpending),
 ) -> Result<Batch, WriteOutcome> {
-    let started = Instant::now();
+    let start_time = Instant::now();
     let mut others = choices.iter();
     let mut choice = others.next().expect("somebody is asked");
-    let mut ask = choice.build_request(run, others.len());
+    let mut request = choice.build_request(run, others.len());
     // Discarded replies are kept in the record.
     let keeps_discarded = run.max_reasks > 0 || others.len() > 0;
     let (mut reasks, mut before, mut best) = (0, None, None::<BestReply>);
     let mut tools = run.offer.as_ref().map(|offer| Box::new(ToolLoop::new(app, run, offer, choice)));
-    let known = prompt.is_existing;
+    let is_existing = prompt.is_existing;
     // One future for the whole reply: the grace time continues while the model writes.
     let mut stop = std::pin::pin!(SelfWoken::new(wait_stop(app, run)));
-    let reached = tokio::select! {
+    let start_result = tokio::select! {
         biased;
         end = stop.as_mut() => Err(end),
-        reached = Box::pin(wait_turn(app, run, prompt, &ask.dialect, log.lease.wait_turn(), turn)) => reached,
+        start_result = Box::pin(wait_turn(app, run, prompt, &request.dialect, log.lease.wait_turn(), turn)) => start_result,
     };
-    let (mut not_asked, mut told, mut state) = match reached {
-        Ok((sent, messages, state)) => {
-            log.append(record::prompt_entry(log.next_number(), &sent)).await?;
-            let told = (others.len() > 0).then(|| (sent, messages.clone()));
-            ask.messages = messages;
-            (None, told, state)
+    let (mut start_failure, mut report, mut state) = match start_result {
+        Ok((sent_prompt, messages, state)) => {
+            log.append(record::prompt_entry(log.next_number(), &sent_prompt)).await?;
+            let report = (others.len() > 0).then(|| (sent_prompt, messages.clone()));
+            request.messages = messages;
+            (None, report, state)
         }
         Err(end) => (Some(end), None, None),
     };
     loop {
         let place = (log.next_number(), log.seq);
-        let before_it = before.as_deref();
+        let previous_reply = before.as_deref();
         let may_stand = reasks < run.max_reasks;
         let repeat =
             AttemptSettings { reasks, keeps_discarded, keeps_items: may_stand, holds_all: best.is_some() };
-        let attempt = Attempt::new(choice, state.as_ref(), &ask.dialect, before_it, repeat, place);
+        let attempt = Attempt::new(choice, state.as_ref(), &request.dialect, previous_reply, repeat, place);
         let mut attempt = Box::new(attempt);
-        let end = match not_asked.take() {
+        let end = match start_failure.take() {
             Some(end) => end,
-            None => attempt.read_reply(run, choice, &ask, log, (started, timings), stop.as_mut()).await?,
+            None => {
+                attempt.read_reply(run, choice, &request, log, (start_time, timings), stop.as_mut()).await?
+            }
         };
         fail::point("run");
         spending.add(choice, attempt.usage.take());
         finish_reply(app, run, &mut attempt, &end, &spending.usage).await;
-        timings.total_ms = millis(started);
-        let again = attempt.can_reask() && reasks < run.max_reasks;
-        if again
+        timings.total_ms = millis(start_time);
+        let can_retry = attempt.can_reask() && reasks < run.max_reasks;
+        if can_retry
             && let InputEnd::Finished(reason @ (FinishReason::Stop | FinishReason::ToolCalls)) = end
             && !run.live_run.cancel.is_cancelled()
         {
             reasks += 1;
             let end = InputEnd::Finished(reason);
             attempt.discard(&end, Some(reasks), log).await?;
-            ask.messages.extend(attempt.reask_messages(&choice.options));
+            request.messages.extend(attempt.reask_messages(&choice.options));
             best = BestReply::choose(*attempt, &end, best);
             continue;
         }
-        let cancelled =
+        let is_cancelled =
             run.live_run.cancel.is_cancelled() || end == InputEnd::Finished(FinishReason::Cancelled);
-        let given_up = before.is_none() && attempt.can_fall_back(&end) && !cancelled;
-        if given_up && let (Some(next), Some((sent, messages))) = (others.next(), &mut told) {
+        let given_up = before.is_none() && attempt.can_fall_back(&end) && !is_cancelled;
+        if given_up && let (Some(next), Some((sent_prompt, messages))) = (others.next(), &mut report) {
             attempt.fall_back(&end, choice, next, log).await?;
             choice = next;
-            ask = choice.build_request(run, others.len());
-            ask.messages = choice.replace_system(sent, messages);
-            log.append(record::prompt_entry(log.next_number(), sent)).await?;
-            state = states::load_message_state(app, &run.row, known, &ask.dialect).await.unwrap_or_else(
-                |error| {
-                    not_asked =
+            request = choice.build_request(run, others.len());
+            request.messages = choice.replace_system(sent_prompt, messages);
+            log.append(record::prompt_entry(log.next_number(), sent_prompt)).await?;
+            state = states::load_message_state(app, &run.row, is_existing, &request.dialect)
+                .await
+                .unwrap_or_else(|error| {
+                    start_failure =
                         Some(InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)));
                     None
-                },
-            );
+                });
             if let Some(tools) = &mut tools {
                 tools.switch_choice(choice);
             }
@@ -338,13 +340,16 @@ async fn read_replies(
         }
         // The last reply replaces the kept one only if it is better.
         let mut end = end;
-        if let Some(kept) = best.take().filter(|kept| !cancelled && kept.beats(&attempt, &end)) {
+        if let Some(better_reply) =
+            best.take().filter(|better_reply| !is_cancelled && better_reply.beats(&attempt, &end))
+        {
             attempt.discard(&end, None, log).await?;
             let place = (log.next_number(), log.seq);
             let repeat = AttemptSettings { reasks, keeps_discarded, keeps_items: false, holds_all: true };
-            let read = Attempt::new(choice, state.as_ref(), &ask.dialect, before.as_deref(), repeat, place);
-            *attempt = read;
-            end = kept.replay(&mut attempt, choice, run);
+            let attempt_reading =
+                Attempt::new(choice, state.as_ref(), &request.dialect, before.as_deref(), repeat, place);
+            *attempt = attempt_reading;
+            end = better_reply.replay(&mut attempt, choice, run);
             finish_reply(app, run, &mut attempt, &end, &spending.usage).await;
         }
         let Some(tools) = tools.as_mut().filter(|_| !attempt.calls().is_empty()) else {
@@ -352,11 +357,11 @@ async fn read_replies(
             return Ok(attempt.take_gathered(log));
         };
         // Boxed: most messages call no tools and need no space for it.
-        let Some(said) = Box::pin(tools.run_calls(&mut attempt, log)).await? else {
-            timings.total_ms = millis(started);
+        let Some(loop_messages) = Box::pin(tools.run_calls(&mut attempt, log)).await? else {
+            timings.total_ms = millis(start_time);
             return Ok(attempt.take_gathered(log));
         };
-        ask.messages.extend(said);
+        request.messages.extend(loop_messages);
         before = Some(Box::new(attempt.into_pipeline()));
         // Nobody is expected to watch calls run, so the grace time starts again.
         stop.set(SelfWoken::new(wait_stop(app, run)));
@@ -400,18 +405,20 @@ async fn wait_turn(
             },
         });
     }
-    let known = prompt.is_existing;
-    let sent = async {
-        let (sent, messages) = prompt.build(app, &run.row).await?;
-        let state = states::load_message_state(app, &run.row, known, dialect).await?;
-        Ok::<_, StoreError>((sent, messages, state))
+    let is_existing = prompt.is_existing;
+    let prompt_future = async {
+        let (prompt_future, messages) = prompt.build(app, &run.row).await?;
+        let state = states::load_message_state(app, &run.row, is_existing, dialect).await?;
+        Ok::<_, StoreError>((prompt_future, messages, state))
     };
-    sent.await.map_err(|error| InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)))
+    prompt_future
+        .await
+        .map_err(|error| InputEnd::Failed(new_failure("store_unavailable", error.to_string(), true)))
 }
 
 /// Log of the message, as written by this run.
 struct RunLog {
-    live: Arc<LiveRun>,
+    live_run: Arc<LiveRun>,
     lease: Box<dyn Lease>,
     seq: u64,
 }
@@ -424,7 +431,7 @@ impl RunLog {
 
     /// Appends a batch. On an error the run must not continue.
     async fn append(&mut self, batch: Batch) -> Result<(), WriteOutcome> {
-        self.live.note_append(&batch);
+        self.live_run.note_append(&batch);
         self.lease.append(batch).await.into_result()
     }
 }
@@ -446,6 +453,6 @@ pub(crate) fn interrupted_failure() -> Failure {
     new_failure("interrupted", "the server stopped while the message was running", true)
 }
 
-fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+fn millis(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

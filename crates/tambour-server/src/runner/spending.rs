@@ -30,9 +30,9 @@ pub(crate) struct UpstreamSpending {
 
 impl UpstreamSpending {
     /// Returns the tokens and cost of one call.
-    pub(crate) fn from_call(upstream: &Upstream, ask: &ModelRequest, usage: &Value) -> UpstreamSpending {
+    pub(crate) fn from_call(upstream: &Upstream, request: &ModelRequest, usage: &Value) -> UpstreamSpending {
         let tokens = TokenCounts::from_usage(usage);
-        let price = upstream.price(ask);
+        let price = upstream.price(request);
         UpstreamSpending {
             upstream: upstream.name.clone(),
             tokens,
@@ -41,11 +41,11 @@ impl UpstreamSpending {
         }
     }
 
-    fn add(&mut self, more: &UpstreamSpending) {
-        self.tokens.input = self.tokens.input.saturating_add(more.tokens.input);
-        self.tokens.output = self.tokens.output.saturating_add(more.tokens.output);
-        self.unpriced_tokens = self.unpriced_tokens.saturating_add(more.unpriced_tokens);
-        self.cost = self.cost.saturating_add(more.cost);
+    fn add(&mut self, call_usage: &UpstreamSpending) {
+        self.tokens.input = self.tokens.input.saturating_add(call_usage.tokens.input);
+        self.tokens.output = self.tokens.output.saturating_add(call_usage.tokens.output);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(call_usage.unpriced_tokens);
+        self.cost = self.cost.saturating_add(call_usage.cost);
     }
 }
 
@@ -54,10 +54,10 @@ impl MessageSpending {
     pub(super) fn add(&mut self, choice: &UpstreamChoice, usage: Option<Value>) {
         let call = UpstreamSpending::from_call(
             &choice.upstream,
-            &choice.ask,
+            &choice.request,
             usage.as_ref().unwrap_or(&Value::Null),
         );
-        match self.calls.iter().position(|one| one.upstream == call.upstream) {
+        match self.calls.iter().position(|entry| entry.upstream == call.upstream) {
             Some(at) => {
                 let mut all = self.calls.remove(at);
                 all.add(&call);
@@ -73,14 +73,14 @@ impl MessageSpending {
 fn add_usage(sum: &mut Value, usage: Option<Value>) {
     match (sum, usage) {
         (_, None | Some(Value::Null)) => {}
-        (Value::Object(sum), Some(Value::Object(more))) => {
-            for (name, value) in more {
+        (Value::Object(sum), Some(Value::Object(added))) => {
+            for (name, value) in added {
                 add_usage(sum.entry(name).or_insert(Value::Null), Some(value));
             }
         }
-        (sum, Some(more)) => {
-            let both = sum.as_u64().zip(more.as_u64());
-            *sum = both.map_or(more, |(a, b)| Value::from(a + b));
+        (sum, Some(added)) => {
+            let pair = sum.as_u64().zip(added.as_u64());
+            *sum = pair.map_or(added, |(a, b)| Value::from(a + b));
         }
     }
 }

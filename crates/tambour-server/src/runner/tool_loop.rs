@@ -94,7 +94,7 @@ impl<'a> ToolLoop<'a> {
         log: &mut RunLog,
     ) -> Result<Option<Vec<Message>>, WriteOutcome> {
         let calls = attempt.calls().to_vec();
-        let loaded = self.app.loaded_config();
+        let loaded_config = self.app.loaded_config();
         let language = self.language;
         let mut round = CallRound {
             calls: &calls,
@@ -106,46 +106,48 @@ impl<'a> ToolLoop<'a> {
             message: &self.run.live_run.id,
             language,
         };
-        let ended = match self.check_endless(&calls, loaded.config.tools.max_iterations) {
+        let end_error = match self.check_endless(&calls, loaded_config.config.tools.max_iterations) {
             Some(failure) => {
                 Metrics::increment(&self.app.metrics.tool_loops);
                 Err(InputEnd::Failed(failure))
             }
-            None => match self.check_and_run(&loaded, &mut round).await {
+            None => match self.check_and_run(&loaded_config, &mut round).await {
                 Ok(()) => Ok(()),
                 Err(LoopHalt::End(end)) => Err(end),
                 Err(LoopHalt::LogUnwritable(written)) => return Err(written),
             },
         };
-        if let Err(end) = &ended {
+        if let Err(end) = &end_error {
             round.end_open_calls(end, &self.app.metrics);
         }
-        let done: Vec<(ToolCall, ToolResult)> =
+        let call_results: Vec<(ToolCall, ToolResult)> =
             calls.iter().cloned().zip(round.results.into_iter().flatten()).collect();
-        let told = results_message(language, &done, loaded.config.tools.max_shown);
-        if ended.is_ok() {
+        let results_text = results_message(language, &call_results, loaded_config.config.tools.max_shown);
+        if end_error.is_ok() {
             attempt.push_line_break();
         }
         // Even without a further reply: the next message of the conversation includes the results.
-        let said =
-            (calls.len() <= MAX_CALLS).then(|| attempt.add_results_entry(&calls, &told, &self.history));
-        if let Err(end) = &ended {
+        let messages = (calls.len() <= MAX_CALLS)
+            .then(|| attempt.add_results_entry(&calls, &results_text, &self.history));
+        if let Err(end) = &end_error {
             self.run.mark_failed(end);
             attempt.abandon(end);
             return Ok(None);
         }
         attempt.append_gathered(log).await?;
-        let shown = loaded.config.tools.max_shown;
-        Ok(said.map(|said| result_messages(said, told, attempt, &done, language, shown)))
+        let max_shown = loaded_config.config.tools.max_shown;
+        Ok(messages.map(|messages| {
+            result_messages(messages, results_text, attempt, &call_results, language, max_shown)
+        }))
     }
 
     /// Returns a failure if the message calls tools without end.
-    fn check_endless(&mut self, calls: &[ToolCall], most: u32) -> Option<Failure> {
+    fn check_endless(&mut self, calls: &[ToolCall], max_calls: u32) -> Option<Failure> {
         self.reply_count += 1;
-        if self.reply_count > most {
+        if self.reply_count > max_calls {
             let message = format!(
                 "more than {} of the message called tools (`tools.max_iterations`)",
-                format_count(most, "reply")
+                format_count(max_calls, "reply")
             );
             return Some(new_failure("tool_iterations", message, false));
         }
@@ -153,56 +155,64 @@ impl<'a> ToolLoop<'a> {
             let message = format!("a reply calls {} tools, more than {MAX_CALLS}", calls.len());
             return Some(new_failure("tool_calls", message, false));
         }
-        let repeated = self.repeats.add(calls)?;
-        Some(new_failure("tool_loop", format!("the model goes round in circles: {repeated}"), false))
+        let repeat_count = self.repeats.add(calls)?;
+        Some(new_failure("tool_loop", format!("the model goes round in circles: {repeat_count}"), false))
     }
 
     /// Checks all calls, asks for confirmations, and runs them. `Err` when the run must stop.
-    async fn check_and_run(&self, loaded: &LoadedConfig, round: &mut CallRound<'_>) -> Result<(), LoopHalt> {
+    async fn check_and_run(
+        &self,
+        loaded_config: &LoadedConfig,
+        round: &mut CallRound<'_>,
+    ) -> Result<(), LoopHalt> {
         let calls = round.calls;
-        let barred: Vec<Option<CallError>> = calls.iter().map(|call| self.refusal(loaded, call)).collect();
-        if barred.iter().any(Option::is_some) {
-            round.refuse_all(&barred, &CallError::OtherRefused, &self.app.metrics);
+        let refusals: Vec<Option<CallError>> =
+            calls.iter().map(|call| self.refusal(loaded_config, call)).collect();
+        if refusals.iter().any(Option::is_some) {
+            round.refuse_all(&refusals, &CallError::OtherRefused, &self.app.metrics);
             return Ok(());
         }
-        let asks =
-            |call: &ToolCall| self.find_tool(call).is_some_and(|offered| offered.tool.requires_confirmation);
-        self.desk.register_calls(calls, asks);
-        if let Some(denied) = self.wait_confirmations(loaded, round, asks).await? {
-            round.refuse_all(&denied, &CallError::OtherDenied, &self.app.metrics);
+        let needs_confirmation = |call: &ToolCall| {
+            self.find_tool(call).is_some_and(|selected_tool| selected_tool.tool.requires_confirmation)
+        };
+        self.desk.register_calls(calls, needs_confirmation);
+        if let Some(denial) = self.wait_confirmations(loaded_config, round, needs_confirmation).await? {
+            round.refuse_all(&denial, &CallError::OtherDenied, &self.app.metrics);
             return Ok(());
         }
-        let (mut at, mut failed) = (0, false);
+        let (mut at, mut has_failed) = (0, false);
         while at < calls.len() {
-            let of_client = |call: &ToolCall| {
+            let is_of_client = |call: &ToolCall| {
                 matches!(self.find_tool(call), Some(OfferedTool { executor: Executor::Client {}, .. }))
             };
             // Adjacent calls that the client runs are sent to it together.
-            let clients = calls[at..].iter().take_while(|call| of_client(call)).count();
+            let clients = calls[at..].iter().take_while(|call| is_of_client(call)).count();
             let group = at..at + clients.max(1);
-            if failed {
+            if has_failed {
                 for place in group.clone() {
                     round.record_error(place, &CallError::BeforeFailed, &self.app.metrics);
                 }
             } else if clients > 0 {
-                self.run_on_client(loaded, round, group.clone()).await?;
+                self.run_on_client(loaded_config, round, group.clone()).await?;
             } else {
-                self.run_on_server(loaded, round, at).await?;
+                self.run_on_server(loaded_config, round, at).await?;
             }
-            failed |= round.results[group.clone()].iter().flatten().any(|result| !result.ok);
+            has_failed |= round.results[group.clone()].iter().flatten().any(|result| !result.ok);
             at = group.end;
         }
         Ok(())
     }
 
     fn find_tool(&self, call: &ToolCall) -> Option<&OfferedTool> {
-        self.offer.tools.iter().find(|offered| offered.tool.name == call.name)
+        self.offer.tools.iter().find(|selected_tool| selected_tool.tool.name == call.name)
     }
 
     /// Returns the reason why a call must not run.
-    fn refusal(&self, loaded: &LoadedConfig, call: &ToolCall) -> Option<CallError> {
+    fn refusal(&self, loaded_config: &LoadedConfig, call: &ToolCall) -> Option<CallError> {
         match self.find_tool(call) {
-            Some(offered) => refusal_of_call(loaded, offered, self.offer.caller.as_deref(), &call.args),
+            Some(selected_tool) => {
+                refusal_of_call(loaded_config, selected_tool, self.offer.caller.as_deref(), &call.args)
+            }
             None => Some(CallError::NoTool(call.name.clone())),
         }
     }
@@ -210,24 +220,29 @@ impl<'a> ToolLoop<'a> {
     /// Waits for the confirmations of calls that need one. Returns errors by call if one is not allowed.
     async fn wait_confirmations(
         &self,
-        loaded: &LoadedConfig,
+        loaded_config: &LoadedConfig,
         round: &mut CallRound<'_>,
-        asks: impl Fn(&ToolCall) -> bool,
+        needs_confirmation: impl Fn(&ToolCall) -> bool,
     ) -> Result<Option<Vec<Option<CallError>>>, LoopHalt> {
-        let asked: Vec<ToolCall> = round.calls.iter().filter(|call| asks(call)).cloned().collect();
-        if asked.is_empty() {
+        let open_calls: Vec<ToolCall> =
+            round.calls.iter().filter(|call| needs_confirmation(call)).cloned().collect();
+        if open_calls.is_empty() {
             return Ok(None);
         }
-        let ms = loaded.config.tools.confirmations_ms;
-        round.push_status("awaiting_confirmation", &asked, Some(ms)).await?;
-        let given: Vec<Option<CallDecision>> =
-            match self.wait_answers(ms, self.desk.wait_decisions(&asked)).await? {
+        let ms = loaded_config.config.tools.confirmations_ms;
+        round.push_status("awaiting_confirmation", &open_calls, Some(ms)).await?;
+        let decisions: Vec<Option<CallDecision>> =
+            match self.wait_answers(ms, self.desk.wait_decisions(&open_calls)).await? {
                 Some(all) => all.into_iter().map(Some).collect(),
-                None => self.desk.close(&asked).0,
+                None => self.desk.close(&open_calls).0,
             };
         let mut errors: Vec<Option<CallError>> = vec![None; round.calls.len()];
-        for (call, decision) in asked.iter().zip(given) {
-            let place = round.calls.iter().position(|one| one.call_id == call.call_id).unwrap_or_default();
+        for (call, decision) in open_calls.iter().zip(decisions) {
+            let place = round
+                .calls
+                .iter()
+                .position(|candidate| candidate.call_id == call.call_id)
+                .unwrap_or_default();
             errors[place] = match decision {
                 Some(CallDecision { allow: true, .. }) => None,
                 Some(CallDecision { reason, .. }) => Some(CallError::Denied(reason)),
@@ -240,22 +255,22 @@ impl<'a> ToolLoop<'a> {
     /// Runs calls on the client: they begin together, and all results are awaited.
     async fn run_on_client(
         &self,
-        loaded: &LoadedConfig,
+        loaded_config: &LoadedConfig,
         round: &mut CallRound<'_>,
         group: std::ops::Range<usize>,
     ) -> Result<(), LoopHalt> {
         let calls = &round.calls[group.clone()];
         self.desk.expect_results(calls);
-        let ms = loaded.config.tools.results_ms;
+        let ms = loaded_config.config.tools.results_ms;
         self.start_calls(round, group.clone(), "awaiting_tool_results", Some(ms)).await?;
-        let given: Vec<Option<ToolAnswer>> =
+        let answers: Vec<Option<ToolAnswer>> =
             match self.wait_answers(ms, self.desk.wait_results(calls)).await? {
                 Some(all) => all.into_iter().map(Some).collect(),
                 None => self.desk.close(calls).1,
             };
-        for (place, answer) in group.zip(given) {
-            let late = || Err(CallError::NoResult(ms).error(round.language));
-            round.record_result(place, answer.unwrap_or_else(late), &self.app.metrics);
+        for (place, answer) in group.zip(answers) {
+            let no_result = || Err(CallError::NoResult(ms).error(round.language));
+            round.record_result(place, answer.unwrap_or_else(no_result), &self.app.metrics);
         }
         Ok(())
     }
@@ -263,7 +278,7 @@ impl<'a> ToolLoop<'a> {
     /// Runs a call by a webhook or an MCP server.
     async fn run_on_server(
         &self,
-        loaded: &LoadedConfig,
+        loaded_config: &LoadedConfig,
         round: &mut CallRound<'_>,
         place: usize,
     ) -> Result<(), LoopHalt> {
@@ -280,14 +295,14 @@ impl<'a> ToolLoop<'a> {
             args: &call.args,
             caller: self.offer.caller.as_deref(),
         };
-        let answered = execute(loaded, executor, &request, &round.spans[place]);
+        let answer_future = execute(loaded_config, executor, &request, &round.spans[place]);
         let answer = tokio::select! {
             biased;
             end = self.wait_halt() => return Err(end.into()),
-            answer = answered => answer,
+            answer = answer_future => answer,
         };
         fail::point("tool.answered");
-        let answer = answer.map_err(|trouble| trouble.error(round.language));
+        let answer = answer.map_err(|error| error.error(round.language));
         round.record_result(place, answer, &self.app.metrics);
         Ok(())
     }
@@ -313,7 +328,7 @@ impl<'a> ToolLoop<'a> {
                 call_id: &call.call_id,
                 is_client_call: self
                     .find_tool(call)
-                    .is_some_and(|one| matches!(one.executor, Executor::Client {})),
+                    .is_some_and(|tool| matches!(tool.executor, Executor::Client {})),
                 args: &call.args,
             });
             let start = ToolStart { call_id: call.call_id.clone(), name: call.name.clone() };
@@ -327,16 +342,20 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// Waits for people or clients; `None` on timeout. The stream needs no reader meanwhile.
-    async fn wait_answers<T>(&self, ms: u64, wanted: impl Future<Output = T>) -> Result<Option<T>, InputEnd> {
-        let waits = &self.app.metrics.tool_waits;
-        waits.fetch_add(1, Ordering::Relaxed);
-        let waited = tokio::select! {
+    async fn wait_answers<T>(
+        &self,
+        ms: u64,
+        answers: impl Future<Output = T>,
+    ) -> Result<Option<T>, InputEnd> {
+        let tool_waits = &self.app.metrics.tool_waits;
+        tool_waits.fetch_add(1, Ordering::Relaxed);
+        let result = tokio::select! {
             biased;
             end = self.wait_halt() => Err(end),
-            given = tokio::time::timeout(Duration::from_millis(ms), wanted) => Ok(given.ok()),
+            received = tokio::time::timeout(Duration::from_millis(ms), answers) => Ok(received.ok()),
         };
-        waits.fetch_sub(1, Ordering::Relaxed);
-        waited
+        tool_waits.fetch_sub(1, Ordering::Relaxed);
+        result
     }
 
     /// Waits until the message is cancelled or the server stops.
@@ -352,23 +371,26 @@ impl<'a> ToolLoop<'a> {
 /// Builds the messages for the model: the reply and the results, with results of native calls in the
 /// service's own form.
 fn result_messages(
-    said: Message,
-    told: String,
+    reply_messages: Message,
+    results_text: String,
     attempt: &Attempt,
-    done: &[(ToolCall, ToolResult)],
+    call_results: &[(ToolCall, ToolResult)],
     language: Language,
     max_shown: usize,
 ) -> Vec<Message> {
-    let result = |(call, came): (&NativeCall, &Result<usize, String>)| {
-        let content = match came {
-            Ok(at) => done.get(*at).map(|done| result_text(language, done, max_shown)),
-            Err(why) => Some(json!({"ok": false, "error": why}).to_string()),
+    let result = |(call, parsed): (&NativeCall, &Result<usize, String>)| {
+        let content = match parsed {
+            Ok(at) => {
+                call_results.get(*at).map(|call_results| result_text(language, call_results, max_shown))
+            }
+            Err(error) => Some(json!({"ok": false, "error": error}).to_string()),
         };
         Message { tool_call_id: Some(call.id.clone()), ..Message::new("tool", content.unwrap_or_default()) }
     };
     let results: Vec<Message> = attempt.native_calls().map(result).collect();
     // Results of calls in the text are sent as text.
-    let in_text = attempt.native_calls().filter(|(_, came)| came.is_ok()).count() < done.len();
-    let text = in_text.then(|| Message::new("user", told));
-    [said].into_iter().chain(results).chain(text).collect()
+    let has_text_calls =
+        attempt.native_calls().filter(|(_, parsed)| parsed.is_ok()).count() < call_results.len();
+    let text = has_text_calls.then(|| Message::new("user", results_text));
+    [reply_messages].into_iter().chain(results).chain(text).collect()
 }

@@ -81,7 +81,7 @@ pub trait Admin: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError>;
+    async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError>;
 
     /// Lists usage, latest day first and by key within a day: of one owner or of all, from one day to another
     /// (inclusive), after a day and key.
@@ -91,7 +91,7 @@ pub trait Admin: Send + Sync {
     async fn usage(
         &self,
         owner: Option<&str>,
-        from_to: (&str, &str),
+        days: (&str, &str),
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<UsageRow>, StoreError>;

@@ -81,9 +81,9 @@ impl Batch {
     /// Returns the part after entry `after`.
     #[must_use]
     pub fn skip_through(mut self, after: u64) -> Batch {
-        let passed = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
-        if passed > 0 {
-            let at = memchr::memchr_iter(b'\n', &self.body).nth(passed - 1);
+        let skipped = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
+        if skipped > 0 {
+            let at = memchr::memchr_iter(b'\n', &self.body).nth(skipped - 1);
             self.body.drain(..at.map_or(self.body.len(), |at| at + 1));
             self.first = (after + 1).min(self.last + 1);
         }

@@ -61,5 +61,5 @@ pub trait Conversations: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError>;
+    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError>;
 }

@@ -117,7 +117,7 @@ pub trait Dialogues: Send + Sync {
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&InputClaim>,
+        claim: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError>;
 

@@ -98,13 +98,17 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn documents(&self, of: DocumentScope<'_>) -> Result<Vec<Document>, StoreError>;
+    async fn documents(&self, owner_and_kind: DocumentScope<'_>) -> Result<Vec<Document>, StoreError>;
 
     /// Returns one document.
     ///
     /// # Errors
     /// The database failed.
-    async fn document(&self, of: DocumentScope<'_>, id: &str) -> Result<Option<Document>, StoreError>;
+    async fn document(
+        &self,
+        owner_and_kind: DocumentScope<'_>,
+        id: &str,
+    ) -> Result<Option<Document>, StoreError>;
 
     /// Stores the next version of a document, creating it if needed; checks and writes atomically.
     ///
@@ -112,10 +116,10 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn put_document(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         document: &Document,
         text: &DocumentVersion,
-        put: PutOptions,
+        options: PutOptions,
     ) -> Result<PutOutcome, StoreError>;
 
     /// Publishes a version, if the latest version is `based_on` or that is absent.
@@ -124,7 +128,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn publish(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         id: &str,
         version: u32,
         based_on: Option<u32>,
@@ -135,7 +139,11 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn versions(&self, of: DocumentScope<'_>, id: &str) -> Result<Vec<DocumentVersion>, StoreError>;
+    async fn versions(
+        &self,
+        owner_and_kind: DocumentScope<'_>,
+        id: &str,
+    ) -> Result<Vec<DocumentVersion>, StoreError>;
 
     /// Returns one version with its text.
     ///
@@ -143,7 +151,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn version(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         id: &str,
         version: u32,
     ) -> Result<Option<DocumentVersion>, StoreError>;
@@ -152,7 +160,10 @@ pub trait Documents: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn published_texts(&self, of: DocumentScope<'_>) -> Result<Vec<(String, String)>, StoreError>;
+    async fn published_texts(
+        &self,
+        owner_and_kind: DocumentScope<'_>,
+    ) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Deletes a document with its versions, if the latest version is `based_on` or that is absent.
     ///
@@ -160,7 +171,7 @@ pub trait Documents: Send + Sync {
     /// The database failed.
     async fn delete_document(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError>;

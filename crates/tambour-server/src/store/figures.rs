@@ -49,7 +49,7 @@ pub struct ReplyCounts {
 
 impl ReplyCounts {
     /// Adds other counts.
-    pub fn add(&mut self, more: &ReplyCounts) {
+    pub fn add(&mut self, figures: &ReplyCounts) {
         let ReplyCounts {
             completed,
             failed,
@@ -60,8 +60,8 @@ impl ReplyCounts {
             output_tokens,
             unpriced_tokens,
             cost,
-        } = more;
-        for (sum, more) in [
+        } = figures;
+        for (sum, figures) in [
             (&mut self.completed, completed),
             (&mut self.failed, failed),
             (&mut self.cancelled, cancelled),
@@ -72,7 +72,7 @@ impl ReplyCounts {
             (&mut self.unpriced_tokens, unpriced_tokens),
             (&mut self.cost, cost),
         ] {
-            *sum = sum.saturating_add(*more);
+            *sum = sum.saturating_add(*figures);
         }
     }
 }
@@ -156,8 +156,8 @@ impl FirstTexts {
     }
 
     /// Adds all of another distribution.
-    pub fn merge(&mut self, more: &FirstTexts) {
-        for (bucket, count) in (0..).zip(&more.0) {
+    pub fn merge(&mut self, histogram: &FirstTexts) {
+        for (bucket, count) in (0..).zip(&histogram.0) {
             self.add(bucket, *count);
         }
     }
@@ -167,11 +167,11 @@ impl FirstTexts {
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let all: i64 = self.0.iter().sum();
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-        let wanted = ((all as f64 * part).ceil() as i64).max(1);
-        let mut seen = 0;
+        let rank = ((all as f64 * part).ceil() as i64).max(1);
+        let mut count_so_far = 0;
         let bucket = self.0.iter().position(|count| {
-            seen += count;
-            seen >= wanted
+            count_so_far += count;
+            count_so_far >= rank
         })?;
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let ms = (bucket as f64 / 4.0).exp2().round() as u64;
@@ -186,7 +186,7 @@ pub trait ReplyFigures: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError>;
+    async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError>;
 
     /// Returns figures of one owner or of all, from one day to another (inclusive), by step and upstream,
     /// earliest first.
@@ -196,7 +196,7 @@ pub trait ReplyFigures: Send + Sync {
     async fn figures(
         &self,
         owner: Option<&str>,
-        from_to: (&str, &str),
+        days: (&str, &str),
         step: FigureStep,
     ) -> Result<Vec<StepFigures>, StoreError>;
 
@@ -208,7 +208,7 @@ pub trait ReplyFigures: Send + Sync {
     async fn repairs(
         &self,
         owner: Option<&str>,
-        from_to: (&str, &str),
+        days: (&str, &str),
         step: FigureStep,
         rules: u32,
     ) -> Result<Vec<StepRepairs>, StoreError>;

@@ -197,8 +197,8 @@ impl Future for PendingAppend<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WriteOutcome> {
         match &mut *self {
-            PendingAppend::Done(done) => Poll::Ready(*done),
-            PendingAppend::Waiting(waits) => waits.as_mut().poll(context),
+            PendingAppend::Done(outcome) => Poll::Ready(*outcome),
+            PendingAppend::Waiting(wait) => wait.as_mut().poll(context),
         }
     }
 }

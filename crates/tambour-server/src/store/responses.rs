@@ -49,7 +49,7 @@ pub trait Responses: Send + Sync {
     ///
     /// # Errors
     /// The database failed; the request is not claimed.
-    async fn claim_request(&self, sent: &RequestKey, since: &str) -> Result<RequestClaim, StoreError>;
+    async fn claim_request(&self, request_key: &RequestKey, since: &str) -> Result<RequestClaim, StoreError>;
 
     /// Stores the response of a claimed request, replacing an expired one.
     ///
@@ -57,13 +57,13 @@ pub trait Responses: Send + Sync {
     /// The database failed; the request stays claimed.
     async fn store_response(
         &self,
-        sent: &RequestKey,
-        kept: &StoredResponse,
+        request_key: &RequestKey,
+        response: &StoredResponse,
         now: &str,
     ) -> Result<(), StoreError>;
 
     /// Releases a claimed request: it may be processed again unless its response was stored.
-    fn release_request(&self, sent: &RequestKey);
+    fn release_request(&self, request_key: &RequestKey);
 
     /// Deletes the responses stored before an RFC 3339 time; returns `true` if there were any.
     ///

@@ -96,7 +96,9 @@ pub(super) fn empty_state() -> Value {
 impl StateUpdates {
     /// Returns the number of updates up to a point; `None` if it is unknown.
     pub(super) fn count_to(&self, to: StatePoint<'_>) -> Option<usize> {
-        let last = |fits: &dyn Fn(&StateUpdateRow) -> bool| self.rows.iter().rposition(fits).map(|at| at + 1);
+        let last = |predicate: &dyn Fn(&StateUpdateRow) -> bool| {
+            self.rows.iter().rposition(predicate).map(|at| at + 1)
+        };
         match to {
             StatePoint::Start => Some(0),
             StatePoint::Update(id) => last(&|row| row.id == id),
@@ -114,11 +116,11 @@ impl StateUpdates {
 
     /// Returns `true` if the state at a point can still be computed.
     pub(super) fn can_reach(&self, to: StatePoint<'_>) -> bool {
-        let stands = |id: &str| self.rows.iter().any(|row| row.id == id && !row.is_in_base);
+        let is_target = |id: &str| self.rows.iter().any(|row| row.id == id && !row.is_in_base);
         match to {
             StatePoint::Start => self.base_number < 0,
-            StatePoint::Update(id) => stands(id),
-            StatePoint::After(id, number) => number > self.base_number || stands(id),
+            StatePoint::Update(id) => is_target(id),
+            StatePoint::After(id, number) => number > self.base_number || is_target(id),
         }
     }
 
@@ -136,8 +138,8 @@ impl StateUpdates {
     /// Computes the state after all updates.
     #[must_use]
     pub fn current_state(&self) -> Value {
-        let settled = self.rows.partition_point(|row| row.position <= self.snapshot_position);
-        apply_updates(self.snapshot.clone(), &self.rows[settled..])
+        let base_length = self.rows.partition_point(|row| row.position <= self.snapshot_position);
+        apply_updates(self.snapshot.clone(), &self.rows[base_length..])
     }
 
     /// Removes and returns the updates after the first `count`. `None` if some of them are part of the base.
@@ -151,10 +153,10 @@ impl StateUpdates {
 
     /// Makes the first `count` updates part of the base.
     pub(super) fn move_to_base(&mut self, count: usize) {
-        let passed = self.base_len();
-        if count > passed {
-            self.base = apply_updates(std::mem::take(&mut self.base), &self.rows[passed..count]);
-            self.rows[passed..count].iter_mut().for_each(|row| row.is_in_base = true);
+        let base_length = self.base_len();
+        if count > base_length {
+            self.base = apply_updates(std::mem::take(&mut self.base), &self.rows[base_length..count]);
+            self.rows[base_length..count].iter_mut().for_each(|row| row.is_in_base = true);
             self.base_number = self.base_number.max(self.rows[count - 1].message_number);
         }
     }

@@ -41,7 +41,7 @@ pub trait Tools: Send + Sync {
     ///
     /// # Errors
     /// The database failed.
-    async fn put_tool(&self, row: &ToolRow, most: u32) -> Result<bool, StoreError>;
+    async fn put_tool(&self, row: &ToolRow, max: u32) -> Result<bool, StoreError>;
 
     /// Deletes a tool; returns `false` if there was none.
     ///

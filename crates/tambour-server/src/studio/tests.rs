@@ -23,12 +23,12 @@ fn files(name: &str) -> Option<EmbeddedFile> {
     })
 }
 
-fn given(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
+fn header_map(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
     headers.iter().map(|(name, value)| (name.clone(), value.parse().expect("a header"))).collect()
 }
 
 fn get(path: &str, headers: &[(HeaderName, &'static str)]) -> Response {
-    respond(files, &Method::GET, path, &given(headers))
+    respond(files, &Method::GET, path, &header_map(headers))
 }
 
 fn header_of(response: &Response, name: HeaderName) -> &str {
@@ -57,10 +57,10 @@ async fn addresses_within_the_studio_are_its_page() {
 
 #[tokio::test]
 async fn each_page_has_a_nonce_of_its_own() {
-    let one = page_response(files).expect("a page");
+    let page = page_response(files).expect("a page");
     let other = page_response(files).expect("a page");
     assert_ne!(
-        one.headers().get(header::CONTENT_SECURITY_POLICY),
+        page.headers().get(header::CONTENT_SECURITY_POLICY),
         other.headers().get(header::CONTENT_SECURITY_POLICY)
     );
 }
@@ -82,7 +82,7 @@ fn nothing_else_is_a_page() {
     assert_eq!(get("/scripts", &[]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "application/json")]).status(), 404);
     assert_eq!(get("/scripts", &[(header::ACCEPT, "text/html;q=0")]).status(), 404);
-    assert_eq!(respond(files, &Method::POST, "/scripts", &given(&[BROWSER])).status(), 404);
+    assert_eq!(respond(files, &Method::POST, "/scripts", &header_map(&[BROWSER])).status(), 404);
     for hidden in ["/.gitignore", "/assets/../.gitignore", "/assets/app-1a2b.js.gz"] {
         assert_eq!(get(hidden, &[]).status(), 404, "{hidden}");
     }
@@ -97,18 +97,18 @@ async fn files_are_kept_as_long_as_their_name_tells() {
     let icon = get("/icon.svg", &[]);
     assert_eq!(header_of(&icon, header::CACHE_CONTROL), "no-cache");
     let tag: &'static str = Box::leak(header_of(&icon, header::ETAG).to_owned().into_boxed_str());
-    let again = get("/icon.svg", &[(header::IF_NONE_MATCH, tag)]);
-    assert_eq!(again.status(), 304);
-    assert_eq!(text(again).await, "");
+    let repeat = get("/icon.svg", &[(header::IF_NONE_MATCH, tag)]);
+    assert_eq!(repeat.status(), 304);
+    assert_eq!(text(repeat).await, "");
     assert_eq!(get("/icon.svg", &[(header::IF_NONE_MATCH, "W/\"other\"")]).status(), 200);
 }
 
 #[tokio::test]
 async fn files_are_packed_where_that_is_understood() {
-    let packed = get("/assets/app-1a2b.js", &[(header::ACCEPT_ENCODING, "br, gzip")]);
-    assert_eq!(header_of(&packed, header::CONTENT_ENCODING), "gzip");
-    assert_eq!(header_of(&packed, header::VARY), "accept-encoding");
-    assert_eq!(text(packed).await, "packed");
+    let compressed = get("/assets/app-1a2b.js", &[(header::ACCEPT_ENCODING, "br, gzip")]);
+    assert_eq!(header_of(&compressed, header::CONTENT_ENCODING), "gzip");
+    assert_eq!(header_of(&compressed, header::VARY), "accept-encoding");
+    assert_eq!(text(compressed).await, "packed");
     let plain = get("/icon.svg", &[(header::ACCEPT_ENCODING, "gzip")]);
     assert_eq!(header_of(&plain, header::CONTENT_ENCODING), "");
     assert_eq!(text(plain).await, "<svg/>");

@@ -29,9 +29,14 @@ pub(crate) struct ChatSpan {
 
 impl TraceSpan {
     /// Starts the span of a model call.
-    pub(crate) fn start_chat(&self, asked: &CallTarget<'_>, ask: &ModelRequest) -> Option<Box<ChatSpan>> {
+    pub(crate) fn start_chat(
+        &self,
+        target: &CallTarget<'_>,
+        request: &ModelRequest,
+    ) -> Option<Box<ChatSpan>> {
         let content = self.traces_content()?;
-        let span = self.start_client(genai::chat_name(asked), genai::chat_attributes(asked, ask, content));
+        let span =
+            self.start_client(genai::chat_name(target), genai::chat_attributes(target, request, content));
         Some(Box::new(ChatSpan {
             span,
             started: Instant::now(),
@@ -57,18 +62,18 @@ impl ChatSpan {
             match item {
                 ReplyItem::Text(text) => {
                     self.first_text.get_or_insert_with(|| self.started.elapsed().as_secs_f64());
-                    if let Some(said) = &mut self.reply_text {
-                        said.text.push_str(text);
+                    if let Some(reply_text) = &mut self.reply_text {
+                        reply_text.text.push_str(text);
                     }
                 }
                 ReplyItem::Reasoning(text) => {
-                    if let Some(said) = &mut self.reply_text {
-                        said.reasoning.push_str(text);
+                    if let Some(reply_text) = &mut self.reply_text {
+                        reply_text.reasoning.push_str(text);
                     }
                 }
                 ReplyItem::Call(call) => {
-                    if let Some(said) = &mut self.reply_text {
-                        said.calls.push(call.clone());
+                    if let Some(reply_text) = &mut self.reply_text {
+                        reply_text.calls.push(call.clone());
                     }
                 }
                 ReplyItem::Usage(usage) => self.usage = Some(usage.clone()),
@@ -82,20 +87,20 @@ impl ChatSpan {
     }
 
     /// Records a failed attempt, and whether it is retried.
-    pub(crate) fn record_failure(&mut self, code: &str, again: bool) {
-        if again { self.retries += 1 } else { self.failure_code = Some(code.to_owned()) }
+    pub(crate) fn record_failure(&mut self, code: &str, is_retried: bool) {
+        if is_retried { self.retries += 1 } else { self.failure_code = Some(code.to_owned()) }
     }
 }
 
 impl Drop for ChatSpan {
     fn drop(&mut self) {
-        let ended = genai::chat_end_attributes(
+        let end_attributes = genai::chat_end_attributes(
             self.usage.as_ref(),
             self.first_text,
             self.finish,
             self.reply_text.as_ref(),
         );
-        self.span.set_attributes(ended);
+        self.span.set_attributes(end_attributes);
         if self.retries > 0 {
             self.span.set_attributes([opentelemetry::KeyValue::new("tambour.retries", self.retries)]);
         }

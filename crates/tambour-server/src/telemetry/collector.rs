@@ -75,23 +75,23 @@ impl ExportClient {
 #[async_trait]
 impl HttpClient for ExportClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let sent = match self.runtime.spawn(send(self.inner.clone(), request)).await {
-            Ok(sent) => sent,
+        let outcome = match self.runtime.spawn(send(self.inner.clone(), request)).await {
+            Ok(outcome) => outcome,
             Err(error) => Err(error.into()),
         };
-        let trouble = match &sent {
+        let error_text = match &outcome {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(format!("it answered {}", response.status().as_u16())),
             Err(error) => Some(error.to_string()),
         };
         // Logged once, not for each batch.
-        let failed = self.is_failing.swap(trouble.is_some(), Ordering::Relaxed);
-        match trouble {
-            Some(error) if !failed => tracing::warn!(error, "the collector takes no traces"),
-            None if failed => tracing::info!("the collector takes traces again"),
+        let was_failing = self.is_failing.swap(error_text.is_some(), Ordering::Relaxed);
+        match error_text {
+            Some(error) if !was_failing => tracing::warn!(error, "the collector takes no traces"),
+            None if was_failing => tracing::info!("the collector takes traces again"),
             _ => {}
         }
-        sent
+        outcome
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct ParentSpan(Option<Box<SpanContext>>);
 impl std::fmt::Debug for TraceSpan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Span")
-            .field(&self.0.as_ref().map(|begun| begun.context.span().span_context().clone()))
+            .field(&self.0.as_ref().map(|open_span| open_span.context.span().span_context().clone()))
             .finish()
     }
 }
@@ -101,7 +101,7 @@ impl TraceHandle {
         &self,
         ParentSpan(parent): &ParentSpan,
         name: &'static str,
-        known: impl FnOnce() -> Vec<KeyValue>,
+        attributes: impl FnOnce() -> Vec<KeyValue>,
     ) -> TraceSpan {
         let Some(traces) = &self.0 else { return TraceSpan::default() };
         let context = match parent {
@@ -111,7 +111,7 @@ impl TraceHandle {
         start_span(
             traces,
             &context,
-            SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes(known()),
+            SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes(attributes()),
         )
     }
 
@@ -119,10 +119,10 @@ impl TraceHandle {
     pub(crate) async fn stop(&self) {
         let Some(traces) = self.0.clone() else { return };
         // Blocks until the collector has answered.
-        let stopped = tokio::task::spawn_blocking(move || {
+        let shutdown = tokio::task::spawn_blocking(move || {
             traces.provider.shutdown_with_timeout(collector::EXPORT_TIMEOUT)
         });
-        if let Ok(Err(error)) = stopped.await {
+        if let Ok(Err(error)) = shutdown.await {
             tracing::warn!(%error, "the last traces were not sent");
         }
     }
@@ -135,8 +135,8 @@ fn start_span(traces: &Arc<SpanFactory>, parent: &Context, span: SpanBuilder) ->
 
 impl TraceSpan {
     /// Starts a child span for a call to another service.
-    pub(super) fn start_client(&self, name: String, known: Vec<KeyValue>) -> TraceSpan {
-        self.start_child(SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(known))
+    pub(super) fn start_client(&self, name: String, attributes: Vec<KeyValue>) -> TraceSpan {
+        self.start_child(SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(attributes))
     }
 
     /// Starts a child span for a tool call.
@@ -147,25 +147,25 @@ impl TraceSpan {
     }
 
     fn start_child(&self, span: SpanBuilder) -> TraceSpan {
-        let Some(begun) = &self.0 else { return TraceSpan::default() };
-        start_span(&begun.traces, &begun.context, span)
+        let Some(open_span) = &self.0 else { return TraceSpan::default() };
+        start_span(&open_span.traces, &open_span.context, span)
     }
 
     /// Returns whether texts are traced; `None` if nothing is.
     pub(super) fn traces_content(&self) -> Option<bool> {
-        self.0.as_ref().map(|begun| begun.traces.content && begun.context.span().is_recording())
+        self.0.as_ref().map(|open_span| open_span.traces.content && open_span.context.span().is_recording())
     }
 
-    pub(super) fn set_attributes(&self, known: impl IntoIterator<Item = KeyValue>) {
-        if let Some(begun) = &self.0 {
-            begun.context.span().set_attributes(known);
+    pub(super) fn set_attributes(&self, attributes: impl IntoIterator<Item = KeyValue>) {
+        if let Some(open_span) = &self.0 {
+            open_span.context.span().set_attributes(attributes);
         }
     }
 
     /// Adds the trace context to the headers of an outgoing request.
     pub(crate) fn inject_headers(&self, headers: &mut HeaderMap) {
-        if let Some(begun) = &self.0 {
-            TraceContextPropagator::new().inject_context(&begun.context, &mut HeaderInjector(headers));
+        if let Some(open_span) = &self.0 {
+            TraceContextPropagator::new().inject_context(&open_span.context, &mut HeaderInjector(headers));
         }
     }
 
@@ -178,16 +178,16 @@ impl TraceSpan {
 
     /// Records a failure by its code.
     pub(crate) fn fail(&self, code: &str) {
-        let Some(begun) = &self.0 else { return };
-        let span = begun.context.span();
+        let Some(open_span) = &self.0 else { return };
+        let span = open_span.context.span();
         span.set_attribute(KeyValue::new(genai::ERROR, code.to_owned()));
         span.set_status(Status::error(code.to_owned()));
     }
 
     /// Ends the span.
     pub(crate) fn end(&self, outcome: &str) {
-        let Some(begun) = &self.0 else { return };
-        let span = begun.context.span();
+        let Some(open_span) = &self.0 else { return };
+        let span = open_span.context.span();
         span.set_attribute(KeyValue::new("tambour.outcome", outcome.to_owned()));
         span.end();
     }

@@ -120,7 +120,7 @@ impl CallError {
         match self {
             NoTool(name) => format!("there is no tool `{name}`"),
             Forbidden(name) => format!("this caller may not call `{name}`"),
-            Arguments(what, place) => format!("{what} at `{place}` of the arguments"),
+            Arguments(message, place) => format!("{message} at `{place}` of the arguments"),
             OtherRefused => "another call of the plan must not run".to_owned(),
             OtherDenied => "another call of the plan was not allowed".to_owned(),
             BeforeFailed => "a call of the plan before it failed".to_owned(),
@@ -135,14 +135,16 @@ impl CallError {
             Interrupted => {
                 "the server stopped while the call ran; whether it took effect is not known".to_owned()
             }
-            Host(barred) | Address(barred) => barred.to_string(),
+            Host(refusal) | Address(refusal) => refusal.to_string(),
             NoSecret(name) => format!("the server's environment has no secret `{name}`"),
             Timeout(ms) => {
                 format!("the webhook did not answer within {ms} ms; whether it took effect is not known")
             }
-            Status(status, said) if said.is_empty() => format!("the webhook answered {status}"),
-            Status(status, said) => format!("the webhook answered {status}: {said}"),
-            TooLarge(most) => format!("the webhook answered more than {}", format_count(*most, "byte")),
+            Status(status, body) if body.is_empty() => format!("the webhook answered {status}"),
+            Status(status, body) => format!("the webhook answered {status}: {body}"),
+            TooLarge(max_bytes) => {
+                format!("the webhook answered more than {}", format_count(*max_bytes, "byte"))
+            }
             Unreachable => "the webhook cannot be reached".to_owned(),
             NoClient => "the server cannot call webhooks".to_owned(),
             ConnectionBroken => {
@@ -155,11 +157,11 @@ impl CallError {
             ServerBroken => {
                 "the connection to the MCP server broke; whether it took effect is not known".to_owned()
             }
-            ServerRefused(said) => format!("the MCP server did not take the call: {said}"),
-            ToolFailed(said) if said.is_empty() => "the tool failed, and did not say why".to_owned(),
-            ToolFailed(said) => format!("the tool failed: {said}"),
-            ResultTooLarge(most) => {
-                format!("the MCP server answered more than {}", format_count(*most, "byte"))
+            ServerRefused(body) => format!("the MCP server did not take the call: {body}"),
+            ToolFailed(body) if body.is_empty() => "the tool failed, and did not say why".to_owned(),
+            ToolFailed(body) => format!("the tool failed: {body}"),
+            ResultTooLarge(max_bytes) => {
+                format!("the MCP server answered more than {}", format_count(*max_bytes, "byte"))
             }
         }
     }
@@ -168,7 +170,7 @@ impl CallError {
         match self {
             NoTool(name) => format!("没有工具 `{name}`"),
             Forbidden(name) => format!("当前调用方无权调用 `{name}`"),
-            Arguments(what, place) => format!("参数 `{place}` 不符合要求：{what}"),
+            Arguments(message, place) => format!("参数 `{place}` 不符合要求：{message}"),
             OtherRefused => "计划中的另一个调用不能执行，因此没有执行".to_owned(),
             OtherDenied => "计划中的另一个调用未获允许，因此没有执行".to_owned(),
             BeforeFailed => "计划中它之前的一个调用失败，因此没有执行".to_owned(),
@@ -181,22 +183,22 @@ impl CallError {
             NoResult(ms) => format!("客户端在 {ms} 毫秒内没有给出结果"),
             Cancelled => "执行过程中被取消，不清楚是否已经生效".to_owned(),
             Interrupted => "服务器在调用执行过程中停止，不清楚是否已经生效".to_owned(),
-            Host(barred) | Address(barred) => barred.chinese(),
+            Host(refusal) | Address(refusal) => refusal.chinese(),
             NoSecret(name) => format!("服务器的环境变量中没有密钥 `{name}`"),
             Timeout(ms) => format!("webhook 在 {ms} 毫秒内没有答复，不清楚是否已经生效"),
-            Status(status, said) if said.is_empty() => format!("webhook 返回状态 {status}"),
-            Status(status, said) => format!("webhook 返回状态 {status}：{said}"),
-            TooLarge(most) => format!("webhook 的答复超过 {most} 字节"),
+            Status(status, body) if body.is_empty() => format!("webhook 返回状态 {status}"),
+            Status(status, body) => format!("webhook 返回状态 {status}：{body}"),
+            TooLarge(max_bytes) => format!("webhook 的答复超过 {max_bytes} 字节"),
             Unreachable => "无法连接 webhook".to_owned(),
             NoClient => "服务器无法调用 webhook".to_owned(),
             ConnectionBroken => "与 webhook 的连接中断，不清楚是否已经生效".to_owned(),
             ServerDown(name) => format!("无法连接 MCP 服务器 `{name}`，调用没有发出"),
             ServerTimeout(ms) => format!("MCP 服务器在 {ms} 毫秒内没有答复，不清楚是否已经生效"),
             ServerBroken => "与 MCP 服务器的连接中断，不清楚是否已经生效".to_owned(),
-            ServerRefused(said) => format!("MCP 服务器没有接受调用：{said}"),
-            ToolFailed(said) if said.is_empty() => "工具执行失败，没有说明原因".to_owned(),
-            ToolFailed(said) => format!("工具执行失败：{said}"),
-            ResultTooLarge(most) => format!("MCP 服务器的答复超过 {most} 字节"),
+            ServerRefused(body) => format!("MCP 服务器没有接受调用：{body}"),
+            ToolFailed(body) if body.is_empty() => "工具执行失败，没有说明原因".to_owned(),
+            ToolFailed(body) => format!("工具执行失败：{body}"),
+            ResultTooLarge(max_bytes) => format!("MCP 服务器的答复超过 {max_bytes} 字节"),
         }
     }
 }

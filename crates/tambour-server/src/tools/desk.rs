@@ -88,10 +88,11 @@ impl DeskRegistry {
 
 impl AnswerDesk {
     /// Registers calls; those selected by `asks` need a decision.
-    pub(crate) fn register_calls(&self, calls: &[ToolCall], asks: impl Fn(&ToolCall) -> bool) {
+    pub(crate) fn register_calls(&self, calls: &[ToolCall], needs_confirmation: impl Fn(&ToolCall) -> bool) {
         let mut slots = self.lock();
         for call in calls {
-            let decision = if asks(call) { AnswerSlot::Expected } else { AnswerSlot::NotExpected };
+            let decision =
+                if needs_confirmation(call) { AnswerSlot::Expected } else { AnswerSlot::NotExpected };
             slots.insert(call.call_id.clone(), CallSlot { decision, result: AnswerSlot::NotExpected });
         }
     }
@@ -125,22 +126,25 @@ impl AnswerDesk {
     }
 
     /// Accepts decisions, all or none.
-    pub(crate) fn accept_decisions(&self, given: Vec<(String, CallDecision)>) -> Result<(), AnswerRefusal> {
-        self.accept(given, |slot| &mut slot.decision)
+    pub(crate) fn accept_decisions(
+        &self,
+        decisions: Vec<(String, CallDecision)>,
+    ) -> Result<(), AnswerRefusal> {
+        self.accept(decisions, |slot| &mut slot.decision)
     }
 
     /// Accepts results, all or none.
-    pub(crate) fn accept_results(&self, given: Vec<(String, ToolAnswer)>) -> Result<(), AnswerRefusal> {
-        self.accept(given, |slot| &mut slot.result)
+    pub(crate) fn accept_results(&self, results: Vec<(String, ToolAnswer)>) -> Result<(), AnswerRefusal> {
+        self.accept(results, |slot| &mut slot.result)
     }
 
     fn accept<T>(
         &self,
-        given: Vec<(String, T)>,
+        answers: Vec<(String, T)>,
         place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Result<(), AnswerRefusal> {
         let mut slots = self.lock();
-        for (call, _) in &given {
+        for (call, _) in &answers {
             let slot = slots.get_mut(call).ok_or_else(|| AnswerRefusal::Unknown(call.clone()))?;
             match place(slot) {
                 AnswerSlot::Expected => {}
@@ -150,7 +154,7 @@ impl AnswerDesk {
                 }
             }
         }
-        for (call, value) in given {
+        for (call, value) in answers {
             if let Some(slot) = slots.get_mut(&call) {
                 *place(slot) = AnswerSlot::Given(value);
             }
@@ -165,13 +169,13 @@ impl AnswerDesk {
         calls: &[ToolCall],
         place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Vec<T> {
-        let mut changed = self.answer_notify.subscribe();
+        let mut answer_changes = self.answer_notify.subscribe();
         loop {
             if let Some(all) = self.take_complete(calls, &place) {
                 return all;
             }
             // The sender lives as long as `self`.
-            let _ = changed.changed().await;
+            let _ = answer_changes.changed().await;
         }
     }
 
@@ -182,9 +186,9 @@ impl AnswerDesk {
         place: impl Fn(&mut CallSlot) -> &mut AnswerSlot<T>,
     ) -> Option<Vec<T>> {
         let mut slots = self.lock();
-        let mut given =
+        let mut answers =
             |call: &ToolCall| matches!(slots.get_mut(&call.call_id).map(&place), Some(AnswerSlot::Given(_)));
-        if !calls.iter().all(&mut given) {
+        if !calls.iter().all(&mut answers) {
             return None;
         }
         calls.iter().map(|call| slots.get_mut(&call.call_id).and_then(|slot| place(slot).close())).collect()

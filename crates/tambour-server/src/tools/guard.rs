@@ -64,16 +64,16 @@ impl WebhookGuard {
     /// Checks a URL without resolving its host name. The URL parser normalizes all spellings of addresses
     /// (decimal, octal, hexadecimal, short).
     pub(crate) fn check_url(&self, text: &str) -> Result<Url, WebhookRefusal> {
-        let wrong = || WebhookRefusal::Url(text.chars().take(200).collect());
-        let url = Url::parse(text).map_err(|_| wrong())?;
+        let url_refusal = || WebhookRefusal::Url(text.chars().take(200).collect());
+        let url = Url::parse(text).map_err(|_| url_refusal())?;
         let secrets = !url.username().is_empty() || url.password().is_some();
         let Some(host) = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https") && !secrets)
         else {
-            return Err(wrong());
+            return Err(url_refusal());
         };
         let host = normalize_host(host);
         let port = url.port_or_known_default().unwrap_or_default();
-        if !self.hosts.iter().any(|known| entry_matches(known, &host, port)) {
+        if !self.hosts.iter().any(|host_entry| entry_matches(host_entry, &host, port)) {
             return Err(WebhookRefusal::Host(host));
         }
         if let Ok(address) = host.trim_matches(['[', ']']).parse() {
@@ -100,13 +100,13 @@ fn normalize_host(host: &str) -> String {
 
 /// Returns `true` if an entry of the list matches this host and port.
 fn entry_matches(entry: &str, host: &str, port: u16) -> bool {
-    let (name, of_port) = match entry.rsplit_once(':') {
+    let (name, port_text) = match entry.rsplit_once(':') {
         // The last colon of an IPv6 address separates no port.
         Some((name, digits)) if !name.contains(':') || name.ends_with(']') => (name, Some(digits)),
         _ => (entry, None),
     };
     // An invalid port must match no port instead of every one.
-    if of_port.is_some_and(|digits| digits.parse::<u16>() != Ok(port)) {
+    if port_text.is_some_and(|digits| digits.parse::<u16>() != Ok(port)) {
         return false;
     }
     match name.strip_prefix("*.") {
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn kinds_of_addresses() {
-        for (address, wanted) in [
+        for (address, expected) in [
             ("93.184.216.34", AddressKind::Public),
             ("2606:4700::1111", AddressKind::Public),
             ("64:ff9b::8.8.8.8", AddressKind::Public),
@@ -206,7 +206,7 @@ mod tests {
             ("2001::1", AddressKind::Never),
             ("2001:db8::1", AddressKind::Never),
         ] {
-            assert_eq!(address_kind(address.parse().unwrap()), wanted, "{address}");
+            assert_eq!(address_kind(address.parse().unwrap()), expected, "{address}");
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
         ] {
             assert!(guard.check_url(fine).is_ok(), "{fine}");
         }
-        for barred in [
+        for refused_url in [
             "https://hooks.example/",
             "https://xhooks.example/",
             "https://tools.example.evil.example/",
@@ -240,11 +240,12 @@ mod tests {
             "https://no.example/",
             "http://127.0.0.1/",
         ] {
-            assert!(matches!(guard.check_url(barred), Err(WebhookRefusal::Host(_))), "{barred}");
+            assert!(matches!(guard.check_url(refused_url), Err(WebhookRefusal::Host(_))), "{refused_url}");
         }
-        for wrong in ["ftp://tools.example", "tools.example", "https://a:b@tools.example/", "file:///etc", ""]
+        for bad_url in
+            ["ftp://tools.example", "tools.example", "https://a:b@tools.example/", "file:///etc", ""]
         {
-            assert!(matches!(guard.check_url(wrong), Err(WebhookRefusal::Url(_))), "{wrong}");
+            assert!(matches!(guard.check_url(bad_url), Err(WebhookRefusal::Url(_))), "{bad_url}");
         }
     }
 

@@ -173,15 +173,15 @@ impl Definition {
 }
 
 /// Returns the tools of a message in the form of the chat completions interface, for native calls.
-pub(crate) fn tool_functions(offered: &[OfferedTool], language: Language) -> Vec<Value> {
+pub(crate) fn tool_functions(tools: &[OfferedTool], language: Language) -> Vec<Value> {
     let function = |OfferedTool { tool, .. }: &OfferedTool| {
         let (name, description) = (&tool.name, tool.description(language));
         json!({"type": "function", "function": {"name": name, "description": description, "parameters": tool.schema()}})
     };
-    offered.iter().map(function).collect()
+    tools.iter().map(function).collect()
 }
 
 /// Returns the tools of a message for the pipeline.
-pub(crate) fn tool_registry(offered: &[OfferedTool]) -> ToolRegistry {
-    ToolRegistry::new(offered.iter().map(|one| one.tool.clone()))
+pub(crate) fn tool_registry(tools: &[OfferedTool]) -> ToolRegistry {
+    ToolRegistry::new(tools.iter().map(|selected| selected.tool.clone()))
 }

@@ -31,8 +31,8 @@ struct CachedSchema {
 struct SchemaWeighter;
 
 impl Weighter<[u8; 32], CachedSchema> for SchemaWeighter {
-    fn weight(&self, _: &[u8; 32], kept: &CachedSchema) -> u64 {
-        kept.bytes
+    fn weight(&self, _: &[u8; 32], entry: &CachedSchema) -> u64 {
+        entry.bytes
     }
 }
 
@@ -73,11 +73,11 @@ impl SchemaCache {
         hash.update(&text);
         let compile = async {
             let schema = schema.clone();
-            let compiled = aside.run(owner, move || {
+            let compile_result = aside.run(owner, move || {
                 fail::point("schema");
                 Schema::with_limits(schema, &limits)
             });
-            let schema = compiled.await?.map_err(|unfit| schema_problem(&unfit))?;
+            let schema = compile_result.await?.map_err(|unfit| schema_problem(&unfit))?;
             let bytes = text.len() * COMPILED_FACTOR + schema.count_patterns() * limits.pattern_bytes;
             Ok::<CachedSchema, Problem>(CachedSchema {
                 schema: Arc::new(schema),
@@ -85,8 +85,8 @@ impl SchemaCache {
             })
         };
         let hash: [u8; 32] = hash.finalize().into();
-        let kept = self.0.get_or_insert_async(&hash, compile).await?;
-        Ok(kept.schema)
+        let entry = self.0.get_or_insert_async(&hash, compile).await?;
+        Ok(entry.schema)
     }
 }
 

@@ -71,27 +71,27 @@ impl WebhookClient {
             call = call.header("x-tambour-timestamp", now);
             call = call.header("x-tambour-signature", sign_body(secret, now, &body));
         }
-        let answered = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
-        answered.await.unwrap_or(Err(CallError::Timeout(ms)))
+        let answer = tokio::time::timeout(Duration::from_millis(ms), self.send(call.body(body)));
+        answer.await.unwrap_or(Err(CallError::Timeout(ms)))
     }
 
     async fn send(&self, call: reqwest::RequestBuilder) -> Result<Value, CallError> {
-        let mut response = call.send().await.map_err(|failed| request_error(&failed))?;
+        let mut response = call.send().await.map_err(|error| request_error(&error))?;
         let status = response.status();
-        let most = if status.is_success() { self.limits.max_answer } else { MAX_ERROR_BYTES };
+        let max_bytes = if status.is_success() { self.limits.max_answer } else { MAX_ERROR_BYTES };
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|failed| request_error(&failed))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| request_error(&error))? {
             body.extend_from_slice(&chunk);
-            if body.len() > most {
+            if body.len() > max_bytes {
                 break;
             }
         }
         if !status.is_success() {
-            let said: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
-            return Err(CallError::Status(status.as_u16(), said));
+            let body_text: String = String::from_utf8_lossy(&body).trim().chars().take(500).collect();
+            return Err(CallError::Status(status.as_u16(), body_text));
         }
-        if body.len() > most {
-            return Err(CallError::TooLarge(most));
+        if body.len() > max_bytes {
+            return Err(CallError::TooLarge(max_bytes));
         }
         if body.trim_ascii().is_empty() {
             return Ok(Value::Null);
@@ -107,7 +107,7 @@ impl WebhookClient {
             return Ok(client);
         }
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let made = reqwest::Client::builder()
+        let result = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -116,10 +116,10 @@ impl WebhookClient {
             .user_agent(concat!("tambour/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(GuardedResolver(self.guard.clone())))
             .build();
-        match made {
+        match result {
             Ok(client) => Ok(self.client.get_or_init(|| client)),
-            Err(failed) => {
-                tracing::error!(error = %failed, "the client of webhooks cannot be made");
+            Err(build_error) => {
+                tracing::error!(error = %build_error, "the client of webhooks cannot be made");
                 Err(CallError::NoClient)
             }
         }
@@ -158,15 +158,15 @@ fn sign_body(secret: &HiddenText, timestamp: u64, body: &str) -> String {
 }
 
 /// Converts a failed request.
-fn request_error(failed: &reqwest::Error) -> CallError {
-    let mut source = std::error::Error::source(failed);
+fn request_error(error: &reqwest::Error) -> CallError {
+    let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
-        if let Some(barred) = inner.downcast_ref::<WebhookRefusal>() {
-            return CallError::Address(barred.clone());
+        if let Some(refusal) = inner.downcast_ref::<WebhookRefusal>() {
+            return CallError::Address(refusal.clone());
         }
         source = inner.source();
     }
-    if failed.is_connect() { CallError::Unreachable } else { CallError::ConnectionBroken }
+    if error.is_connect() { CallError::Unreachable } else { CallError::ConnectionBroken }
 }
 
 #[cfg(test)]
@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn signatures_are_those_of_others() {
         // Computed with another HMAC implementation.
-        let signed = sign_body(&HiddenText("key".into()), 1, "The quick brown fox jumps over the lazy dog");
-        assert_eq!(signed, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");
+        let signature =
+            sign_body(&HiddenText("key".into()), 1, "The quick brown fox jumps over the lazy dog");
+        assert_eq!(signature, "sha256=3ff4d3cc115b639a16dc5b217aa5c89be41d1e4b54efc356d63d0cd2a65b30f1");
     }
 }

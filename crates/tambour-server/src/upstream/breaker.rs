@@ -44,11 +44,11 @@ impl CircuitBreaker {
     /// restarts for others.
     pub(crate) fn try_probe(&self, now: Instant) -> bool {
         let mut state = self.lock_state();
-        let rested = state.open_until.is_some_and(|until| now >= until);
-        if rested {
+        let is_ready = state.open_until.is_some_and(|open_until| now >= open_until);
+        if is_ready {
             state.open_until = Some(now + OPEN_TIME);
         }
-        rested
+        is_ready
     }
 
     fn lock_state(&self) -> std::sync::MutexGuard<'_, BreakerState> {

@@ -55,8 +55,8 @@ pub(super) enum ImageSource<'a> {
 }
 
 /// Returns the failure of a request that cannot be converted for its service.
-pub(super) fn unsendable_failure(what: impl Into<String>) -> Failure {
-    new_failure("upstream_refused", what, false)
+pub(super) fn unsendable_failure(problem: impl Into<String>) -> Failure {
+    new_failure("upstream_refused", problem, false)
 }
 
 /// Converts messages to turns.
@@ -118,8 +118,8 @@ pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Fail
     match &message.content {
         None => {}
         Some(Content::Text(text)) => parts.push(ChatPart::Text(text.into())),
-        Some(Content::Parts(given)) => {
-            for part in given {
+        Some(Content::Parts(content_parts)) => {
+            for part in content_parts {
                 parts.push(match part["type"].as_str() {
                     Some("text") => ChatPart::Text(part["text"].as_str().unwrap_or_default().into()),
                     Some("image_url") => ChatPart::Image(image_source(part)?),
@@ -141,11 +141,11 @@ pub(super) fn message_parts(message: &Message) -> Result<Vec<ChatPart<'_>>, Fail
 
 /// Returns the image of a part: `{"image_url": {"url": ...}}`, or the URL itself.
 fn image_source(part: &Value) -> Result<ImageSource<'_>, Failure> {
-    let given = &part["image_url"];
-    let url = given.as_str().or_else(|| given["url"].as_str());
+    let image_url = &part["image_url"];
+    let url = image_url.as_str().or_else(|| image_url["url"].as_str());
     let url = url.ok_or_else(|| unsendable_failure("a part `image_url` has no `url`"))?;
-    let Some(here) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
-    let (head, data) = here.split_once(',').unwrap_or_default();
+    let Some(data_url) = url.strip_prefix("data:") else { return Ok(ImageSource::Remote(url)) };
+    let (head, data) = data_url.split_once(',').unwrap_or_default();
     let kind = head.strip_suffix(";base64").filter(|kind| !kind.is_empty());
     let kind =
         kind.ok_or_else(|| unsendable_failure("a `data:` URL of an image is `data:image/TYPE;base64,...`"))?;

@@ -80,9 +80,9 @@ impl ServiceClient {
         let (base, login) = split_credentials(base);
         let tls = tls_config(&base, &proxies)?;
         let secure = || HttpsConnectorBuilder::new().with_tls_config(tls.clone());
-        let to_proxy = secure().https_or_http().enable_http1().wrap_connector(tcp.clone());
-        let proxied = ProxyConnector::new(tcp, to_proxy, proxies.clone());
-        let https = secure().https_or_http().enable_all_versions().wrap_connector(proxied);
+        let proxy_tls = secure().https_or_http().enable_http1().wrap_connector(tcp.clone());
+        let proxy_connector = ProxyConnector::new(tcp, proxy_tls, proxies.clone());
+        let https = secure().https_or_http().enable_all_versions().wrap_connector(proxy_connector);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
@@ -125,11 +125,11 @@ impl ServiceClient {
 /// service needs none.
 fn tls_config(base: &str, proxies: &Matcher) -> Result<ClientConfig, rustls::Error> {
     let secure = |uri: &Uri| uri.scheme_str() == Some("https");
-    let needed = base
+    let new_config = base
         .parse::<Uri>()
         .is_ok_and(|base| secure(&base) || proxies.intercept(&base).is_some_and(|proxy| secure(proxy.uri())));
     let config = ClientConfig::builder();
-    let config = if needed {
+    let config = if new_config {
         config.try_with_platform_verifier()?
     } else {
         config.with_root_certificates(RootCertStore::empty())
@@ -161,8 +161,8 @@ impl Service<Uri> for TimedConnector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.timeout, self.https.call(to));
-        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(ConnectTimeout.into())) })
+        let connection = tokio::time::timeout(self.timeout, self.https.call(to));
+        Box::pin(async move { connection.await.unwrap_or_else(|_| Err(ConnectTimeout.into())) })
     }
 }
 
@@ -178,9 +178,9 @@ fn split_credentials(base: &str) -> (String, Option<HeaderValue>) {
     if url.username().is_empty() && url.password().is_none() {
         return (bare(base), None);
     }
-    let both = [url.username(), url.password().unwrap_or_default()];
-    let both = both.map(|text| percent_decode_str(text).collect::<Vec<u8>>()).join(&b':');
-    let mut login = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(both))).ok();
+    let credentials = [url.username(), url.password().unwrap_or_default()];
+    let credentials = credentials.map(|text| percent_decode_str(text).collect::<Vec<u8>>()).join(&b':');
+    let mut login = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(credentials))).ok();
     login.iter_mut().for_each(|login| login.set_sensitive(true));
     // A URL with a user name has a host, so these do not fail.
     let _ = (url.set_username(""), url.set_password(None));
@@ -207,10 +207,14 @@ mod tests {
     use super::{ConnectError, ServiceClient};
 
     /// Sends a request through a proxy; returns the proxy's view of it and the client's result.
-    async fn asked(base: &str, login: &str, answer: &'static str) -> (String, Result<String, ConnectError>) {
+    async fn send_through_proxy(
+        base: &str,
+        login: &str,
+        answer: &'static str,
+    ) -> (String, Result<String, ConnectError>) {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = proxy.local_addr().unwrap();
-        let served = tokio::spawn(async move {
+        let server_task = tokio::spawn(async move {
             let (mut socket, _) = proxy.accept().await.unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
@@ -222,40 +226,40 @@ mod tests {
         let proxies = Matcher::builder().all(format!("http://{login}{address}")).no("near.example").build();
         let client = ServiceClient::with_proxies(proxies, base, Duration::from_secs(30)).unwrap();
         let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
-        let got = match client.send(request).await {
+        let response = match client.send(request).await {
             Ok(answer) => {
                 let body = answer.into_body().collect().await.unwrap().to_bytes();
                 Ok(String::from_utf8(body.to_vec()).unwrap())
             }
-            Err(failed) => Err(failed),
+            Err(error) => Err(error),
         };
-        (served.await.unwrap().to_lowercase(), got)
+        (server_task.await.unwrap().to_lowercase(), response)
     }
 
     #[tokio::test]
     async fn a_proxy_is_asked_in_the_place_of_the_service() {
         let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
-        let (head, got) = asked("http://models.example/v1", "ada:s3cret@", answer).await;
+        let (head, response) = send_through_proxy("http://models.example/v1", "ada:s3cret@", answer).await;
         assert!(head.starts_with("get http://models.example/v1/x http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nhost: models.example\r\n"), "{head}");
         // Encodes `ada:s3cret`.
         assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
-        assert_eq!(got.unwrap(), "hi");
+        assert_eq!(response.unwrap(), "hi");
     }
 
     #[tokio::test]
     async fn a_tunnel_is_asked_for_where_there_is_tls() {
         let answer = "HTTP/1.1 403 Forbidden\r\n\r\n";
-        let (head, got) = asked("https://models.example/v1", "ada:s3cret@", answer).await;
+        let (head, response) = send_through_proxy("https://models.example/v1", "ada:s3cret@", answer).await;
         assert!(head.starts_with("connect models.example:443 http/1.1\r\n"), "{head}");
         assert!(head.contains("\r\nproxy-authorization: basic ywrhonmzy3jlda==\r\n"), "{head}");
-        assert!(matches!(got, Err(ConnectError::Unreachable)), "{got:?}");
+        assert!(matches!(response, Err(ConnectError::Unreachable)), "{response:?}");
     }
 
     #[tokio::test]
     async fn name_and_password_of_a_url_are_sent_and_not_shown() {
         let answer = "HTTP/1.1 204 No Content\r\n\r\n";
-        let (head, _) = asked("http://b%C3%B6b:p%40ss@models.example", "", answer).await;
+        let (head, _) = send_through_proxy("http://b%C3%B6b:p%40ss@models.example", "", answer).await;
         assert!(head.starts_with("get http://models.example/x "), "{head}");
         // Encodes `böb:p@ss`.
         assert!(head.contains("\r\nauthorization: basic yso2yjpwqhnz\r\n"), "{head}");
@@ -265,8 +269,8 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_is_not_made_in_time_is_late() {
         // The server accepts, and sends no TLS handshake.
-        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("https://{}", silent.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("https://{}", listener.local_addr().unwrap());
         let client = ServiceClient::new(&base, Duration::from_millis(50)).unwrap();
         let request = Request::get(format!("{}/x", client.base())).body(Full::<Bytes>::default()).unwrap();
         assert!(matches!(client.send(request).await, Err(ConnectError::Timeout)));

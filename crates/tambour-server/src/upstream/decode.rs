@@ -83,9 +83,9 @@ impl DecodeProgress {
     /// Parses the data of a frame. Unreadable data is skipped: the rest of the reply is still good.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&mut self, data: &'a [u8]) -> Option<T> {
         match serde_json::from_slice(data) {
-            Ok(read) => {
+            Ok(frame) => {
                 self.has_frame = true;
-                Some(read)
+                Some(frame)
             }
             Err(error) => {
                 self.is_damaged |= data.starts_with(b"{") && !error.is_data();
@@ -99,23 +99,23 @@ impl DecodeProgress {
     /// Counts bytes of calls; adds a failure and returns `false` beyond the limit.
     pub(super) fn count_bytes(&mut self, bytes: usize, items: &mut Vec<ReplyItem>) -> bool {
         self.call_bytes += bytes;
-        let fits = self.call_bytes <= MAX_BODY_BYTES;
-        if !fits {
+        let is_within = self.call_bytes <= MAX_BODY_BYTES;
+        if !is_within {
             let message = format!("the calls of the answer are longer than {MAX_BODY_BYTES} bytes");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
-        fits
+        is_within
     }
 
     /// Counts a call or block; adds a failure and returns `false` beyond the limit.
     pub(super) fn count_call(&mut self, items: &mut Vec<ReplyItem>) -> bool {
         self.call_count += 1;
-        let fits = self.call_count <= MAX_CALLS;
-        if !fits {
+        let is_within = self.call_count <= MAX_CALLS;
+        if !is_within {
             let message = format!("the answer has more than {MAX_CALLS} calls");
             items.push(ReplyItem::End(InputEnd::Failed(new_failure("upstream_error", message, false))));
         }
-        fits
+        is_within
     }
 
     /// Returns the end of a cleanly ended stream.
@@ -154,10 +154,10 @@ impl ResponseDecoder {
         }
         match format {
             ResponseFormat::Unknown(_) => {}
-            ResponseFormat::Body(whole) if whole.len() + chunk.len() > MAX_BODY_BYTES => {
+            ResponseFormat::Body(body) if body.len() + chunk.len() > MAX_BODY_BYTES => {
                 reader.push_too_long("the answer", items)
             }
-            ResponseFormat::Body(whole) => whole.extend_from_slice(chunk),
+            ResponseFormat::Body(body) => body.extend_from_slice(chunk),
             ResponseFormat::Sse(frames) => frames.push(chunk, &mut |frame| reader.read_frame(&frame, items)),
             ResponseFormat::Lines(lines) => {
                 lines.push(chunk, &mut |data, cut| reader.read_line(data, cut, items))
@@ -179,7 +179,7 @@ impl ResponseDecoder {
         let ResponseDecoder { format, reader, .. } = self;
         match format {
             ResponseFormat::Unknown(_) => {}
-            ResponseFormat::Body(whole) => reader.read_line(whole, false, items),
+            ResponseFormat::Body(body) => reader.read_line(body, false, items),
             ResponseFormat::Sse(frames) => frames.finish(&mut |frame| reader.read_frame(&frame, items)),
             ResponseFormat::Lines(lines) => lines.finish(&mut |data, cut| reader.read_line(data, cut, items)),
         }
@@ -236,10 +236,10 @@ impl FrameReader {
         items.push(ReplyItem::End(self.frames.progress().end()));
     }
 
-    fn push_too_long(&mut self, what: &str, items: &mut Vec<ReplyItem>) {
+    fn push_too_long(&mut self, problem: &str, items: &mut Vec<ReplyItem>) {
         self.has_ended = true;
         let failure =
-            new_failure("upstream_error", format!("{what} is longer than {MAX_BODY_BYTES} bytes"), false);
+            new_failure("upstream_error", format!("{problem} is longer than {MAX_BODY_BYTES} bytes"), false);
         items.push(ReplyItem::End(InputEnd::Failed(failure)));
     }
 }

@@ -45,9 +45,12 @@ pub(super) struct ExtraFields {
 }
 
 impl ExtraFields {
-    pub(super) fn from_request(ask: &ModelRequest) -> ExtraFields {
-        let (chat_fields, service_fields) =
-            ask.extra_fields.clone().into_iter().partition(|(name, _)| CHAT_FIELDS.contains(&name.as_str()));
+    pub(super) fn from_request(request: &ModelRequest) -> ExtraFields {
+        let (chat_fields, service_fields) = request
+            .extra_fields
+            .clone()
+            .into_iter()
+            .partition(|(name, _)| CHAT_FIELDS.contains(&name.as_str()));
         ExtraFields { chat_fields, service_fields }
     }
 
@@ -62,8 +65,8 @@ impl ExtraFields {
     }
 
     /// Returns the limit of the reply's tokens.
-    pub(super) fn max_tokens(&self, ask: &ModelRequest) -> Option<Value> {
-        ask.max_tokens.map(Value::from).or_else(|| self.chat_field("max_completion_tokens"))
+    pub(super) fn max_tokens(&self, request: &ModelRequest) -> Option<Value> {
+        request.max_tokens.map(Value::from).or_else(|| self.chat_field("max_completion_tokens"))
     }
 
     /// Adds the service's own fields to a request; existing ones are kept.
@@ -76,13 +79,13 @@ impl ExtraFields {
 }
 
 /// Adds missing fields, also in nested objects. Extra fields never override the ones we set.
-fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
-    for (name, value) in more {
-        match (into.get_mut(&name), value) {
-            (Some(Value::Object(into)), Value::Object(more)) => merge(into, more),
+fn merge(target: &mut Map<String, Value>, fields: Map<String, Value>) {
+    for (name, value) in fields {
+        match (target.get_mut(&name), value) {
+            (Some(Value::Object(target)), Value::Object(fields)) => merge(target, fields),
             (Some(_), _) => {}
             (None, value) => {
-                into.insert(name, value);
+                target.insert(name, value);
             }
         }
     }
@@ -94,17 +97,17 @@ pub(super) fn object_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> M
 }
 
 /// Returns the stop texts as a list.
-pub(super) fn stop_sequences(ask: &ModelRequest) -> Option<Value> {
-    match ask.stop.clone()? {
+pub(super) fn stop_sequences(request: &ModelRequest) -> Option<Value> {
+    match request.stop.clone()? {
         Value::Null => None,
         list @ Value::Array(_) => Some(list),
-        one => Some(json!([one])),
+        sequence => Some(json!([sequence])),
     }
 }
 
 /// Returns the offered functions, in the form of the chat completions interface.
-pub(super) fn functions(ask: &ModelRequest) -> impl Iterator<Item = &Value> {
-    ask.tools.iter().map(|tool| &tool["function"])
+pub(super) fn functions(request: &ModelRequest) -> impl Iterator<Item = &Value> {
+    request.tools.iter().map(|tool| &tool["function"])
 }
 
 /// Tool choice.
@@ -120,8 +123,8 @@ pub(super) enum ToolSelection<'a> {
 }
 
 /// Returns the tool choice of a request, if any.
-pub(super) fn tool_selection(ask: &ModelRequest) -> Option<ToolSelection<'_>> {
-    let choice = ask.tool_choice.as_ref().filter(|_| !ask.tools.is_empty())?;
+pub(super) fn tool_selection(request: &ModelRequest) -> Option<ToolSelection<'_>> {
+    let choice = request.tool_choice.as_ref().filter(|_| !request.tools.is_empty())?;
     match (choice.as_str(), choice["function"]["name"].as_str()) {
         (Some("none"), _) => Some(ToolSelection::None),
         (Some("required"), _) => Some(ToolSelection::Any),
@@ -140,13 +143,13 @@ pub(super) enum ReplyFormat<'a> {
 }
 
 /// Returns the response format of a request, if any.
-pub(super) fn response_format(ask: &ModelRequest) -> Option<ReplyFormat<'_>> {
-    let format = ask.response_format.as_ref()?;
-    let given = &format["json_schema"];
+pub(super) fn response_format(request: &ModelRequest) -> Option<ReplyFormat<'_>> {
+    let format = request.response_format.as_ref()?;
+    let json_schema = &format["json_schema"];
     match format["type"].as_str()? {
         "json_object" => Some(ReplyFormat::Json),
-        "json_schema" if given["schema"].is_object() => {
-            Some(ReplyFormat::Schema(&given["schema"], given["strict"] == true))
+        "json_schema" if json_schema["schema"].is_object() => {
+            Some(ReplyFormat::Schema(&json_schema["schema"], json_schema["strict"] == true))
         }
         _ => None,
     }
@@ -154,11 +157,11 @@ pub(super) fn response_format(ask: &ModelRequest) -> Option<ReplyFormat<'_>> {
 
 /// Returns the model, which these services require.
 pub(super) fn require_model<'a>(model: Option<&'a str>, kind: &str) -> Result<&'a str, Failure> {
-    let missing = || {
+    let missing_model = || {
         let advice = "name one in the request or in `model` of the upstream";
         unsendable_failure(format!(
             "a service of the kind `{kind}` is asked for a model, and there is none; {advice}"
         ))
     };
-    model.filter(|model| !model.trim().is_empty()).ok_or_else(missing)
+    model.filter(|model| !model.trim().is_empty()).ok_or_else(missing_model)
 }

@@ -88,13 +88,13 @@ impl ServiceKind {
         self,
         base: &str,
         model: Option<&str>,
-        ask: &ModelRequest,
+        request: &ModelRequest,
     ) -> Result<ServiceRequest, Failure> {
         match self {
-            ServiceKind::OpenAi => Ok(openai::build_request(base, model, ask)),
-            ServiceKind::Anthropic => anthropic::build_request(base, model, ask),
-            ServiceKind::Gemini => gemini::build_request(base, model, ask),
-            ServiceKind::Ollama => ollama::build_request(base, model, ask),
+            ServiceKind::OpenAi => Ok(openai::build_request(base, model, request)),
+            ServiceKind::Anthropic => anthropic::build_request(base, model, request),
+            ServiceKind::Gemini => gemini::build_request(base, model, request),
+            ServiceKind::Ollama => ollama::build_request(base, model, request),
         }
     }
 

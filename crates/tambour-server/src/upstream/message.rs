@@ -113,7 +113,7 @@ impl Message {
         if !ROLES.contains(&role.as_str()) {
             return Some(format!("a role is {}, not `{role}`", ROLES.join(", ")));
         }
-        let said = match content {
+        let content_parts = match content {
             None => false,
             Some(Content::Text(_)) => true,
             Some(Content::Parts(parts)) => {
@@ -123,7 +123,7 @@ impl Message {
                 !parts.is_empty()
             }
         };
-        if !said && tool_calls.is_empty() {
+        if !content_parts && tool_calls.is_empty() {
             return Some(format!("the `content` of the message of role `{role}` is empty"));
         }
         if !tool_calls.is_empty() && role != "assistant" {

@@ -215,16 +215,16 @@ impl Upstream {
     }
 
     /// Returns the model for a request, if one is named.
-    pub(crate) fn model<'a>(&'a self, ask: &'a ModelRequest) -> Option<&'a str> {
+    pub(crate) fn model<'a>(&'a self, request: &'a ModelRequest) -> Option<&'a str> {
         match &self.source {
-            ReplySource::Service(service) => service.call_target(ask).model,
-            ReplySource::Replay(_) => ask.model.as_deref(),
+            ReplySource::Service(service) => service.call_target(request).model,
+            ReplySource::Replay(_) => request.model.as_deref(),
         }
     }
 
     /// Returns the price of the model for a request, if there is one.
-    pub(crate) fn price(&self, ask: &ModelRequest) -> Option<&Price> {
-        self.model(ask).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
+    pub(crate) fn price(&self, request: &ModelRequest) -> Option<&Price> {
+        self.model(request).and_then(|model| self.prices.get(model)).or_else(|| self.prices.get("*"))
     }
 
     /// Returns `true` if requests carry a key.
@@ -241,25 +241,27 @@ impl Upstream {
     ///
     /// # Errors
     /// The upstream cannot be reached, or refuses; nothing of a reply was received.
-    pub async fn open(&self, ask: &ModelRequest) -> Result<UpstreamReply, Failure> {
-        let asked = match &self.source {
-            ReplySource::Service(service) => service.call_target(ask),
+    pub async fn open(&self, request: &ModelRequest) -> Result<UpstreamReply, Failure> {
+        let opening = match &self.source {
+            ReplySource::Service(service) => service.call_target(request),
             ReplySource::Replay(_) => {
-                CallTarget { provider: "replay", base: None, model: ask.model.as_deref() }
+                CallTarget { provider: "replay", base: None, model: request.model.as_deref() }
             }
         };
-        let span = ask.span.start_chat(&asked, ask);
-        let mut call = UpstreamCall::begin(&self.name, &ask.message, &self.metrics, &self.breaker, span);
+        let span = request.span.start_chat(&opening, request);
+        let mut call = UpstreamCall::begin(&self.name, &request.message, &self.metrics, &self.breaker, span);
         let source = match &self.source {
             ReplySource::Service(service) => {
                 let headers = call.trace_headers();
-                let stream =
-                    service.open(ask, headers, |failure, wait| call.record_failure(failure, wait)).await?;
+                let stream = service
+                    .open(request, headers, |failure, wait| call.record_failure(failure, wait))
+                    .await?;
                 ReplyStream::Service(Box::new(stream))
             }
             ReplySource::Replay(replay) => {
-                let playing = replay.open(ask).inspect_err(|failure| call.record_failure(failure, None))?;
-                ReplyStream::Replay(playing)
+                let replay_stream =
+                    replay.open(request).inspect_err(|failure| call.record_failure(failure, None))?;
+                ReplyStream::Replay(replay_stream)
             }
         };
         Ok(UpstreamReply { source, call })
@@ -272,7 +274,7 @@ impl UpstreamReply {
         let before = items.len();
         match &mut self.source {
             ReplyStream::Service(stream) => stream.next(items).await,
-            ReplyStream::Replay(playing) => playing.next(items).await,
+            ReplyStream::Replay(replay) => replay.next(items).await,
         }
         self.call.record_items(&items[before..]);
     }

@@ -56,30 +56,30 @@ impl Service<Uri> for ProxyConnector {
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let Some(proxy) = self.proxies.intercept(&to) else {
-            let connecting = self.direct.call(to);
+            let connection = self.direct.call(to);
             return Box::pin(async move {
-                Ok(ProxiedStream { stream: MaybeHttpsStream::Http(connecting.await?), is_forwarding: false })
+                Ok(ProxiedStream { stream: MaybeHttpsStream::Http(connection.await?), is_forwarding: false })
             });
         };
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
-            let refused = format!(
+            let refusal = format!(
                 "a proxy has to be one for HTTP, not `{}`",
                 proxy.uri().scheme_str().unwrap_or_default()
             );
-            return Box::pin(async move { Err(refused.into()) });
+            return Box::pin(async move { Err(refusal.into()) });
         }
         if to.scheme_str() == Some("http") {
-            let connecting = self.to_proxy.call(proxy.uri().clone());
+            let connection = self.to_proxy.call(proxy.uri().clone());
             return Box::pin(
-                async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: true }) },
+                async move { Ok(ProxiedStream { stream: connection.await?, is_forwarding: true }) },
             );
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.to_proxy.clone());
         if let Some(name) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(name.clone());
         }
-        let connecting = tunnel.call(to);
-        Box::pin(async move { Ok(ProxiedStream { stream: connecting.await?, is_forwarding: false }) })
+        let connection = tunnel.call(to);
+        Box::pin(async move { Ok(ProxiedStream { stream: connection.await?, is_forwarding: false }) })
     }
 }
 
@@ -99,9 +99,9 @@ impl Read for ProxiedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        into: ReadBufCursor<'_>,
+        buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        self.stream().poll_read(context, into)
+        self.stream().poll_read(context, buffer)
     }
 }
 

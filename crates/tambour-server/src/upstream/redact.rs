@@ -55,11 +55,11 @@ impl Detector for SecretDetector {
             let end = raw[start..].find(|c| !part(c)).map_or(raw.len(), |at| start + at);
             let run = &raw[start..end];
             // A full stop ends a sentence, and `=` separates a name from its value.
-            let kept = run.trim_end_matches(['.', '=']);
-            let skipped = kept.rfind('=').map_or(0, |at| at + 1);
-            let token = &kept[skipped..];
+            let trimmed = run.trim_end_matches(['.', '=']);
+            let prefix_length = trimmed.rfind('=').map_or(0, |at| at + 1);
+            let token = &trimmed[prefix_length..];
             if is_secret(token) || (bearer && token.len() >= 4) {
-                found(start + skipped..start + kept.len());
+                found(start + prefix_length..start + trimmed.len());
             }
             bearer = token.eq_ignore_ascii_case("bearer");
             from = end;
@@ -68,19 +68,19 @@ impl Detector for SecretDetector {
 }
 
 fn is_secret(token: &str) -> bool {
-    let behind = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| token.strip_prefix(*prefix));
+    let strip_prefix_of = |prefixes: &[&str]| prefixes.iter().find_map(|prefix| token.strip_prefix(*prefix));
     let digits = |text: &str| text.bytes().any(|byte| byte.is_ascii_digit());
-    if behind(&KEY_PREFIXES).is_some_and(|rest| rest.len() >= 3) {
+    if strip_prefix_of(&KEY_PREFIXES).is_some_and(|rest| rest.len() >= 3) {
         return true;
     }
-    if behind(&ID_PREFIXES).is_some_and(|rest| {
+    if strip_prefix_of(&ID_PREFIXES).is_some_and(|rest| {
         rest.len() >= 6 && (digits(rest) || rest.contains('*') || has_inner_capital(rest))
     }) {
         return true;
     }
     // A long alphanumeric run. Model names contain separators and few changes between letters and digits.
-    let run = |run: &str| run.len() >= 20 && count_changes(run) >= 4;
-    token.split(|c: char| !c.is_ascii_alphanumeric()).any(run)
+    let is_random_run = |is_random_run: &str| is_random_run.len() >= 20 && count_changes(is_random_run) >= 4;
+    token.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random_run)
         || (token.len() >= 32 && has_inner_capital(token) && count_changes(token) >= 8)
         || is_hexadecimal(token)
 }
@@ -88,14 +88,14 @@ fn is_secret(token: &str) -> bool {
 /// Returns `true` if a lower-case letter is followed by a capital.
 fn has_inner_capital(token: &str) -> bool {
     let bytes = token.as_bytes();
-    bytes.windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase())
+    bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
 }
 
 /// Counts the changes between letters and digits.
 fn count_changes(token: &str) -> usize {
-    let signs: Vec<bool> =
+    let classes: Vec<bool> =
         token.bytes().filter(u8::is_ascii_alphanumeric).map(|byte| byte.is_ascii_digit()).collect();
-    signs.windows(2).filter(|two| two[0] != two[1]).count()
+    classes.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
 /// Returns `true` for a long hexadecimal number, with or without hyphens.

@@ -86,28 +86,34 @@ impl RecordedReplies {
     }
 
     /// Opens the recording whose id is the model, or the next one of the dialect: in file order, cyclically.
-    pub(super) fn open(&self, ask: &ModelRequest) -> Result<RecordingPlayer, Failure> {
-        let record = match &ask.model {
+    pub(super) fn open(&self, request: &ModelRequest) -> Result<RecordingPlayer, Failure> {
+        let record = match &request.model {
             Some(id) => self.records.iter().find(|record| record.id == *id).cloned(),
-            None => self.of_round(ask).or_else(|| self.next_of_dialect(&ask.dialect)),
+            None => self.of_round(request).or_else(|| self.next_of_dialect(&request.dialect)),
         };
         let record = record.ok_or_else(|| {
-            let message = match &ask.model {
+            let message = match &request.model {
                 Some(id) => {
-                    let known = list_names(id, self.records.iter().map(|record| record.id.as_str()));
-                    format!("there is no recording `{}`, which `model` picks; known: {known}", clip_name(id))
+                    let known_names = list_names(id, self.records.iter().map(|record| record.id.as_str()));
+                    format!(
+                        "there is no recording `{}`, which `model` picks; known: {known_names}",
+                        clip_name(id)
+                    )
                 }
                 None => {
                     let protocols = self.records.iter().filter_map(|record| record.protocol.as_deref());
-                    let known = list_names(&ask.dialect, protocols);
-                    format!("there is no recording whose `protocol` is `{}`; known: {known}", ask.dialect)
+                    let known_names = list_names(&request.dialect, protocols);
+                    format!(
+                        "there is no recording whose `protocol` is `{}`; known: {known_names}",
+                        request.dialect
+                    )
                 }
             };
             new_failure("recording_not_found", message, false)
         })?;
-        if ask.response_format.is_some() {
+        if request.response_format.is_some() {
             tracing::debug!(
-                message_id = %ask.message,
+                message_id = %request.message,
                 "a recording is played as it was made: `response_format` does nothing"
             );
         }
@@ -115,25 +121,27 @@ impl RecordedReplies {
     }
 
     /// Returns the recording of the request's round, in its language if there is one: of the last round that is not after it.
-    fn of_round(&self, ask: &ModelRequest) -> Option<Arc<RecordedReply>> {
-        let (round, language) = ask.round?;
+    fn of_round(&self, request: &ModelRequest) -> Option<Arc<RecordedReply>> {
+        let (round, language) = request.round?;
         let language = if language == Language::Zh { "zh" } else { "en" };
         let rank = |record: &&Arc<RecordedReply>| (record.lang.as_deref() == Some(language), record.round);
-        let of_dialect = self.records.iter().filter(|record| record.protocol.as_ref() == Some(&ask.dialect));
-        let until = of_dialect.filter(|record| record.round.is_some_and(|of| of <= round));
-        until.max_by_key(rank).cloned()
+        let dialect_records =
+            self.records.iter().filter(|record| record.protocol.as_ref() == Some(&request.dialect));
+        let earlier_records =
+            dialect_records.filter(|record| record.round.is_some_and(|record_round| record_round <= round));
+        earlier_records.max_by_key(rank).cloned()
     }
 
     fn next_of_dialect(&self, dialect: &str) -> Option<Arc<RecordedReply>> {
-        let any = matches!(dialect, "auto" | "plain");
-        let fits = |record: &&Arc<RecordedReply>| {
+        let is_any = matches!(dialect, "auto" | "plain");
+        let is_match = |record: &&Arc<RecordedReply>| {
             record.round.is_none()
-                && (any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
+                && (is_any || record.protocol.as_deref().is_none_or(|protocol| protocol == dialect))
         };
-        let of_dialect: Vec<&Arc<RecordedReply>> = self.records.iter().filter(fits).collect();
+        let dialect_records: Vec<&Arc<RecordedReply>> = self.records.iter().filter(is_match).collect();
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = next.entry(dialect.to_owned()).or_default();
-        let record = of_dialect.get(*turn % of_dialect.len().max(1))?;
+        let record = dialect_records.get(*turn % dialect_records.len().max(1))?;
         *turn += 1;
         Some(Arc::clone(record))
     }
@@ -143,12 +151,14 @@ impl RecordedReplies {
 fn parse_record(line: &str) -> Result<Arc<RecordedReply>, String> {
     let record: RecordedReply =
         serde_json::from_str(line).map_err(|error| explain_parse_error(&error.to_string()))?;
-    let known = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
-    if let Some(name) = record.protocol.as_deref().filter(|name| !known.clone().any(|known| known == *name)) {
+    let known_names = DIALECTS.iter().map(|entry| entry.name).chain(["ai_ask", "ai_think"]);
+    if let Some(name) =
+        record.protocol.as_deref().filter(|name| !known_names.clone().any(|known_names| known_names == *name))
+    {
         return Err(format!(
             "there is no `protocol` `{}`; known: {}",
             clip_name(name),
-            list_names(name, known)
+            list_names(name, known_names)
         ));
     }
     Ok(Arc::new(record))

@@ -24,9 +24,9 @@ pub(super) fn retry_pause(next: u32, headers: Option<&HeaderMap>, timeouts: &Tim
         return None;
     }
     // Jitter of up to a quarter, so that requests refused together are not repeated together.
-    let spread = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
-    let own = || (timeouts.retry_ms << (next - 2).min(10)).saturating_mul(spread) / 256;
-    let wait = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(own()));
+    let jitter = 256 + u64::from(uuid::Uuid::new_v4().as_bytes()[0] / 4);
+    let own_pause = || (timeouts.retry_ms << (next - 2).min(10)).saturating_mul(jitter) / 256;
+    let wait = headers.and_then(requested_pause).unwrap_or_else(|| Duration::from_millis(own_pause()));
     Some(wait).filter(|wait| *wait <= MAX_PAUSE)
 }
 
@@ -36,8 +36,8 @@ fn requested_pause(headers: &HeaderMap) -> Option<Duration> {
     let seconds = match text("retry-after-ms") {
         Some(milliseconds) => milliseconds.parse::<f64>().ok()? / 1000.0,
         None => {
-            let asked = text(RETRY_AFTER.as_str())?;
-            asked.parse().ok().or_else(|| seconds_until(asked))?
+            let header_text = text(RETRY_AFTER.as_str())?;
+            header_text.parse().ok().or_else(|| seconds_until(header_text))?
         }
     };
     Duration::try_from_secs_f64(seconds).ok()
@@ -45,6 +45,6 @@ fn requested_pause(headers: &HeaderMap) -> Option<Duration> {
 
 /// Returns the seconds until a date; zero if it is past.
 fn seconds_until(date: &str) -> Option<f64> {
-    let then = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
-    Some((then.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)
+    let timestamp = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some((timestamp.as_second() - jiff::Timestamp::now().as_second()).max(0) as f64)
 }

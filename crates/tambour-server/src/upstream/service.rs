@@ -49,8 +49,8 @@ impl HttpService {
     }
 
     /// Returns provider, base URL and model of a request, for its span.
-    pub(super) fn call_target<'a>(&'a self, ask: &'a ModelRequest) -> CallTarget<'a> {
-        let model = ask.model.as_deref().or(self.model.as_deref());
+    pub(super) fn call_target<'a>(&'a self, request: &'a ModelRequest) -> CallTarget<'a> {
+        let model = request.model.as_deref().or(self.model.as_deref());
         CallTarget { provider: self.kind.name(), base: Some(self.client.base()), model }
     }
 
@@ -58,29 +58,38 @@ impl HttpService {
     /// with the pause before the next one, if any.
     pub(super) async fn open(
         &self,
-        ask: &ModelRequest,
+        model_request: &ModelRequest,
         headers: HeaderMap,
-        mut failed: impl FnMut(&Failure, Option<Duration>),
+        mut on_failure: impl FnMut(&Failure, Option<Duration>),
     ) -> Result<HttpReply, Failure> {
-        let model = ask.model.as_deref().or(self.model.as_deref());
+        let model = model_request.model.as_deref().or(self.model.as_deref());
         let request = self
             .kind
-            .build_request(self.client.base(), model, ask)
-            .inspect_err(|failure| failed(failure, None))?;
-        let asked = Instant::now();
+            .build_request(self.client.base(), model, model_request)
+            .inspect_err(|failure| on_failure(failure, None))?;
+        let request_time = Instant::now();
         let mut attempt = 1;
         loop {
-            let deadline = (Instant::now() + self.timeouts.first_byte()).min(asked + self.timeouts.total());
+            let deadline =
+                (Instant::now() + self.timeouts.first_byte()).min(request_time + self.timeouts.total());
             let (failure, wait) = match self.send(&request, &headers, deadline).await {
                 Ok(response) if response.status().is_success() => {
-                    return Ok(HttpReply::new(self.kind, response, self.timeouts, (asked, deadline), ask));
+                    return Ok(HttpReply::new(
+                        self.kind,
+                        response,
+                        self.timeouts,
+                        (request_time, deadline),
+                        model_request,
+                    ));
                 }
                 Ok(response) => {
                     let status = response.status();
                     let wait = retry::is_retryable(status)
                         .then(|| retry::retry_pause(attempt + 1, Some(response.headers()), &self.timeouts))
                         .flatten()
-                        .filter(|wait| !ask.has_fallback || *wait <= retry::MAX_PAUSE_WITH_FALLBACK);
+                        .filter(|wait| {
+                            !model_request.has_fallback || *wait <= retry::MAX_PAUSE_WITH_FALLBACK
+                        });
                     (refusal_failure(status, response).await, wait)
                 }
                 Err(failure) => {
@@ -91,7 +100,7 @@ impl HttpService {
                     (failure, wait)
                 }
             };
-            failed(&failure, wait);
+            on_failure(&failure, wait);
             let Some(wait) = wait else { return Err(failure) };
             tokio::time::sleep(wait).await;
             attempt += 1;
@@ -136,16 +145,16 @@ async fn refusal_failure(status: StatusCode, response: Response<Incoming>) -> Fa
     let body =
         tokio::time::timeout(Duration::from_secs(5), read_error_body(response)).await.unwrap_or_default();
     let body = serde_json::from_slice::<Value>(&body).unwrap_or_default();
-    let said = error_text(&body);
+    let reason = error_text(&body);
     let (code, retryable) = match status.as_u16() {
         401 | 403 => ("upstream_unauthorized", false),
         429 => ("upstream_rate_limited", true),
         500.. => ("upstream_error", true),
         _ => ("upstream_refused", false),
     };
-    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let mut failure =
-        new_failure(code, format!("the upstream answered {}{said}", status.as_u16()), retryable);
+        new_failure(code, format!("the upstream answered {}{reason}", status.as_u16()), retryable);
     if code == "upstream_refused" && status.is_client_error() {
         failure.upstream =
             Some(Box::new(UpstreamRefusal { status: status.as_u16(), code: error_code(&body) }));
@@ -177,8 +186,8 @@ pub(super) fn error_text(body: &Value) -> Option<String> {
 fn error_code(body: &Value) -> Option<String> {
     let body = body.get(0).unwrap_or(body);
     let error = body.get("error")?;
-    let word = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
+    let code = ["code", "status", "type"].iter().find_map(|name| error.get(*name)?.as_str())?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let fits = (1..=64).contains(&word.len()) && word.chars().all(plain) && redact(word) == word;
-    fits.then(|| word.to_owned())
+    let is_plain = (1..=64).contains(&code.len()) && code.chars().all(plain) && redact(code) == code;
+    is_plain.then(|| code.to_owned())
 }

@@ -50,8 +50,8 @@ impl HttpReply {
         kind: ServiceKind,
         response: Response<Incoming>,
         timeouts: Timeouts,
-        (asked, deadline): (Instant, Instant),
-        ask: &ModelRequest,
+        (request_time, deadline): (Instant, Instant),
+        request: &ModelRequest,
     ) -> HttpReply {
         let now = Instant::now();
         HttpReply {
@@ -60,10 +60,10 @@ impl HttpReply {
             has_begun: false,
             last_data: now,
             last_content: now,
-            deadline: asked + timeouts.total(),
+            deadline: request_time + timeouts.total(),
             alarm: SelfWoken::new(sleep_until(deadline)),
-            decoder: ResponseDecoder::new(kind, &ask.message),
-            limit: ask.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
+            decoder: ResponseDecoder::new(kind, &request.message),
+            limit: request.max_reply_bytes.unwrap_or_else(|| Limits::default().input),
             received_bytes: 0,
             idle_bytes: 0,
             line_bytes: 0,
@@ -107,8 +107,9 @@ impl HttpReply {
                     }
                 }
                 Some(Err(_)) => {
-                    let broken = new_failure("upstream_closed", "the connection to the upstream broke", true);
-                    items.push(ReplyItem::End(InputEnd::Failed(broken)));
+                    let failure =
+                        new_failure("upstream_closed", "the connection to the upstream broke", true);
+                    items.push(ReplyItem::End(InputEnd::Failed(failure)));
                 }
                 None => self.decoder.finish(items),
             }
@@ -163,8 +164,8 @@ impl HttpReply {
         } else if now >= self.last_data + self.timeouts.silence() {
             Some(timeout_item("the upstream fell silent"))
         } else if now >= self.last_content + self.timeouts.content() {
-            let what = "the upstream sent no content, only signs of life, for";
-            Some(timeout_item(&format!("{what} `timeouts.content_ms`, {content_ms} ms")))
+            let reason = "the upstream sent no content, only signs of life, for";
+            Some(timeout_item(&format!("{reason} `timeouts.content_ms`, {content_ms} ms")))
         } else {
             None
         }
@@ -172,8 +173,8 @@ impl HttpReply {
 
     /// Returns the time of the next timeout if nothing more is received.
     fn next_timeout(&self) -> Instant {
-        let silence = self.last_data + self.timeouts.silence();
-        silence.min(self.last_content + self.timeouts.content()).min(self.deadline)
+        let silence_end = self.last_data + self.timeouts.silence();
+        silence_end.min(self.last_content + self.timeouts.content()).min(self.deadline)
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::mock::{Mock, reply};
-use crate::server::Tambour;
+use crate::mock::{MockServer, reply_script};
+use crate::server::TestServer;
 
-const FIXED: &str = "the-fixed-model";
-const OTHER: &str = "another-model";
+const FIXED_MODEL: &str = "the-fixed-model";
+const OTHER_MODEL: &str = "another-model";
 
 /// A request of each protocol that streams or not, without anything that chooses.
-fn requests() -> Vec<(&'static str, Value)> {
+fn minimal_requests() -> Vec<(&'static str, Value)> {
     let user = json!([{"role": "user", "content": "x"}]);
     vec![
         ("/v1/chat/completions", json!({"model": "sums", "messages": user})),
@@ -30,56 +30,56 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 /// A route of other protocols that takes a request, and asks no model.
-const ASKS_NOBODY: &str = "/v1/messages/count_tokens";
+const COUNT_TOKENS_ROUTE: &str = "/v1/messages/count_tokens";
 
 /// Routes of other protocols that ask a model, as the description of the server has them.
-async fn asking(server: &Tambour) -> BTreeSet<String> {
+async fn model_routes(server: &TestServer) -> BTreeSet<String> {
     let api = server.get("/openapi.json").await.json;
-    let asks = |(path, methods): (&String, &Value)| {
-        let asks = !path.starts_with("/api/v1/")
-            && path != ASKS_NOBODY
+    let calls_model = |(path, methods): (&String, &Value)| {
+        let calls_model = !path.starts_with("/api/v1/")
+            && path != COUNT_TOKENS_ROUTE
             && methods["post"]["requestBody"].is_object();
-        asks.then(|| path.clone())
+        calls_model.then(|| path.clone())
     };
-    api["paths"].as_object().unwrap().iter().filter_map(asks).collect()
+    api["paths"].as_object().unwrap().iter().filter_map(calls_model).collect()
 }
 
 /// Fields by which services, and proxies before them, are told whom to ask, or where.
-fn choosing() -> Vec<(&'static str, Value)> {
-    let message = json!({"model": OTHER});
+fn routing_fields() -> Vec<(&'static str, Value)> {
+    let message = json!({"model": OTHER_MODEL});
     vec![
-        ("model", json!(OTHER)),
-        ("models", json!([OTHER])),
+        ("model", json!(OTHER_MODEL)),
+        ("models", json!([OTHER_MODEL])),
         ("route", json!("fallback")),
-        ("provider", json!({"order": [OTHER], "only": [OTHER]})),
+        ("provider", json!({"order": [OTHER_MODEL], "only": [OTHER_MODEL]})),
         ("extra_body", message.clone()),
         ("fallbacks", json!([message])),
-        ("fallback_models", json!([OTHER])),
-        ("context_window_fallbacks", json!([{"x": [OTHER]}])),
+        ("fallback_models", json!([OTHER_MODEL])),
+        ("context_window_fallbacks", json!([{"x": [OTHER_MODEL]}])),
         ("model_list", json!([message])),
-        ("engine", json!(OTHER)),
-        ("deployment", json!(OTHER)),
-        ("deployment_id", json!(OTHER)),
-        ("preset", json!(OTHER)),
+        ("engine", json!(OTHER_MODEL)),
+        ("deployment", json!(OTHER_MODEL)),
+        ("deployment_id", json!(OTHER_MODEL)),
+        ("preset", json!(OTHER_MODEL)),
         ("plugins", json!([{"id": "auto-router"}])),
         ("transforms", json!(["middle-out"])),
         ("custom_llm_provider", json!("openai")),
         ("api_base", json!("http://127.0.0.1:1/v1")),
         ("base_url", json!("http://127.0.0.1:1/v1")),
         ("api_key", json!("sk-x")),
-        ("extra_headers", json!({"x-model": OTHER})),
-        ("config", json!({"targets": [OTHER]})),
-        ("adapter_id", json!(OTHER)),
-        ("lora_request", json!({"lora_name": OTHER})),
-        ("a_field_of_tomorrow", json!(OTHER)),
+        ("extra_headers", json!({"x-model": OTHER_MODEL})),
+        ("config", json!({"targets": [OTHER_MODEL]})),
+        ("adapter_id", json!(OTHER_MODEL)),
+        ("lora_request", json!({"lora_name": OTHER_MODEL})),
+        ("a_field_of_tomorrow", json!(OTHER_MODEL)),
     ]
 }
 
 /// Fields of ours that the alias fixes, each with another value.
-fn fixed() -> Vec<(&'static str, Value)> {
+fn fixed_fields() -> Vec<(&'static str, Value)> {
     vec![
         ("upstream", json!("demo")),
-        ("model", json!(OTHER)),
+        ("model", json!(OTHER_MODEL)),
         ("dialect", json!("thinkingml")),
         ("contract", json!({"profile": "lenient"})),
         ("system_prompt", json!("You are another.")),
@@ -87,27 +87,27 @@ fn fixed() -> Vec<(&'static str, Value)> {
     ]
 }
 
-async fn server() -> (Mock, Tambour, String) {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
+async fn server_with_alias() -> (MockServer, TestServer, String) {
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
     let alias = json!({
-        "model": FIXED, "dialect": "plain", "system_prompt": "You are the one.", "contract": {"profile": "strict"}, "max_reasks": 0,
+        "model": FIXED_MODEL, "dialect": "plain", "system_prompt": "You are the one.", "contract": {"profile": "strict"}, "max_reasks": 0,
     });
-    let mut server = Tambour::start(&mock, |config| {
+    let mut server = TestServer::start(&mock, |config| {
         config.aliases.insert("sums".into(), serde_json::from_value(alias).unwrap());
     })
     .await;
     let admin =
         server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json["key"].clone();
-    server.key(admin.as_str());
-    let limited =
+    server.set_key(admin.as_str());
+    let limited_key =
         server.post("/api/v1/keys", &json!({"name": "b", "aliases": ["sums"]})).await.json["key"].clone();
-    server.key(limited.as_str());
+    server.set_key(limited_key.as_str());
     (mock, server, admin.as_str().unwrap().to_owned())
 }
 
 /// A request with a field at one of the places where its protocol takes some.
-fn places(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
-    let with = |at: &[&str]| {
+fn requests_with_field(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
+    let body_with = |at: &[&str]| {
         let mut body = body.clone();
         let mut object = &mut body;
         for part in at {
@@ -119,94 +119,105 @@ fn places(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
         object[name] = value.clone();
         body
     };
-    let mut all = vec![with(&["tambour"]), with(&["tambour", "upstream_fields"])];
+    let mut requests = vec![body_with(&["tambour"]), body_with(&["tambour", "upstream_fields"])];
     // The field of that name is what says which alias is asked.
     if name != "model" {
-        all.push(with(&[]));
+        requests.push(body_with(&[]));
     }
     if path == "/ag-ui" {
-        all.push(with(&["forwardedProps", "tambour"]));
-        all.push(with(&["forwardedProps", "tambour", "upstream_fields"]));
+        requests.push(body_with(&["forwardedProps", "tambour"]));
+        requests.push(body_with(&["forwardedProps", "tambour", "upstream_fields"]));
         if name != "model" {
-            all.push(with(&["forwardedProps"]));
+            requests.push(body_with(&["forwardedProps"]));
         }
     }
-    all
+    requests
 }
 
 /// Sends a request, which must be refused, or ask what the alias says and nothing else.
-async fn holds(mock: &Mock, server: &Tambour, path: &str, body: &Value, headers: &[(&str, &str)]) {
-    let before = mock.asked().len();
+async fn assert_alias_holds(
+    mock: &MockServer,
+    server: &TestServer,
+    path: &str,
+    body: &Value,
+    headers: &[(&str, &str)],
+) {
+    let before = mock.requests().len();
     let answer = server.call_with("post", path, Some(&body.to_string()), headers).await;
-    let asked = mock.asked();
+    let requests = mock.requests();
     if answer.status != 200 {
         assert!((400..500).contains(&answer.status), "{path} {body}: {}", answer.text);
-        assert_eq!(asked.len(), before, "{path} {body}");
+        assert_eq!(requests.len(), before, "{path} {body}");
         return;
     }
-    assert_eq!(asked.len(), before + 1, "{path} {body}: {}", answer.text);
-    let sent = &asked[before];
-    assert_eq!(sent.body["model"], FIXED, "{path} {body}");
-    let known = ["messages", "stream", "stream_options", "model", "max_tokens"];
-    let more: Map<String, Value> = sent
+    assert_eq!(requests.len(), before + 1, "{path} {body}: {}", answer.text);
+    let sent_request = &requests[before];
+    assert_eq!(sent_request.body["model"], FIXED_MODEL, "{path} {body}");
+    let known_fields = ["messages", "stream", "stream_options", "model", "max_tokens"];
+    let extra_fields: Map<String, Value> = sent_request
         .body
         .as_object()
         .unwrap()
         .clone()
         .into_iter()
-        .filter(|(name, _)| !known.contains(&name.as_str()))
+        .filter(|(name, _)| !known_fields.contains(&name.as_str()))
         .collect();
-    assert!(more.is_empty(), "{path} {body}: {more:?}");
-    let system = sent.body["messages"][0]["content"].as_str().unwrap();
+    assert!(extra_fields.is_empty(), "{path} {body}: {extra_fields:?}");
+    let system = sent_request.body["messages"][0]["content"].as_str().unwrap();
     assert!(system.starts_with("You are the one."), "{path} {body}: {system}");
-    assert!(!sent.head.contains(OTHER) && !sent.head.contains("x-portkey"), "{}", sent.head);
+    assert!(
+        !sent_request.head.contains(OTHER_MODEL) && !sent_request.head.contains("x-portkey"),
+        "{}",
+        sent_request.head
+    );
 }
 
 #[tokio::test]
 async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
-    let (mock, server, _) = server().await;
+    let (mock, server, _) = server_with_alias().await;
     let headers = [
-        ("x-model", OTHER),
+        ("x-model", OTHER_MODEL),
         ("x-tambour-upstream", "demo"),
-        ("openai-organization", OTHER),
-        ("x-portkey-config", OTHER),
-        ("helicone-fallbacks", OTHER),
+        ("openai-organization", OTHER_MODEL),
+        ("x-portkey-config", OTHER_MODEL),
+        ("helicone-fallbacks", OTHER_MODEL),
     ];
     // A protocol without a request here would go unheld.
-    let held: BTreeSet<String> = requests().into_iter().map(|(path, _)| path.to_owned()).collect();
-    assert_eq!(asking(&server).await, held);
-    for (path, body) in requests() {
+    let covered: BTreeSet<String> = minimal_requests().into_iter().map(|(path, _)| path.to_owned()).collect();
+    assert_eq!(model_routes(&server).await, covered);
+    for (path, body) in minimal_requests() {
         let plain = server.post(path, &body).await;
         assert_eq!(plain.status, 200, "{path}: {}", plain.text);
-        holds(&mock, &server, path, &body, &headers).await;
-        for (name, value) in choosing().into_iter().chain(fixed()) {
-            for body in places(path, &body, name, &value) {
-                holds(&mock, &server, path, &body, &[]).await;
+        assert_alias_holds(&mock, &server, path, &body, &headers).await;
+        for (name, value) in routing_fields().into_iter().chain(fixed_fields()) {
+            for body in requests_with_field(path, &body, name, &value) {
+                assert_alias_holds(&mock, &server, path, &body, &[]).await;
             }
         }
     }
     // What a refusal says.
-    let body = json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "models": [OTHER]});
-    let refused = server.post("/v1/chat/completions", &body).await;
+    let body =
+        json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "models": [OTHER_MODEL]});
+    let refusal = server.post("/v1/chat/completions", &body).await;
     assert_eq!(
-        (refused.status, &refused.json["error"]["code"]),
+        (refusal.status, &refusal.json["error"]["code"]),
         (403, &json!("field_forbidden")),
         "{}",
-        refused.text
+        refusal.text
     );
-    assert_eq!(refused.json["error"]["param"], "models");
+    assert_eq!(refusal.json["error"]["param"], "models");
     let body = json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "tambour": {"dialect": "auto"}});
-    let refused = server.post("/v1/chat/completions", &body).await;
-    assert_eq!(refused.json["error"]["param"], "tambour.dialect", "{}", refused.text);
+    let refusal = server.post("/v1/chat/completions", &body).await;
+    assert_eq!(refusal.json["error"]["param"], "tambour.dialect", "{}", refusal.text);
 }
 
 #[tokio::test]
 async fn how_a_model_writes_is_the_clients_and_a_system_prompt_comes_behind_the_alias() {
-    let (mock, mut server, admin) = server().await;
+    let (mock, mut server, admin) = server_with_alias().await;
     let body = json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "top_k": 3, "reasoning_effort": "low"});
     assert_eq!(server.post("/v1/chat/completions", &body).await.status, 200);
     assert_eq!(
-        (&mock.asked()[0].body["top_k"], &mock.asked()[0].body["reasoning_effort"]),
+        (&mock.requests()[0].body["top_k"], &mock.requests()[0].body["reasoning_effort"]),
         (&json!(3), &json!("low"))
     );
     let user = json!([{"role": "user", "content": "x"}]);
@@ -215,12 +226,12 @@ async fn how_a_model_writes_is_the_clients_and_a_system_prompt_comes_behind_the_
         ("/v1/responses", json!({"model": "sums", "input": "x", "instructions": "Be brief."})),
     ] {
         assert_eq!(server.post(path, &body).await.status, 200, "{path}");
-        let system = mock.asked().last().unwrap().body["messages"][0]["content"].clone();
+        let system = mock.requests().last().unwrap().body["messages"][0]["content"].clone();
         assert_eq!(system, "You are the one.\n\nBe brief.", "{path}");
     }
     // Who is not limited says whatever the service takes.
-    server.key(Some(&admin));
-    let body = json!({"model": "sums", "messages": user, "models": [OTHER]});
+    server.set_key(Some(&admin));
+    let body = json!({"model": "sums", "messages": user, "models": [OTHER_MODEL]});
     assert_eq!(server.post("/v1/chat/completions", &body).await.status, 200);
-    assert_eq!(mock.asked().last().unwrap().body["models"], json!([OTHER]));
+    assert_eq!(mock.requests().last().unwrap().body["models"], json!([OTHER_MODEL]));
 }

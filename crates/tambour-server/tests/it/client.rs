@@ -7,7 +7,7 @@ use tambour::contract::{StreamCheckOptions, TranscriptForm, check_transcript};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::server::within;
+use crate::server::with_timeout;
 
 /// One event as it arrived.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,45 +20,45 @@ pub(crate) struct Event {
 }
 
 /// A stream that is open.
-pub(crate) struct Stream {
+pub(crate) struct EventStream {
     pub(crate) socket: TcpStream,
     pub(crate) status: u16,
     pub(crate) head: String,
     /// Bytes of the body that are still in chunks.
-    raw: Vec<u8>,
+    unread_chunks: Vec<u8>,
     /// Text of the body that is not read as events yet.
-    text: Vec<u8>,
+    unparsed_text: Vec<u8>,
     /// The body ended as it should.
-    pub(crate) over: bool,
+    pub(crate) has_ended: bool,
 }
 
-impl Stream {
+impl EventStream {
     pub(crate) async fn open(
         address: SocketAddr,
         method: &str,
         path: &str,
         headers: &[(String, String)],
         body: Option<&str>,
-    ) -> Stream {
-        let mut socket = within(TcpStream::connect(address)).await.unwrap();
+    ) -> EventStream {
+        let mut socket = with_timeout(TcpStream::connect(address)).await.unwrap();
         let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         let body = body.unwrap_or("");
         request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
-        within(socket.write_all(request.as_bytes())).await.unwrap();
-        let mut raw = Vec::new();
+        with_timeout(socket.write_all(request.as_bytes())).await.unwrap();
+        let mut unread_chunks = Vec::new();
         let end = loop {
-            if let Some(end) = raw.windows(4).position(|four| four == b"\r\n\r\n") {
+            if let Some(end) = unread_chunks.windows(4).position(|four| four == b"\r\n\r\n") {
                 break end;
             }
-            assert!(within(socket.read_buf(&mut raw)).await.unwrap() > 0, "an answer comes");
+            assert!(with_timeout(socket.read_buf(&mut unread_chunks)).await.unwrap() > 0, "an answer comes");
         };
-        let head = String::from_utf8(raw[..end].to_vec()).unwrap().to_lowercase();
-        raw.drain(..end + 4);
+        let head = String::from_utf8(unread_chunks[..end].to_vec()).unwrap().to_lowercase();
+        unread_chunks.drain(..end + 4);
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Stream { socket, status, head, raw, text: Vec::new(), over: false }
+        EventStream { socket, status, head, unread_chunks, unparsed_text: Vec::new(), has_ended: false }
     }
 
     /// A header of the answer.
@@ -67,80 +67,80 @@ impl Stream {
     }
 
     /// The next event; `None` when the body has ended, well or not.
-    pub(crate) async fn event(&mut self) -> Option<Event> {
+    pub(crate) async fn next_event(&mut self) -> Option<Event> {
         loop {
-            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
-                let frame: Vec<u8> = self.text.drain(..end + 2).collect();
+            if let Some(end) = memchr::memmem::find(&self.unparsed_text, b"\n\n") {
+                let frame: Vec<u8> = self.unparsed_text.drain(..end + 2).collect();
                 return Some(parse(String::from_utf8(frame).unwrap()));
             }
-            if self.over || !self.more().await {
-                assert!(self.text.is_empty(), "a frame is never left half sent");
+            if self.has_ended || !self.read_more().await {
+                assert!(self.unparsed_text.is_empty(), "a frame is never left half sent");
                 return None;
             }
         }
     }
 
     /// Reads until an event of that name.
-    pub(crate) async fn until(&mut self, name: &str) -> Vec<Event> {
+    pub(crate) async fn read_until(&mut self, name: &str) -> Vec<Event> {
         let mut events = Vec::new();
         while events.last().is_none_or(|event: &Event| event.name != name) {
-            events.push(self.event().await.unwrap_or_else(|| panic!("`{name}` comes: {events:#?}")));
+            events.push(self.next_event().await.unwrap_or_else(|| panic!("`{name}` comes: {events:#?}")));
         }
         events
     }
 
     /// All events to the end of the body.
-    pub(crate) async fn rest(&mut self) -> Vec<Event> {
+    pub(crate) async fn read_rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        while let Some(event) = self.event().await {
+        while let Some(event) = self.next_event().await {
             events.push(event);
         }
         events
     }
 
     /// All of the body as it came.
-    pub(crate) async fn rest_text(&mut self) -> String {
-        let _ = within(self.socket.read_to_end(&mut self.raw)).await;
-        String::from_utf8_lossy(&self.raw).into_owned()
+    pub(crate) async fn read_rest_text(&mut self) -> String {
+        let _ = with_timeout(self.socket.read_to_end(&mut self.unread_chunks)).await;
+        String::from_utf8_lossy(&self.unread_chunks).into_owned()
     }
 
     /// The next event of a server that may be killed; a frame that has not come whole is none.
-    pub(crate) async fn event_or_cut(&mut self) -> Option<Event> {
+    pub(crate) async fn next_event_or_cut(&mut self) -> Option<Event> {
         loop {
-            if let Some(end) = memchr::memmem::find(&self.text, b"\n\n") {
-                let frame: Vec<u8> = self.text.drain(..end + 2).collect();
+            if let Some(end) = memchr::memmem::find(&self.unparsed_text, b"\n\n") {
+                let frame: Vec<u8> = self.unparsed_text.drain(..end + 2).collect();
                 return Some(parse(String::from_utf8(frame).unwrap()));
             }
-            if self.over || !self.more().await {
+            if self.has_ended || !self.read_more().await {
                 return None;
             }
         }
     }
 
     /// All events of a stream that must end as it should, held against the contract.
-    pub(crate) async fn whole(mut self) -> Vec<Event> {
-        let events = self.rest().await;
-        assert!(self.over, "the body ends well, and not behind {:?}", events.last());
-        check(&events);
+    pub(crate) async fn read_checked(mut self) -> Vec<Event> {
+        let events = self.read_rest().await;
+        assert!(self.has_ended, "the body ends well, and not behind {:?}", events.last());
+        check_stream(&events);
         events
     }
 
     /// Takes more of the body; false when there is none.
-    async fn more(&mut self) -> bool {
+    async fn read_more(&mut self) -> bool {
         loop {
-            if let Some(line) = memchr::memmem::find(&self.raw, b"\r\n") {
-                let size = std::str::from_utf8(&self.raw[..line]).unwrap();
+            if let Some(line) = memchr::memmem::find(&self.unread_chunks, b"\r\n") {
+                let size = std::str::from_utf8(&self.unread_chunks[..line]).unwrap();
                 let size = usize::from_str_radix(size, 16).unwrap();
                 let (start, end) = (line + 2, line + 2 + size);
-                if self.raw.len() >= end + 2 {
-                    self.text.extend_from_slice(&self.raw[start..end]);
-                    self.raw.drain(..end + 2);
-                    self.over |= size == 0;
+                if self.unread_chunks.len() >= end + 2 {
+                    self.unparsed_text.extend_from_slice(&self.unread_chunks[start..end]);
+                    self.unread_chunks.drain(..end + 2);
+                    self.has_ended |= size == 0;
                     return true;
                 }
             }
-            match within(self.socket.read_buf(&mut self.raw)).await {
-                Ok(read) if read > 0 => {}
+            match with_timeout(self.socket.read_buf(&mut self.unread_chunks)).await {
+                Ok(length) if length > 0 => {}
                 _ => return false,
             }
         }
@@ -160,7 +160,7 @@ fn parse(frame: String) -> Event {
 
 /// What holds for every whole stream: one envelope (J-030), control events without ids and rising ids (J-036), one end that
 /// is the last event (J-035); and the contract, where contract events are sent.
-pub(crate) fn check(events: &[Event]) {
+pub(crate) fn check_stream(events: &[Event]) {
     let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     let ends = names.iter().filter(|name| matches!(**name, "completed" | "error")).count();
     assert_eq!(ends, 1, "exactly one end: {names:?}"); // J-035
@@ -181,9 +181,9 @@ pub(crate) fn check(events: &[Event]) {
     let legacy = events.last().unwrap().data.get("reply").is_some() || names.contains(&"content_delta");
     let frames: String = events.iter().map(|event| event.frame.as_str()).collect();
     if legacy {
-        let known =
+        let is_legacy_event =
             |name: &&str| matches!(*name, "status" | "heartbeat" | "content_delta" | "completed" | "error");
-        assert!(names.iter().all(known), "{names:?}");
+        assert!(names.iter().all(is_legacy_event), "{names:?}");
     } else {
         let findings =
             check_transcript(frames.as_bytes(), StreamCheckOptions::default().with_form(TranscriptForm::Sse));
@@ -194,7 +194,7 @@ pub(crate) fn check(events: &[Event]) {
 }
 
 /// Names of events without control events, neighbouring deltas as one.
-pub(crate) fn names(events: &[Event]) -> Vec<&str> {
+pub(crate) fn event_names(events: &[Event]) -> Vec<&str> {
     let mut names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     names.retain(|name| !matches!(*name, "status" | "heartbeat"));
     names.dedup_by(|a, b| a == b && a.ends_with("_delta"));
@@ -202,17 +202,17 @@ pub(crate) fn names(events: &[Event]) -> Vec<&str> {
 }
 
 /// The joined text of all events of that name.
-pub(crate) fn text(events: &[Event], name: &str) -> String {
-    let of_name = events.iter().filter(|event| event.name == name);
-    of_name.map(|event| event.data["text"].as_str().or(event.data["delta"].as_str()).unwrap()).collect()
+pub(crate) fn joined_text(events: &[Event], name: &str) -> String {
+    let matching = events.iter().filter(|event| event.name == name);
+    matching.map(|event| event.data["text"].as_str().or(event.data["delta"].as_str()).unwrap()).collect()
 }
 
 /// Id of the message a stream is about.
-pub(crate) fn message(events: &[Event]) -> String {
+pub(crate) fn stream_message_id(events: &[Event]) -> String {
     events[0].data["message_id"].as_str().unwrap().to_owned()
 }
 
 /// The events that carry a number.
-pub(crate) fn numbered(events: &[Event]) -> Vec<Event> {
+pub(crate) fn numbered_events(events: &[Event]) -> Vec<Event> {
     events.iter().filter(|event| event.id.is_some()).cloned().collect()
 }

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use serde_json::json;
 use tambour_server::{Config, Server, StartError};
 
-use crate::client::text;
-use crate::mock::{Gate, Mock, Step, delta, finish, reply};
-use crate::server::{Folder, Tambour, config};
+use crate::client::joined_text;
+use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps, reply_script};
+use crate::server::{Folder, TestServer, test_config};
 
-fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
+fn load_config(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
     let folder = Folder::new();
-    let path = folder.file("tambour.toml", file);
+    let path = folder.write_file("tambour.toml", file);
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Config::load(Some(&path), environment).map_err(|error| error.to_string())
 }
@@ -20,7 +20,7 @@ fn load(file: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
 fn the_environment_overrides_the_file() {
     let file = "listen = \"127.0.0.1:9000\"\ngrace_ms = 5\n[limits]\nhold = 10\n[upstreams.mine]\nkind = \"openai\"\n\
         url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey_env = \"MY_KEY\"\n";
-    let config = load(
+    let config = load_config(
         file,
         &[
             ("TAMBOUR_GRACE_MS", "0"),
@@ -51,15 +51,16 @@ fn the_environment_overrides_the_file() {
     assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);
     assert_eq!(config.database_file().unwrap(), std::path::Path::new("/x/y.sqlite"));
     assert_eq!(config.upstreams["mine"].model.as_deref(), Some("m"));
-    let given =
-        load("", &[("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:1/v1"), ("TAMBOUR_MODEL", "m")]).unwrap();
-    assert_eq!(given.default_upstream(), Some("openai"));
-    assert_eq!(load("", &[("TAMBOUR_API_KEY", " ")]).unwrap().api_key, None);
+    let environment =
+        load_config("", &[("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:1/v1"), ("TAMBOUR_MODEL", "m")])
+            .unwrap();
+    assert_eq!(environment.default_upstream(), Some("openai"));
+    assert_eq!(load_config("", &[("TAMBOUR_API_KEY", " ")]).unwrap().api_key, None);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
-    for (file, environment, said) in [
+    for (file, environment, expected_text) in [
         ("colour = 1", ("A", "b"), "colour"),
         ("[upstreams.a]\nkind = \"demo\"\nkey = \"secret\"", ("A", "b"), "key"),
         ("grace_ms = \"soon\"", ("A", "b"), "grace_ms"),
@@ -71,30 +72,30 @@ fn what_does_not_fit_is_refused_by_name() {
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), "pigeon"),
         ("", ("TAMBOUR_DATABASE", "postgres://x"), "database"),
     ] {
-        let error = load(file, &[environment]).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        let error = load_config(file, &[environment]).unwrap_err();
+        assert!(error.contains(expected_text), "{error}");
     }
     assert!(Config::load(Some(std::path::Path::new("/nowhere/tambour.toml")), std::iter::empty()).is_err());
 }
 
 #[test]
 fn what_is_shown_has_no_secrets() {
-    let mut config = load("", &[("TAMBOUR_API_KEY", "top-secret")]).unwrap();
+    let mut config = load_config("", &[("TAMBOUR_API_KEY", "top-secret")]).unwrap();
     config.add_upstream("openai=http://user:top-secret@127.0.0.1:1/v1?key=top-secret", None).unwrap();
-    for shown in [config.to_masked_toml(), format!("{config:?}")] {
-        assert!(!shown.contains("top-secret"), "{shown}");
-        assert!(shown.contains("http://***@127.0.0.1:1/v1?***"), "{shown}");
-        assert!(shown.contains("TAMBOUR_UPSTREAM_API_KEY"), "{shown}");
+    for output in [config.to_masked_toml(), format!("{config:?}")] {
+        assert!(!output.contains("top-secret"), "{output}");
+        assert!(output.contains("http://***@127.0.0.1:1/v1?***"), "{output}");
+        assert!(output.contains("TAMBOUR_UPSTREAM_API_KEY"), "{output}");
     }
     // What is shown can be read again.
-    let again = load(&Config::default().to_masked_toml(), &[]).unwrap();
-    assert_eq!(again.to_masked_toml(), Config::default().to_masked_toml());
+    let reloaded = load_config(&Config::default().to_masked_toml(), &[]).unwrap();
+    assert_eq!(reloaded.to_masked_toml(), Config::default().to_masked_toml());
 }
 
 #[tokio::test]
 async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
     let url = "url = \"http://127.0.0.1:1/mcp\"";
-    for (lines, place, said) in [
+    for (lines, place, expected_text) in [
         (&["[mcp.a]", url][..], ":1:", "missing field `tools`"),
         (&["[mcp.a]", url, "tools = []"], ":3:1: `mcp.a.tools`", "nothing joins"),
         (&["[mcp.a]", url, "tools = [\"*\"]", "colour = 1"], ":4:1", "colour"),
@@ -136,84 +137,85 @@ async fn an_mcp_server_that_cannot_work_is_refused_with_its_place() {
             "so has `a`",
         ),
     ] {
-        let error = match load(&lines.join("\n"), &[]) {
+        let error = match load_config(&lines.join("\n"), &[]) {
             Ok(config) => Server::start(config).await.err().expect("it is refused").to_string(),
             Err(error) => error,
         };
-        assert!(error.contains(place) && error.contains(said), "{lines:?}: {error}");
+        assert!(error.contains(place) && error.contains(expected_text), "{lines:?}: {error}");
     }
     let secret = "[mcp.a]\nurl = \"http://u:top-secret@127.0.0.1:1/?k=top-secret\"\ntools = [\"*\"]\n\
         headers = { x-key = \"top-secret\" }\n";
-    let shown = load(secret, &[]).unwrap().to_masked_toml();
-    assert!(!shown.contains("top-secret") && shown.contains("[mcp.a]"), "{shown}");
-    assert!(load(&shown, &[]).is_ok());
+    let output = load_config(secret, &[]).unwrap().to_masked_toml();
+    assert!(!output.contains("top-secret") && output.contains("[mcp.a]"), "{output}");
+    assert!(load_config(&output, &[]).is_ok());
 }
 
 #[tokio::test]
 async fn strangers_are_not_let_in_without_a_key() {
     let folder = Folder::new();
-    let mut open = config(&folder);
-    open.listen = SocketAddr::from(([0, 0, 0, 0], 0));
-    let refused = Server::start(open.clone()).await.err().unwrap();
-    assert!(matches!(refused, StartError::Unprotected(_)), "{refused}");
-    open.api_key = Some(String::new());
-    assert!(matches!(Server::start(open.clone()).await.err(), Some(StartError::Unprotected(_))));
-    open.api_key = Some("a-secret-of-sixteen".to_owned());
-    assert!(Server::start(open).await.is_ok());
+    let mut open_config = test_config(&folder);
+    open_config.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refusal = Server::start(open_config.clone()).await.err().unwrap();
+    assert!(matches!(refusal, StartError::Unprotected(_)), "{refusal}");
+    open_config.api_key = Some(String::new());
+    assert!(matches!(Server::start(open_config.clone()).await.err(), Some(StartError::Unprotected(_))));
+    open_config.api_key = Some("a-secret-of-sixteen".to_owned());
+    assert!(Server::start(open_config).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_start_that_cannot_work_says_why() {
     let folder = Folder::new();
-    let mut wrong = config(&folder);
+    let mut wrong = test_config(&folder);
     wrong.default_upstream = Some("other".to_owned());
     assert!(Server::start(wrong).await.err().unwrap().to_string().contains("other"));
-    let mut wrong = config(&folder);
+    let mut wrong = test_config(&folder);
     wrong.add_upstream("replay=/nowhere.jsonl", None).unwrap();
     assert!(Server::start(wrong).await.err().unwrap().to_string().contains("/nowhere.jsonl"));
-    let first = Server::start(config(&folder)).await.unwrap();
-    let second = Server::start(config(&folder)).await.err().unwrap();
+    let first = Server::start(test_config(&folder)).await.unwrap();
+    let second = Server::start(test_config(&folder)).await.err().unwrap();
     assert!(second.to_string().contains("in use by another server"), "{second}");
     drop(first);
-    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut wrong = config(&folder);
-    wrong.listen = taken.local_addr().unwrap();
+    let occupied = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut wrong = test_config(&folder);
+    wrong.listen = occupied.local_addr().unwrap();
     assert!(matches!(Server::start(wrong).await.err(), Some(StartError::Listen(..))));
 }
 
 #[tokio::test]
 async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     let gate = Gate::new();
-    let mut script = vec![delta("old "), Step::Wait(gate.clone()), delta("end")];
-    script.extend(finish("stop"));
-    let (old, new) = (Mock::start(vec![script]).await, Mock::start(vec![reply("new", 1)]).await);
-    let server = Tambour::with(&old).await;
-    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    let mut running = server.stream(&ask).await;
-    let mut events = running.until("final_delta").await;
-    let mut next = config(&server.folder);
+    let mut script = vec![delta_step("old "), Step::Wait(gate.clone()), delta_step("end")];
+    script.extend(finish_steps("stop"));
+    let (old_upstream, new_upstream) =
+        (MockServer::start(vec![script]).await, MockServer::start(vec![reply_script("new", 1)]).await);
+    let server = TestServer::start_default(&old_upstream).await;
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let mut running = server.open_stream(&request).await;
+    let mut events = running.read_until("final_delta").await;
+    let mut next = test_config(&server.folder);
     next.listen = SocketAddr::from(([127, 0, 0, 1], 1));
-    next.add_upstream(&new.url(), None).unwrap();
+    next.add_upstream(&new_upstream.url(), None).unwrap();
     next.limits.phases = 7;
-    assert_eq!(server.reload().apply(next.clone()).await.unwrap(), ["listen"]);
-    assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
+    assert_eq!(server.reload_handle().apply(next.clone()).await.unwrap(), ["listen"]);
+    assert_eq!(joined_text(&server.open_stream(&request).await.read_checked().await, "final_delta"), "new");
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 7);
     gate.open();
-    events.extend(running.rest().await);
-    crate::client::check(&events);
-    assert_eq!(text(&events, "final_delta"), "old end");
+    events.extend(running.read_rest().await);
+    crate::client::check_stream(&events);
+    assert_eq!(joined_text(&events, "final_delta"), "old end");
     // One that cannot be used changes nothing.
     next.add_upstream("replay=/nowhere.jsonl", None).unwrap();
-    assert!(server.reload().apply(next).await.is_err());
-    assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
+    assert!(server.reload_handle().apply(next).await.is_err());
+    assert_eq!(joined_text(&server.open_stream(&request).await.read_checked().await, "final_delta"), "new");
 }
 
 #[cfg(unix)]
 #[tokio::test]
 async fn a_hang_up_loads_the_configuration_again() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
     let folder = Folder::new();
-    let file = folder.file("tambour.toml", "[limits]\nphases = 3\n");
+    let file = folder.write_file("tambour.toml", "[limits]\nphases = 3\n");
     let load = {
         let (data, file) = (folder.0.join("data"), file.clone());
         move || {
@@ -224,15 +226,15 @@ async fn a_hang_up_loads_the_configuration_again() {
         }
     };
     let server = Server::start(load().unwrap()).await.unwrap().with_reload(load);
-    let server = Tambour::of(folder, server);
+    let server = TestServer::from_server(folder, server);
     // It answers, so it listens for signals too.
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);
-    let hang_up = || {
+    let signal_reload = || {
         let kill = format!("kill -HUP {}", std::process::id());
         assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     };
-    let until = async |phases: u64| {
-        crate::server::within(async {
+    let wait_for_phases = async |phases: u64| {
+        crate::server::with_timeout(async {
             while server.get("/api/v1/settings").await.json["limits"]["phases"] != phases {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
@@ -247,24 +249,24 @@ async fn a_hang_up_loads_the_configuration_again() {
         ),
     )
     .unwrap();
-    hang_up();
-    until(4).await;
+    signal_reload();
+    wait_for_phases(4).await;
     assert_eq!(server.get("/api/v1/settings").await.json["upstreams"][0]["name"], "m");
     // A broken file changes nothing, and the next good one is read.
     std::fs::write(&file, "limits = 5").unwrap();
-    hang_up();
+    signal_reload();
     std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
-    hang_up();
-    until(6).await;
+    signal_reload();
+    wait_for_phases(6).await;
 }
 
 /// Why the server does not start with this file and environment.
-async fn refused(file: &str, environment: &[(&str, &str)]) -> String {
+async fn start_error(file: &str, environment: &[(&str, &str)]) -> String {
     let folder = Folder::new();
-    let path = folder.file("tambour.toml", file);
+    let path = folder.write_file("tambour.toml", file);
     let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let loaded = Config::load(Some(&path), environment);
-    let error = match loaded {
+    let load_result = Config::load(Some(&path), environment);
+    let error = match load_result {
         Ok(mut config) => {
             config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
             config.data = folder.0.join("data");
@@ -277,11 +279,11 @@ async fn refused(file: &str, environment: &[(&str, &str)]) -> String {
 
 #[tokio::test]
 async fn what_cannot_work_is_told_at_start_with_its_place() {
-    let upstream = |more: &str| format!("grace_ms = 5\n\n[upstreams.mine]\nkind = \"openai\"\n{more}\n");
+    let upstream = |lines: &str| format!("grace_ms = 5\n\n[upstreams.mine]\nkind = \"openai\"\n{lines}\n");
     let url = "url = \"http://127.0.0.1:9/v1\"\n";
     let folder = Folder::new();
-    let (empty, two) = (folder.file("empty", " \n"), folder.file("two", "one\ntwo\n"));
-    for (file, environment, said) in [
+    let (empty, two_lines) = (folder.write_file("empty", " \n"), folder.write_file("two", "one\ntwo\n"));
+    for (file, environment, expected_text) in [
         // What is no configuration at all.
         ("listen = \"127.0.0.1:0\"\ncolour = 1", ("A", "b"), &["FILE:2:1: ", "colour"][..]),
         ("\n[limits]\n  hold = \"long\"", ("A", "b"), &["FILE:3:10: `limits.hold`: ", "long"]),
@@ -328,16 +330,16 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
             &["FILE:6:1: `upstreams.mine.key_file`", "/nowhere/key", "cannot be read"],
         ),
         (&upstream(&format!("{url}key_file = {empty:?}")), ("A", "b"), &["FILE:6:1: ", "is empty"]),
-        (&upstream(&format!("{url}key_file = {two:?}")), ("A", "b"), &["FILE:6:1: ", "one word"]),
+        (&upstream(&format!("{url}key_file = {two_lines:?}")), ("A", "b"), &["FILE:6:1: ", "one word"]),
         (
             "[upstreams.a]\nkind = \"replay\"\nurl = \"/nowhere.jsonl\"",
             ("A", "b"),
             &["FILE:3:1: `upstreams.a.url`", "/nowhere.jsonl"],
         ),
     ] {
-        let error = refused(file, &[environment]).await;
-        assert!(said.iter().all(|part| error.contains(part)), "{said:?}: {error}");
-        assert!(error.starts_with(said[0]), "{said:?}: {error}");
+        let error = start_error(file, &[environment]).await;
+        assert!(expected_text.iter().all(|part| error.contains(part)), "{expected_text:?}: {error}");
+        assert!(error.starts_with(expected_text[0]), "{expected_text:?}: {error}");
         assert!(!error.contains("123456789012345"), "{error}");
     }
 }
@@ -345,7 +347,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
 #[tokio::test]
 async fn what_can_work_starts() {
     let folder = Folder::new();
-    let key = folder.file("key", "sk-of-a-test\n");
+    let key = folder.write_file("key", "sk-of-a-test\n");
     for (file, environment) in [
         (format!("[upstreams.a]\nkind = \"openai\"\nurl = \"http://x/v1/\"\nkey_file = {key:?}"), ("A", "b")),
         (
@@ -357,19 +359,19 @@ async fn what_can_work_starts() {
         (String::new(), ("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:9/v1")),
         (String::new(), ("TAMBOUR_API_KEY", "1234567890123456")),
     ] {
-        let mut config = load(&file, &[environment]).unwrap();
+        let mut config = load_config(&file, &[environment]).unwrap();
         config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.data = Folder::new().0.join("data");
-        let started = Server::start(config).await;
-        assert!(started.is_ok(), "{file} {environment:?}: {}", started.err().unwrap());
+        let start_result = Server::start(config).await;
+        assert!(start_result.is_ok(), "{file} {environment:?}: {}", start_result.err().unwrap());
     }
 }
 
 #[test]
 fn variables_set_how_long_messages_are_kept() {
-    let given =
+    let environment =
         [("TAMBOUR_RETENTION_DAYS", "3"), ("TAMBOUR_RETENTION_BYTES", "4000"), ("TAMBOUR_MAX_HISTORY", "5")];
-    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = tambour_server::Config::load(None, given.into_iter()).unwrap();
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = tambour_server::Config::load(None, environment.into_iter()).unwrap();
     assert_eq!((config.retention.days, config.retention.bytes, config.max_history), (Some(3), Some(4000), 5));
 }

@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::client::{check, message, numbered};
-use crate::mock::{GOOD, Mock, Step, delta, finish};
-use crate::server::{Folder, Tambour, config};
+use crate::client::{check_stream, numbered_events, stream_message_id};
+use crate::mock::{GOOD_REPLY, MockServer, Step, delta_step, finish_steps};
+use crate::server::{Folder, TestServer, test_config};
 use crate::server_process::ServerProcess;
 
 /// How many fail points are passed before the process dies.
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 static KIND: OnceLock<String> = OnceLock::new();
 
-fn die(point: &'static str) {
+fn die_at_point(point: &'static str) {
     let panics = KIND.get().is_some_and(|kind| kind == "panic");
     if panics {
         assert!(point != "run", "a run that panics");
         return;
     }
-    if point != "run" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+    if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         // As if killed: nothing is flushed, nothing is closed.
         std::process::abort();
     }
@@ -31,42 +31,43 @@ fn die(point: &'static str) {
 
 /// Starts, and dies in the middle of cleaning up after another.
 async fn start_and_die(folder: Folder) {
-    let server = tambour_server::Server::start(config(&folder)).await;
+    let server = tambour_server::Server::start(test_config(&folder)).await;
     std::mem::forget((folder, server));
     std::process::exit(0);
 }
 
 /// What a client of the dying process does; each thing it has seen is a line of standard output at once.
-async fn work(folder: Folder, durable: bool) {
-    let pieces: Vec<String> = GOOD.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();
+async fn run_client(folder: Folder, durable: bool) {
+    let pieces: Vec<String> =
+        GOOD_REPLY.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();
     let recording =
         json!({"id": "a", "chunks": pieces, "finish_reason": "stop", "delays_ms": vec![1; pieces.len()]});
-    let file = folder.file("replies.jsonl", &recording.to_string());
-    let mut config = config(&folder);
+    let file = folder.write_file("replies.jsonl", &recording.to_string());
+    let mut config = test_config(&folder);
     config.durable = durable;
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
-    let server = Tambour::serve(folder, config).await;
-    let seen = |what: &str, value: &Value| {
+    let server = TestServer::serve(folder, config).await;
+    let print_seen = |label: &str, value: &Value| {
         let mut out = std::io::stdout().lock();
-        writeln!(out, "\nSEEN {what} {value}").unwrap();
+        writeln!(out, "\nSEEN {label} {value}").unwrap();
         out.flush().unwrap();
     };
     let change = json!({"text_language": "en", "thought_display": "hidden"});
     let settings = server.put("/api/v1/settings", &change).await;
-    seen("settings", &settings.json["text_language"]);
+    print_seen("settings", &settings.json["text_language"]);
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json;
-    seen("conversation", &conversation["conversation_id"]);
+    print_seen("conversation", &conversation["conversation_id"]);
     for protocol in ["jsonseq_v1", "legacy"] {
-        let ask = json!({"text": "x", "dialect": "thinkingml", "output_protocol": protocol,
+        let request = json!({"text": "x", "dialect": "thinkingml", "output_protocol": protocol,
             "conversation_id": conversation["conversation_id"]});
-        let mut stream = server.stream(&ask).await;
-        while let Some(event) = stream.event().await {
-            seen("event", &json!([event.id, event.name, event.frame, event.data["message_id"]]));
+        let mut stream = server.open_stream(&request).await;
+        while let Some(event) = stream.next_event().await {
+            print_seen("event", &json!([event.id, event.name, event.frame, event.data["message_id"]]));
         }
     }
     let key = server.post("/api/v1/keys", &json!({"name": "k", "rights": "admin"})).await.json;
-    seen("key", &key["key"]);
-    seen("end", &Value::Null);
+    print_seen("key", &key["key"]);
+    print_seen("end", &Value::Null);
     // The folder belongs to the parent.
     std::mem::forget(server);
     std::process::exit(0);
@@ -76,21 +77,21 @@ async fn work(folder: Folder, durable: bool) {
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = given.splitn(3, ';').collect();
-    LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
+    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
+    let parts: Vec<&str> = arguments.splitn(3, ';').collect();
+    POINTS_LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
     KIND.set(parts[1].to_owned()).unwrap();
     let folder = Folder(parts[2].into());
-    tambour_server::fail::arm(die);
+    tambour_server::fail::arm(die_at_point);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     match parts[1] {
         "start" => runtime.block_on(start_and_die(folder)),
-        kind => runtime.block_on(work(folder, kind == "durable")),
+        kind => runtime.block_on(run_client(folder, kind == "durable")),
     }
 }
 
 /// Runs a process that dies after that many fail points, and gives what its client has seen.
-fn run(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
+fn run_child(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env("TAMBOUR_CRASH", format!("{points};{kind};{}", folder.0.display()))
@@ -99,131 +100,142 @@ fn run(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let seen = lines.filter_map(|line| {
+    let seen_values = lines.filter_map(|line| {
         let line = line.ok()?;
-        let (what, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
-        Some((what.to_owned(), serde_json::from_str(value).ok()?))
+        let (label, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
+        Some((label.to_owned(), serde_json::from_str(value).ok()?))
     });
-    let seen = seen.collect();
+    let seen_values = seen_values.collect();
     child.wait().unwrap();
-    seen
+    seen_values
 }
 
-fn find<'a>(seen: &'a [(String, Value)], what: &str) -> Option<&'a Value> {
-    seen.iter().find(|(name, _)| name == what).map(|(_, value)| value)
+fn find_seen<'a>(seen_values: &'a [(String, Value)], label: &str) -> Option<&'a Value> {
+    seen_values.iter().find(|(name, _)| name == label).map(|(_, value)| value)
 }
 
 /// Starts on what the dead process left, and holds it against what its client had seen. Gives the frames of all messages.
-async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (Folder, Vec<String>) {
-    let config = config(&folder);
-    let mut server = Tambour::serve(folder, config).await;
-    if let Some(key) = find(seen, "key") {
+async fn restart_and_compare(
+    folder: Folder,
+    seen_values: &[(String, Value)],
+    points: u64,
+) -> (Folder, Vec<String>) {
+    let config = test_config(&folder);
+    let mut server = TestServer::serve(folder, config).await;
+    if let Some(key) = find_seen(seen_values, "key") {
         assert_eq!(
             server.get("/api/v1/settings").await.status,
             401,
             "{points}: the key was seen, so it is there"
         );
-        server.key(key.as_str());
+        server.set_key(key.as_str());
         assert_eq!(server.get("/api/v1/settings").await.status, 200);
         // What the local user made belongs to the local user.
-        return (server.stopped().await, Vec::new());
+        return (server.stop().await, Vec::new());
     }
     let settings = server.get("/api/v1/settings").await;
     if settings.status == 401 {
         // The key was stored, and its secret died with the process.
-        return (server.stopped().await, Vec::new());
+        return (server.stop().await, Vec::new());
     }
     // All of a change or nothing; all of it when it was seen.
-    let changed = (settings.json["text_language"] == "en", settings.json["thought_display"] == "hidden");
-    assert_eq!(changed.0, changed.1, "{points}: half a change");
-    assert!(changed.0 || find(seen, "settings").is_none(), "{points}: a change was lost");
-    let listed = server.get("/api/v1/conversations").await.json;
-    let conversations = listed["data"].as_array().unwrap();
+    let changed_settings =
+        (settings.json["text_language"] == "en", settings.json["thought_display"] == "hidden");
+    assert_eq!(changed_settings.0, changed_settings.1, "{points}: half a change");
+    assert!(
+        changed_settings.0 || find_seen(seen_values, "settings").is_none(),
+        "{points}: a change was lost"
+    );
+    let listing = server.get("/api/v1/conversations").await.json;
+    let conversations = listing["data"].as_array().unwrap();
     let mut frames = Vec::new();
-    let mut known = Vec::new();
-    if let Some(id) = find(seen, "conversation") {
+    let mut known_ids = Vec::new();
+    if let Some(id) = find_seen(seen_values, "conversation") {
         assert_eq!(&conversations[0]["conversation_id"], id, "{points}: a conversation was lost");
         let path = format!("/api/v1/conversations/{}", id.as_str().unwrap());
-        known = server.get(&path).await.json["messages"].as_array().unwrap().clone();
+        known_ids = server.get(&path).await.json["messages"].as_array().unwrap().clone();
     }
-    for message in &known {
+    for message in &known_ids {
         let id = message["message_id"].as_str().unwrap();
         assert_ne!(message["status"], "running", "{points}");
-        let events = server.follow(id, &[]).await.whole().await; // J-035, X-001
-        check(&events);
-        let all = numbered(&events);
-        let before: Vec<&Value> = seen
+        let events = server.follow(id, &[]).await.read_checked().await; // J-035, X-001
+        check_stream(&events);
+        let all_events = numbered_events(&events);
+        let before: Vec<&Value> = seen_values
             .iter()
-            .filter(|(what, value)| what == "event" && value[3] == id)
+            .filter(|(label, value)| label == "event" && value[3] == id)
             .map(|(_, value)| value)
             .collect();
         let before: Vec<&Value> = before.into_iter().filter(|event| event[0].is_u64()).collect();
-        assert!(before.len() <= all.len(), "{points}: events were lost");
-        for (was, is) in before.iter().zip(&all) {
-            assert_eq!(was[2], is.frame, "{points}: what was seen has changed"); // J-036
+        assert!(before.len() <= all_events.len(), "{points}: events were lost");
+        for (before_event, after_event) in before.iter().zip(&all_events) {
+            assert_eq!(before_event[2], after_event.frame, "{points}: what was seen has changed"); // J-036
         }
         // A client that comes back with its last number gets exactly the rest.
         if let Some(last) = before.last().and_then(|event| event[0].as_u64()) {
-            let mut back = server.follow(id, &[("last-event-id", &last.to_string())]).await;
-            let rest = if back.status == 204 { Vec::new() } else { back.rest().await };
-            assert_eq!(numbered(&rest), all[before.len()..], "{points}"); // J-036
+            let mut reader = server.follow(id, &[("last-event-id", &last.to_string())]).await;
+            let rest = if reader.status == 204 { Vec::new() } else { reader.read_rest().await };
+            assert_eq!(numbered_events(&rest), all_events[before.len()..], "{points}"); // J-036
         }
-        let record = server.ended(id).await;
-        let end = all.last().unwrap();
+        let record = server.wait_ended(id).await;
+        let end = all_events.last().unwrap();
         let status = if end.name == "error" { "failed" } else { "completed" };
         assert_eq!(record["status"], status, "{points}");
         if end.name == "error" {
             assert_eq!(end.data["code"], "interrupted");
         }
-        frames.extend(all.iter().map(|event| event.frame.clone()));
+        frames.extend(all_events.iter().map(|event| event.frame.clone()));
     }
-    let seen_messages = seen.iter().filter(|(what, _)| what == "event").map(|(_, event)| &event[3]);
-    for id in seen_messages {
-        assert!(known.iter().any(|message| message["message_id"] == *id), "{points}: a message was lost");
+    let seen_message_ids =
+        seen_values.iter().filter(|(label, _)| label == "event").map(|(_, event)| &event[3]);
+    for id in seen_message_ids {
+        assert!(known_ids.iter().any(|message| message["message_id"] == *id), "{points}: a message was lost");
     }
-    (server.stopped().await, frames)
+    (server.stop().await, frames)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
-    dies_everywhere("abort", 2).await;
+    die_at_every_step("abort", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_one_that_waits_for_the_disk() {
     // Other places than those of the journal are the same: some of them are enough.
-    dies_everywhere("durable", 6).await;
+    die_at_every_step("durable", 6).await;
 }
 
 /// A process dies at every so many places, until it comes to its end.
-async fn dies_everywhere(kind: &'static str, step: u64) {
+async fn die_at_every_step(kind: &'static str, step: u64) {
     let mut lanes = Vec::new();
     // Two lanes, so that both cores are busy.
     for lane in 0..2 {
         lanes.push(tokio::spawn(async move {
-            let (mut points, mut died) = (1 + lane * step / 2, 0);
+            let (mut points, mut deaths) = (1 + lane * step / 2, 0);
             loop {
                 let folder = Folder::new();
-                let (seen, folder) =
-                    tokio::task::spawn_blocking(move || (run(points, kind, &folder), folder)).await.unwrap();
-                let done = find(&seen, "end").is_some();
-                let (folder, first) = start_again(folder, &seen, points).await;
+                let (seen_values, folder) =
+                    tokio::task::spawn_blocking(move || (run_child(points, kind, &folder), folder))
+                        .await
+                        .unwrap();
+                let has_ended = find_seen(&seen_values, "end").is_some();
+                let (folder, first) = restart_and_compare(folder, &seen_values, points).await;
                 // Another start changes nothing.
-                let (_folder, second) = start_again(folder, &seen, points).await;
+                let (_folder, second) = restart_and_compare(folder, &seen_values, points).await;
                 assert_eq!(first, second, "{points}");
-                if done {
-                    return died;
+                if has_ended {
+                    return deaths;
                 }
-                died += 1;
+                deaths += 1;
                 points += step;
                 assert!(points < 2000, "the work has an end");
             }
         }));
     }
     for lane in lanes {
-        let died: u64 = lane.await.unwrap();
-        eprintln!("it died at {died} places");
-        assert!(died > 8, "it died at {died} places only");
+        let deaths: u64 = lane.await.unwrap();
+        eprintln!("it died at {deaths} places");
+        assert!(deaths > 8, "it died at {deaths} places only");
     }
 }
 
@@ -231,20 +243,20 @@ async fn dies_everywhere(kind: &'static str, step: u64) {
 async fn dying_while_cleaning_up_changes_nothing() {
     // Points at which a message was open: in the first and in the second one.
     for points in [16, 22, 32] {
-        for again in 1..=7 {
+        for start_points in 1..=7 {
             let folder = Folder::new();
-            let dying = move || {
-                let seen = run(points, "abort", &folder);
+            let die_repeatedly = move || {
+                let seen_values = run_child(points, "abort", &folder);
                 // Twice, at two places of the cleaning up.
-                run(again, "start", &folder);
-                run(1, "start", &folder);
-                (seen, folder)
+                run_child(start_points, "start", &folder);
+                run_child(1, "start", &folder);
+                (seen_values, folder)
             };
-            let (seen, folder) = tokio::task::spawn_blocking(dying).await.unwrap();
-            let (folder, first) = start_again(folder, &seen, points).await;
-            let (_folder, second) = start_again(folder, &seen, points).await;
+            let (seen_values, folder) = tokio::task::spawn_blocking(die_repeatedly).await.unwrap();
+            let (folder, first) = restart_and_compare(folder, &seen_values, points).await;
+            let (_folder, second) = restart_and_compare(folder, &seen_values, points).await;
             assert!(!first.is_empty(), "{points}: a message is there");
-            assert_eq!(first, second, "{points}, {again}");
+            assert_eq!(first, second, "{points}, {start_points}");
         }
     }
 }
@@ -252,42 +264,43 @@ async fn dying_while_cleaning_up_changes_nothing() {
 #[test]
 fn a_run_that_panics_ends_with_an_error() {
     let folder = Folder::new();
-    let seen = run(0, "panic", &folder);
-    let ends: Vec<&Value> = seen
+    let seen_values = run_child(0, "panic", &folder);
+    let ends: Vec<&Value> = seen_values
         .iter()
-        .filter(|(what, event)| what == "event" && (event[1] == "error" || event[1] == "completed"))
+        .filter(|(label, event)| label == "event" && (event[1] == "error" || event[1] == "completed"))
         .map(|(_, event)| event)
         .collect();
-    assert_eq!(ends.len(), 2, "{seen:#?}"); // J-035
+    assert_eq!(ends.len(), 2, "{seen_values:#?}"); // J-035
     for end in ends {
         assert!(end[2].as_str().unwrap().contains("internal_error"), "{end}");
     }
-    assert!(find(&seen, "end").is_some());
+    assert!(find_seen(&seen_values, "end").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_of_the_database_that_dies_stops_the_server_and_loses_nothing() {
     let gate = crate::mock::Gate::new();
-    let mut script = vec![delta("before "), Step::Wait(gate.clone()), delta("after")];
-    script.extend(finish("stop"));
-    let mock = Mock::start(vec![script]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    let mut stream = apart.server.stream(&ask).await;
-    let seen = stream.until("final_delta").await;
-    let id = message(&seen);
-    apart.kill_writer();
+    let mut script = vec![delta_step("before "), Step::Wait(gate.clone()), delta_step("after")];
+    script.extend(finish_steps("stop"));
+    let mock = MockServer::start(vec![script]).await;
+    let process = ServerProcess::start(&mock, false);
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let mut stream = process.server.open_stream(&request).await;
+    let seen_events = stream.read_until("final_delta").await;
+    let id = stream_message_id(&seen_events);
+    process.kill_writer();
     gate.open();
-    let (code, folder, log) = apart.ended().await;
+    let (code, folder, log) = process.wait_exit().await;
     assert_eq!(code, Some(1), "{log}");
-    for said in ["the writer of the database has died", "the store cannot go on; the server stops"] {
-        let line = log.lines().find(|line| line.contains(said)).unwrap_or_else(|| panic!("{said}: {log}"));
+    for log_line in ["the writer of the database has died", "the store cannot go on; the server stops"] {
+        let line =
+            log.lines().find(|line| line.contains(log_line)).unwrap_or_else(|| panic!("{log_line}: {log}"));
         assert!(line.contains(r#""level":"ERROR""#), "{line}");
     }
-    let again = config(&folder);
-    let server = Tambour::serve(folder, again).await;
-    let events = server.follow(&id, &[]).await.whole().await;
-    check(&events);
-    let before = numbered(&seen);
-    assert_eq!(numbered(&events)[..before.len()], before, "what was seen is there"); // J-036
+    let next_config = test_config(&folder);
+    let server = TestServer::serve(folder, next_config).await;
+    let events = server.follow(&id, &[]).await.read_checked().await;
+    check_stream(&events);
+    let before = numbered_events(&seen_events);
+    assert_eq!(numbered_events(&events)[..before.len()], before, "what was seen is there"); // J-036
 }

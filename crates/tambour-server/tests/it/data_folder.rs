@@ -6,65 +6,66 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::mock::{Mock, reply};
-use crate::server::{Folder, Tambour, config};
+use crate::mock::{MockServer, reply_script};
+use crate::server::{Folder, TestServer, test_config};
 
-fn mode(path: &Path) -> u32 {
+fn file_mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
 /// Names and modes of what is in a folder.
-fn modes(folder: &Path) -> Vec<(String, u32)> {
+fn folder_modes(folder: &Path) -> Vec<(String, u32)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut modes: Vec<(String, u32)> =
-        entries.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), mode(&path))).collect();
+    let mut modes: Vec<(String, u32)> = entries
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), file_mode(&path)))
+        .collect();
     modes.sort();
     modes
 }
 
-async fn asked(server: &Tambour) {
-    let accepted = server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await;
-    assert_eq!(accepted.status, 202, "{}", accepted.text);
-    server.ended(accepted.json["message_id"].as_str().unwrap()).await;
+async fn post_message(server: &TestServer) {
+    let acceptance = server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await;
+    assert_eq!(acceptance.status, 202, "{}", acceptance.text);
+    server.wait_ended(acceptance.json["message_id"].as_str().unwrap()).await;
 }
 
 #[tokio::test]
 async fn nobody_else_can_read_the_data() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
-    asked(&server).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
+    post_message(&server).await;
     let data = server.folder.0.join("data");
-    let private = |at: &str| {
-        let found = modes(&data);
-        assert_eq!(mode(&data), 0o700, "{at}");
+    let check_private = |phase: &str| {
+        let entry_modes = folder_modes(&data);
+        assert_eq!(file_mode(&data), 0o700, "{phase}");
         let folder = |name: &str| name.ends_with(".journal");
-        let private = |(name, mode): &(String, u32)| *mode == if folder(name) { 0o700 } else { 0o600 };
-        assert!(found.iter().all(private), "{at}: {found:?}");
-        let journal = modes(&data.join("tambour.journal"));
-        assert!(journal.iter().all(|(_, mode)| *mode == 0o600), "{at}: {journal:?}");
-        found.into_iter().map(|(name, _)| name).collect::<Vec<String>>()
+        let check_private = |(name, mode): &(String, u32)| *mode == if folder(name) { 0o700 } else { 0o600 };
+        assert!(entry_modes.iter().all(check_private), "{phase}: {entry_modes:?}");
+        let journal = folder_modes(&data.join("tambour.journal"));
+        assert!(journal.iter().all(|(_, mode)| *mode == 0o600), "{phase}: {journal:?}");
+        entry_modes.into_iter().map(|(name, _)| name).collect::<Vec<String>>()
     };
     let names =
         ["tambour.journal", "tambour.lock", "tambour.sqlite", "tambour.sqlite-shm", "tambour.sqlite-wal"];
-    assert_eq!(private("while it runs"), names);
-    let folder = server.stopped().await;
-    private("after it");
+    assert_eq!(check_private("while it runs"), names);
+    let folder = server.stop().await;
+    check_private("after it");
     // What an older version left open is closed.
     set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
-    for (name, _) in modes(&data) {
-        let open = if name.ends_with(".journal") { 0o775 } else { 0o664 };
-        set_permissions(data.join(name), Permissions::from_mode(open)).unwrap();
+    for (name, _) in folder_modes(&data) {
+        let open_mode = if name.ends_with(".journal") { 0o775 } else { 0o664 };
+        set_permissions(data.join(name), Permissions::from_mode(open_mode)).unwrap();
     }
-    let mut again = config(&folder);
-    again.add_upstream(&mock.url(), None).unwrap();
-    let server = Tambour::serve(folder, again).await;
-    asked(&server).await;
-    assert_eq!(private("after an older version"), names);
+    let mut next_config = test_config(&folder);
+    next_config.add_upstream(&mock.url(), None).unwrap();
+    let server = TestServer::serve(folder, next_config).await;
+    post_message(&server).await;
+    assert_eq!(check_private("after an older version"), names);
 }
 
 #[tokio::test]
 async fn folders_of_others_are_left_alone() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
     let outer = Folder::new();
     for (at, wide) in [0o755, 0o1777].into_iter().enumerate() {
         // A folder that is named as the place of the database only, and one that everybody puts files in.
@@ -72,16 +73,16 @@ async fn folders_of_others_are_left_alone() {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("notes.txt"), "mine").unwrap();
         set_permissions(&folder, Permissions::from_mode(wide)).unwrap();
-        let server = Tambour::start(&mock, |config| match at {
+        let server = TestServer::start(&mock, |config| match at {
             0 => config.database = Some(format!("sqlite:{}", folder.join("it.sqlite").display())),
             _ => config.data = folder.clone(),
         })
         .await;
-        asked(&server).await;
-        assert_eq!(mode(&folder), wide);
-        let found = modes(&folder);
-        assert_eq!(found.len(), 6, "{found:?}");
-        let closed = |(name, mode): &(String, u32)| name == "notes.txt" || mode & 0o077 == 0;
-        assert!(found.iter().all(closed), "{found:?}");
+        post_message(&server).await;
+        assert_eq!(file_mode(&folder), wide);
+        let entry_modes = folder_modes(&folder);
+        assert_eq!(entry_modes.len(), 6, "{entry_modes:?}");
+        let is_private = |(name, mode): &(String, u32)| name == "notes.txt" || mode & 0o077 == 0;
+        assert!(entry_modes.iter().all(is_private), "{entry_modes:?}");
     }
 }

@@ -6,84 +6,85 @@ use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use crate::mock::{Gate, Mock, Step, delta, finish};
-use crate::server::{Folder, Tambour, config, within};
+use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
+use crate::server::{Folder, TestServer, test_config, with_timeout};
 
 /// Words that stand nowhere else.
-const ASKED: &str = "quixotic-zephyr-asked";
-const SAID: &str = "quixotic-zephyr-said";
+const INPUT_WORD: &str = "quixotic-zephyr-asked";
+const REPLY_WORD: &str = "quixotic-zephyr-said";
 
-async fn server(mock: &Mock, change: impl FnOnce(&mut tambour_server::Config)) -> Tambour {
+async fn server(mock: &MockServer, change: impl FnOnce(&mut tambour_server::Config)) -> TestServer {
     let folder = Folder::new();
-    let mut config = config(&folder);
+    let mut config = test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
     change(&mut config);
-    Tambour::serve(folder, config).await
+    TestServer::serve(folder, config).await
 }
 
-fn reply(text: &str) -> Vec<Step> {
-    vec![delta(text)].into_iter().chain(finish("stop")).collect()
+fn reply_with_text(text: &str) -> Vec<Step> {
+    vec![delta_step(text)].into_iter().chain(finish_steps("stop")).collect()
 }
 
 /// Waits until a word stands in no file of the folder, for a minute at most.
-pub(crate) async fn gone(folder: &Folder, word: &str) {
-    let started = Instant::now();
+pub(crate) async fn wait_until_erased(folder: &Folder, word: &str) {
+    let start_time = Instant::now();
     loop {
-        let holds = |file: &std::path::PathBuf| {
+        let contains_word = |file: &std::path::PathBuf| {
             let bytes = std::fs::read(file).unwrap_or_default();
             bytes.windows(word.len()).any(|part| part == word.as_bytes())
         };
-        let left: Vec<_> = folder.files().into_iter().filter(holds).collect();
-        if left.is_empty() {
+        let remaining_files: Vec<_> = folder.files().into_iter().filter(contains_word).collect();
+        if remaining_files.is_empty() {
             return;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "`{word}` is still in {left:?}");
+        assert!(start_time.elapsed() < Duration::from_secs(60), "`{word}` is still in {remaining_files:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn ask(conversation: &Value, text: &str) -> Value {
+fn request_body(conversation: &Value, text: &str) -> Value {
     json!({"text": text, "dialect": "plain", "conversation_id": conversation})
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_message_is_in_no_file_after_a_minute() {
-    let mock = Mock::start(vec![reply(SAID), reply("something else")]).await;
+    let mock = MockServer::start(vec![reply_with_text(REPLY_WORD), reply_with_text("something else")]).await;
     let server = server(&mock, |_| {}).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let mut ids = Vec::new();
-    for text in [ASKED, "another question"] {
-        let made = server.post("/api/v1/messages", &ask(&conversation, text)).await.json;
-        let id = made["message_id"].as_str().unwrap().to_owned();
-        server.ended(&id).await;
+    for text in [INPUT_WORD, "another question"] {
+        let response = server.post("/api/v1/messages", &request_body(&conversation, text)).await.json;
+        let id = response["message_id"].as_str().unwrap().to_owned();
+        server.wait_ended(&id).await;
         ids.push(id);
     }
     // It went to the model again, as history.
-    assert!(mock.asked()[1].body.to_string().contains(SAID));
+    assert!(mock.requests()[1].body.to_string().contains(REPLY_WORD));
     let path = format!("/api/v1/messages/{}", ids[0]);
     assert_eq!(server.call("delete", &path, None).await.status, 204);
     assert_eq!(server.get(&path).await.status, 404);
     assert_eq!(server.get(&format!("{path}/events")).await.status, 404);
     assert_eq!(server.call("delete", &path, None).await.status, 404);
-    gone(&server.folder, SAID).await;
-    gone(&server.folder, ASKED).await;
+    wait_until_erased(&server.folder, REPLY_WORD).await;
+    wait_until_erased(&server.folder, INPUT_WORD).await;
     // The other one is there, and is there after a restart, and the first is not.
     let other = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     assert_eq!(other["answer"], "something else");
     assert_eq!(other["prompt"], json!([{"role": "user", "content": "another question"}]));
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     let config = server_config(&mock)(&folder);
-    let server = Tambour::serve(folder, config).await;
+    let server = TestServer::serve(folder, config).await;
     assert_eq!(server.get(&path).await.status, 404);
-    let shown = server.get(&format!("/api/v1/conversations/{}", conversation.as_str().unwrap())).await.json;
-    assert_eq!(shown["messages"].as_array().unwrap().len(), 1);
+    let snapshot =
+        server.get(&format!("/api/v1/conversations/{}", conversation.as_str().unwrap())).await.json;
+    assert_eq!(snapshot["messages"].as_array().unwrap().len(), 1);
 }
 
 /// The configuration of a server that starts again in the folder of another.
-fn server_config(mock: &Mock) -> impl FnOnce(&Folder) -> tambour_server::Config + use<> {
+fn server_config(mock: &MockServer) -> impl FnOnce(&Folder) -> tambour_server::Config + use<> {
     let url = mock.url();
     move |folder| {
-        let mut config = config(folder);
+        let mut config = test_config(folder);
         config.add_upstream(&url, None).unwrap();
         config
     }
@@ -92,120 +93,126 @@ fn server_config(mock: &Mock) -> impl FnOnce(&Folder) -> tambour_server::Config 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleting_a_conversation_cancels_what_runs_in_it() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![vec![delta(SAID), Step::Wait(gate.clone())]]).await;
+    let mock = MockServer::start(vec![vec![delta_step(REPLY_WORD), Step::Wait(gate.clone())]]).await;
     let server = server(&mock, |_| {}).await;
-    let mut stream =
-        server.stream(&json!({"text": ASKED, "dialect": "plain", "output_protocol": "jsonseq_v1"})).await;
-    let events = stream.until("final_delta").await;
-    let id = crate::client::message(&events);
+    let mut stream = server
+        .open_stream(&json!({"text": INPUT_WORD, "dialect": "plain", "output_protocol": "jsonseq_v1"}))
+        .await;
+    let events = stream.read_until("final_delta").await;
+    let id = crate::client::stream_message_id(&events);
     let record = server.get(&format!("/api/v1/messages/{id}")).await.json;
     let conversation = format!("/api/v1/conversations/{}", record["conversation_id"].as_str().unwrap());
     assert_eq!(server.call("delete", &conversation, None).await.status, 204);
-    let rest = stream.rest().await;
+    let rest = stream.read_rest().await;
     assert_eq!(rest.last().unwrap().data["finish_reason"], "cancelled");
-    mock.until(|calls| calls.over == 1).await;
+    mock.wait_until(|calls| calls.ended == 1).await;
     for path in [&conversation, &format!("/api/v1/messages/{id}")] {
         assert_eq!(server.get(path).await.status, 404);
     }
-    gone(&server.folder, SAID).await;
-    gone(&server.folder, ASKED).await;
+    wait_until_erased(&server.folder, REPLY_WORD).await;
+    wait_until_erased(&server.folder, INPUT_WORD).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_whose_time_is_over_go() {
     let long = "x".repeat(4000);
-    let mock = Mock::start(vec![reply(&format!("{SAID} {long}")), reply(&long), reply(&long)]).await;
+    let mock = MockServer::start(vec![
+        reply_with_text(&format!("{REPLY_WORD} {long}")),
+        reply_with_text(&long),
+        reply_with_text(&long),
+    ])
+    .await;
     let server = server(&mock, |config| config.retention.bytes = Some(40_000)).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        let made = server.post("/api/v1/messages", &ask(&Value::Null, "x")).await.json;
-        let id = made["message_id"].as_str().unwrap().to_owned();
-        server.ended(&id).await;
+        let response = server.post("/api/v1/messages", &request_body(&Value::Null, "x")).await.json;
+        let id = response["message_id"].as_str().unwrap().to_owned();
+        server.wait_ended(&id).await;
         ids.push(id);
     }
     // A start looks at once.
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.bytes = Some(40_000);
-    let server = Tambour::serve(folder, config).await;
-    gone(&server.folder, SAID).await;
+    let server = TestServer::serve(folder, config).await;
+    wait_until_erased(&server.folder, REPLY_WORD).await;
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[0])).await.status, 404);
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
     // Days: nothing is so old, and then everything is.
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
-    let server = Tambour::serve(folder, config).await;
+    let server = TestServer::serve(folder, config).await;
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(0);
-    let server = Tambour::serve(folder, config).await;
-    let started = Instant::now();
+    let server = TestServer::serve(folder, config).await;
+    let start_time = Instant::now();
     while server.get(&format!("/api/v1/messages/{}", ids[2])).await.status != 404 {
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert!(start_time.elapsed() < Duration::from_secs(60));
     }
 }
 
 /// A dialogue in which the user has said a word, with a key for the same input again.
-async fn dialogue(server: &Tambour, key: &str) -> String {
+async fn new_dialogue(server: &TestServer, key: &str) -> String {
     let yaml = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
                 actions:\n              - {type: ai_say, content: x}\n";
     let script = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": yaml})).await.json;
-    let new = json!({"script_id": script["script_id"], "variables": {"v": ASKED}});
-    let made = server.post("/api/v1/dialogues", &new).await.json;
-    let id = made["dialogue_id"].as_str().unwrap().to_owned();
+    let new = json!({"script_id": script["script_id"], "variables": {"v": INPUT_WORD}});
+    let response = server.post("/api/v1/dialogues", &new).await.json;
+    let id = response["dialogue_id"].as_str().unwrap().to_owned();
     // Long enough that nothing else counts: it stands in the state and in the record of the call.
-    let text = format!("{ASKED} {}", "x".repeat(20_000));
+    let text = format!("{INPUT_WORD} {}", "x".repeat(20_000));
     let input = json!({"text": text, "request_id": key});
     let turn = server.post(&format!("/api/v1/dialogues/{id}/input"), &input).await;
     assert_eq!(turn.status, 200, "{}", turn.text);
     id
 }
 
-fn round() -> Vec<Step> {
-    reply(&json!({"response": {"咨询师": SAID}}).to_string())
+fn round_script() -> Vec<Step> {
+    reply_with_text(&json!({"response": {"咨询师": REPLY_WORD}}).to_string())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_dialogue_is_in_no_file_after_a_minute() {
-    let mock = Mock::start(vec![round()]).await;
+    let mock = MockServer::start(vec![round_script()]).await;
     let server = server(&mock, |_| {}).await;
-    let id = dialogue(&server, "1").await;
+    let id = new_dialogue(&server, "1").await;
     let path = format!("/api/v1/dialogues/{id}");
     assert_eq!(server.call("delete", &path, None).await.status, 204);
     assert_eq!(server.get(&path).await.status, 404);
-    gone(&server.folder, SAID).await;
-    gone(&server.folder, ASKED).await;
+    wait_until_erased(&server.folder, REPLY_WORD).await;
+    wait_until_erased(&server.folder, INPUT_WORD).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dialogues_whose_time_is_over_go() {
-    let mock = Mock::start(vec![round(), round()]).await;
+    let mock = MockServer::start(vec![round_script(), round_script()]).await;
     let server = server(&mock, |_| {}).await;
-    let (first, second) = (dialogue(&server, "1").await, dialogue(&server, "2").await);
-    let folder = server.stopped().await;
+    let (first, second) = (new_dialogue(&server, "1").await, new_dialogue(&server, "2").await);
+    let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
     // One of the two fits.
     config.retention.bytes = Some(75_000);
-    let server = Tambour::serve(folder, config).await;
-    let started = Instant::now();
+    let server = TestServer::serve(folder, config).await;
+    let start_time = Instant::now();
     while server.get(&format!("/api/v1/dialogues/{first}")).await.status != 404 {
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert!(start_time.elapsed() < Duration::from_secs(60));
     }
     assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 200);
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(0);
-    let server = Tambour::serve(folder, config).await;
-    gone(&server.folder, SAID).await;
-    gone(&server.folder, ASKED).await;
+    let server = TestServer::serve(folder, config).await;
+    wait_until_erased(&server.folder, REPLY_WORD).await;
+    wait_until_erased(&server.folder, INPUT_WORD).await;
     assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 404);
 }
 
 /// A connection to the database of a server that runs.
-async fn database(server: &Tambour) -> SqliteConnection {
+async fn open_database(server: &TestServer) -> SqliteConnection {
     let file = server.folder.0.join("data").join("tambour.sqlite");
     let options = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(10));
     options.connect().await.unwrap()
@@ -213,42 +220,47 @@ async fn database(server: &Tambour) -> SqliteConnection {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_that_cannot_be_deleted_stays_open() {
-    let mock = Mock::start(vec![reply(SAID), vec![delta(SAID), Step::Stall], reply(SAID)]).await;
+    let mock = MockServer::start(vec![
+        reply_with_text(REPLY_WORD),
+        vec![delta_step(REPLY_WORD), Step::WaitDisconnect],
+        reply_with_text(REPLY_WORD),
+    ])
+    .await;
     let server = server(&mock, |_| {}).await;
-    let mut database = database(&server).await;
+    let mut database = open_database(&server).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
-    let posted = async || {
-        let made = server.post("/api/v1/messages", &ask(&conversation, "x")).await;
-        assert_eq!(made.status, 202, "{}", made.text);
-        made.json["message_id"].as_str().unwrap().to_owned()
+    let send_message = async || {
+        let response = server.post("/api/v1/messages", &request_body(&conversation, "x")).await;
+        assert_eq!(response.status, 202, "{}", response.text);
+        response.json["message_id"].as_str().unwrap().to_owned()
     };
-    let refused_by = async |database: &mut SqliteConnection, refuse, allow| {
+    let refusal_by_database = async |database: &mut SqliteConnection, refuse, allow| {
         // What was written is in the database, and nowhere else.
         assert_eq!(server.get("/readyz").await.status, 200);
         sqlx::query(refuse).execute(&mut *database).await.unwrap();
-        let failed = server.call("delete", &path, None).await;
-        assert!(matches!(failed.status, 500 | 503), "{}: {}", failed.status, failed.text);
+        let failure = server.call("delete", &path, None).await;
+        assert!(matches!(failure.status, 500 | 503), "{}: {}", failure.status, failure.text);
         sqlx::query(allow).execute(&mut *database).await.unwrap();
         // What could not be written is.
-        within(async { while server.get("/readyz").await.status != 200 {} }).await;
+        with_timeout(async { while server.get("/readyz").await.status != 200 {} }).await;
     };
     // The database refuses the deletion.
-    let id = posted().await;
-    server.ended(&id).await;
+    let id = send_message().await;
+    server.wait_ended(&id).await;
     let refuse =
         "create trigger refuses before delete on conversations begin select raise(abort, 'refused'); end";
-    refused_by(&mut database, refuse, "drop trigger refuses").await;
+    refusal_by_database(&mut database, refuse, "drop trigger refuses").await;
     // It cannot be asked what runs, either; that has its end all the same.
-    let id = posted().await;
-    mock.until(|calls| calls.begun == 2).await;
+    let id = send_message().await;
+    mock.wait_until(|calls| calls.started == 2).await;
     let (refuse, allow) = ("alter table messages rename to away", "alter table away rename to messages");
-    refused_by(&mut database, refuse, allow).await;
-    mock.until(|calls| calls.deserted == 1).await;
-    assert_eq!(server.ended(&id).await["status"], "cancelled");
-    let id = posted().await;
-    assert_eq!(server.ended(&id).await["status"], "completed");
+    refusal_by_database(&mut database, refuse, allow).await;
+    mock.wait_until(|calls| calls.abandoned == 1).await;
+    assert_eq!(server.wait_ended(&id).await["status"], "cancelled");
+    let id = send_message().await;
+    assert_eq!(server.wait_ended(&id).await["status"], "completed");
     assert_eq!(server.call("delete", &path, None).await.status, 204);
-    let refused = server.post("/api/v1/messages", &ask(&conversation, "x")).await;
-    assert_eq!((refused.status, refused.problem()), (404, "not_found"));
+    let refusal = server.post("/api/v1/messages", &request_body(&conversation, "x")).await;
+    assert_eq!((refusal.status, refusal.problem_code()), (404, "not_found"));
 }

@@ -9,58 +9,59 @@ use tambour_server::store::{
     AcquireOutcome, Batch, Log as _, MessageRow, NewRun, RunKind, SqliteStore, Store as _,
 };
 
-use crate::client::{Stream, names};
-use crate::dialogues::{answer, script};
-use crate::server::{Folder, Tambour, config};
+use crate::client::{EventStream, event_names};
+use crate::dialogues::{round_answer, script_of_actions};
+use crate::server::{Folder, TestServer, test_config};
 
 /// How many fail points are passed before the process dies.
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// Inputs until the dialogue has ended.
 const INPUTS: usize = 4;
 
-fn die(point: &'static str) {
-    if point != "run" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+fn die_at_point(point: &'static str) {
+    if point != "run" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         // As if killed: nothing is flushed, nothing is closed.
         std::process::abort();
     }
 }
 
-fn see(what: &str, value: &Value) {
+fn print_seen(label: &str, value: &Value) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSEEN {what} {value}").unwrap();
+    writeln!(out, "\nSEEN {label} {value}").unwrap();
     out.flush().unwrap();
 }
 
 /// A server whose model never finds that the user has understood.
-async fn serve(folder: Folder) -> Tambour {
-    let said = answer(30, false, "一");
-    let recording = json!({"id": "a", "chunks": [said], "finish_reason": "stop", "delays_ms": [0]});
-    let file = folder.file("replies.jsonl", &recording.to_string());
-    let mut config = config(&folder);
+async fn start_server(folder: Folder) -> TestServer {
+    let answer_text = round_answer(30, false, "一");
+    let recording = json!({"id": "a", "chunks": [answer_text], "finish_reason": "stop", "delays_ms": [0]});
+    let file = folder.write_file("replies.jsonl", &recording.to_string());
+    let mut config = test_config(&folder);
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
-    Tambour::serve(folder, config).await
+    TestServer::serve(folder, config).await
 }
 
 /// The input of that number, under a word of its own.
-async fn input(server: &Tambour, dialogue: &str, number: usize) -> Value {
+async fn post_input(server: &TestServer, dialogue: &str, number: usize) -> Value {
     let body = json!({"text": format!("text {number}"), "request_id": format!("r{number}")});
     let turn = server.post(&format!("/api/v1/dialogues/{dialogue}/input"), &body).await;
     assert_eq!(turn.status, 200, "{}", turn.text);
     turn.json
 }
 
-async fn work(server: Tambour) {
+async fn run_client(server: TestServer) {
     let actions =
         ["{type: ai_say, content: one, max_rounds: 2}", "{type: ai_say, content: two, max_rounds: 2}"];
-    let made = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script(&actions)})).await.json;
-    let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": made["script_id"]})).await.json;
-    see("dialogue", &dialogue["dialogue_id"]);
+    let response =
+        server.post("/api/v1/scripts", &json!({"name": "s", "yaml": script_of_actions(&actions)})).await.json;
+    let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": response["script_id"]})).await.json;
+    print_seen("dialogue", &dialogue["dialogue_id"]);
     for number in 0..INPUTS {
-        let turn = input(&server, dialogue["dialogue_id"].as_str().unwrap(), number).await;
-        see("turn", &turn);
+        let turn = post_input(&server, dialogue["dialogue_id"].as_str().unwrap(), number).await;
+        print_seen("turn", &turn);
     }
-    see("end", &Value::Null);
+    print_seen("end", &Value::Null);
     // The folder belongs to the parent.
     std::mem::forget(server);
     std::process::exit(0);
@@ -70,16 +71,16 @@ async fn work(server: Tambour) {
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
-    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let (points, folder) = given.split_once(';').unwrap();
-    LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
-    tambour_server::fail::arm(die);
+    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
+    let (points, folder) = arguments.split_once(';').unwrap();
+    POINTS_LEFT.store(points.parse().unwrap(), Ordering::SeqCst);
+    tambour_server::fail::arm(die_at_point);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async { work(serve(Folder(folder.into())).await).await });
+    runtime.block_on(async { run_client(start_server(Folder(folder.into())).await).await });
 }
 
 /// What the client of a process has seen that dies after so many fail points.
-fn run(points: u64, folder: &Folder) -> Vec<(String, Value)> {
+fn run_child(points: u64, folder: &Folder) -> Vec<(String, Value)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["dialogue_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env("TAMBOUR_CRASH", format!("{points};{}", folder.0.display()))
@@ -88,95 +89,99 @@ fn run(points: u64, folder: &Folder) -> Vec<(String, Value)> {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let seen = lines.filter_map(|line| {
+    let seen_values = lines.filter_map(|line| {
         let line = line.ok()?;
-        let (what, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
-        Some((what.to_owned(), serde_json::from_str(value).ok()?))
+        let (label, value) = line.strip_prefix("SEEN ")?.split_once(' ')?;
+        Some((label.to_owned(), serde_json::from_str(value).ok()?))
     });
-    let seen = seen.collect();
+    let seen_values = seen_values.collect();
     child.wait().unwrap();
-    seen
+    seen_values
 }
 
 /// Calls in the trace that came to their end, and those in which the server died.
-async fn calls(server: &Tambour, dialogue: &str) -> (usize, usize) {
+async fn count_calls(server: &TestServer, dialogue: &str) -> (usize, usize) {
     let trace = server.get(&format!("/api/v1/dialogues/{dialogue}/trace")).await;
     let calls = trace.json["data"].as_array().expect(&trace.text).clone();
-    let died = |call: &&Value| call["status"] == "interrupted";
-    for call in calls.iter().filter(died) {
+    let is_interrupted = |call: &&Value| call["status"] == "interrupted";
+    for call in calls.iter().filter(is_interrupted) {
         assert_eq!((&call["error"]["code"], &call["raw"]), (&json!("interrupted"), &Value::Null), "{call}"); // S-096
         assert!(call["prompt"][0]["content"].is_string() && call["upstream"].is_string(), "{call}");
     }
-    let died = calls.iter().filter(died).count();
-    (calls.len() - died, died)
+    let is_interrupted = calls.iter().filter(is_interrupted).count();
+    (calls.len() - is_interrupted, is_interrupted)
 }
 
 /// Rounds that the trace has.
-async fn rounds(server: &Tambour, dialogue: &str) -> usize {
-    calls(server, dialogue).await.0
+async fn count_rounds(server: &TestServer, dialogue: &str) -> usize {
+    count_calls(server, dialogue).await.0
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_between_two_steps_takes_no_input_twice() {
-    let (mut died, mut in_calls) = (0, 0);
+    let (mut deaths, mut deaths_in_calls) = (0, 0);
     for points in 1.. {
         let folder = Folder::new();
-        let seen = run(points, &folder);
-        if seen.last().is_some_and(|(what, _)| what == "end") {
+        let seen_values = run_child(points, &folder);
+        if seen_values.last().is_some_and(|(label, _)| label == "end") {
             break;
         }
-        let Some((_, dialogue)) = seen.first() else { continue };
-        died += 1;
+        let Some((_, dialogue)) = seen_values.first() else { continue };
+        deaths += 1;
         let dialogue = dialogue.as_str().unwrap();
-        let turns: Vec<&Value> = seen[1..].iter().map(|(_, turn)| turn).collect();
-        let server = serve(folder).await;
-        let (begun, lost) = calls(&server, dialogue).await;
-        assert!(lost <= 1, "{points}: {lost}");
-        in_calls += lost;
+        let turns: Vec<&Value> = seen_values[1..].iter().map(|(_, turn)| turn).collect();
+        let server = start_server(folder).await;
+        let (completed_calls, interrupted_calls) = count_calls(&server, dialogue).await;
+        assert!(interrupted_calls <= 1, "{points}: {interrupted_calls}");
+        deaths_in_calls += interrupted_calls;
         assert!(
-            begun == turns.len() || begun == turns.len() + 1,
-            "{points}: {begun} rounds, {} seen",
+            completed_calls == turns.len() || completed_calls == turns.len() + 1,
+            "{points}: {completed_calls} rounds, {} seen",
             turns.len()
         );
         // S-067: what was answered has the same answer, and no round more.
         for (number, turn) in turns.iter().enumerate() {
-            assert_eq!(input(&server, dialogue, number).await, **turn, "{points}");
+            assert_eq!(post_input(&server, dialogue, number).await, **turn, "{points}");
         }
-        assert_eq!(rounds(&server, dialogue).await, begun, "{points}");
+        assert_eq!(count_rounds(&server, dialogue).await, completed_calls, "{points}");
         // What was under way comes once, and the dialogue to its end.
         for number in turns.len()..INPUTS {
-            let turn = input(&server, dialogue, number).await;
+            let turn = post_input(&server, dialogue, number).await;
             assert_eq!(
                 turn["status"] == "completed",
                 number + 1 == INPUTS,
                 "{points}, input {number}: {turn}"
             );
-            assert_eq!(rounds(&server, dialogue).await, number + 1, "{points}, input {number}");
-            assert_eq!(input(&server, dialogue, number).await, turn, "{points}");
+            assert_eq!(count_rounds(&server, dialogue).await, number + 1, "{points}, input {number}");
+            assert_eq!(post_input(&server, dialogue, number).await, turn, "{points}");
         }
         // A round counts once, with its record.
         let figures = server.get("/api/v1/figures").await.json;
         assert_eq!(figures["total"]["completed"], INPUTS, "{points}: {figures}");
-        let shown = server.get(&format!("/api/v1/dialogues/{dialogue}")).await.json;
-        assert_eq!(shown["status"], "completed", "{points}: {shown}");
-        let texts: Vec<&str> =
-            shown["history"].as_array().unwrap().iter().filter_map(|said| said["content"].as_str()).collect();
+        let snapshot = server.get(&format!("/api/v1/dialogues/{dialogue}")).await.json;
+        assert_eq!(snapshot["status"], "completed", "{points}: {snapshot}");
+        let texts: Vec<&str> = snapshot["history"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|history_text| history_text["content"].as_str())
+            .collect();
         for number in 0..INPUTS {
-            let said = format!("text {number}");
-            assert_eq!(texts.iter().filter(|text| **text == said).count(), 1, "{points}: {texts:?}");
+            let history_text = format!("text {number}");
+            assert_eq!(texts.iter().filter(|text| **text == history_text).count(), 1, "{points}: {texts:?}");
         }
     }
-    assert!(died > 20, "{died}");
+    assert!(deaths > 20, "{deaths}");
     // A call in which the server died is in the trace.
-    assert!(in_calls > 4, "{in_calls}"); // S-096
+    assert!(deaths_in_calls > 4, "{deaths_in_calls}"); // S-096
 }
 
 /// Remains of a turn whose log has its end, and whose outcome is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
-    let server = serve(Folder::new()).await;
-    let dialogue = crate::dialogues::started(&server, &["{type: ai_say, content: x}"]).await;
-    let folder = server.stopped().await;
+    let server = start_server(Folder::new()).await;
+    let dialogue = crate::dialogues::start_dialogue(&server, &["{type: ai_say, content: x}"]).await;
+    let folder = server.stop().await;
     let store = SqliteStore::open(&folder.0.join("data").join("tambour.sqlite"), false).await.unwrap();
     let ends = [
         ("completed", r#"{"finish_reason":"stop"}"#),
@@ -208,13 +213,13 @@ async fn a_turn_whose_log_has_its_end_gets_no_second_one() {
     }
     store.close().await;
     drop(store);
-    let server = serve(folder).await;
+    let server = start_server(folder).await;
     for (at, (name, _)) in ends.into_iter().enumerate() {
         let path = format!("/api/v1/dialogues/{dialogue}/turns/turn_{at}/events");
-        let events = Stream::open(server.address, "GET", &path, &[], None).await.rest().await;
-        assert_eq!(names(&events), ["final_delta", "final_end", name]);
+        let events = EventStream::open(server.address, "GET", &path, &[], None).await.read_rest().await;
+        assert_eq!(event_names(&events), ["final_delta", "final_end", name]);
         // A client that has seen it all is told that there is no more.
         let path = format!("{path}?after=3");
-        assert_eq!(Stream::open(server.address, "GET", &path, &[], None).await.status, 204, "{name}");
+        assert_eq!(EventStream::open(server.address, "GET", &path, &[], None).await.status, 204, "{name}");
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{check, text};
-use crate::mock::{Gate, Mock, Step, delta, finish};
-use crate::server::{Folder, Tambour, within};
+use crate::client::{check_stream, joined_text};
+use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps};
+use crate::server::{Folder, TestServer, with_timeout};
 
 /// Not a test: what the test below runs, with the folder on a file system of its own.
 #[test]
@@ -16,7 +16,7 @@ use crate::server::{Folder, Tambour, within};
 fn child() {
     let folder: PathBuf = std::env::var_os("TAMBOUR_DISK").expect("a folder").into();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(full_and_free(Folder(folder)));
+    runtime.block_on(test_full_then_free_disk(Folder(folder)));
 }
 
 #[test]
@@ -44,62 +44,75 @@ fn fill(ballast: &Path) {
     }
 }
 
-async fn full_and_free(folder: Folder) {
+async fn test_full_then_free_disk(folder: Folder) {
     let gate = Gate::new();
-    let mut script = vec![delta("before "), Step::Wait(gate.clone())];
+    let mut script = vec![delta_step("before "), Step::Wait(gate.clone())];
     // More than the slack of what is allocated already.
-    script.extend((0..400).map(|n| delta(&format!("and piece {n} of what comes while there is no room; "))));
-    script.extend(finish("stop"));
-    let mock =
-        Mock::start(vec![script, vec![delta("after")].into_iter().chain(finish("stop")).collect()]).await;
-    let mut config = crate::server::config(&folder);
+    script.extend(
+        (0..400).map(|n| delta_step(&format!("and piece {n} of what comes while there is no room; "))),
+    );
+    script.extend(finish_steps("stop"));
+    let mock = MockServer::start(vec![
+        script,
+        vec![delta_step("after")].into_iter().chain(finish_steps("stop")).collect(),
+    ])
+    .await;
+    let mut config = crate::server::test_config(&folder);
     config.drain_ms = 100;
     config.add_upstream(&mock.url(), None).unwrap();
     let ballast = folder.0.join("ballast");
-    let server = Tambour::serve(folder, config).await;
+    let server = TestServer::serve(folder, config).await;
     assert_eq!(server.get("/readyz").await.status, 200);
-    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    let mut running = server.stream(&ask).await;
-    let mut events = running.until("final_delta").await;
-    let id = crate::client::message(&events);
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    let mut running = server.open_stream(&request).await;
+    let mut events = running.read_until("final_delta").await;
+    let id = crate::client::stream_message_id(&events);
     fill(&ballast);
     // At once, though the end of a file still holds a small record: nobody is kept waiting, and no model is asked for what cannot
     // be kept.
-    let refused = server.post("/api/v1/messages", &ask).await;
-    assert_eq!((refused.status, refused.problem()), (503, "store_unavailable"));
+    let refusal = server.post("/api/v1/messages", &request).await;
+    assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
     assert_eq!(server.get("/readyz").await.status, 503);
     gate.open();
     // Told too, while the run waits.
     assert_eq!(server.get("/readyz").await.status, 503);
-    let refused = server.post("/api/v1/messages", &ask).await;
-    assert_eq!((refused.status, refused.problem()), (503, "store_unavailable"));
-    assert_eq!(mock.calls().begun, 1, "the model was not asked");
-    let shown = within(server.get(&format!("/api/v1/messages/{id}"))).await;
-    assert!(shown.status == 200 && shown.json["status"] == "running", "{} {}", shown.status, shown.text);
+    let refusal = server.post("/api/v1/messages", &request).await;
+    assert_eq!((refusal.status, refusal.problem_code()), (503, "store_unavailable"));
+    assert_eq!(mock.calls().started, 1, "the model was not asked");
+    let snapshot = with_timeout(server.get(&format!("/api/v1/messages/{id}"))).await;
+    assert!(
+        snapshot.status == 200 && snapshot.json["status"] == "running",
+        "{} {}",
+        snapshot.status,
+        snapshot.text
+    );
     assert_eq!(server.get("/healthz").await.status, 200);
     // Room again: it goes on, with nothing lost.
     std::fs::remove_file(&ballast).unwrap();
-    events.extend(running.rest().await);
-    check(&events);
-    let said = text(&events, "final_delta");
-    assert!(said.starts_with("before and piece 0 ") && said.ends_with("no room;"), "{said}");
-    assert_eq!(said.matches("of what comes while there is no room;").count(), 400);
+    events.extend(running.read_rest().await);
+    check_stream(&events);
+    let final_text = joined_text(&events, "final_delta");
+    assert!(
+        final_text.starts_with("before and piece 0 ") && final_text.ends_with("no room;"),
+        "{final_text}"
+    );
+    assert_eq!(final_text.matches("of what comes while there is no room;").count(), 400);
     let mut ready = server.get("/readyz").await;
     while ready.status != 200 {
         ready = server.get("/readyz").await;
     }
-    let after = server.post("/api/v1/messages", &ask).await;
+    let after = server.post("/api/v1/messages", &request).await;
     assert_eq!(after.status, 202);
-    let record = server.ended(after.json["message_id"].as_str().unwrap()).await;
+    let record = server.wait_ended(after.json["message_id"].as_str().unwrap()).await;
     assert_eq!(record["reply"], "after");
-    assert_eq!(server.ended(&id).await["status"], "completed");
+    assert_eq!(server.wait_ended(&id).await["status"], "completed");
     // Full again: it stops all the same.
     fill(&ballast);
-    let folder = tokio::time::timeout(Duration::from_secs(30), server.stopped()).await.expect("it stops");
+    let folder = tokio::time::timeout(Duration::from_secs(30), server.stop()).await.expect("it stops");
     std::fs::remove_file(&ballast).unwrap();
-    let mut config = crate::server::config(&folder);
+    let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
-    let server = Tambour::serve(folder, config).await;
-    assert_eq!(server.ended(&id).await["status"], "completed");
-    drop(server.stopped().await);
+    let server = TestServer::serve(folder, config).await;
+    assert_eq!(server.wait_ended(&id).await["status"], "completed");
+    drop(server.stop().await);
 }

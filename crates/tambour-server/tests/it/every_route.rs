@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::mock::{Mock, reply};
-use crate::server::Tambour;
+use crate::mock::{MockServer, reply_script};
+use crate::server::TestServer;
 
 /// Method, path and whether a body is taken, of all operations below `/api/`.
-async fn operations(server: &Tambour) -> Vec<(String, String, bool)> {
+async fn operations(server: &TestServer) -> Vec<(String, String, bool)> {
     let api = server.get("/openapi.json").await.json;
     let mut operations = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
@@ -18,15 +18,15 @@ async fn operations(server: &Tambour) -> Vec<(String, String, bool)> {
     operations
 }
 
-async fn key(server: &Tambour, rights: &str) -> (String, String) {
-    let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await.json;
-    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+async fn new_key(server: &TestServer, rights: &str) -> (String, String) {
+    let response = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await.json;
+    let text = |field: &str| response[field].as_str().unwrap().to_owned();
     (text("id"), text("key"))
 }
 
 /// A server with an admin key and a plain one, which has a message, a conversation and a tool.
-struct Stage {
-    server: Tambour,
+struct OwnedThings {
+    server: TestServer,
     admin: String,
     message: String,
     conversation: String,
@@ -36,33 +36,33 @@ struct Stage {
     book: String,
 }
 
-async fn stage() -> Stage {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
+async fn create_things() -> OwnedThings {
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
     let mut server =
-        Tambour::start(&mock, |config| (config.max_request, config.max_import) = (10_000, 10_000)).await;
-    let (_, admin) = key(&server, "admin").await;
-    server.key(Some(&admin));
-    let (_, plain) = key(&server, "plain").await;
-    server.key(Some(&plain));
-    let made = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
-    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+        TestServer::start(&mock, |config| (config.max_request, config.max_import) = (10_000, 10_000)).await;
+    let (_, admin) = new_key(&server, "admin").await;
+    server.set_key(Some(&admin));
+    let (_, plain) = new_key(&server, "plain").await;
+    server.set_key(Some(&plain));
+    let response = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
+    let text = |field: &str| response[field].as_str().unwrap().to_owned();
     let (message, conversation) = (text("message_id"), text("conversation_id"));
-    server.ended(&message).await;
+    server.wait_ended(&message).await;
     let tool = json!({"schema": {"type": "object"}, "executor": {"kind": "client"}});
     assert_eq!(server.put("/api/v1/tools/a-tool", &tool).await.status, 200);
-    let script = server.post("/api/v1/scripts", &body("/api/v1/scripts")).await.json;
+    let script = server.post("/api/v1/scripts", &body_for("/api/v1/scripts")).await.json;
     let script = script["script_id"].as_str().unwrap().to_owned();
     let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
     let dialogue = dialogue["dialogue_id"].as_str().unwrap().to_owned();
     assert_eq!(server.put("/api/v1/templates/a-tool", &json!({"text": "{x}"})).await.status, 200);
-    let files = server.post("/api/v1/imports", &body("/api/v1/imports")).await.json;
+    let files = server.post("/api/v1/imports", &body_for("/api/v1/imports")).await.json;
     let card = files["data"][0]["card_id"].as_str().unwrap().to_owned();
     let book = files["data"][1]["lorebook_id"].as_str().unwrap().to_owned();
-    Stage { server, admin, message, conversation, script, dialogue, card, book }
+    OwnedThings { server, admin, message, conversation, script, dialogue, card, book }
 }
 
-impl Stage {
-    fn place(&self, path: &str) -> String {
+impl OwnedThings {
+    fn path_of(&self, path: &str) -> String {
         let id = match path {
             path if path.contains("conversations") => &self.conversation,
             path if path.contains("scripts") => &self.script,
@@ -76,7 +76,7 @@ impl Stage {
 }
 
 /// A body that the route takes.
-fn body(path: &str) -> Value {
+fn body_for(path: &str) -> Value {
     match path {
         "/api/v1/messages/{id}/tool_results" => json!({"results": [{"call_id": "c", "ok": true}]}),
         "/api/v1/messages/{id}/tool_confirmations" => {
@@ -104,11 +104,11 @@ fn body(path: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_of_another_owner_is_found() {
-    let mut stage = stage().await;
-    let admin = stage.admin.clone();
-    stage.server.key(Some(&admin));
-    let mut tried = 0;
-    for (method, path, takes) in operations(&stage.server).await {
+    let mut things = create_things().await;
+    let admin = things.admin.clone();
+    things.server.set_key(Some(&admin));
+    let mut attempts = 0;
+    for (method, path, takes_body) in operations(&things.server).await {
         // What is put under a name is the caller's own, and so are chats.
         if path.starts_with("/api/chat")
             || !(path.contains("{id}") || path.contains("{name}"))
@@ -116,12 +116,12 @@ async fn nothing_of_another_owner_is_found() {
         {
             continue;
         }
-        let sent = takes.then(|| body(&path).to_string());
-        let answer = stage.server.call(&method, &stage.place(&path), sent.as_deref()).await;
+        let sent_body = takes_body.then(|| body_for(&path).to_string());
+        let answer = things.server.call(&method, &things.path_of(&path), sent_body.as_deref()).await;
         assert_eq!(answer.status, 404, "{method} {path}: {}", answer.text);
-        tried += 1;
+        attempts += 1;
     }
-    assert!(tried > 10, "{tried}");
+    assert!(attempts > 10, "{attempts}");
     // Listings show nothing of it either.
     for path in [
         "/api/v1/conversations",
@@ -131,42 +131,42 @@ async fn nothing_of_another_owner_is_found() {
         "/api/v1/cards",
         "/api/v1/lorebooks",
     ] {
-        assert_eq!(stage.server.get(path).await.json, json!({"data": [], "has_more": false}), "{path}");
+        assert_eq!(things.server.get(path).await.json, json!({"data": [], "has_more": false}), "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_key_and_no_key_are_let_in_nowhere() {
-    let mut stage = stage().await;
-    let admin = stage.admin.clone();
-    stage.server.key(Some(&admin));
-    let (id, removed) = key(&stage.server, "admin").await;
-    assert_eq!(stage.server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
-    for given in [Some(removed.as_str()), None] {
-        stage.server.key(given);
-        for (method, path, takes) in operations(&stage.server).await {
-            let sent = takes.then(|| body(&path).to_string());
-            let answer = stage.server.call(&method, &stage.place(&path), sent.as_deref()).await;
-            assert_eq!((answer.status, answer.problem()), (401, "unauthorized"), "{method} {path}");
+    let mut things = create_things().await;
+    let admin = things.admin.clone();
+    things.server.set_key(Some(&admin));
+    let (id, removed_key) = new_key(&things.server, "admin").await;
+    assert_eq!(things.server.call("delete", &format!("/api/v1/keys/{id}"), None).await.status, 204);
+    for secret in [Some(removed_key.as_str()), None] {
+        things.server.set_key(secret);
+        for (method, path, takes_body) in operations(&things.server).await {
+            let sent_body = takes_body.then(|| body_for(&path).to_string());
+            let answer = things.server.call(&method, &things.path_of(&path), sent_body.as_deref()).await;
+            assert_eq!((answer.status, answer.problem_code()), (401, "unauthorized"), "{method} {path}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_too_long_is_refused_everywhere() {
-    let mut stage = stage().await;
-    let admin = stage.admin.clone();
+    let mut things = create_things().await;
+    let admin = things.admin.clone();
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(20_000));
-    let mut tried = 0;
-    for (method, path, takes) in operations(&stage.server).await {
-        if takes {
+    let mut attempts = 0;
+    for (method, path, takes_body) in operations(&things.server).await {
+        if takes_body {
             if path.contains("keys") || path.contains("settings") {
-                stage.server.key(Some(&admin));
+                things.server.set_key(Some(&admin));
             }
-            let answer = stage.server.call(&method, &stage.place(&path), Some(&long)).await;
-            assert_eq!((answer.status, answer.problem()), (413, "too_large"), "{method} {path}");
-            tried += 1;
+            let answer = things.server.call(&method, &things.path_of(&path), Some(&long)).await;
+            assert_eq!((answer.status, answer.problem_code()), (413, "too_large"), "{method} {path}");
+            attempts += 1;
         }
     }
-    assert!(tried > 8, "{tried}");
+    assert!(attempts > 8, "{attempts}");
 }

@@ -5,21 +5,21 @@ use std::process::Command;
 
 use tambour_server::Config;
 
-use crate::server::{Folder, Tambour, config};
+use crate::server::{Folder, TestServer, test_config};
 
 #[tokio::test]
 async fn the_requirements_assistant() {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let example = root.join("examples/srs-assistant");
-    let given = Config::load(Some(&example.join("tambour.toml")), std::iter::empty()).unwrap();
+    let example_config = Config::load(Some(&example.join("tambour.toml")), std::iter::empty()).unwrap();
     let folder = Folder::new();
-    let mut config = config(&folder);
-    config.tools = given.tools;
-    config.upstreams = given.upstreams;
-    config.default_upstream = given.default_upstream;
+    let mut config = test_config(&folder);
+    config.tools = example_config.tools;
+    config.upstreams = example_config.upstreams;
+    config.default_upstream = example_config.default_upstream;
     let replies = &mut config.upstreams.get_mut("recorded").unwrap().url;
     *replies = root.join(&*replies).display().to_string();
-    let server = Tambour::serve(folder, config).await;
+    let server = TestServer::serve(folder, config).await;
     let url = format!("http://{}", server.address);
     // Twice, since recordings begin again.
     for _ in 0..2 {
@@ -27,9 +27,9 @@ async fn the_requirements_assistant() {
         assistant.arg(example.join("assistant.mjs")).args(["--yes", "--server", &url]);
         let run = move || assistant.output().expect("`node` is there; CONTRIBUTING.md says what tests need");
         let output = tokio::task::spawn_blocking(run).await.unwrap();
-        let (said, wrong) =
+        let (stdout, stderr) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-        assert!(output.status.success(), "{said}\n{wrong}");
+        assert!(output.status.success(), "{stdout}\n{stderr}");
         for line in [
             "> classifyProjectComplexity {\"complexity\":\"complex\",\"features\":4}\n",
             "> lintSRSDocument {\"document\":\"E-commerce Platform\",\"findings\":[\"没有非功能需求\"]}\n",
@@ -37,7 +37,7 @@ async fn the_requirements_assistant() {
             "\n\nE-commerce Platform 的SRS文档已创建",
             "(stop)\n",
         ] {
-            assert!(said.contains(line), "{line} is missing:\n{said}\n{wrong}");
+            assert!(stdout.contains(line), "{line} is missing:\n{stdout}\n{stderr}");
         }
     }
 }

@@ -5,72 +5,74 @@ use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::verdict::Contract;
 use tambour::{Options, Profile};
 
-use crate::client::{Event, message, text};
-use crate::mock::{GOOD, Gate, Mock, Step, delta, finish, reply};
-use crate::server::Tambour;
-use crate::tool_kit::{Kit, all, answer, gives, plan};
+use crate::client::{Event, joined_text, stream_message_id};
+use crate::mock::{GOOD_REPLY, Gate, MockServer, Step, delta_step, finish_steps, reply_script};
+use crate::server::TestServer;
+use crate::tool_kit::{ToolKit, answer_reply, event_data, plan_reply, webhook_answer};
 
 /// A model that gives these replies, a server, and one conversation.
-struct Talk {
-    mock: Mock,
-    server: Tambour,
+struct ChatTest {
+    mock: MockServer,
+    server: TestServer,
     conversation: Value,
 }
 
-impl Talk {
-    async fn new(mut scripts: Vec<Vec<Step>>) -> Talk {
+impl ChatTest {
+    async fn new(mut scripts: Vec<Vec<Step>>) -> ChatTest {
         // Whatever is asked last is answered.
-        scripts.push(reply("Last.", 9));
-        let mock = Mock::start(scripts).await;
-        let server = Tambour::start(&mock, |config| config.timeouts.attempts = 1).await;
-        let made = server.post("/api/v1/conversations", &json!({})).await.json;
-        Talk { mock, server, conversation: made["conversation_id"].clone() }
+        scripts.push(reply_script("Last.", 9));
+        let mock = MockServer::start(scripts).await;
+        let server = TestServer::start(&mock, |config| config.timeouts.attempts = 1).await;
+        let response = server.post("/api/v1/conversations", &json!({})).await.json;
+        ChatTest { mock, server, conversation: response["conversation_id"].clone() }
     }
 
-    fn ask(&self, text: &str, more: &Value) -> Value {
-        let mut ask = json!({"text": text, "dialect": "thinkingml", "output_protocol": "jsonseq_v1",
+    fn request(&self, text: &str, fields: &Value) -> Value {
+        let mut request = json!({"text": text, "dialect": "thinkingml", "output_protocol": "jsonseq_v1",
             "conversation_id": self.conversation});
-        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ask
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        request
     }
 
-    async fn say(&self, text: &str, more: &Value) -> Vec<Event> {
-        self.server.stream(&self.ask(text, more)).await.whole().await
+    async fn say(&self, text: &str, fields: &Value) -> Vec<Event> {
+        self.server.open_stream(&self.request(text, fields)).await.read_checked().await
     }
 
     /// Asks once more, and gives what the model was shown.
-    async fn shown(&self, more: &Value) -> Vec<(String, String)> {
-        let mut ask = json!({"dialect": "plain"});
-        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.say("last", &ask).await;
-        self.asked()
+    async fn next_prompt(&self, fields: &Value) -> Vec<(String, String)> {
+        let mut request = json!({"dialect": "plain"});
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.say("last", &request).await;
+        self.last_prompt()
     }
 
     /// What the model was asked last.
-    fn asked(&self) -> Vec<(String, String)> {
-        let asked = self.mock.asked();
+    fn last_prompt(&self) -> Vec<(String, String)> {
+        let requests = self.mock.requests();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let messages = asked.last().unwrap().body["messages"].as_array().unwrap();
+        let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
         messages.iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
     }
 
     /// A message that is stopped when an event of that name has come.
-    async fn stopped(&self, text: &str, at: &str) -> Vec<Event> {
-        let mut stream = self.server.stream(&self.ask(text, &json!({}))).await;
-        let mut events = stream.until(at).await;
-        self.server.call("post", &format!("/api/v1/messages/{}/cancel", message(&events)), None).await;
-        events.extend(stream.rest().await);
+    async fn say_and_stop(&self, text: &str, event_name: &str) -> Vec<Event> {
+        let mut stream = self.server.open_stream(&self.request(text, &json!({}))).await;
+        let mut events = stream.read_until(event_name).await;
+        self.server
+            .call("post", &format!("/api/v1/messages/{}/cancel", stream_message_id(&events)), None)
+            .await;
+        events.extend(stream.read_rest().await);
         assert_eq!(events.last().unwrap().data["finish_reason"], "cancelled");
         events
     }
 }
 
-fn pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
+fn owned_pairs(messages: &[(&str, &str)]) -> Vec<(String, String)> {
     messages.iter().map(|(role, content)| ((*role).to_owned(), (*content).to_owned())).collect()
 }
 
 /// Holds a reply against its contract.
-fn strict(dialect: &str, reply: &str) {
+fn assert_strict(dialect: &str, reply: &str) {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     options.tools =
@@ -80,19 +82,19 @@ fn strict(dialect: &str, reply: &str) {
 }
 
 /// A reply in the hand of a model that knows its form half: a draft, wrong numbers, no end.
-const SLOPPY: &str = "<think>a secret draft</think>\n<thinking>\n<phase id=\"3\">\n<title>Look</title>\nfirst thought\n\
+const SLOPPY_REPLY: &str = "<think>a secret draft</think>\n<thinking>\n<phase id=\"3\">\n<title>Look</title>\nfirst thought\n\
     <phase id=\"3\">\n<title>Decide</title>\nsecond thought\n</thinking>\n<final>\nThe answer is 4.";
 
 #[tokio::test]
 async fn a_reply_goes_back_as_it_should_have_been_written() {
-    let talk = Talk::new(vec![reply(SLOPPY, 9)]).await;
-    let events = talk.say("one", &json!({})).await;
-    let shown = talk.shown(&json!({})).await;
-    assert_eq!(shown.len(), 3);
-    assert_eq!(shown[0], ("user".to_owned(), "one".to_owned()));
-    let (role, written) = &shown[1];
+    let chat = ChatTest::new(vec![reply_script(SLOPPY_REPLY, 9)]).await;
+    let events = chat.say("one", &json!({})).await;
+    let prompt = chat.next_prompt(&json!({})).await;
+    assert_eq!(prompt.len(), 3);
+    assert_eq!(prompt[0], ("user".to_owned(), "one".to_owned()));
+    let (role, written) = &prompt[1];
     assert_eq!(role, "assistant");
-    strict("thinkingml", written); // R-73
+    assert_strict("thinkingml", written); // R-73
     assert!(!written.contains("secret"), "no draft goes back: {written}"); // R-73
     assert!(
         written.contains("<phase id=\"2\">\n<title>Decide</title>\nsecond thought\n</phase>"),
@@ -100,8 +102,8 @@ async fn a_reply_goes_back_as_it_should_have_been_written() {
     );
     assert!(written.contains("<final>\nThe answer is 4.\n"), "{written}");
     // The record has both.
-    let record = talk.server.ended(&message(&events)).await;
-    assert_eq!((&record["reply"], &record["history"]), (&json!(SLOPPY), &json!(written)));
+    let record = chat.server.wait_ended(&stream_message_id(&events)).await;
+    assert_eq!((&record["reply"], &record["history"]), (&json!(SLOPPY_REPLY), &json!(written)));
 }
 
 #[tokio::test]
@@ -112,20 +114,20 @@ async fn a_reply_without_a_fault_goes_back_word_for_word() {
     let lines = format!("{{\"event\":\"thinking_start\",\"data\":{{}}}}\n{phase}\n{line}\n");
     let round = json!({"assessment": {"understanding_level": 60, "has_questions": true, "expressed_understanding": false,
         "reasoning": "r"}, "response": {"咨询师": "好的。"}, "should_exit": false, "exit_reason": "e"});
-    let calling = plan(&[("lintSRSDocument", "check it")]);
+    let plan_text = plan_reply(&[("lintSRSDocument", "check it")]);
     for (dialect, raw) in [
-        ("thinkingml", GOOD),
-        ("auto", GOOD),
+        ("thinkingml", GOOD_REPLY),
+        ("auto", GOOD_REPLY),
         ("jsonseq", &lines),
-        ("aiplan", &answer("Four.")),
-        ("aiplan", &calling),
+        ("aiplan", &answer_reply("Four.")),
+        ("aiplan", &plan_text),
         ("ai_say", &round.to_string()),
         ("plain", "Four."),
     ] {
-        let talk = Talk::new(vec![reply(raw, 9)]).await;
-        let events = talk.say("one", &json!({"dialect": dialect})).await;
-        assert_eq!(talk.shown(&json!({})).await[1].1, raw, "{dialect}"); // R-73
-        let record = talk.server.ended(&message(&events)).await;
+        let chat = ChatTest::new(vec![reply_script(raw, 9)]).await;
+        let events = chat.say("one", &json!({"dialect": dialect})).await;
+        assert_eq!(chat.next_prompt(&json!({})).await[1].1, raw, "{dialect}"); // R-73
+        let record = chat.server.wait_ended(&stream_message_id(&events)).await;
         assert_eq!(record.get("history"), None, "{dialect}: {record:#}");
     }
 }
@@ -133,185 +135,203 @@ async fn a_reply_without_a_fault_goes_back_word_for_word() {
 #[tokio::test]
 async fn of_a_reply_that_was_replaced_goes_back_what_was_shown() {
     for protocol in ["jsonseq_v1", "legacy"] {
-        for (raw, reason) in [("<<ParsingError>>", "stop"), (&GOOD[..80], "length")] {
-            let mut script = vec![delta(raw)];
-            script.extend(finish(reason));
-            let talk = Talk::new(vec![script]).await;
+        for (raw, reason) in [("<<ParsingError>>", "stop"), (&GOOD_REPLY[..80], "length")] {
+            let mut script = vec![delta_step(raw)];
+            script.extend(finish_steps(reason));
+            let chat = ChatTest::new(vec![script]).await;
             let english = json!({"text_language": "en"});
-            let more = json!({"output_protocol": protocol, "contract": {"options": english}});
-            let events = talk.say("one", &more).await;
+            let fields = json!({"output_protocol": protocol, "contract": {"options": english}});
+            let events = chat.say("one", &fields).await;
             assert!(events.last().unwrap().data["metadata"]["fallback_reason"].is_string());
-            let shown = talk.shown(&json!({})).await;
+            let prompt = chat.next_prompt(&json!({})).await;
             let sentence = "Sorry, my reply had a format problem. Please try your request again.";
-            assert_eq!(shown, pairs(&[("user", "one"), ("assistant", sentence), ("user", "last")])); // R-73
+            assert_eq!(prompt, owned_pairs(&[("user", "one"), ("assistant", sentence), ("user", "last")])); // R-73
         }
     }
 }
 
 #[tokio::test]
 async fn prose_goes_back_as_prose() {
-    for (dialect, why) in crate::reask::PROSE {
-        let talk = Talk::new(vec![reply("<think>hm</think>Let us look at it once more.", 9)]).await;
-        let events = talk.say("one", &json!({"dialect": dialect, "max_reasks": 0})).await;
-        assert_eq!(events.last().unwrap().data["metadata"]["unused_reason"], why);
-        let shown = talk.shown(&json!({})).await;
-        let said = ("assistant", "Let us look at it once more.");
-        assert_eq!(shown, pairs(&[("user", "one"), said, ("user", "last")]), "{dialect}"); // R-70
+    for (dialect, reason) in crate::reask::PROSE_REASONS {
+        let chat =
+            ChatTest::new(vec![reply_script("<think>hm</think>Let us look at it once more.", 9)]).await;
+        let events = chat.say("one", &json!({"dialect": dialect, "max_reasks": 0})).await;
+        assert_eq!(events.last().unwrap().data["metadata"]["unused_reason"], reason);
+        let prompt = chat.next_prompt(&json!({})).await;
+        let reply_message = ("assistant", "Let us look at it once more.");
+        assert_eq!(prompt, owned_pairs(&[("user", "one"), reply_message, ("user", "last")]), "{dialect}"); // R-70
     }
 }
 
 #[tokio::test]
 async fn of_plain_text_the_answer_goes_back() {
-    let talk = Talk::new(vec![reply("<think>2 and 2</think>\nFour.", 9)]).await;
-    talk.say("one", &json!({"dialect": "plain"})).await;
-    let shown = talk.shown(&json!({})).await;
-    assert_eq!(shown, pairs(&[("user", "one"), ("assistant", "Four."), ("user", "last")])); // R-73
+    let chat = ChatTest::new(vec![reply_script("<think>2 and 2</think>\nFour.", 9)]).await;
+    chat.say("one", &json!({"dialect": "plain"})).await;
+    let prompt = chat.next_prompt(&json!({})).await;
+    assert_eq!(prompt, owned_pairs(&[("user", "one"), ("assistant", "Four."), ("user", "last")])); // R-73
 }
 
 #[tokio::test]
 async fn a_reply_that_was_stopped_goes_back_as_far_as_it_answered() {
-    let begun = "<thinking>\n<phase id=\"1\">\n<title>Look</title>\na thought\n";
-    let answered = format!("{begun}</phase>\n</thinking>\n<final>\nHalf an answer \n");
+    let reply_start = "<thinking>\n<phase id=\"1\">\n<title>Look</title>\na thought\n";
+    let partial_reply = format!("{reply_start}</phase>\n</thinking>\n<final>\nHalf an answer \n");
     // In its answer.
-    let talk = Talk::new(vec![vec![delta(&answered), Step::Stall]]).await;
-    talk.stopped("one", "final_delta").await;
-    let shown = talk.shown(&json!({})).await;
-    strict("thinkingml", &shown[1].1); // R-73
-    assert!(shown[1].1.contains("<final>\nHalf an answer\n"), "{shown:?}");
+    let chat = ChatTest::new(vec![vec![delta_step(&partial_reply), Step::WaitDisconnect]]).await;
+    chat.say_and_stop("one", "final_delta").await;
+    let prompt = chat.next_prompt(&json!({})).await;
+    assert_strict("thinkingml", &prompt[1].1); // R-73
+    assert!(prompt[1].1.contains("<final>\nHalf an answer\n"), "{prompt:?}");
     // Before it: nothing goes back, and the question goes with the next one.
-    let talk = Talk::new(vec![vec![delta(begun), Step::Stall]]).await;
-    let events = talk.stopped("one", "phase_start").await;
-    assert_eq!(talk.shown(&json!({})).await, pairs(&[("user", "one\n\nlast")])); // R-73
-    assert_eq!(talk.server.ended(&message(&events)).await["history"], Value::Null);
+    let chat = ChatTest::new(vec![vec![delta_step(reply_start), Step::WaitDisconnect]]).await;
+    let events = chat.say_and_stop("one", "phase_start").await;
+    assert_eq!(chat.next_prompt(&json!({})).await, owned_pairs(&[("user", "one\n\nlast")])); // R-73
+    assert_eq!(chat.server.wait_ended(&stream_message_id(&events)).await["history"], Value::Null);
 }
 
 #[tokio::test]
 async fn a_reply_that_failed_goes_back_as_far_as_it_answered() {
-    let answered = "<thinking>\n<phase id=\"1\">\n<title>T</title>\nt\n</phase>\n</thinking>\n<final>\nHalf an answer \n";
-    let talk = Talk::new(vec![vec![delta(answered), Step::Cut]]).await;
-    assert_eq!(talk.say("one", &json!({})).await.last().unwrap().name, "error");
-    let shown = talk.shown(&json!({})).await;
-    strict("thinkingml", &shown[1].1); // R-73
-    assert!(shown[1].1.contains("<final>\nHalf an answer\n"), "{shown:?}");
+    let partial_reply = "<thinking>\n<phase id=\"1\">\n<title>T</title>\nt\n</phase>\n</thinking>\n<final>\nHalf an answer \n";
+    let chat = ChatTest::new(vec![vec![delta_step(partial_reply), Step::Cut]]).await;
+    assert_eq!(chat.say("one", &json!({})).await.last().unwrap().name, "error");
+    let prompt = chat.next_prompt(&json!({})).await;
+    assert_strict("thinkingml", &prompt[1].1); // R-73
+    assert!(prompt[1].1.contains("<final>\nHalf an answer\n"), "{prompt:?}");
     // Before its answer it is as if it had not been asked for: who asks again does so in the same words.
-    for script in [vec![delta("<thinking>\n<phase id=\"1\">"), Step::Cut], vec![Step::Reset]] {
-        let talk = Talk::new(vec![script]).await;
-        assert_eq!(talk.say("one", &json!({})).await.last().unwrap().name, "error");
-        assert_eq!(talk.shown(&json!({})).await, pairs(&[("user", "last")])); // R-73
+    for script in [vec![delta_step("<thinking>\n<phase id=\"1\">"), Step::Cut], vec![Step::Reset]] {
+        let chat = ChatTest::new(vec![script]).await;
+        assert_eq!(chat.say("one", &json!({})).await.last().unwrap().name, "error");
+        assert_eq!(chat.next_prompt(&json!({})).await, owned_pairs(&[("user", "last")])); // R-73
     }
 }
 
 #[tokio::test]
 async fn a_reply_without_end_goes_back_up_to_the_limit() {
     let long = "words ".repeat(40);
-    let mock = Mock::start(vec![reply(&long, 30), reply("Last.", 9)]).await;
-    let server = Tambour::start(&mock, |config| config.limits.input = 100).await;
-    let made = server.post("/api/v1/conversations", &json!({})).await.json;
-    let talk = Talk { mock, server, conversation: made["conversation_id"].clone() };
-    let events = talk.say("one", &json!({"dialect": "plain"})).await;
+    let mock = MockServer::start(vec![reply_script(&long, 30), reply_script("Last.", 9)]).await;
+    let server = TestServer::start(&mock, |config| config.limits.input = 100).await;
+    let response = server.post("/api/v1/conversations", &json!({})).await.json;
+    let chat = ChatTest { mock, server, conversation: response["conversation_id"].clone() };
+    let events = chat.say("one", &json!({"dialect": "plain"})).await;
     assert_eq!(events.last().unwrap().data["code"], "input_too_large");
-    let shown = talk.shown(&json!({})).await;
-    assert_eq!(shown, pairs(&[("user", "one"), ("assistant", long[..100].trim_end()), ("user", "last")]));
+    let prompt = chat.next_prompt(&json!({})).await;
+    assert_eq!(
+        prompt,
+        owned_pairs(&[("user", "one"), ("assistant", long[..100].trim_end()), ("user", "last")])
+    );
 }
 
 #[tokio::test]
 async fn attempts_that_were_thrown_away_do_not_go_back() {
-    let talk = Talk::new(vec![reply("<<ParsingError>>", 9), reply(GOOD, 9)]).await;
-    talk.say("one", &json!({"max_reasks": 1})).await;
+    let chat = ChatTest::new(vec![reply_script("<<ParsingError>>", 9), reply_script(GOOD_REPLY, 9)]).await;
+    chat.say("one", &json!({"max_reasks": 1})).await;
     assert_eq!(
-        talk.shown(&json!({})).await,
-        pairs(&[("user", "one"), ("assistant", GOOD), ("user", "last")])
+        chat.next_prompt(&json!({})).await,
+        owned_pairs(&[("user", "one"), ("assistant", GOOD_REPLY), ("user", "last")])
     );
 }
 
 #[tokio::test]
 async fn a_system_prompt_is_of_its_message() {
-    let talk = Talk::new(vec![reply("One.", 9), reply("Two.", 9)]).await;
+    let chat = ChatTest::new(vec![reply_script("One.", 9), reply_script("Two.", 9)]).await;
     let plain = json!({"dialect": "plain"});
-    talk.say("one", &json!({"dialect": "plain", "system_prompt": "Be brief."})).await;
-    assert_eq!(talk.asked(), pairs(&[("system", "Be brief."), ("user", "one")]));
-    talk.say("two", &plain).await;
-    let said = [("user", "one"), ("assistant", "One."), ("user", "two")];
-    assert_eq!(talk.asked(), pairs(&said));
-    let shown = talk.shown(&json!({"system_prompt": "Be long."})).await;
-    let said = [&[("system", "Be long.")][..], &said, &[("assistant", "Two."), ("user", "last")]].concat();
-    assert_eq!(shown, pairs(&said));
+    chat.say("one", &json!({"dialect": "plain", "system_prompt": "Be brief."})).await;
+    assert_eq!(chat.last_prompt(), owned_pairs(&[("system", "Be brief."), ("user", "one")]));
+    chat.say("two", &plain).await;
+    let history = [("user", "one"), ("assistant", "One."), ("user", "two")];
+    assert_eq!(chat.last_prompt(), owned_pairs(&history));
+    let prompt = chat.next_prompt(&json!({"system_prompt": "Be long."})).await;
+    let history =
+        [&[("system", "Be long.")][..], &history, &[("assistant", "Two."), ("user", "last")]].concat();
+    assert_eq!(prompt, owned_pairs(&history));
 }
 
 #[tokio::test]
 async fn a_whole_prompt_is_all_that_was_said() {
-    let talk = Talk::new(vec![reply("One.", 9), reply("Two.", 9)]).await;
-    talk.say("one", &json!({"dialect": "plain"})).await;
-    let whole = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "uno"},
+    let chat = ChatTest::new(vec![reply_script("One.", 9), reply_script("Two.", 9)]).await;
+    chat.say("one", &json!({"dialect": "plain"})).await;
+    let prompt = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "uno"},
         {"role": "assistant", "content": "Uno."}, {"role": "user", "content": "dos"}]);
-    let mut ask = talk.ask("", &json!({"dialect": "plain", "messages": whole}));
-    ask.as_object_mut().unwrap().remove("text");
-    talk.server.stream(&ask).await.whole().await;
+    let mut request = chat.request("", &json!({"dialect": "plain", "messages": prompt}));
+    request.as_object_mut().unwrap().remove("text");
+    chat.server.open_stream(&request).await.read_checked().await;
     assert_eq!(
-        talk.asked(),
-        pairs(&[("system", "S"), ("user", "uno"), ("assistant", "Uno."), ("user", "dos")])
+        chat.last_prompt(),
+        owned_pairs(&[("system", "S"), ("user", "uno"), ("assistant", "Uno."), ("user", "dos")])
     );
-    let said =
+    let history =
         [("user", "uno"), ("assistant", "Uno."), ("user", "dos"), ("assistant", "Two."), ("user", "last")];
-    assert_eq!(talk.shown(&json!({})).await, pairs(&said));
+    assert_eq!(chat.next_prompt(&json!({})).await, owned_pairs(&history));
 }
 
 #[tokio::test]
 async fn a_message_that_is_running_is_waited_for() {
     let gate = Gate::new();
-    let first = [vec![delta("A long "), Step::Wait(gate.clone()), delta("one.")], finish("stop")].concat();
-    let talk = Talk::new(vec![first]).await;
-    let mut stream = talk.server.stream(&talk.ask("one", &json!({"dialect": "plain"}))).await;
-    stream.until("final_delta").await;
-    let more = json!({});
-    let (shown, ()) = tokio::join!(talk.shown(&more), async { gate.open() });
-    assert_eq!(shown, pairs(&[("user", "one"), ("assistant", "A long one."), ("user", "last")]));
+    let first =
+        [vec![delta_step("A long "), Step::Wait(gate.clone()), delta_step("one.")], finish_steps("stop")]
+            .concat();
+    let chat = ChatTest::new(vec![first]).await;
+    let mut stream = chat.server.open_stream(&chat.request("one", &json!({"dialect": "plain"}))).await;
+    stream.read_until("final_delta").await;
+    let fields = json!({});
+    let (prompt, ()) = tokio::join!(chat.next_prompt(&fields), async { gate.open() });
+    assert_eq!(prompt, owned_pairs(&[("user", "one"), ("assistant", "A long one."), ("user", "last")]));
 }
 
 #[tokio::test]
 async fn replies_of_a_tool_loop_go_back_alike_within_it_and_after_it() {
-    let (calling, answering) = (plan(&[("lint", "check it")]), answer("It is fine."));
-    let drafted = format!("<think>a secret draft</think>\n{calling}");
-    let kit = Kit::new(&[&drafted, &answering, &answer("Bye.")], vec![gives(&json!({"faults": 0}))]).await;
+    let (plan_text, answer_text) = (plan_reply(&[("lint", "check it")]), answer_reply("It is fine."));
+    let reply_with_draft = format!("<think>a secret draft</think>\n{plan_text}");
+    let kit = ToolKit::new(
+        &[&reply_with_draft, &answer_text, &answer_reply("Bye.")],
+        vec![webhook_answer(&json!({"faults": 0}))],
+    )
+    .await;
     let events = kit.run(&json!({})).await;
-    let within = kit.model.asked()[1].body["messages"].clone();
-    let shown = within[1]["content"].as_str().unwrap();
-    strict("aiplan", shown); // R-73
-    assert!(!shown.contains("secret") && shown.contains("\"lint\""), "{shown}");
-    let record = kit.server.ended(&message(&events)).await;
+    let loop_prompt = kit.model.requests()[1].body["messages"].clone();
+    let history_text = loop_prompt[1]["content"].as_str().unwrap();
+    assert_strict("aiplan", history_text); // R-73
+    assert!(!history_text.contains("secret") && history_text.contains("\"lint\""), "{history_text}");
+    let record = kit.server.wait_ended(&stream_message_id(&events)).await;
     assert_eq!(
         (&record["turns"][0]["reply"], &record["turns"][0]["history"]),
-        (&json!(drafted), &json!(shown))
+        (&json!(reply_with_draft), &json!(history_text))
     );
-    assert_eq!(record["turns"][1], json!({"reply": answering}));
+    assert_eq!(record["turns"][1], json!({"reply": answer_text}));
     // The tool is gone, and what was said stays the same.
     kit.server.call("delete", "/api/v1/tools/lint", None).await;
-    let more = json!({"conversation_id": record["conversation_id"], "text": "And?", "tools": ["edit"]});
-    kit.run(&more).await;
-    let after = kit.model.asked()[2].body["messages"].as_array().unwrap().clone();
-    assert_eq!(after[..3], within.as_array().unwrap()[..3]);
-    assert_eq!(after[3], json!({"role": "assistant", "content": answering}));
-    assert_eq!(after[4], json!({"role": "user", "content": "And?"}));
+    let fields = json!({"conversation_id": record["conversation_id"], "text": "And?", "tools": ["edit"]});
+    kit.run(&fields).await;
+    let next_prompt = kit.model.requests()[2].body["messages"].as_array().unwrap().clone();
+    assert_eq!(next_prompt[..3], loop_prompt.as_array().unwrap()[..3]);
+    assert_eq!(next_prompt[3], json!({"role": "assistant", "content": answer_text}));
+    assert_eq!(next_prompt[4], json!({"role": "user", "content": "And?"}));
 }
 
 #[tokio::test]
 async fn calls_of_a_message_that_was_stopped_are_told_to_the_next() {
-    let calling = plan(&[("lint", "a"), ("edit", "b")]);
-    let kit = Kit::new(&[&calling, &answer("Bye.")], vec![gives(&json!("linted")), vec![Step::Stall]]).await;
-    let mut stream = kit.server.stream(&crate::tool_kit::ask(&json!({}))).await;
-    let mut events = stream.until("tool_start").await;
-    kit.hook.until(|calls| calls.begun == 2).await;
-    kit.server.call("post", &format!("/api/v1/messages/{}/cancel", message(&events)), None).await;
-    events.extend(stream.rest().await);
-    assert_eq!(all(&events, "tool_result").len(), 2);
-    let record = kit.server.ended(&message(&events)).await;
+    let plan_text = plan_reply(&[("lint", "a"), ("edit", "b")]);
+    let kit = ToolKit::new(
+        &[&plan_text, &answer_reply("Bye.")],
+        vec![webhook_answer(&json!("linted")), vec![Step::WaitDisconnect]],
+    )
+    .await;
+    let mut stream = kit.server.open_stream(&crate::tool_kit::tool_request(&json!({}))).await;
+    let mut events = stream.read_until("tool_start").await;
+    kit.webhook.wait_until(|calls| calls.started == 2).await;
+    kit.server.call("post", &format!("/api/v1/messages/{}/cancel", stream_message_id(&events)), None).await;
+    events.extend(stream.read_rest().await);
+    assert_eq!(event_data(&events, "tool_result").len(), 2);
+    let record = kit.server.wait_ended(&stream_message_id(&events)).await;
     kit.run(&json!({"conversation_id": record["conversation_id"], "text": "And?"})).await;
-    let messages = kit.model.asked()[1].body["messages"].as_array().unwrap().clone();
+    let messages = kit.model.requests()[1].body["messages"].as_array().unwrap().clone();
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
-    assert_eq!(messages[1]["content"], calling);
-    let told = messages[2]["content"].as_str().unwrap();
-    assert!(told.contains("linted") && told.contains("\"code\":\"cancelled\""), "{told}");
-    assert_eq!(messages[3]["content"], text(&events, "final_delta"));
+    assert_eq!(messages[1]["content"], plan_text);
+    let result_text = messages[2]["content"].as_str().unwrap();
+    assert!(
+        result_text.contains("linted") && result_text.contains("\"code\":\"cancelled\""),
+        "{result_text}"
+    );
+    assert_eq!(messages[3]["content"], joined_text(&events, "final_delta"));
     assert_eq!(messages[4]["content"], "And?");
 }

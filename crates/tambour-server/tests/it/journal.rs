@@ -9,17 +9,17 @@ use tambour_server::store::{
     RunEnd, SqliteStore, Store as _, WriteOutcome,
 };
 
-use crate::server::{Folder, within};
+use crate::server::{Folder, with_timeout};
 
 /// Entries of one batch, and batches of one message.
 const ENTRIES: u64 = 500;
 const BATCHES: u64 = 500;
 const MESSAGES: u64 = 4;
 
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
-fn die(point: &'static str) {
-    if point == "log.amid" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+fn die_at_point(point: &'static str) {
+    if point == "log.amid" && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
         std::process::abort();
     }
 }
@@ -51,7 +51,7 @@ fn batch(first: u64) -> Batch {
 }
 
 /// Entries of a message, each of which is the one that was written.
-async fn read(store: &SqliteStore, id: &str) -> u64 {
+async fn count_entries(store: &SqliteStore, id: &str) -> u64 {
     let mut last = 0;
     loop {
         let (batches, _) = store.read(id, last, 1 << 20).await.unwrap();
@@ -71,8 +71,8 @@ async fn read(store: &SqliteStore, id: &str) -> u64 {
 #[ignore = "the test below runs it"]
 fn child() {
     let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
-    LEFT.store(MESSAGES * BATCHES - 7, Ordering::SeqCst);
-    tambour_server::fail::arm(die);
+    POINTS_LEFT.store(MESSAGES * BATCHES - 7, Ordering::SeqCst);
+    tambour_server::fail::arm(die_at_point);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_million_entries_survive_a_process_that_dies_in_the_middle_of_one() {
     let mut all = 0;
     for n in 0..MESSAGES {
         assert!(store.message(&format!("msg_{n}")).await.unwrap().is_some());
-        let entries = read(&store, &format!("msg_{n}")).await;
+        let entries = count_entries(&store, &format!("msg_{n}")).await;
         assert_eq!(entries % ENTRIES, 0, "a batch is there whole or not at all");
         all += entries;
     }
@@ -130,23 +130,23 @@ async fn what_is_damaged_ends_the_journal_and_nothing_before_it() {
     let mut bytes = std::fs::read(&segment).unwrap();
     store.close().await;
     assert_eq!(std::fs::read_dir(&journal).unwrap().count(), 1, "what the database has is removed");
-    let at = bytes.len() - 20;
-    bytes[at] ^= 1;
+    let offset = bytes.len() - 20;
+    bytes[offset] ^= 1;
     let other = Folder::new();
     std::fs::create_dir(other.0.join("tambour.journal")).unwrap();
     std::fs::write(other.0.join("tambour.journal/0000000000000007.log"), &bytes).unwrap();
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
-    assert_eq!(read(&store, "msg_0").await, ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, ENTRIES);
     // It goes on behind that.
     let mut lease = store.claim("msg_0").await.unwrap().unwrap();
     assert_eq!(lease.next_number(), ENTRIES + 1);
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
-    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
     // Once more, and nothing twice.
     let store = SqliteStore::open(&other.0.join("tambour.db"), false).await.unwrap();
-    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, 2 * ENTRIES);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,42 +160,42 @@ async fn a_log_that_the_database_has_in_part_is_completed() {
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
     // The journal is kept aside before it goes.
     let segment = std::fs::read_dir(journal(&folder)).unwrap().next().unwrap().unwrap();
-    let kept = std::fs::read(segment.path()).unwrap();
+    let segment_bytes = std::fs::read(segment.path()).unwrap();
     lease.append(batch(2 * ENTRIES + 1)).await.into_result().unwrap();
     store.close().await;
     // A database that has more than the journal.
-    std::fs::write(journal(&folder).join("0000000000000009.log"), &kept).unwrap();
+    std::fs::write(journal(&folder).join("0000000000000009.log"), &segment_bytes).unwrap();
     let store = SqliteStore::open(&file(&folder), false).await.unwrap();
-    assert_eq!(read(&store, "msg_0").await, 3 * ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, 3 * ENTRIES);
     store.close().await;
     // One that ends in the middle of a record.
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
     let mut lease = begin(&store, &row(0)).await;
-    let mut begun = Batch::new(1);
-    (1..=ENTRIES + 3).for_each(|number| begun.push_raw(number, &format!("entry {number}")));
-    lease.append(begun).await.into_result().unwrap();
+    let mut first_batch = Batch::new(1);
+    (1..=ENTRIES + 3).for_each(|number| first_batch.push_raw(number, &format!("entry {number}")));
+    lease.append(first_batch).await.into_result().unwrap();
     store.close().await;
-    std::fs::write(journal(&other).join("0000000000000009.log"), &kept).unwrap();
+    std::fs::write(journal(&other).join("0000000000000009.log"), &segment_bytes).unwrap();
     let store = SqliteStore::open(&file(&other), false).await.unwrap();
-    assert_eq!(read(&store, "msg_0").await, 2 * ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, 2 * ENTRIES);
     store.close().await;
 }
 
 /// Writes that are refused, one after the other, and whether what is left of them cannot be taken away either.
-static REFUSED: AtomicU64 = AtomicU64::new(0);
-static CUT: AtomicBool = AtomicBool::new(false);
+static WRITES_TO_REFUSE: AtomicU64 = AtomicU64::new(0);
+static REFUSES_TRUNCATION: AtomicBool = AtomicBool::new(false);
 /// How often something was refused.
-static TOLD: AtomicU64 = AtomicU64::new(0);
+static REFUSALS: AtomicU64 = AtomicU64::new(0);
 
-fn refuse(place: &'static str) -> std::io::Result<()> {
-    let left = |left: u64| left.checked_sub(1);
-    let refused = match place {
-        "log.write" => REFUSED.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok(),
-        "log.cut" => CUT.swap(false, Ordering::SeqCst),
+fn refuse_write(place: &'static str) -> std::io::Result<()> {
+    let decrement = |decrement: u64| decrement.checked_sub(1);
+    let is_refused = match place {
+        "log.write" => WRITES_TO_REFUSE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, decrement).is_ok(),
+        "log.cut" => REFUSES_TRUNCATION.swap(false, Ordering::SeqCst),
         _ => false,
     };
-    TOLD.fetch_add(u64::from(refused), Ordering::SeqCst);
-    if refused { Err(std::io::Error::from_raw_os_error(28)) } else { Ok(()) }
+    REFUSALS.fetch_add(u64::from(is_refused), Ordering::SeqCst);
+    if is_refused { Err(std::io::Error::from_raw_os_error(28)) } else { Ok(()) }
 }
 
 /// Not a test: the process whose system refuses writes.
@@ -205,24 +205,26 @@ fn refused_child() {
     let folder: std::path::PathBuf = std::env::var_os("TAMBOUR_JOURNAL").expect("a folder").into();
     // A record is written in two halves, so that the first one of what is refused is on the file.
     tambour_server::fail::arm(|_| ());
-    tambour_server::fail::arm_faults(refuse);
+    tambour_server::fail::arm_faults(refuse_write);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         // Who asks for a message is told, and the next one is taken.
-        REFUSED.store(1, Ordering::SeqCst);
+        WRITES_TO_REFUSE.store(1, Ordering::SeqCst);
         let new = NewRun { row: row(0), opens_conversation: true, ..NewRun::default() };
         assert!(store.acquire(new).await.is_err());
         assert!(store.message("msg_0").await.unwrap().is_none(), "it was not taken");
         let mut lease = begin(&store, &row(0)).await;
         // A run waits, and goes on by itself.
-        for (at, refused, cut) in [(0, 0, false), (1, 1, false), (2, 1, true), (3, 3, true), (4, 0, false)] {
-            REFUSED.store(refused, Ordering::SeqCst);
-            CUT.store(cut, Ordering::SeqCst);
-            let before = TOLD.load(Ordering::SeqCst);
+        for (at, refusals, refuses_truncation) in
+            [(0, 0, false), (1, 1, false), (2, 1, true), (3, 3, true), (4, 0, false)]
+        {
+            WRITES_TO_REFUSE.store(refusals, Ordering::SeqCst);
+            REFUSES_TRUNCATION.store(refuses_truncation, Ordering::SeqCst);
+            let before = REFUSALS.load(Ordering::SeqCst);
             lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
-            assert_eq!(TOLD.load(Ordering::SeqCst) - before, refused + u64::from(cut));
-            assert_eq!(read(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
+            assert_eq!(REFUSALS.load(Ordering::SeqCst) - before, refusals + u64::from(refuses_truncation));
+            assert_eq!(count_entries(&store, "msg_0").await, (at + 1) * ENTRIES, "readers see it once");
         }
         // As if killed, before the database has it.
         std::process::abort();
@@ -245,50 +247,52 @@ async fn a_journal_whose_write_fails_goes_on_without_loss() {
     assert!(!errors.contains("panicked"), "{errors}");
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
     assert_eq!(store.message("msg_0").await.unwrap().unwrap().status, "running");
-    assert_eq!(read(&store, "msg_0").await, 5 * ENTRIES);
+    assert_eq!(count_entries(&store, "msg_0").await, 5 * ENTRIES);
     store.close().await;
 }
 
 /// The thread that syncs dies at its next sync, once it is told to.
-static DIES: AtomicBool = AtomicBool::new(false);
+static SYNC_DIES: AtomicBool = AtomicBool::new(false);
 static SYNCING: AtomicBool = AtomicBool::new(false);
-static TOLD_TO_DIE: AtomicBool = AtomicBool::new(false);
+static DEATH_REPORTED: AtomicBool = AtomicBool::new(false);
 /// It has.
-static OVER: AtomicBool = AtomicBool::new(false);
+static SYNC_ENDED: AtomicBool = AtomicBool::new(false);
 /// The next record is written when it has.
-static HOLDS: AtomicBool = AtomicBool::new(false);
+static HOLDS_WRITES: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 /// The database gets nothing before that.
-static SEEN: AtomicBool = AtomicBool::new(false);
+static DATABASE_RELEASED: AtomicBool = AtomicBool::new(false);
 
-fn wait_for(sign: &AtomicBool) {
-    while !sign.load(Ordering::SeqCst) {
+fn wait_for_flag(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
 
 fn die_in_sync(point: &'static str) {
     match point {
-        "sync.before" if DIES.load(Ordering::SeqCst) => {
+        "sync.before" if SYNC_DIES.load(Ordering::SeqCst) => {
             SYNCING.store(true, Ordering::SeqCst);
-            wait_for(&TOLD_TO_DIE);
+            wait_for_flag(&DEATH_REPORTED);
             panic!("the thread dies");
         }
-        "sync.over" => OVER.store(true, Ordering::SeqCst),
-        "log.before" if HOLDS.swap(false, Ordering::SeqCst) => {
+        "sync.over" => SYNC_ENDED.store(true, Ordering::SeqCst),
+        "log.before" if HOLDS_WRITES.swap(false, Ordering::SeqCst) => {
             WRITING.store(true, Ordering::SeqCst);
-            wait_for(&OVER);
+            wait_for_flag(&SYNC_ENDED);
         }
         // Entries of the database are durable, and may be seen.
-        "database.before" if DIES.load(Ordering::SeqCst) => tokio::task::block_in_place(|| wait_for(&SEEN)),
+        "database.before" if SYNC_DIES.load(Ordering::SeqCst) => {
+            tokio::task::block_in_place(|| wait_for_flag(&DATABASE_RELEASED))
+        }
         _ => {}
     }
 }
 
 /// Gives a sign at its end, whatever becomes of the test: somebody waits for it.
-struct Sign(&'static AtomicBool);
+struct FlagOnDrop(&'static AtomicBool);
 
-impl Drop for Sign {
+impl Drop for FlagOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -303,35 +307,39 @@ fn unsynced_child() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), true).await.unwrap();
-        let mut appending = begin(&store, &row(0)).await;
-        let mut ending = begin(&store, &row(1)).await;
-        let seen = Sign(&SEEN);
-        DIES.store(true, Ordering::SeqCst);
-        appending.append(batch(1)).await.into_result().unwrap();
-        wait_for(&SYNCING);
+        let mut append_lease = begin(&store, &row(0)).await;
+        let mut end_lease = begin(&store, &row(1)).await;
+        let release = FlagOnDrop(&DATABASE_RELEASED);
+        SYNC_DIES.store(true, Ordering::SeqCst);
+        append_lease.append(batch(1)).await.into_result().unwrap();
+        wait_for_flag(&SYNCING);
         // A run that comes while it syncs waits for the next sync, which never is.
         let new = NewRun { row: row(2), opens_conversation: true, ..NewRun::default() };
         let Ok(AcquireOutcome::Started { lease: _beginning, durable }) = store.acquire(new).await else {
             panic!("it begins")
         };
         // A run that has found it alive, and writes when it is dead.
-        HOLDS.store(true, Ordering::SeqCst);
-        let finishing = tokio::spawn(async move {
-            let mut last = Batch::new(ending.next_number());
+        HOLDS_WRITES.store(true, Ordering::SeqCst);
+        let finish_task = tokio::spawn(async move {
+            let mut last = Batch::new(end_lease.next_number());
             last.push_event("completed", |out| out.extend_from_slice(b"{}"));
             let end = RunEnd { last, status: "completed".to_owned(), outcome: MessageOutcome::default() };
-            ending.finish(end).await
+            end_lease.finish(end).await
         });
-        wait_for(&WRITING);
-        TOLD_TO_DIE.store(true, Ordering::SeqCst);
+        wait_for_flag(&WRITING);
+        DEATH_REPORTED.store(true, Ordering::SeqCst);
         let follower = tokio::spawn(store.follow("msg_0", 0, 1 << 20).collect::<Vec<_>>());
-        assert_eq!(within(appending.wait_settled()).await, WriteOutcome::Unknown);
-        assert_eq!(within(durable).await, WriteOutcome::Unknown, "a run that begins is told");
-        assert_eq!(within(finishing).await.unwrap(), WriteOutcome::Unknown, "a run that ends is told");
-        within(store.wait_dead()).await;
-        let next = appending.next_number();
-        assert_eq!(appending.append(batch(next)).await, WriteOutcome::Down);
-        assert_eq!(appending.next_number(), next, "what is not on the log has no number");
+        assert_eq!(with_timeout(append_lease.wait_settled()).await, WriteOutcome::Unknown);
+        assert_eq!(with_timeout(durable).await, WriteOutcome::Unknown, "a run that begins is told");
+        assert_eq!(
+            with_timeout(finish_task).await.unwrap(),
+            WriteOutcome::Unknown,
+            "a run that ends is told"
+        );
+        with_timeout(store.wait_dead()).await;
+        let next = append_lease.next_number();
+        assert_eq!(append_lease.append(batch(next)).await, WriteOutcome::Down);
+        assert_eq!(append_lease.next_number(), next, "what is not on the log has no number");
         assert!(
             store
                 .acquire(NewRun { row: row(3), opens_conversation: true, ..NewRun::default() })
@@ -339,12 +347,12 @@ fn unsynced_child() {
                 .is_err()
         );
         assert!(store.check_ready().await.is_err());
-        drop(appending);
-        let followed = within(follower).await.unwrap();
-        let entries = followed.iter().flatten().flat_map(Batch::entries).count();
+        drop(append_lease);
+        let followed_entries = with_timeout(follower).await.unwrap();
+        let entries = followed_entries.iter().flatten().flat_map(Batch::entries).count();
         assert_eq!(entries, 0, "nobody sees what is not durable");
         assert!(store.read("msg_0", 0, 1 << 20).await.is_ok_and(|(batches, _)| batches.is_empty()));
-        drop(seen);
+        drop(release);
     });
 }
 
@@ -354,7 +362,7 @@ static WRITER_DIES: AtomicBool = AtomicBool::new(false);
 
 fn die_in_commit(point: &'static str) {
     if point == "database.before" && WRITER_HELD.load(Ordering::SeqCst) {
-        tokio::task::block_in_place(|| wait_for(&WRITER_DIES));
+        tokio::task::block_in_place(|| wait_for_flag(&WRITER_DIES));
         panic!("the writer dies");
     }
 }
@@ -369,22 +377,22 @@ fn unwritten_child() {
     runtime.block_on(async {
         let store = SqliteStore::open(&folder.join("tambour.db"), false).await.unwrap();
         let mut lease = begin(&store, &row(0)).await;
-        let dies = Sign(&WRITER_DIES);
+        let dies = FlagOnDrop(&WRITER_DIES);
         WRITER_HELD.store(true, Ordering::SeqCst);
         let next = loop {
             let next = lease.next_number();
             assert!(next < 100 * ENTRIES, "a run waits for the database");
             match lease.append(batch(next)) {
                 PendingAppend::Done(written) => written.into_result().unwrap(),
-                PendingAppend::Waiting(waits) => {
+                PendingAppend::Waiting(append) => {
                     WRITER_DIES.store(true, Ordering::SeqCst);
-                    assert_eq!(within(waits).await, WriteOutcome::Unknown);
+                    assert_eq!(with_timeout(append).await, WriteOutcome::Unknown);
                     break next;
                 }
             }
         };
         assert_eq!(lease.next_number(), next, "nobody knows whether it is on the log");
-        within(store.wait_dead()).await;
+        with_timeout(store.wait_dead()).await;
         assert_eq!(lease.append(batch(next)).await, WriteOutcome::Down);
         assert_eq!(lease.next_number(), next);
         drop(dies);
@@ -399,8 +407,8 @@ fn what_may_not_be_on_the_log_has_no_number() {
         .env("TAMBOUR_JOURNAL", &folder.0)
         .output()
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }
 
 #[test]
@@ -411,6 +419,6 @@ fn nobody_waits_for_a_disk_that_is_synced_no_more() {
         .env("TAMBOUR_JOURNAL", &folder.0)
         .output()
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }

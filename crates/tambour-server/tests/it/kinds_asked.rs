@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 use tambour_server::upstream::ServiceKind;
 
-use crate::kinds::{OTHERS, ask, end, plays, server};
-use crate::mock::{Asked, Mock};
-use crate::server::Tambour;
+use crate::kinds::{OTHER_KINDS, end_event, recorded_script, request_body, server_of_kind};
+use crate::mock::{MockServer, ReceivedRequest};
+use crate::server::TestServer;
 
 /// What a service is asked for this message.
-async fn asked(kind: ServiceKind, path: &str, ask: &Value) -> Asked {
-    let mock = Mock::start(vec![plays(kind, "text")]).await;
-    let tambour = server(kind, &mock, path).await;
-    let mut ask = ask.clone();
-    (ask["wait"], ask["dialect"]) = (true.into(), "plain".into());
-    let answer = tambour.post("/api/v1/messages", &ask).await;
+async fn service_request(kind: ServiceKind, path: &str, request: &Value) -> ReceivedRequest {
+    let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
+    let tambour = server_of_kind(kind, &mock, path).await;
+    let mut request = request.clone();
+    (request["wait"], request["dialect"]) = (true.into(), "plain".into());
+    let answer = tambour.post("/api/v1/messages", &request).await;
     assert_eq!(answer.json["status"], "completed", "{}", answer.text);
-    mock.asked()[0].clone()
+    mock.requests()[0].clone()
 }
 
 #[tokio::test]
@@ -46,16 +46,16 @@ async fn bases_have_the_version_or_not() {
         (ServiceKind::Ollama, "/api", ollama),
         (ServiceKind::Ollama, "/behind/api/", "post /behind/api/chat http/1.1"),
     ] {
-        let asked = asked(kind, path, &json!({"text": "x"})).await;
-        assert_eq!(asked.head.lines().next(), Some(line), "{path}");
+        let request = service_request(kind, path, &json!({"text": "x"})).await;
+        assert_eq!(request.head.lines().next(), Some(line), "{path}");
         let key = match kind {
             ServiceKind::Anthropic => ("x-api-key", "sk-of-a-test"),
             ServiceKind::Gemini => ("x-goog-api-key", "sk-of-a-test"),
             _ => ("authorization", "bearer sk-of-a-test"),
         };
-        assert_eq!(asked.header(key.0), Some(key.1));
+        assert_eq!(request.header(key.0), Some(key.1));
         if kind == ServiceKind::Anthropic {
-            assert_eq!(asked.header("anthropic-version"), Some("2023-06-01"));
+            assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
         }
     }
     // The name of a model is one segment of the address, and nothing else.
@@ -67,26 +67,29 @@ async fn bases_have_the_version_or_not() {
             "post /v1beta/models/..%2f..%2fx%3fkey=1%23:streamgeneratecontent?alt=sse http/1.1",
         ),
     ] {
-        let asked = asked(ServiceKind::Gemini, "", &json!({"text": "x", "model": model})).await;
-        assert_eq!(asked.head.lines().next(), Some(line));
+        let request = service_request(ServiceKind::Gemini, "", &json!({"text": "x", "model": model})).await;
+        assert_eq!(request.head.lines().next(), Some(line));
     }
 }
 
 #[tokio::test]
 async fn a_service_that_wants_a_model_is_not_asked_without_one() {
-    for kind in OTHERS {
-        let mock = Mock::start(vec![plays(kind, "text")]).await;
+    for kind in OTHER_KINDS {
+        let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
         let url = format!("{}=http://{}", kind.name(), mock.address);
-        let tambour = Tambour::start(&mock, |config| config.add_upstream(&url, None).unwrap()).await;
-        let events = tambour.stream(&ask()).await.whole().await;
-        assert_eq!((end(&events).0, &end(&events).1["code"]), ("error", &json!("upstream_refused")));
-        assert!(end(&events).1["message"].as_str().unwrap().contains("model"));
-        assert_eq!(mock.calls().begun, 0);
+        let tambour = TestServer::start(&mock, |config| config.add_upstream(&url, None).unwrap()).await;
+        let events = tambour.open_stream(&request_body()).await.read_checked().await;
+        assert_eq!(
+            (end_event(&events).0, &end_event(&events).1["code"]),
+            ("error", &json!("upstream_refused"))
+        );
+        assert!(end_event(&events).1["message"].as_str().unwrap().contains("model"));
+        assert_eq!(mock.calls().started, 0);
     }
 }
 
 /// A prompt with all that a prompt may have.
-fn talk() -> Value {
+fn full_prompt() -> Value {
     json!([
         {"role": "system", "content": "Be brief."},
         {"role": "assistant", "content": "Hello."},
@@ -109,7 +112,7 @@ fn talk() -> Value {
     ])
 }
 
-fn sampled(messages: &Value) -> Value {
+fn sampled_request(messages: &Value) -> Value {
     json!({
         "messages": messages, "temperature": 0.5, "max_tokens": 77, "top_p": 0.9, "stop": "END", "seed": 3,
         "upstream_fields": {"frequency_penalty": 0.25, "presence_penalty": 0.5, "top_k": 40, "logprobs": true, "user": "u1"},
@@ -118,7 +121,7 @@ fn sampled(messages: &Value) -> Value {
 
 #[tokio::test]
 async fn anthropic_is_asked_in_its_form() {
-    let body = asked(ServiceKind::Anthropic, "", &sampled(&talk())).await.body;
+    let body = service_request(ServiceKind::Anthropic, "", &sampled_request(&full_prompt())).await.body;
     assert_eq!(
         body,
         json!({
@@ -148,33 +151,37 @@ async fn anthropic_is_asked_in_its_form() {
         })
     );
     // What is not said: a number of tokens is wanted, and one in the service's own words counts.
-    let body = asked(ServiceKind::Anthropic, "", &json!({"text": "x"})).await.body;
+    let body = service_request(ServiceKind::Anthropic, "", &json!({"text": "x"})).await.body;
     assert_eq!((&body["max_tokens"], body.get("system"), body.get("tools")), (&json!(8192), None, None));
-    let more = json!({"max_tokens": 99, "thinking": {"type": "adaptive"}, "stream": false});
-    let body = asked(ServiceKind::Anthropic, "", &json!({"text": "x", "upstream_fields": more})).await.body;
+    let fields = json!({"max_tokens": 99, "thinking": {"type": "adaptive"}, "stream": false});
+    let body = service_request(ServiceKind::Anthropic, "", &json!({"text": "x", "upstream_fields": fields}))
+        .await
+        .body;
     assert_eq!(
         (&body["max_tokens"], &body["thinking"]["type"], &body["stream"]),
         (&json!(99), &json!("adaptive"), &json!(true))
     );
     // A schema that services hold models to, and one that leaves things open.
-    for (strict, wanted) in
+    for (strict, expected) in
         [(true, json!({"type": "json_schema", "schema": {"type": "object"}})), (false, Value::Null)]
     {
         let format = json!({"type": "json_schema", "json_schema": {"name": "x", "strict": strict, "schema": {"type": "object"}}});
         let body =
-            asked(ServiceKind::Anthropic, "", &json!({"text": "x", "response_format": format})).await.body;
-        assert_eq!(body["output_config"]["format"], wanted);
+            service_request(ServiceKind::Anthropic, "", &json!({"text": "x", "response_format": format}))
+                .await
+                .body;
+        assert_eq!(body["output_config"]["format"], expected);
     }
     // Who says only what goes before everything is heard all the same.
-    let said = json!([{"role": "system", "content": "Begin."}]);
-    let body = asked(ServiceKind::Anthropic, "", &json!({"messages": said})).await.body;
+    let messages = json!([{"role": "system", "content": "Begin."}]);
+    let body = service_request(ServiceKind::Anthropic, "", &json!({"messages": messages})).await.body;
     assert_eq!(body["messages"], json!([{"role": "user", "content": [{"type": "text", "text": "Begin."}]}]));
     assert_eq!(body.get("system"), None);
 }
 
 #[tokio::test]
 async fn gemini_is_asked_in_its_form() {
-    let body = asked(ServiceKind::Gemini, "", &sampled(&talk())).await.body;
+    let body = service_request(ServiceKind::Gemini, "", &sampled_request(&full_prompt())).await.body;
     assert_eq!(
         body,
         json!({
@@ -205,17 +212,21 @@ async fn gemini_is_asked_in_its_form() {
         })
     );
     // Newer models refuse calls that nobody signed.
-    let mut ask = sampled(&talk());
-    ask["model"] = "gemini-3.8-flash".into();
-    let body = asked(ServiceKind::Gemini, "", &ask).await.body;
+    let mut request = sampled_request(&full_prompt());
+    request["model"] = "gemini-3.8-flash".into();
+    let body = service_request(ServiceKind::Gemini, "", &request).await.body;
     let calls = &body["contents"][3]["parts"];
     assert_eq!(calls[0]["thoughtSignature"], "skip_thought_signature_validator");
     assert_eq!(calls[1].get("thoughtSignature"), None);
     // Fields of the service within those that are sent, which they do not change.
-    let more = json!({"generationConfig": {"topP": 0.1, "thinkingConfig": {"includeThoughts": true}}, "safetySettings": []});
-    let body = asked(ServiceKind::Gemini, "", &json!({"text": "x", "top_p": 0.9, "upstream_fields": more}))
-        .await
-        .body;
+    let fields = json!({"generationConfig": {"topP": 0.1, "thinkingConfig": {"includeThoughts": true}}, "safetySettings": []});
+    let body = service_request(
+        ServiceKind::Gemini,
+        "",
+        &json!({"text": "x", "top_p": 0.9, "upstream_fields": fields}),
+    )
+    .await
+    .body;
     assert_eq!(body["generationConfig"], json!({"topP": 0.9, "thinkingConfig": {"includeThoughts": true}}));
     assert_eq!(body["safetySettings"], json!([]));
     // Schemas in the form of the service where they fit it, else as they are.
@@ -225,15 +236,16 @@ async fn gemini_is_asked_in_its_form() {
     full["additionalProperties"] = false.into();
     for (schema, name) in [(plain, "responseSchema"), (full, "responseJsonSchema")] {
         let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
-        let body =
-            asked(ServiceKind::Gemini, "", &json!({"text": "x", "response_format": format})).await.body;
+        let body = service_request(ServiceKind::Gemini, "", &json!({"text": "x", "response_format": format}))
+            .await
+            .body;
         assert_eq!(body["generationConfig"], json!({"responseMimeType": "application/json", name: schema}));
     }
 }
 
 #[tokio::test]
 async fn ollama_is_asked_in_its_form() {
-    let body = asked(ServiceKind::Ollama, "", &sampled(&talk())).await.body;
+    let body = service_request(ServiceKind::Ollama, "", &sampled_request(&full_prompt())).await.body;
     assert_eq!(
         body,
         json!({
@@ -262,15 +274,15 @@ async fn ollama_is_asked_in_its_form() {
         })
     );
     let schema = json!({"type": "object"});
-    for (format, wanted) in [
+    for (format, expected) in [
         (json!({"type": "json_object"}), json!("json")),
         (json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}), schema),
     ] {
-        let ask = json!({"text": "x", "response_format": format, "upstream_fields": {"think": true, "options": {"num_ctx": 9}}});
-        let body = asked(ServiceKind::Ollama, "", &ask).await.body;
+        let request = json!({"text": "x", "response_format": format, "upstream_fields": {"think": true, "options": {"num_ctx": 9}}});
+        let body = service_request(ServiceKind::Ollama, "", &request).await.body;
         assert_eq!(
             (&body["format"], &body["think"], &body["options"]),
-            (&wanted, &json!(true), &json!({"num_ctx": 9}))
+            (&expected, &json!(true), &json!({"num_ctx": 9}))
         );
     }
 }
@@ -284,8 +296,8 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
                 {"type": "object", "properties": {"at": {"type": "integer"}}}}}],
         })
     };
-    let one = json!({"type": "function", "function": {"name": "look"}});
-    for (kind, choice, at, wanted) in [
+    let named_choice = json!({"type": "function", "function": {"name": "look"}});
+    for (kind, choice, pointer, expected) in [
         (
             ServiceKind::Anthropic,
             json!("auto"),
@@ -300,7 +312,7 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
         ),
         (
             ServiceKind::Anthropic,
-            one.clone(),
+            named_choice.clone(),
             "/tool_choice",
             json!({"type": "tool", "name": "look", "disable_parallel_tool_use": true}),
         ),
@@ -312,7 +324,7 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
         ),
         (
             ServiceKind::Gemini,
-            one,
+            named_choice,
             "/toolConfig",
             json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}}),
         ),
@@ -324,15 +336,15 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
                 {"type": "object", "properties": {"at": {"type": "integer"}}}}]}]),
         ),
     ] {
-        let mock = Mock::start(vec![plays(kind, "text")]).await;
-        let tambour = server(kind, &mock, "").await;
+        let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
+        let tambour = server_of_kind(kind, &mock, "").await;
         let mut request = request(choice);
         request["model"] = kind.name().into();
         let answer = tambour.post("/v1/chat/completions", &request).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         assert_eq!(answer.json["usage"]["completion_tokens"], 9);
-        let body = &mock.asked()[0].body;
-        assert_eq!(body.pointer(at), Some(&wanted), "{body}");
+        let body = &mock.requests()[0].body;
+        assert_eq!(body.pointer(pointer), Some(&expected), "{body}");
         assert_eq!(body.get("parallel_tool_calls"), None);
     }
 }
@@ -340,24 +352,28 @@ async fn what_a_client_makes_the_model_call_is_said_in_each_form() {
 #[tokio::test]
 async fn what_a_kind_cannot_be_sent_is_told() {
     let part = json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}});
-    let far = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
-    for (kind, part, said) in [
+    let remote_image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
+    for (kind, part, expected_text) in [
         (ServiceKind::Gemini, &part, "input_audio"),
         (ServiceKind::Ollama, &part, "input_audio"),
-        (ServiceKind::Ollama, &far, "data:"),
+        (ServiceKind::Ollama, &remote_image, "data:"),
     ] {
-        let mock = Mock::start(vec![plays(kind, "text")]).await;
-        let tambour = server(kind, &mock, "").await;
-        let mut ask = ask();
-        ask.as_object_mut().unwrap().remove("text");
-        ask["messages"] = json!([{"role": "user", "content": [part]}]);
-        let events = tambour.stream(&ask).await.whole().await;
-        assert_eq!(end(&events).1["code"], "upstream_refused");
-        assert!(end(&events).1["message"].as_str().unwrap().contains(said), "{:?}", end(&events));
-        assert_eq!(mock.calls().begun, 0);
+        let mock = MockServer::start(vec![recorded_script(kind, "text")]).await;
+        let tambour = server_of_kind(kind, &mock, "").await;
+        let mut request = request_body();
+        request.as_object_mut().unwrap().remove("text");
+        request["messages"] = json!([{"role": "user", "content": [part]}]);
+        let events = tambour.open_stream(&request).await.read_checked().await;
+        assert_eq!(end_event(&events).1["code"], "upstream_refused");
+        assert!(
+            end_event(&events).1["message"].as_str().unwrap().contains(expected_text),
+            "{:?}",
+            end_event(&events)
+        );
+        assert_eq!(mock.calls().started, 0);
     }
-    let said = json!({"messages": [{"role": "user", "content": [far, {"type": "document", "source": {}}]}]});
-    let body = asked(ServiceKind::Anthropic, "", &said).await.body;
+    let expected_text = json!({"messages": [{"role": "user", "content": [remote_image, {"type": "document", "source": {}}]}]});
+    let body = service_request(ServiceKind::Anthropic, "", &expected_text).await.body;
     assert_eq!(
         body["messages"][0]["content"],
         json!([
@@ -376,13 +392,13 @@ async fn results_are_of_the_call_before_them() {
         ]})
     };
     let result = |text: &str| json!({"role": "tool", "content": text, "tool_call_id": "call_1"});
-    let said = json!([
+    let messages = json!([
         {"role": "user", "content": "Go."}, call("look"), result("a cat"), call("count"), result("1"),
     ]);
-    let body = asked(ServiceKind::Gemini, "", &json!({ "messages": said })).await.body;
+    let body = service_request(ServiceKind::Gemini, "", &json!({ "messages": messages })).await.body;
     let name = |at: usize| body["contents"][at]["parts"][0]["functionResponse"]["name"].clone();
     assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
-    let body = asked(ServiceKind::Ollama, "", &json!({ "messages": said })).await.body;
+    let body = service_request(ServiceKind::Ollama, "", &json!({ "messages": messages })).await.body;
     let name = |at: usize| body["messages"][at]["tool_name"].clone();
     assert_eq!((name(2), name(4)), (json!("look"), json!("count")), "{body}");
 }

@@ -2,71 +2,77 @@
 
 use serde_json::{Value, json};
 
-use crate::mock::{Mock, delta, finish};
-use crate::server::Tambour;
+use crate::mock::{MockServer, delta_step, finish_steps};
+use crate::server::TestServer;
 
-async fn ask(server: &Tambour, conversation: &Value, text: &str) -> String {
+async fn post_message(server: &TestServer, conversation: &Value, text: &str) -> String {
     let new = json!({"text": text, "dialect": "plain", "conversation_id": conversation});
-    let made = server.post("/api/v1/messages", &new).await;
-    assert_eq!(made.status, 202, "{}", made.text);
-    let id = made.json["message_id"].as_str().unwrap().to_owned();
-    server.ended(&id).await;
+    let response = server.post("/api/v1/messages", &new).await;
+    assert_eq!(response.status, 202, "{}", response.text);
+    let id = response.json["message_id"].as_str().unwrap().to_owned();
+    server.wait_ended(&id).await;
     id
 }
 
 /// Who pages and deletes must not begin again unawares.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_behind_what_is_not_there_is_refused() {
-    let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
-    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let script = vec![delta_step("a reply")].into_iter().chain(finish_steps("stop")).collect();
+    let server = TestServer::start_default(&MockServer::start(vec![script]).await).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
-    let message = ask(&server, &conversation, "x").await;
+    let message = post_message(&server, &conversation, "x").await;
     let other = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let other = other.as_str().unwrap();
     assert_eq!(server.call("delete", &format!("/api/v1/conversations/{other}"), None).await.status, 204);
-    let elsewhere = ["scripts", "templates", "dialogues", "cards", "lorebooks", "tools", "keys"];
-    let elsewhere = elsewhere.map(|name| format!("/api/v1/{name}?after=nobody"));
+    let other_listings = ["scripts", "templates", "dialogues", "cards", "lorebooks", "tools", "keys"];
+    let other_listings = other_listings.map(|name| format!("/api/v1/{name}?after=nobody"));
     let lists = [
         format!("/api/v1/conversations?after={other}"),
         format!("/api/v1/conversations?limit=1&after={message}"),
         format!("{path}?after={other}"),
         format!("{path}?after=nobody"),
     ];
-    for list in lists.iter().chain(&elsewhere) {
-        let refused = server.get(list).await;
-        assert_eq!((refused.status, refused.problem()), (400, "unknown_cursor"), "{list} {}", refused.text);
-        assert_eq!(refused.json["field"], "after");
+    for list in lists.iter().chain(&other_listings) {
+        let refusal = server.get(list).await;
+        assert_eq!(
+            (refusal.status, refusal.problem_code()),
+            (400, "unknown_cursor"),
+            "{list} {}",
+            refusal.text
+        );
+        assert_eq!(refusal.json["field"], "after");
     }
     assert_eq!(server.get(&format!("{path}?after={message}")).await.json["messages"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_and_messages_come_in_pages() {
-    let script = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
-    let server = Tambour::with(&Mock::start(vec![script]).await).await;
-    let mut all = Vec::new();
+    let script = vec![delta_step("a reply")].into_iter().chain(finish_steps("stop")).collect();
+    let server = TestServer::start_default(&MockServer::start(vec![script]).await).await;
+    let mut expected_ids = Vec::new();
     for n in 0..5 {
         let new = json!({"title": format!("talk {n}"), "metadata": {"n": n}});
-        all.insert(0, server.post("/api/v1/conversations", &new).await.json["conversation_id"].clone());
+        expected_ids
+            .insert(0, server.post("/api/v1/conversations", &new).await.json["conversation_id"].clone());
     }
-    let (mut seen, mut after) = (Vec::new(), String::new());
+    let (mut listed_ids, mut after) = (Vec::new(), String::new());
     loop {
         let page = server.get(&format!("/api/v1/conversations?limit=2{after}")).await.json;
         let data = page["data"].as_array().unwrap();
         assert!(data.len() <= 2);
-        seen.extend(data.iter().map(|row| row["conversation_id"].clone()));
+        listed_ids.extend(data.iter().map(|row| row["conversation_id"].clone()));
         if page["has_more"] == false {
             break;
         }
-        after = format!("&after={}", seen.last().unwrap().as_str().unwrap());
+        after = format!("&after={}", listed_ids.last().unwrap().as_str().unwrap());
     }
-    assert_eq!(seen, all);
-    let conversation = &all[0];
+    assert_eq!(listed_ids, expected_ids);
+    let conversation = &expected_ids[0];
     let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
     let mut ids = Vec::new();
     for n in 0..3 {
-        ids.push(ask(&server, conversation, &format!("question {n}")).await);
+        ids.push(post_message(&server, conversation, &format!("question {n}")).await);
     }
     let page = server.get(&format!("{path}?limit=2")).await.json;
     assert_eq!(
@@ -86,13 +92,16 @@ async fn conversations_and_messages_come_in_pages() {
         ("limit=x", "invalid_field", "limit"),
         ("page=2", "unknown_field", "page"),
     ] {
-        let refused = server.get(&format!("{path}?{wrong}")).await;
-        assert_eq!((refused.status, refused.problem()), (422, code), "{wrong}: {}", refused.text);
-        assert_eq!(refused.json["field"], field);
+        let refusal = server.get(&format!("{path}?{wrong}")).await;
+        assert_eq!((refusal.status, refusal.problem_code()), (422, code), "{wrong}: {}", refusal.text);
+        assert_eq!(refusal.json["field"], field);
     }
     // Title and metadata change one by one.
-    let changed = server.call("patch", &path, Some("{\"title\":null}")).await.json;
-    assert_eq!((&changed["title"], &changed["metadata"]["n"]), (&Value::Null, &json!(4)));
+    let changed_conversation = server.call("patch", &path, Some("{\"title\":null}")).await.json;
+    assert_eq!(
+        (&changed_conversation["title"], &changed_conversation["metadata"]["n"]),
+        (&Value::Null, &json!(4))
+    );
     // An export has everything, a line each.
     let export = server.get(&format!("{path}/export")).await;
     let lines: Vec<Value> = export.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -104,11 +113,11 @@ async fn conversations_and_messages_come_in_pages() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_stops_at_a_budget_of_bytes() {
     let long = "long ".repeat(500_000);
-    let script = (0..25).map(|_| delta(&long[..100_000])).chain(finish("stop")).collect();
-    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let script = (0..25).map(|_| delta_step(&long[..100_000])).chain(finish_steps("stop")).collect();
+    let server = TestServer::start_default(&MockServer::start(vec![script]).await).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     for _ in 0..3 {
-        ask(&server, &conversation, "x").await;
+        post_message(&server, &conversation, "x").await;
     }
     // Each message shows five megabytes, its raw text and its answer.
     let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
@@ -118,15 +127,15 @@ async fn a_page_stops_at_a_budget_of_bytes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_is_told_the_newest_of_a_long_conversation() {
-    let script = vec![delta(&"y".repeat(3000))].into_iter().chain(finish("stop")).collect();
-    let mock = Mock::start(vec![script]).await;
-    let server = Tambour::start(&mock, |config| config.max_history = 10_000).await;
+    let script = vec![delta_step(&"y".repeat(3000))].into_iter().chain(finish_steps("stop")).collect();
+    let mock = MockServer::start(vec![script]).await;
+    let server = TestServer::start(&mock, |config| config.max_history = 10_000).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     for n in 0..8 {
-        ask(&server, &conversation, &format!("question {n}")).await;
+        post_message(&server, &conversation, &format!("question {n}")).await;
     }
-    let asked = mock.asked();
-    let last = asked.last().unwrap().body["messages"].as_array().unwrap();
+    let requests = mock.requests();
+    let last = requests.last().unwrap().body["messages"].as_array().unwrap();
     assert_eq!(last.last().unwrap()["content"], "question 7");
     let first = last[0]["content"].as_str().unwrap();
     assert!(["question 4", "question 5"].contains(&first), "{first}");
@@ -138,12 +147,13 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
     const MESSAGES: usize = 24;
     // A record is larger than what stands between server and client.
     let long = "long ".repeat(400_000);
-    let script = (0..20).map(|at| delta(&long[at * 100_000..][..100_000])).chain(finish("stop")).collect();
-    let server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let script =
+        (0..20).map(|at| delta_step(&long[at * 100_000..][..100_000])).chain(finish_steps("stop")).collect();
+    let server = TestServer::start_default(&MockServer::start(vec![script]).await).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
     let mut all = Vec::new();
     for _ in 0..MESSAGES {
-        all.push(ask(&server, &conversation, "x").await);
+        all.push(post_message(&server, &conversation, "x").await);
     }
     let path =
         format!("http://{}/api/v1/conversations/{}/export", server.address, conversation.as_str().unwrap());
@@ -164,21 +174,21 @@ async fn an_export_goes_on_behind_messages_that_are_deleted_meanwhile() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["message_id"].as_str().unwrap().to_owned())
         .collect();
     // Each that stayed is there once, and of the others none twice.
-    let (gone, stayed) = ids.split_at(ids.len() - MESSAGES / 2);
-    assert_eq!(stayed, &all[MESSAGES / 2..]);
-    let mut deleted = all[..MESSAGES / 2].iter();
-    assert!(gone.iter().all(|id| deleted.any(|one| one == id)), "{gone:?}");
+    let (deleted_ids, remaining_ids) = ids.split_at(ids.len() - MESSAGES / 2);
+    assert_eq!(remaining_ids, &all[MESSAGES / 2..]);
+    let mut deletions = all[..MESSAGES / 2].iter();
+    assert!(deleted_ids.iter().all(|id| deletions.any(|deleted_id| deleted_id == id)), "{deleted_ids:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conversations_are_found_by_what_was_said() {
-    let script = vec![delta("The lantern swings.")].into_iter().chain(finish("stop")).collect();
-    let mut server = Tambour::with(&Mock::start(vec![script]).await).await;
+    let script = vec![delta_step("The lantern swings.")].into_iter().chain(finish_steps("stop")).collect();
+    let mut server = TestServer::start_default(&MockServer::start(vec![script]).await).await;
     let mut all = Vec::new();
     for (title, text) in [("Über LAMPEN", "hello"), ("two", "Wo ist die Straße?"), ("three", "nothing")] {
-        let made = server.post("/api/v1/conversations", &json!({"title": title})).await.json;
-        all.push(made["conversation_id"].clone());
-        ask(&server, &made["conversation_id"], text).await;
+        let response = server.post("/api/v1/conversations", &json!({"title": title})).await.json;
+        all.push(response["conversation_id"].clone());
+        post_message(&server, &response["conversation_id"], text).await;
     }
     let search = async |query: &str| server.get(&format!("/api/v1/conversations?{query}")).await;
     let ids = |answer: &Value| -> Vec<Value> {
@@ -210,34 +220,34 @@ async fn conversations_are_found_by_what_was_said() {
     assert_eq!(page["data"][0]["found"]["excerpt"], "The lantern swings.");
     let rest = search(&format!("q=lantern&after={}", page["next"].as_str().unwrap())).await.json;
     assert_eq!((ids(&rest), &rest["has_more"]), (vec![all[0].clone()], &json!(false)));
-    for wrong in ["q=".to_owned(), "q=%20".to_owned(), format!("q={}", "x".repeat(201))] {
-        let refused = search(&wrong).await;
+    for bad_query in ["q=".to_owned(), "q=%20".to_owned(), format!("q={}", "x".repeat(201))] {
+        let refusal = search(&bad_query).await;
         assert_eq!(
-            (refused.status, refused.problem(), &refused.json["field"]),
+            (refusal.status, refusal.problem_code(), &refusal.json["field"]),
             (422, "invalid_field", &json!("q"))
         );
     }
     // Others find nothing.
-    let made = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
-    server.key(made["key"].as_str());
+    let response = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
+    server.set_key(response["key"].as_str());
     let other = server.post("/api/v1/keys", &json!({"name": "b"})).await.json;
-    server.key(other["key"].as_str());
+    server.set_key(other["key"].as_str());
     assert_eq!(ids(&server.get("/api/v1/conversations?q=lantern").await.json), [] as [Value; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_current_one_of_several_replies_is_told() {
-    let script: Vec<_> = vec![delta("a reply")].into_iter().chain(finish("stop")).collect();
-    let server = Tambour::with(&Mock::start(vec![script; 4]).await).await;
+    let script: Vec<_> = vec![delta_step("a reply")].into_iter().chain(finish_steps("stop")).collect();
+    let server = TestServer::start_default(&MockServer::start(vec![script; 4]).await).await;
     let conversation = server.post("/api/v1/conversations", &json!({})).await.json["conversation_id"].clone();
-    let first = ask(&server, &conversation, "x").await;
+    let first = post_message(&server, &conversation, "x").await;
     let mut ids = vec![first];
     for _ in 0..2 {
         let path = format!("/api/v1/messages/{}/regenerate", ids.last().unwrap());
-        let made = server.call("post", &path, None).await;
-        assert_eq!(made.status, 202, "{}", made.text);
-        ids.push(made.json["message_id"].as_str().unwrap().to_owned());
-        server.ended(ids.last().unwrap()).await;
+        let response = server.call("post", &path, None).await;
+        assert_eq!(response.status, 202, "{}", response.text);
+        ids.push(response.json["message_id"].as_str().unwrap().to_owned());
+        server.wait_ended(ids.last().unwrap()).await;
     }
     let path = format!("/api/v1/conversations/{}", conversation.as_str().unwrap());
     let page = server.get(&path).await.json;
@@ -250,8 +260,8 @@ async fn the_current_one_of_several_replies_is_told() {
     let (no, yes) = (json!(false), json!(true));
     assert_eq!(rows, [(&no, None), (&no, Some(ids[0].as_str())), (&yes, Some(ids[1].as_str()))]);
     assert!(page["messages"][2]["request"].get("in_place_of").is_none());
-    let refused = server.post("/api/v1/messages", &json!({"text": "x", "in_place_of": ids[0]})).await;
-    assert_eq!((refused.status, refused.problem()), (422, "unknown_field"), "{}", refused.text);
+    let refusal = server.post("/api/v1/messages", &json!({"text": "x", "in_place_of": ids[0]})).await;
+    assert_eq!((refusal.status, refusal.problem_code()), (422, "unknown_field"), "{}", refusal.text);
     assert!(
         !server.post("/api/v1/messages", &json!({"text": "x", "no": 1})).await.text.contains("in_place_of")
     );

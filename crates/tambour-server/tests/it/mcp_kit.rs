@@ -16,40 +16,40 @@ use tambour_server::config::McpConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Tambour, within};
-use crate::tool_kit::schema;
+use crate::server::{TestServer, with_timeout};
+use crate::tool_kit::tool_schema;
 
 /// What the server has and what was asked of it.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct McpState {
     pub(crate) tools: Vec<Tool>,
     /// Calls, with their arguments.
     pub(crate) calls: Vec<(String, Value)>,
     /// Calls that were cancelled.
     pub(crate) cancelled: Vec<NumberOrString>,
-    pub(crate) lists: usize,
+    pub(crate) list_requests: usize,
     /// Headers of the last request.
     pub(crate) headers: Vec<(String, String)>,
     /// Each page of the tools says that there is another one.
-    pub(crate) endless: bool,
+    pub(crate) has_endless_pages: bool,
     /// The server has never anything to say.
-    pub(crate) silent: bool,
+    pub(crate) is_silent: bool,
     pub(crate) peers: Vec<Peer<RoleServer>>,
 }
 
 #[derive(Clone)]
-struct Handler(Arc<Mutex<Seen>>);
+struct McpHandler(Arc<Mutex<McpState>>);
 
 /// A server that is running.
-pub(crate) struct Mcp {
-    pub(crate) seen: Arc<Mutex<Seen>>,
+pub(crate) struct MockMcp {
+    pub(crate) state: Arc<Mutex<McpState>>,
     pub(crate) port: u16,
-    stop: CancellationToken,
+    stop_token: CancellationToken,
 }
 
 /// A tool that takes what plans of the tests give.
 pub(crate) fn tool(name: &str) -> Tool {
-    let Value::Object(schema) = schema() else { unreachable!() };
+    let Value::Object(schema) = tool_schema() else { unreachable!() };
     Tool::new(name.to_owned(), format!("what {name} does"), schema)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn tool_with(name: &str, schema: Value) -> Tool {
     Tool::new(name.to_owned(), String::new(), schema)
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
     }
@@ -68,19 +68,19 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if self.0.lock().unwrap().silent {
+        if self.0.lock().unwrap().is_silent {
             std::future::pending::<()>().await;
         }
-        let mut seen = self.0.lock().unwrap();
-        seen.lists += 1;
-        seen.peers.push(context.peer);
+        let mut state = self.0.lock().unwrap();
+        state.list_requests += 1;
+        state.peers.push(context.peer);
         // Two a page.
         let from: usize =
             request.and_then(|request| request.cursor).map_or(0, |cursor| cursor.parse().unwrap());
         let mut page =
-            ListToolsResult::with_all_items(seen.tools.iter().skip(from).take(2).cloned().collect());
-        let more = seen.endless || from + 2 < seen.tools.len();
-        page.next_cursor = more.then(|| (from + 2).to_string());
+            ListToolsResult::with_all_items(state.tools.iter().skip(from).take(2).cloned().collect());
+        let has_more = state.has_endless_pages || from + 2 < state.tools.len();
+        page.next_cursor = has_more.then(|| (from + 2).to_string());
         Ok(page)
     }
 
@@ -110,72 +110,73 @@ impl ServerHandler for Handler {
     }
 }
 
-impl Mcp {
+impl MockMcp {
     /// A server with these tools.
-    pub(crate) async fn start(tools: Vec<Tool>) -> Mcp {
-        Mcp::of(Seen { tools, ..Seen::default() }, 0).await
+    pub(crate) async fn start(tools: Vec<Tool>) -> MockMcp {
+        MockMcp::start_on_port(McpState { tools, ..McpState::default() }, 0).await
     }
 
-    pub(crate) async fn of(seen: Seen, port: u16) -> Mcp {
-        let seen = Arc::new(Mutex::new(seen));
-        let stop = CancellationToken::new();
+    pub(crate) async fn start_on_port(state: McpState, port: u16) -> MockMcp {
+        let state = Arc::new(Mutex::new(state));
+        let stop_token = CancellationToken::new();
         let mut config = StreamableHttpServerConfig::default();
-        config.cancellation_token = stop.child_token();
-        let handler = Handler(seen.clone());
+        config.cancellation_token = stop_token.child_token();
+        let handler = McpHandler(state.clone());
         let service = StreamableHttpService::new(
             move || Ok(handler.clone()),
             Arc::new(LocalSessionManager::default()),
             config,
         );
-        let heads = seen.clone();
-        let noted = axum::middleware::from_fn(
+        let header_state = state.clone();
+        let record_headers = axum::middleware::from_fn(
             move |request: axum::extract::Request, next: axum::middleware::Next| {
-                let shown = request
+                let headers = request
                     .headers()
                     .iter()
                     .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
-                heads.lock().unwrap().headers = shown.collect();
+                header_state.lock().unwrap().headers = headers.collect();
                 next.run(request)
             },
         );
-        let router = axum::Router::new().nest_service("/mcp", service).layer(noted);
+        let router = axum::Router::new().nest_service("/mcp", service).layer(record_headers);
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (served, stopped) = (hyper_util::service::TowerToHyperService::new(router), stop.clone());
+        let (tower_service, listener_token) =
+            (hyper_util::service::TowerToHyperService::new(router), stop_token.clone());
         // A connection ends with the server, as it does with a process.
         tokio::spawn(async move {
-            while let Some(Ok((socket, _))) = stopped.run_until_cancelled(listener.accept()).await {
-                let (served, stopped) = (served.clone(), stopped.clone());
+            while let Some(Ok((socket, _))) = listener_token.run_until_cancelled(listener.accept()).await {
+                let (tower_service, connection_token) = (tower_service.clone(), listener_token.clone());
                 tokio::spawn(async move {
                     let socket = hyper_util::rt::TokioIo::new(socket);
                     let connection =
-                        hyper::server::conn::http1::Builder::new().serve_connection(socket, served);
-                    let _ = stopped.run_until_cancelled(connection).await;
+                        hyper::server::conn::http1::Builder::new().serve_connection(socket, tower_service);
+                    let _ = connection_token.run_until_cancelled(connection).await;
                 });
             }
         });
-        Mcp { seen, port, stop }
+        MockMcp { state, port, stop_token }
     }
 
     /// How it stands in a configuration, with these fields beside its URL.
-    pub(crate) fn config(&self, more: &Value) -> McpConfig {
-        let mut given = json!({"url": format!("http://127.0.0.1:{}/mcp", self.port)});
-        given.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        serde_json::from_value(given).unwrap()
+    pub(crate) fn config(&self, fields: &Value) -> McpConfig {
+        let mut mcp_config = json!({"url": format!("http://127.0.0.1:{}/mcp", self.port)});
+        mcp_config.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        serde_json::from_value(mcp_config).unwrap()
     }
 
     /// Says that the tools have changed.
-    pub(crate) async fn changed(&self) {
-        let peers = self.seen.lock().unwrap().peers.clone();
+    pub(crate) async fn notify_tools_changed(&self) {
+        let peers = self.state.lock().unwrap().peers.clone();
         for peer in peers {
             let _ = peer.notify_tool_list_changed().await;
         }
     }
 
     /// Waits until something of it has come.
-    pub(crate) async fn until(&self, mut fits: impl FnMut(&Seen) -> bool) {
-        within(async {
-            while !fits(&self.seen.lock().unwrap()) {
+    pub(crate) async fn wait_until(&self, mut condition: impl FnMut(&McpState) -> bool) {
+        with_timeout(async {
+            while !condition(&self.state.lock().unwrap()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -183,36 +184,36 @@ impl Mcp {
     }
 
     pub(crate) fn calls(&self) -> Vec<(String, Value)> {
-        self.seen.lock().unwrap().calls.clone()
+        self.state.lock().unwrap().calls.clone()
     }
 
     /// Ends it and its connections.
     pub(crate) fn stop(&self) {
-        self.stop.cancel();
+        self.stop_token.cancel();
     }
 }
 
-impl Drop for Mcp {
+impl Drop for MockMcp {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.stop_token.cancel();
     }
 }
 
 /// A tool that only reads.
-pub(crate) fn reading(name: &str) -> Tool {
+pub(crate) fn read_only_tool(name: &str) -> Tool {
     tool(name).with_annotations(ToolAnnotations::new().read_only(true))
 }
 
 /// The names of the tools that a key sees.
-pub(crate) async fn listed(server: &Tambour) -> Vec<String> {
+pub(crate) async fn listed_tools(server: &TestServer) -> Vec<String> {
     let tools = server.get("/api/v1/tools?limit=200").await.json;
     tools["data"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until a key sees these tools.
-pub(crate) async fn until_listed(server: &Tambour, names: &[&str]) {
-    within(async {
-        while listed(server).await != names {
+pub(crate) async fn wait_until_listed(server: &TestServer, names: &[&str]) {
+    with_timeout(async {
+        while listed_tools(server).await != names {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
@@ -220,8 +221,8 @@ pub(crate) async fn until_listed(server: &Tambour, names: &[&str]) {
 }
 
 /// A request that names these tools.
-pub(crate) fn naming(tools: &[&str]) -> Value {
-    let mut more: Map<String, Value> = crate::tool_kit::english().as_object().unwrap().clone();
-    more.insert("tools".into(), json!(tools));
-    crate::tool_kit::ask(&more.into())
+pub(crate) fn request_with_tools(tools: &[&str]) -> Value {
+    let mut request: Map<String, Value> = crate::tool_kit::english_option().as_object().unwrap().clone();
+    request.insert("tools".into(), json!(tools));
+    crate::tool_kit::tool_request(&request.into())
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::server::within;
+use crate::server::with_timeout;
 
 /// What the upstream does next.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub(crate) enum Step {
     /// Waits for the signal, or until the client has gone.
     Wait(Gate),
     /// Waits so many milliseconds, and then does that.
-    Tick(u64, Box<Step>),
+    After(u64, Box<Step>),
     /// Ends the body well.
     End,
     /// Closes the connection without ending the body.
@@ -29,7 +29,7 @@ pub(crate) enum Step {
     /// Resets the connection.
     Reset,
     /// Waits until the client has gone.
-    Stall,
+    WaitDisconnect,
 }
 
 /// A signal that stays given.
@@ -45,14 +45,14 @@ impl Gate {
         self.0.send_replace(true);
     }
 
-    async fn opened(&self) {
-        let _ = self.0.subscribe().wait_for(|open| *open).await;
+    async fn wait_open(&self) {
+        let _ = self.0.subscribe().wait_for(|is_open| *is_open).await;
     }
 }
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// Request line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Value,
@@ -62,80 +62,80 @@ pub(crate) struct Asked {
 
 /// How many calls there are and were.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct CallCounts {
     /// Requests that arrived.
-    pub(crate) begun: usize,
+    pub(crate) started: usize,
     /// Requests whose connection is over, in whatever way.
-    pub(crate) over: usize,
+    pub(crate) ended: usize,
     /// Requests whose client went away before the script ended.
-    pub(crate) deserted: usize,
+    pub(crate) abandoned: usize,
 }
 
-pub(crate) struct Mock {
+pub(crate) struct MockServer {
     pub(crate) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<MockState>,
 }
 
-struct Shared {
+struct MockState {
     scripts: Mutex<VecDeque<Arc<Vec<Step>>>>,
-    asked: Mutex<Vec<Asked>>,
-    calls: watch::Sender<Calls>,
+    requests: Mutex<Vec<ReceivedRequest>>,
+    calls: watch::Sender<CallCounts>,
 }
 
-impl Mock {
+impl MockServer {
     /// Plays the scripts one a request; the last one again and again.
-    pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> Mock {
+    pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> MockServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(MockState {
             scripts: Mutex::new(scripts.into_iter().map(Arc::new).collect()),
-            asked: Mutex::default(),
-            calls: watch::Sender::new(Calls::default()),
+            requests: Mutex::default(),
+            calls: watch::Sender::new(CallCounts::default()),
         });
-        let accepting = shared.clone();
+        let accept_state = shared.clone();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(call(socket, accepting.clone()));
+                tokio::spawn(serve_call(socket, accept_state.clone()));
             }
         });
-        Mock { address, shared }
+        MockServer { address, shared }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("openai=http://{}/v1", self.address)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.shared.requests.lock().unwrap().clone()
     }
 
-    pub(crate) fn calls(&self) -> Calls {
+    pub(crate) fn calls(&self) -> CallCounts {
         *self.shared.calls.borrow()
     }
 
     /// Waits until the calls are like that.
-    pub(crate) async fn until(&self, fits: impl FnMut(&Calls) -> bool) {
-        within(self.shared.calls.subscribe().wait_for(fits)).await.unwrap();
+    pub(crate) async fn wait_until(&self, condition: impl FnMut(&CallCounts) -> bool) {
+        with_timeout(self.shared.calls.subscribe().wait_for(condition)).await.unwrap();
     }
 }
 
-async fn call(mut socket: TcpStream, shared: Arc<Shared>) {
+async fn serve_call(mut socket: TcpStream, shared: Arc<MockState>) {
     socket.set_nodelay(true).unwrap();
-    let Some(asked) = request(&mut socket).await else { return };
-    shared.asked.lock().unwrap().push(asked);
+    let Some(received) = read_request(&mut socket).await else { return };
+    shared.requests.lock().unwrap().push(received);
     let script = {
         let mut scripts = shared.scripts.lock().unwrap();
         if scripts.len() > 1 { scripts.pop_front().unwrap() } else { scripts[0].clone() }
     };
-    shared.calls.send_modify(|calls| calls.begun += 1);
-    let finished = play(&mut socket, &script).await;
+    shared.calls.send_modify(|calls| calls.started += 1);
+    let has_finished = play(&mut socket, &script).await;
     shared.calls.send_modify(|calls| {
-        calls.over += 1;
-        calls.deserted += usize::from(!finished);
+        calls.ended += 1;
+        calls.abandoned += usize::from(!has_finished);
     });
 }
 
-async fn request(socket: &mut TcpStream) -> Option<Asked> {
+async fn read_request(socket: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -154,33 +154,38 @@ async fn request(socket: &mut TcpStream) -> Option<Asked> {
         }
     }
     let bytes = bytes[start..start + length].to_vec();
-    Some(Asked { head, body: serde_json::from_slice(&bytes).unwrap_or_default(), bytes })
+    Some(ReceivedRequest { head, body: serde_json::from_slice(&bytes).unwrap_or_default(), bytes })
 }
 
 /// Returns whether the script was played to its end.
 async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
-    let mut begun = false;
+    let mut has_head = false;
     for step in script {
-        if !begun && !matches!(step, Step::Head(..) | Step::Wait(_) | Step::Cut | Step::Reset | Step::Stall) {
-            begun = true;
-            if !head(socket, 200, &[("content-type", "text/event-stream".to_owned())]).await {
+        if !has_head
+            && !matches!(
+                step,
+                Step::Head(..) | Step::Wait(_) | Step::Cut | Step::Reset | Step::WaitDisconnect
+            )
+        {
+            has_head = true;
+            if !write_head(socket, 200, &[("content-type", "text/event-stream".to_owned())]).await {
                 return false;
             }
         }
-        let fine = match step {
+        let can_continue = match step {
             Step::Head(status, headers) => {
-                begun = true;
-                head(socket, *status, headers).await
+                has_head = true;
+                write_head(socket, *status, headers).await
             }
-            Step::Send(bytes) => send(socket, bytes).await,
-            Step::Tick(millis, then) => {
+            Step::Send(bytes) => write_chunk(socket, bytes).await,
+            Step::After(millis, next_step) => {
                 tokio::time::sleep(std::time::Duration::from_millis(*millis)).await;
-                let Step::Send(bytes) = &**then else { panic!("what follows a pause is sent") };
-                send(socket, bytes).await
+                let Step::Send(bytes) = &**next_step else { panic!("what follows a pause is sent") };
+                write_chunk(socket, bytes).await
             }
             Step::Wait(gate) => tokio::select! {
-                () = gate.opened() => true,
-                () = gone(socket) => false,
+                () = gate.wait_open() => true,
+                () = wait_disconnect(socket) => false,
             },
             Step::End => write(socket, b"0\r\n\r\n").await,
             Step::Cut => return true,
@@ -188,19 +193,19 @@ async fn play(socket: &mut TcpStream, script: &[Step]) -> bool {
                 socket.set_zero_linger().unwrap();
                 return true;
             }
-            Step::Stall => {
-                gone(socket).await;
+            Step::WaitDisconnect => {
+                wait_disconnect(socket).await;
                 false
             }
         };
-        if !fine {
+        if !can_continue {
             return false;
         }
     }
     true
 }
 
-async fn head(socket: &mut TcpStream, status: u16, headers: &[(&'static str, String)]) -> bool {
+async fn write_head(socket: &mut TcpStream, status: u16, headers: &[(&'static str, String)]) -> bool {
     let mut head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\nconnection: close\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -210,7 +215,7 @@ async fn head(socket: &mut TcpStream, status: u16, headers: &[(&'static str, Str
 }
 
 /// A chunk of the body.
-async fn send(socket: &mut TcpStream, bytes: &[u8]) -> bool {
+async fn write_chunk(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
     chunk.extend_from_slice(bytes);
     chunk.extend_from_slice(b"\r\n");
@@ -222,7 +227,7 @@ async fn write(socket: &mut TcpStream, bytes: &[u8]) -> bool {
     socket.write_all(bytes).await.is_ok()
 }
 
-impl Asked {
+impl ReceivedRequest {
     /// A header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -230,42 +235,42 @@ impl Asked {
 }
 
 /// Waits until the client has gone.
-async fn gone(socket: &mut TcpStream) {
+async fn wait_disconnect(socket: &mut TcpStream) {
     let mut rest = [0; 256];
-    while socket.read(&mut rest).await.is_ok_and(|read| read > 0) {}
+    while socket.read(&mut rest).await.is_ok_and(|length| length > 0) {}
 }
 
 /// A frame with a piece of text.
-pub(crate) fn delta(text: &str) -> Step {
-    Step::Send(frame(&json!({"choices": [{"index": 0, "delta": {"content": text}}]})))
+pub(crate) fn delta_step(text: &str) -> Step {
+    Step::Send(sse_frame(&json!({"choices": [{"index": 0, "delta": {"content": text}}]})))
 }
 
 /// A frame.
-pub(crate) fn frame(data: &Value) -> Vec<u8> {
+pub(crate) fn sse_frame(data: &Value) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }
 
 /// The reason, token counts, `[DONE]` and the end.
-pub(crate) fn finish(reason: &str) -> Vec<Step> {
+pub(crate) fn finish_steps(reason: &str) -> Vec<Step> {
     vec![
-        Step::Send(frame(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))),
-        Step::Send(frame(&json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}))),
+        Step::Send(sse_frame(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))),
+        Step::Send(sse_frame(&json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}))),
         Step::Send(b"data: [DONE]\n\n".to_vec()),
         Step::End,
     ]
 }
 
 /// A whole reply in pieces of `size` characters.
-pub(crate) fn reply(text: &str, size: usize) -> Vec<Step> {
+pub(crate) fn reply_script(text: &str, size: usize) -> Vec<Step> {
     let characters: Vec<char> = text.chars().collect();
     let mut steps: Vec<Step> =
-        characters.chunks(size).map(|piece| delta(&piece.iter().collect::<String>())).collect();
-    steps.extend(finish("stop"));
+        characters.chunks(size).map(|piece| delta_step(&piece.iter().collect::<String>())).collect();
+    steps.extend(finish_steps("stop"));
     steps
 }
 
 /// A whole answer that is no stream.
-pub(crate) fn whole(status: u16, kind: &str, body: &str) -> Vec<Step> {
+pub(crate) fn response_script(status: u16, kind: &str, body: &str) -> Vec<Step> {
     vec![
         Step::Head(status, vec![("content-type", kind.to_owned())]),
         Step::Send(body.as_bytes().to_vec()),
@@ -274,6 +279,6 @@ pub(crate) fn whole(status: u16, kind: &str, body: &str) -> Vec<Step> {
 }
 
 /// A good reply.
-pub(crate) const GOOD: &str = "<serp>You want to know.</serp>\n<thinking>\n<phase id=\"1\">\n<title>Look</title>\nfirst thought\n</phase>\n\
+pub(crate) const GOOD_REPLY: &str = "<serp>You want to know.</serp>\n<thinking>\n<phase id=\"1\">\n<title>Look</title>\nfirst thought\n</phase>\n\
 <phase id=\"2\">\n<title>Decide</title>\nsecond thought\n</phase>\n</thinking>\n<final>\nThe answer is 4.\n\
 <!-- <serp_queries>\n[\"two plus two\"]\n</serp_queries> -->\n</final>";

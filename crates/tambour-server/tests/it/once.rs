@@ -6,91 +6,94 @@ use sqlx::sqlite::SqliteConnectOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::deletion::gone;
-use crate::mock::{Mock, reply};
-use crate::server::{Answer, Tambour, config, within};
+use crate::deletion::wait_until_erased;
+use crate::mock::{MockServer, reply_script};
+use crate::server::{Answer, TestServer, test_config, with_timeout};
 use crate::server_process::ServerProcess;
 
 const CONVERSATIONS: &str = "/api/v1/conversations";
 const KEYS: &str = "/api/v1/keys";
 
-async fn send(server: &Tambour, path: &str, body: &Value, word: &str) -> Answer {
-    server.call_with("post", path, Some(&body.to_string()), &[("idempotency-key", word)]).await
+async fn post_with_key(server: &TestServer, path: &str, body: &Value, key: &str) -> Answer {
+    server.call_with("post", path, Some(&body.to_string()), &[("idempotency-key", key)]).await
 }
 
-async fn count(server: &Tambour) -> usize {
+async fn conversation_count(server: &TestServer) -> usize {
     server.get(CONVERSATIONS).await.json["data"].as_array().unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_request_is_answered_once_also_behind_a_restart() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let new = json!({"title": "Greek", "metadata": {"a": 1}});
-    let first = send(&server, CONVERSATIONS, &new, "a").await;
+    let first = post_with_key(&server, CONVERSATIONS, &new, "a").await;
     assert_eq!(first.status, 201, "{}", first.text);
-    let again = send(&server, CONVERSATIONS, &new, "a").await;
-    assert_eq!((again.status, &again.text), (201, &first.text));
-    assert_eq!(again.headers["content-type"], "application/json");
+    let repeat = post_with_key(&server, CONVERSATIONS, &new, "a").await;
+    assert_eq!((repeat.status, &repeat.text), (201, &first.text));
+    assert_eq!(repeat.headers["content-type"], "application/json");
     // It is the answer of then, whatever has changed since.
     let path = format!("{CONVERSATIONS}/{}", first.json["conversation_id"].as_str().unwrap());
     server.call("patch", &path, Some(r#"{"title": "Latin"}"#)).await;
-    let folder = server.stopped().await;
-    let again = config(&folder);
-    let server = Tambour::serve(folder, again).await;
-    assert_eq!(send(&server, CONVERSATIONS, &new, "a").await.text, first.text);
-    assert_eq!(count(&server).await, 1);
-    let other = send(&server, CONVERSATIONS, &json!({"title": "Welsh"}), "a").await;
-    assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
+    let folder = server.stop().await;
+    let repeat = test_config(&folder);
+    let server = TestServer::serve(folder, repeat).await;
+    assert_eq!(post_with_key(&server, CONVERSATIONS, &new, "a").await.text, first.text);
+    assert_eq!(conversation_count(&server).await, 1);
+    let other = post_with_key(&server, CONVERSATIONS, &json!({"title": "Welsh"}), "a").await;
+    assert_eq!((other.status, other.problem_code()), (422, "idempotency_key_reused"));
     // Another word is another request, and so is another route.
-    assert_ne!(send(&server, CONVERSATIONS, &new, "b").await.text, first.text);
-    assert_eq!(send(&server, "/api/v1/messages", &json!({"text": "x"}), "a").await.status, 202);
-    for word in ["", &"k".repeat(256)] {
-        let refused = send(&server, CONVERSATIONS, &new, word).await;
-        assert_eq!((refused.status, refused.problem()), (422, "invalid_idempotency_key"));
+    assert_ne!(post_with_key(&server, CONVERSATIONS, &new, "b").await.text, first.text);
+    assert_eq!(post_with_key(&server, "/api/v1/messages", &json!({"text": "x"}), "a").await.status, 202);
+    for key in ["", &"k".repeat(256)] {
+        let refusal = post_with_key(&server, CONVERSATIONS, &new, key).await;
+        assert_eq!((refusal.status, refusal.problem_code()), (422, "invalid_idempotency_key"));
     }
     // What made nothing may be tried again with the same word.
-    let wrong = send(&server, CONVERSATIONS, &json!({"titel": "x"}), "c").await;
-    assert_eq!((wrong.status, wrong.problem()), (422, "unknown_field"));
-    assert_eq!(send(&server, CONVERSATIONS, &new, "c").await.status, 201);
+    let wrong = post_with_key(&server, CONVERSATIONS, &json!({"titel": "x"}), "c").await;
+    assert_eq!((wrong.status, wrong.problem_code()), (422, "unknown_field"));
+    assert_eq!(post_with_key(&server, CONVERSATIONS, &new, "c").await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_owner_has_words_of_its_own() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut server = Tambour::with(&mock).await;
-    let local = send(&server, CONVERSATIONS, &json!({}), "a").await.json;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let mut server = TestServer::start_default(&mock).await;
+    let local = post_with_key(&server, CONVERSATIONS, &json!({}), "a").await.json;
     let admin = server.post(KEYS, &json!({"name": "a", "rights": "admin"})).await.json;
-    server.key(admin["key"].as_str());
+    server.set_key(admin["key"].as_str());
     // The first key has what the local user had, its words too.
-    assert_eq!(send(&server, CONVERSATIONS, &json!({}), "a").await.json, local);
+    assert_eq!(post_with_key(&server, CONVERSATIONS, &json!({}), "a").await.json, local);
     let plain = server.post(KEYS, &json!({"name": "b"})).await.json;
-    server.key(plain["key"].as_str());
-    assert_ne!(send(&server, CONVERSATIONS, &json!({}), "a").await.json, local);
+    server.set_key(plain["key"].as_str());
+    assert_ne!(post_with_key(&server, CONVERSATIONS, &json!({}), "a").await.json, local);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_are_answered_again_from_memory_and_are_in_no_file() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let mut server = TestServer::start_default(&mock).await;
     let admin = server.post(KEYS, &json!({"name": "a", "rights": "admin"})).await.json;
-    server.key(admin["key"].as_str());
+    server.set_key(admin["key"].as_str());
     let new = json!({"name": "b"});
-    let first = send(&server, KEYS, &new, "k").await;
+    let first = post_with_key(&server, KEYS, &new, "k").await;
     assert_eq!(first.status, 201);
-    assert_eq!(send(&server, KEYS, &new, "k").await.text, first.text);
-    assert_eq!(send(&server, KEYS, &json!({"name": "c"}), "k").await.problem(), "idempotency_key_reused");
+    assert_eq!(post_with_key(&server, KEYS, &new, "k").await.text, first.text);
+    assert_eq!(
+        post_with_key(&server, KEYS, &json!({"name": "c"}), "k").await.problem_code(),
+        "idempotency_key_reused"
+    );
     let message = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
     let path = format!("/api/v1/messages/{}/stream_tokens", message["message_id"].as_str().unwrap());
-    let token = send(&server, &path, &Value::Null, "t").await;
+    let token = post_with_key(&server, &path, &Value::Null, "t").await;
     assert_eq!(token.status, 201);
-    assert_eq!(send(&server, &path, &Value::Null, "t").await.text, token.text);
-    assert_ne!(send(&server, &path, &Value::Null, "u").await.text, token.text);
+    assert_eq!(post_with_key(&server, &path, &Value::Null, "t").await.text, token.text);
+    assert_ne!(post_with_key(&server, &path, &Value::Null, "u").await.text, token.text);
     // A key that was removed is not given again.
     let id = first.json["id"].as_str().unwrap();
     assert_eq!(server.call("delete", &format!("{KEYS}/{id}"), None).await.status, 204);
-    assert_ne!(send(&server, KEYS, &new, "k").await.json["id"], first.json["id"]);
-    let folder = server.stopped().await;
+    assert_ne!(post_with_key(&server, KEYS, &new, "k").await.json["id"], first.json["id"]);
+    let folder = server.stop().await;
     for secret in [&first.json["key"], &token.json["token"]] {
         let secret = secret.as_str().unwrap().as_bytes();
         for file in folder.files() {
@@ -102,25 +105,25 @@ async fn secrets_are_answered_again_from_memory_and_are_in_no_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_goes_with_what_it_names_and_after_a_day() {
-    const WORD: &str = "quixotic-zephyr-title";
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
-    let new = json!({"title": WORD});
-    let first = send(&server, CONVERSATIONS, &new, "a").await.json;
+    const TITLE_WORD: &str = "quixotic-zephyr-title";
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
+    let new = json!({"title": TITLE_WORD});
+    let first = post_with_key(&server, CONVERSATIONS, &new, "a").await.json;
     let id = first["conversation_id"].as_str().unwrap();
     assert_eq!(server.call("delete", &format!("{CONVERSATIONS}/{id}"), None).await.status, 204);
-    gone(&server.folder, WORD).await;
-    let second = send(&server, CONVERSATIONS, &new, "a").await.json;
+    wait_until_erased(&server.folder, TITLE_WORD).await;
+    let second = post_with_key(&server, CONVERSATIONS, &new, "a").await.json;
     assert_ne!(second["conversation_id"], id, "what is deleted is not given again");
-    let folder = server.stopped().await;
+    let folder = server.stop().await;
     // A day later.
-    let file = config(&folder).database_file().unwrap();
+    let file = test_config(&folder).database_file().unwrap();
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&file)).await.unwrap();
-    let aged = sqlx::query("update kept set created = '2020-01-01T00:00:00.000Z'").execute(&pool).await;
-    assert_eq!(aged.unwrap().rows_affected(), 1);
-    let again = config(&folder);
-    let server = Tambour::serve(folder, again).await;
-    within(async {
+    let aging = sqlx::query("update kept set created = '2020-01-01T00:00:00.000Z'").execute(&pool).await;
+    assert_eq!(aging.unwrap().rows_affected(), 1);
+    let next_config = test_config(&folder);
+    let server = TestServer::serve(folder, next_config).await;
+    with_timeout(async {
         while sqlx::query_scalar::<_, i64>(
             "select (select count(*) from kept) + (select count(*) from kept_names)",
         )
@@ -134,17 +137,17 @@ async fn an_answer_goes_with_what_it_names_and_after_a_day() {
     })
     .await;
     pool.close().await;
-    let third = send(&server, CONVERSATIONS, &new, "a").await.json;
+    let third = post_with_key(&server, CONVERSATIONS, &new, "a").await.json;
     assert_ne!(third["conversation_id"], second["conversation_id"]);
 }
 
-async fn asking(apart: &ServerProcess, request: &str) -> TcpStream {
-    let mut socket = within(TcpStream::connect(apart.server.address)).await.unwrap();
-    within(socket.write_all(request.as_bytes())).await.unwrap();
+async fn send_raw(process: &ServerProcess, request: &str) -> TcpStream {
+    let mut socket = with_timeout(TcpStream::connect(process.server.address)).await.unwrap();
+    with_timeout(socket.write_all(request.as_bytes())).await.unwrap();
     socket
 }
 
-async fn said(socket: &mut TcpStream, text: &mut String) {
+async fn read_answer(socket: &mut TcpStream, text: &mut String) {
     while !text.ends_with('}') {
         let mut piece = Vec::new();
         assert!(socket.read_buf(&mut piece).await.unwrap() > 0, "an answer comes");
@@ -154,32 +157,32 @@ async fn said(socket: &mut TcpStream, text: &mut String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let apart = ServerProcess::start(&mock, false);
-    apart.hold("conversation.before");
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let process = ServerProcess::start(&mock, false);
+    process.hold_at("conversation.before");
     let request = format!(
         "POST {CONVERSATIONS} HTTP/1.1\r\nhost: {}\r\nidempotency-key: a\r\ncontent-length: 2\r\n\r\n{{}}",
-        apart.server.address
+        process.server.address
     );
-    let (mut one, mut other) = (String::new(), String::new());
-    let mut sockets = [asking(&apart, &request).await, asking(&apart, &request).await];
+    let (mut first_text, mut second_text) = (String::new(), String::new());
+    let mut sockets = [send_raw(&process, &request).await, send_raw(&process, &request).await];
     let [first, second] = &mut sockets;
     // One of them is held; the other one is told so.
-    within(async {
+    with_timeout(async {
         tokio::select! {
-            said = said(first, &mut one) => said,
-            said = said(second, &mut other) => said,
+            read = read_answer(first, &mut first_text) => read,
+            read = read_answer(second, &mut second_text) => read,
         }
     })
     .await;
-    let told = format!("{one}{other}");
-    assert!(told.starts_with("HTTP/1.1 409 ") && told.contains("request_under_way"), "{told}");
+    let texts = format!("{first_text}{second_text}");
+    assert!(texts.starts_with("HTTP/1.1 409 ") && texts.contains("request_under_way"), "{texts}");
     // The client goes away, and the work is done all the same.
     drop(sockets);
-    apart.let_go("conversation.before").await;
-    let answer = within(async {
+    process.release("conversation.before").await;
+    let answer = with_timeout(async {
         loop {
-            let answer = send(&apart.server, CONVERSATIONS, &json!({}), "a").await;
+            let answer = post_with_key(&process.server, CONVERSATIONS, &json!({}), "a").await;
             if answer.status != 409 {
                 return answer;
             }
@@ -187,25 +190,25 @@ async fn a_request_under_way_is_not_begun_twice_nor_lost_with_its_client() {
     })
     .await;
     assert_eq!(answer.status, 201);
-    assert_eq!(count(&apart.server).await, 1);
-    assert_eq!(send(&apart.server, CONVERSATIONS, &json!({}), "a").await.text, answer.text);
+    assert_eq!(conversation_count(&process.server).await, 1);
+    assert_eq!(post_with_key(&process.server, CONVERSATIONS, &json!({}), "a").await.text, answer.text);
 }
 
 #[tokio::test]
 async fn every_operation_that_makes_something_takes_a_word() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let api = server.get("/openapi.json").await.json;
-    let mut takes = Vec::new();
+    let mut paths = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
         let Some(operation) = methods.get("post") else { continue };
         let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-        let described = parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
-        let makes = operation["responses"].get("201").is_some()
+        let is_described = parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key");
+        let creates = operation["responses"].get("201").is_some()
             || path == "/api/v1/messages"
             || ["/regenerate", "/state/operations", "/input", "/calls"].iter().any(|end| path.ends_with(end));
-        assert_eq!(described, makes, "{path}");
-        takes.extend(described.then_some(path));
+        assert_eq!(is_described, creates, "{path}");
+        paths.extend(is_described.then_some(path));
     }
-    assert!(takes.len() >= 4, "{takes:?}");
+    assert!(paths.len() >= 4, "{paths:?}");
 }

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::client::Stream;
-use crate::mock::{Mock, reply};
-use crate::server::Tambour;
+use crate::client::EventStream;
+use crate::mock::{MockServer, reply_script};
+use crate::server::TestServer;
 
 static API: LazyLock<Value> = LazyLock::new(tambour_server::openapi);
 
@@ -21,42 +21,43 @@ fn operations() -> impl Iterator<Item = (&'static String, &'static String, &'sta
 }
 
 /// The body that the description gives as an example.
-fn body(operation: &Value) -> Option<&Value> {
+fn example_body(operation: &Value) -> Option<&Value> {
     operation["requestBody"]["content"]["application/json"].get("example")
 }
 
 /// The problem document of an answer is one of those that are described for its operation. Every request of the tests comes
 /// by here.
-pub(crate) fn told(method: &str, path: &str, status: u16, document: &Value) {
+pub(crate) fn assert_problem_described(method: &str, path: &str, status: u16, document: &Value) {
     let Some(code) = document["type"].as_str().and_then(|kind| kind.strip_prefix("urn:tambour:problem:"))
     else {
         return;
     };
     let path = path.split('?').next().unwrap();
     let matches = |template: &str| {
-        let (mut parts, mut given) = (template.split('/'), path.split('/'));
+        let (mut parts, mut path_parts) = (template.split('/'), path.split('/'));
         loop {
-            match (parts.next(), given.next()) {
+            match (parts.next(), path_parts.next()) {
                 (None, None) => return true,
-                (Some(part), Some(given)) if part == given || part.starts_with('{') => {}
+                (Some(part), Some(path_parts)) if part == path_parts || part.starts_with('{') => {}
                 _ => return false,
             }
         }
     };
-    let found = operations().find(|(template, of, _)| *of == method && matches(template));
+    let found =
+        operations().find(|(template, operation_method, _)| *operation_method == method && matches(template));
     // Other paths and methods have no description.
     let Some((template, _, operation)) = found else { return };
     let schema = &operation["responses"][status.to_string()]["content"]["application/problem+json"]["schema"];
     let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array();
-    let described = codes.is_some_and(|codes| codes.iter().any(|known| known == code));
-    assert!(described, "{method} {template} gives {status} `{code}`, which is not described: {document}");
+    let is_described = codes.is_some_and(|codes| codes.iter().any(|known_code| known_code == code));
+    assert!(is_described, "{method} {template} gives {status} `{code}`, which is not described: {document}");
 }
 
 /// A schema of the description, to validate with.
 fn validator(schema: &Value) -> jsonschema::Validator {
-    let mut whole = schema.clone();
-    whole["components"] = API["components"].clone();
-    jsonschema::draft202012::new(&whole).unwrap()
+    let mut root = schema.clone();
+    root["components"] = API["components"].clone();
+    jsonschema::draft202012::new(&root).unwrap()
 }
 
 #[test]
@@ -72,21 +73,21 @@ fn every_operation_has_a_name_a_tag_examples_and_problems() {
         assert!(tags.contains(&&operation["tags"][0]), "{place}");
         let request = operation.get("requestBody").map(|body| &body["content"]);
         let answers = operation["responses"].as_object().unwrap();
-        let good =
+        let success =
             answers.iter().find(|(_, answer)| answer["content"].get("application/problem+json").is_none());
-        let good = good.map(|(_, answer)| &answer["content"]);
-        for (what, content) in [("request", request), ("answer", good)] {
+        let success = success.map(|(_, answer)| &answer["content"]);
+        for (part, content) in [("request", request), ("answer", success)] {
             let Some((_, content)) = content.and_then(|content| content.as_object()?.iter().next()) else {
                 continue;
             };
             let example =
-                content.get("example").unwrap_or_else(|| panic!("{place}: an example of the {what}"));
+                content.get("example").unwrap_or_else(|| panic!("{place}: an example of the {part}"));
             let faults = validator(&content["schema"]);
             let faults: Vec<String> = faults.iter_errors(example).map(|fault| fault.to_string()).collect();
-            assert!(faults.is_empty(), "{place}: the {what}: {faults:?}");
+            assert!(faults.is_empty(), "{place}: the {part}: {faults:?}");
         }
-        let keyed = operation.get("security").is_some();
-        assert_eq!(answers.contains_key("401"), keyed, "{place}");
+        let needs_key = operation.get("security").is_some();
+        assert_eq!(answers.contains_key("401"), needs_key, "{place}");
         assert!(answers.contains_key("422") || request.is_none(), "{place}");
     }
     assert!(names.len() > 30);
@@ -94,23 +95,24 @@ fn every_operation_has_a_name_a_tag_examples_and_problems() {
 
 #[test]
 fn every_code_is_described_and_every_described_code_is_given() {
-    let mut described = HashSet::new();
+    let mut described_codes = HashSet::new();
     for (_, _, operation) in operations() {
         for answer in operation["responses"].as_object().unwrap().values() {
             let schema = &answer["content"]["application/problem+json"]["schema"]["allOf"][1];
             let codes = schema["properties"]["code"]["enum"].as_array().into_iter().flatten();
-            described.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
+            described_codes.extend(codes.map(|code| code.as_str().unwrap().to_owned()));
             // Errors of other protocols name them in words.
-            let words = answer["description"].as_str().unwrap().lines();
-            described.extend(
-                words.filter_map(|line| Some(line.strip_prefix('`')?.split_once("`: ")?.0.to_owned())),
+            let lines = answer["description"].as_str().unwrap().lines();
+            described_codes.extend(
+                lines.filter_map(|line| Some(line.strip_prefix('`')?.split_once("`: ")?.0.to_owned())),
             );
         }
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     // The machine of dialogues has codes of its own.
-    let source = source(here.join("src")) + &source(here.join("../tambour-prompt/src/dialogue"));
-    let mut given = HashSet::new();
+    let source = folder_source(crate_folder.join("src"))
+        + &folder_source(crate_folder.join("../tambour-prompt/src/dialogue"));
+    let mut given_codes = HashSet::new();
     for begin in
         ["Problem::invalid(\"", "Problem::conflict(\"", "Problem::too_many(\"", "Problem::new(StatusCode::"]
     {
@@ -121,29 +123,29 @@ fn every_code_is_described_and_every_described_code_is_given() {
                 true => Some(rest),
                 false => rest.trim_start_matches(status).strip_prefix(",\""),
             };
-            given.extend(rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
+            given_codes.extend(rest.and_then(|rest| Some(rest.split_once('"')?.0.to_owned())));
         }
     }
     // Of paths and methods that are no operations.
-    given.remove("method_not_allowed");
-    assert!(given.len() > 30, "{given:?}");
-    let missing: Vec<&String> = given.difference(&described).collect();
-    assert!(missing.is_empty(), "given and not described: {missing:?}");
-    for code in &described {
+    given_codes.remove("method_not_allowed");
+    assert!(given_codes.len() > 30, "{given_codes:?}");
+    let missing_codes: Vec<&String> = given_codes.difference(&described_codes).collect();
+    assert!(missing_codes.is_empty(), "given and not described: {missing_codes:?}");
+    for code in &described_codes {
         assert!(source.contains(&format!("\"{code}\"")), "`{code}` is described and never given");
     }
 }
 
 /// The source but the table of codes, without blanks.
-fn source(folder: PathBuf) -> String {
+fn folder_source(folder: PathBuf) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            text.push_str(&source(path));
+            text.push_str(&folder_source(path));
         } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("about.rs") {
-            let read = std::fs::read_to_string(path).unwrap();
-            text.extend(read.chars().filter(|c| !c.is_whitespace()));
+            let source_text = std::fs::read_to_string(path).unwrap();
+            text.extend(source_text.chars().filter(|c| !c.is_whitespace()));
         }
     }
     text
@@ -151,9 +153,9 @@ fn source(folder: PathBuf) -> String {
 
 #[tokio::test]
 async fn every_operation_answers_as_described() {
-    let mock = Mock::start(vec![reply("Four.", 2)]).await;
+    let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
     // The examples name an upstream and an alias.
-    let mut server = Tambour::start(&mock, |config| {
+    let mut server = TestServer::start(&mock, |config| {
         config.aliases.insert("sums".into(), serde_json::from_value(json!({"dialect": "plain"})).unwrap());
         let upstream = config.upstreams.remove("openai").unwrap();
         config.upstreams.insert("local".to_owned(), upstream);
@@ -162,10 +164,10 @@ async fn every_operation_answers_as_described() {
     .await;
     let api = server.get("/openapi.json").await.json;
     assert_eq!(api, *API);
-    let accepted = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
-    let message = accepted["message_id"].as_str().unwrap().to_owned();
-    server.ended(&message).await;
-    let conversation = accepted["conversation_id"].as_str().unwrap().to_owned();
+    let acceptance = server.post("/api/v1/messages", &json!({"text": "x"})).await.json;
+    let message = acceptance["message_id"].as_str().unwrap().to_owned();
+    server.wait_ended(&message).await;
+    let conversation = acceptance["conversation_id"].as_str().unwrap().to_owned();
     let script = server
         .post("/api/v1/scripts", &json!({"name": "s", "yaml": "sessions: [{session: s, phases: []}]"}))
         .await
@@ -173,17 +175,18 @@ async fn every_operation_answers_as_described() {
     let script = script["script_id"].as_str().unwrap().to_owned();
     let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
     let dialogue = dialogue["dialogue_id"].as_str().unwrap().to_owned();
-    let followed = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
-    let followed = followed["dialogue_id"].as_str().unwrap().to_owned();
-    let input = format!("/api/v1/dialogues/{followed}/input");
-    let said = json!({"text": "x", "stream": true}).to_string();
-    let turn = Stream::open(server.address, "POST", &input, &[], Some(&said)).await.rest().await;
-    let turn = crate::client::message(&turn);
+    let followed_dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script})).await.json;
+    let followed_dialogue = followed_dialogue["dialogue_id"].as_str().unwrap().to_owned();
+    let input = format!("/api/v1/dialogues/{followed_dialogue}/input");
+    let input_body = json!({"text": "x", "stream": true}).to_string();
+    let turn =
+        EventStream::open(server.address, "POST", &input, &[], Some(&input_body)).await.read_rest().await;
+    let turn = crate::client::stream_message_id(&turn);
     let files = json!({"files": [{"name": "a", "json": {"name": "A", "first_mes": "x"}}, {"name": "b", "json": {"entries": {}}}]});
     let files = server.post("/api/v1/imports", &files).await.json;
     let card = files["data"][0]["card_id"].as_str().unwrap().to_owned();
     let book = files["data"][1]["lorebook_id"].as_str().unwrap().to_owned();
-    let mut spare = String::new();
+    let mut spare_key = String::new();
     // Keys last, since the first one locks the door.
     let mut operations: Vec<(String, String, Value)> = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
@@ -197,8 +200,8 @@ async fn every_operation_answers_as_described() {
         _ => 2,
     };
     // A tool, or a template, is there once it has been put.
-    let named = |path: &str| path.contains("/tools/") || path.contains("/templates/");
-    let tool = |path: &str, method: &str| named(path) && method != "put";
+    let is_named = |path: &str| path.contains("/tools/") || path.contains("/templates/");
+    let tool = |path: &str, method: &str| is_named(path) && method != "put";
     operations.sort_by_key(|(path, method, _)| {
         let deletes = (method == "delete", path.contains("conversations"));
         (path.contains("/keys"), tool(path, method), order(method), deletes)
@@ -206,9 +209,9 @@ async fn every_operation_answers_as_described() {
     for (path, method, operation) in operations {
         let id = match path.as_str() {
             path if path.contains("conversations") => &conversation,
-            path if path.contains("keys") => &spare,
+            path if path.contains("keys") => &spare_key,
             path if path.contains("scripts") => &script,
-            path if path.contains("/turns/") || path.contains("/forks") => &followed,
+            path if path.contains("/turns/") || path.contains("/forks") => &followed_dialogue,
             path if path.contains("dialogues") => &dialogue,
             path if path.contains("cards") => &card,
             path if path.contains("lorebooks") => &book,
@@ -221,40 +224,42 @@ async fn every_operation_answers_as_described() {
             _ => "a-tool",
         };
         let place = path.replace("{id}", id).replace("{name}", name).replace("{turn}", &turn);
-        let sent = body(&operation)
+        let sent_body = example_body(&operation)
             .map(|body| body.to_string().replace("script_0", &script).replace("turn_0", &turn));
-        let answer = server.call(&method, &place, sent.as_deref()).await;
-        let described = &operation["responses"][answer.status.to_string()];
+        let answer = server.call(&method, &place, sent_body.as_deref()).await;
+        let response_description = &operation["responses"][answer.status.to_string()];
         if path.contains("/tool_") {
             // Its answer is tried where a message waits for it.
-            assert_eq!((answer.status, answer.problem()), (409, "message_ended"));
+            assert_eq!((answer.status, answer.problem_code()), (409, "message_ended"));
             continue;
         }
         if path.ends_with("/calls") {
             // Its answer is tried where a webhook takes the call.
-            assert_eq!((answer.status, answer.problem()), (422, "tool_of_client"));
+            assert_eq!((answer.status, answer.problem_code()), (422, "tool_of_client"));
             continue;
         }
-        assert!(described.is_object(), "{method} {place}: {} {}", answer.status, answer.text);
+        assert!(response_description.is_object(), "{method} {place}: {} {}", answer.status, answer.text);
         // What the description gives as an example is taken.
-        let taken = answer.status < 400 || (method != "post" && !path.starts_with("/api/v1/"));
-        assert!(taken, "{method} {place}: {} {}", answer.status, answer.text);
-        if let Some(content) = described["content"].as_object().filter(|content| !content.is_empty()) {
+        let is_accepted = answer.status < 400 || (method != "post" && !path.starts_with("/api/v1/"));
+        assert!(is_accepted, "{method} {place}: {} {}", answer.status, answer.text);
+        if let Some(content) =
+            response_description["content"].as_object().filter(|content| !content.is_empty())
+        {
             let (kind, content) = content.iter().next().unwrap();
             assert!(answer.headers["content-type"].to_str().unwrap().starts_with(kind), "{method} {place}");
-            fits(&api, &content["schema"], &answer.json, &format!("{method} {place}"));
+            assert_fits(&api, &content["schema"], &answer.json, &format!("{method} {place}"));
         }
         if path == "/api/v1/keys" && method == "post" {
-            server.key(answer.json["key"].as_str());
+            server.set_key(answer.json["key"].as_str());
             let other = server.post("/api/v1/keys", &json!({"name": "y"})).await;
-            spare = other.json["id"].as_str().unwrap().to_owned();
+            spare_key = other.json["id"].as_str().unwrap().to_owned();
         }
     }
 }
 
 /// Returns whether required fields of a described answer are there.
-fn fits(api: &Value, schema: &Value, value: &Value, place: &str) {
-    let schema = resolved(api, schema);
+fn assert_fits(api: &Value, schema: &Value, value: &Value, place: &str) {
+    let schema = resolve_reference(api, schema);
     for field in schema["required"].as_array().into_iter().flatten() {
         let field = field.as_str().unwrap();
         assert!(value.get(field).is_some(), "{place}: `{field}` is missing in {value}");
@@ -266,7 +271,7 @@ fn fits(api: &Value, schema: &Value, value: &Value, place: &str) {
     }
 }
 
-fn resolved<'a>(api: &'a Value, schema: &'a Value) -> &'a Value {
+fn resolve_reference<'a>(api: &'a Value, schema: &'a Value) -> &'a Value {
     match schema["$ref"].as_str() {
         Some(reference) => {
             let name = reference.rsplit('/').next().unwrap();
@@ -280,26 +285,27 @@ fn resolved<'a>(api: &'a Value, schema: &'a Value) -> &'a Value {
 
 #[tokio::test]
 async fn metadata_is_described() {
-    let mock = Mock::start(vec![reply("Prose.", 2), reply("<<ParsingError>>", 2)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("Prose.", 2), reply_script("<<ParsingError>>", 2)]).await;
+    let server = TestServer::start_default(&mock).await;
     let api = server.get("/openapi.json").await.json;
-    let described = &api["components"]["schemas"]["Record"]["properties"]["metadata"];
+    let description = &api["components"]["schemas"]["Record"]["properties"]["metadata"];
     for field in ["unused_reason", "fallback_reason"] {
-        let asked = json!({"text": "x", "dialect": "ai_say", "max_reasks": 0});
-        let accepted = server.post("/api/v1/messages", &asked).await.json;
-        let record = server.ended(accepted["message_id"].as_str().unwrap()).await;
+        let request = json!({"text": "x", "dialect": "ai_say", "max_reasks": 0});
+        let acceptance = server.post("/api/v1/messages", &request).await.json;
+        let record = server.wait_ended(acceptance["message_id"].as_str().unwrap()).await;
         assert!(record["metadata"][field].is_string(), "{field}"); // X-009
-        fits(&api, described, &record["metadata"], "the record");
+        assert_fits(&api, description, &record["metadata"], "the record");
     }
     let events = api["components"]["schemas"]["Event"]["oneOf"].as_array().unwrap();
-    let completed = events.iter().find(|event| event["properties"]["event"]["const"] == "completed").unwrap();
-    assert_eq!(&completed["properties"]["data"]["properties"]["metadata"], described);
+    let completed_event =
+        events.iter().find(|event| event["properties"]["event"]["const"] == "completed").unwrap();
+    assert_eq!(&completed_event["properties"]["data"]["properties"]["metadata"], description);
 }
 
 #[tokio::test]
 async fn other_methods_are_refused() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let api = server.get("/openapi.json").await.json;
     for (path, methods) in api["paths"].as_object().unwrap() {
         for method in ["get", "post", "put", "delete", "patch"] {
@@ -309,7 +315,7 @@ async fn other_methods_are_refused() {
                 assert_eq!(answer.status, 405, "{method} {path}");
                 // Other protocols have errors of their own.
                 if !path.starts_with("/v1/") {
-                    assert_eq!(answer.problem(), "method_not_allowed", "{method} {path}");
+                    assert_eq!(answer.problem_code(), "method_not_allowed", "{method} {path}");
                 }
             }
         }
@@ -318,27 +324,27 @@ async fn other_methods_are_refused() {
 
 #[tokio::test]
 async fn described_bodies_refuse_what_is_not_described() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let api = server.get("/openapi.json").await.json;
-    let mut checked = 0;
+    let mut check_count = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             // Other protocols pass on what they do not know.
             let Some(request) = operation.get("requestBody").filter(|_| path.starts_with("/api/v1/")) else {
                 continue;
             };
-            let schema = resolved(&api, &request["content"]["application/json"]["schema"]);
+            let schema = resolve_reference(&api, &request["content"]["application/json"]["schema"]);
             assert_eq!(schema["additionalProperties"], false, "{method} {path}");
-            let mut sent = body(operation).unwrap().clone();
-            sent["not_described"] = 1.into();
-            let answer = server.call(method, path, Some(&sent.to_string())).await;
-            assert_eq!((answer.status, answer.problem()), (422, "unknown_field"), "{method} {path}");
+            let mut sent_body = example_body(operation).unwrap().clone();
+            sent_body["not_described"] = 1.into();
+            let answer = server.call(method, path, Some(&sent_body.to_string())).await;
+            assert_eq!((answer.status, answer.problem_code()), (422, "unknown_field"), "{method} {path}");
             assert_eq!(answer.json["field"], "not_described");
-            checked += 1;
+            check_count += 1;
         }
     }
-    assert_eq!(checked, 29);
+    assert_eq!(check_count, 29);
     // The fields that interfaces name for a message are all there, and none but those.
     let fields = api["components"]["schemas"]["NewMessage"]["properties"].as_object().unwrap();
     for field in [
@@ -362,10 +368,10 @@ async fn described_bodies_refuse_what_is_not_described() {
 
 #[tokio::test]
 async fn events_are_described() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let api = server.get("/openapi.json").await.json;
-    let described: Vec<&str> = api["components"]["schemas"]["Event"]["oneOf"]
+    let described_events: Vec<&str> = api["components"]["schemas"]["Event"]["oneOf"]
         .as_array()
         .unwrap()
         .iter()
@@ -386,7 +392,7 @@ async fn events_are_described() {
         "tool_result",
         "exit_decision",
     ] {
-        assert!(described.contains(&name), "{name}"); // X-010
+        assert!(described_events.contains(&name), "{name}"); // X-010
     }
     let page = server.get("/docs").await;
     assert!(page.text.contains("/docs.js") && page.headers.contains_key("content-security-policy"));
@@ -394,8 +400,8 @@ async fn events_are_described() {
 
 #[tokio::test]
 async fn options_are_listed_with_what_they_take() {
-    let mock = Mock::start(vec![reply("Prose.", 1); 40]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("Prose.", 1); 40]).await;
+    let server = TestServer::start_default(&mock).await;
     let document = server.get("/openapi.json").await.json;
     let options = &document["components"]["schemas"]["Contract"]["properties"]["options"];
     assert_eq!(options["properties"]["aiplan.variant"]["enum"], json!(["v1", "v2"]));
@@ -405,7 +411,7 @@ async fn options_are_listed_with_what_they_take() {
         assert_eq!(options["properties"].get(name), None, "{name}");
     }
     for (_, setting) in tambour::settings::all_settings() {
-        let listed = options["properties"].get(setting.name).is_some();
+        let is_listed = options["properties"].get(setting.name).is_some();
         let value = match (setting.name, setting.default) {
             ("filament.protocols", _) => json!("core"),
             ("filament.structure", _) => json!({"mandatory": ["content"]}),
@@ -415,7 +421,7 @@ async fn options_are_listed_with_what_they_take() {
         };
         let body = json!({"text": "hi", "contract": {"options": {setting.name: value}}});
         let answer = server.post("/api/v1/messages", &body).await;
-        let taken = answer.status == 202 || answer.status == 200;
-        assert!(taken == listed || setting.name == "round", "{}: {}", setting.name, answer.text);
+        let is_accepted = answer.status == 202 || answer.status == 200;
+        assert!(is_accepted == is_listed || setting.name == "round", "{}: {}", setting.name, answer.text);
     }
 }

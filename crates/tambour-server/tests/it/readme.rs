@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::client::{Stream, names};
-use crate::server::{Folder, Tambour, config};
+use crate::client::{EventStream, event_names};
+use crate::server::{Folder, TestServer, test_config};
 
 /// The words of the `curl` commands of a document, as a shell would read them.
-fn commands(text: &str) -> Vec<Vec<String>> {
+fn curl_commands(text: &str) -> Vec<Vec<String>> {
     let text = text.replace("\\\n", " ");
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ curl "));
-    let words = |line: &str| {
+    let shell_words = |line: &str| {
         // Every second part stands between quotes.
         let parts = line.split('\'').enumerate();
         parts
@@ -19,7 +19,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
             })
             .collect()
     };
-    lines.map(words).collect()
+    lines.map(shell_words).collect()
 }
 
 #[tokio::test]
@@ -27,10 +27,10 @@ async fn the_first_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join("README.md")).unwrap();
     let folder = Folder::new();
-    let config = config(&folder);
-    let server = Tambour::serve(folder, config).await;
+    let config = test_config(&folder);
+    let server = TestServer::serve(folder, config).await;
     let mut answers = Vec::new();
-    for words in commands(&text) {
+    for words in curl_commands(&text) {
         let after = |flag: &str| {
             words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1)).map(String::as_str)
         };
@@ -41,10 +41,10 @@ async fn the_first_example() {
         let headers: Vec<(String, String)> =
             header.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         if words.contains(&"-N".to_owned()) {
-            let mut stream = Stream::open(server.address, method, path, &headers, after("-d")).await;
+            let mut stream = EventStream::open(server.address, method, path, &headers, after("-d")).await;
             assert_eq!(stream.status, 200, "{words:?}");
             // The recording takes its time; what the README shows is its beginning.
-            answers.push(stream.until("thinking_start").await);
+            answers.push(stream.read_until("thinking_start").await);
         } else {
             let answer = server.call(method, path, after("-d")).await;
             assert_eq!(answer.status, 200, "{words:?}: {}", answer.text);
@@ -53,12 +53,12 @@ async fn the_first_example() {
     // It shows how to switch the language of the texts, and the events that come.
     assert_eq!(server.get("/api/v1/settings").await.json["text_language"], "en");
     let events = answers.pop().expect("one of the commands asks");
-    assert_eq!(names(&events), ["serp_summary", "thinking_start"]);
+    assert_eq!(event_names(&events), ["serp_summary", "thinking_start"]);
     for event in events.iter().filter(|event| event.id.is_some()) {
-        let shown = format!("id: {}\nevent: {}\n", event.id.unwrap(), event.name);
-        assert!(text.contains(&shown), "{shown}");
-        if let Some(said) = event.data["text"].as_str() {
-            assert!(text.contains(&format!("data: {{\"text\":\"{said}\"")), "{said}");
+        let shown_frame = format!("id: {}\nevent: {}\n", event.id.unwrap(), event.name);
+        assert!(text.contains(&shown_frame), "{shown_frame}");
+        if let Some(delta_text) = event.data["text"].as_str() {
+            assert!(text.contains(&format!("data: {{\"text\":\"{delta_text}\"")), "{delta_text}");
         }
     }
 }
@@ -67,8 +67,8 @@ async fn the_first_example() {
 #[test]
 fn names_in_the_page_of_operations_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-    let (page, metrics) = (read("../../docs/operations.md"), read("src/metrics.rs"));
+    let read_file = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
+    let (page, metrics) = (read_file("../../docs/operations.md"), read_file("src/metrics.rs"));
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut names = 0;
     for rest in page.split("tambour_").skip(1) {
@@ -80,7 +80,7 @@ fn names_in_the_page_of_operations_exist() {
         }
     }
     assert!(names > 8, "{names}");
-    let logged = [
+    let log_messages = [
         "drive/mod.rs",
         "drive/given_up.rs",
         "serve.rs",
@@ -95,7 +95,7 @@ fn names_in_the_page_of_operations_exist() {
         "mcp/server.rs",
         "mcp/stderr.rs",
     ];
-    let source: String = logged.iter().map(|file| read(&format!("src/{file}"))).collect();
+    let source: String = log_messages.iter().map(|file| read_file(&format!("src/{file}"))).collect();
     let table = page.split("| text | level | fields |").nth(1).unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let mut lines = 0;

@@ -9,11 +9,11 @@ use serde_json::Value;
 use tambour_server::{Config, ReloadHandle, Server};
 use tokio::sync::oneshot;
 
-use crate::client::Stream;
-use crate::mock::Mock;
+use crate::client::EventStream;
+use crate::mock::MockServer;
 
 /// Waits, and fails when it takes absurdly long.
-pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn with_timeout<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.expect("it happens in time")
 }
 
@@ -29,7 +29,7 @@ impl Folder {
         Folder(path)
     }
 
-    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write_file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, text).unwrap();
         path
@@ -58,7 +58,7 @@ impl Drop for Folder {
 }
 
 /// A configuration with small times that listens on a free port.
-pub(crate) fn config(folder: &Folder) -> Config {
+pub(crate) fn test_config(folder: &Folder) -> Config {
     let mut config = Config::default();
     config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     config.data = folder.0.join("data");
@@ -67,18 +67,18 @@ pub(crate) fn config(folder: &Folder) -> Config {
 }
 
 /// A server that is running.
-pub(crate) struct Tambour {
+pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     /// `None` for one of another process.
     reload: Option<ReloadHandle>,
     pub(crate) folder: Folder,
     http: reqwest::Client,
     key: Option<String>,
-    stop: Option<oneshot::Sender<()>>,
+    stop_signal: Option<oneshot::Sender<()>>,
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
-fn http() -> reqwest::Client {
+fn http_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
@@ -91,66 +91,74 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-impl Tambour {
+impl TestServer {
     /// A server with this upstream.
-    pub(crate) async fn with(mock: &Mock) -> Tambour {
-        Tambour::start(mock, |_| {}).await
+    pub(crate) async fn start_default(mock: &MockServer) -> TestServer {
+        TestServer::start(mock, |_| {}).await
     }
 
     /// The same, configured further.
-    pub(crate) async fn start(mock: &Mock, more: impl FnOnce(&mut Config)) -> Tambour {
+    pub(crate) async fn start(mock: &MockServer, change: impl FnOnce(&mut Config)) -> TestServer {
         let folder = Folder::new();
-        let mut config = config(&folder);
+        let mut config = test_config(&folder);
         config.add_upstream(&mock.url(), Some("a-model".to_owned())).unwrap();
-        more(&mut config);
-        Tambour::serve(folder, config).await
+        change(&mut config);
+        TestServer::serve(folder, config).await
     }
 
     /// A server of this configuration.
-    pub(crate) async fn serve(folder: Folder, config: Config) -> Tambour {
-        Tambour::of(folder, Server::start(config).await.expect("the server starts"))
+    pub(crate) async fn serve(folder: Folder, config: Config) -> TestServer {
+        TestServer::from_server(folder, Server::start(config).await.expect("the server starts"))
     }
 
     /// This server, served.
-    pub(crate) fn of(folder: Folder, server: Server) -> Tambour {
+    pub(crate) fn from_server(folder: Folder, server: Server) -> TestServer {
         let (address, reload) = (server.address(), Some(server.reload_handle()));
-        let (stop, stopped) = oneshot::channel::<()>();
+        let (stop, stop_received) = oneshot::channel::<()>();
         let task = Some(tokio::spawn(async move {
             let stop = async {
-                let _ = stopped.await;
+                let _ = stop_received.await;
             };
             server.serve(stop).await.expect("it stops since it was told to");
         }));
-        Tambour { address, reload, folder, http: http(), key: None, stop: Some(stop), task }
+        TestServer { address, reload, folder, http: http_client(), key: None, stop_signal: Some(stop), task }
     }
 
     /// A server of another process.
-    pub(crate) fn remote(folder: Folder, address: SocketAddr) -> Tambour {
-        Tambour { address, reload: None, folder, http: http(), key: None, stop: None, task: None }
+    pub(crate) fn remote(folder: Folder, address: SocketAddr) -> TestServer {
+        TestServer {
+            address,
+            reload: None,
+            folder,
+            http: http_client(),
+            key: None,
+            stop_signal: None,
+            task: None,
+        }
     }
 
     /// What replaces its configuration.
-    pub(crate) fn reload(&self) -> &ReloadHandle {
+    pub(crate) fn reload_handle(&self) -> &ReloadHandle {
         self.reload.as_ref().expect("a server of this process")
     }
 
     /// Calls with this key from now on.
-    pub(crate) fn key(&mut self, key: Option<&str>) {
+    pub(crate) fn set_key(&mut self, key: Option<&str>) {
         self.key = key.map(str::to_owned);
     }
 
     /// Tells the server to stop, and does not wait.
-    pub(crate) fn stopping(&mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
+    pub(crate) fn request_stop(&mut self) {
+        self.stop_signal.take().unwrap().send(()).unwrap();
     }
 
     /// Stops, and gives the folder back.
-    pub(crate) async fn stopped(mut self) -> Folder {
-        if let Some(stop) = self.stop.take() {
+    pub(crate) async fn stop(mut self) -> Folder {
+        if let Some(stop) = self.stop_signal.take() {
             let _ = stop.send(());
         }
         if let Some(task) = self.task {
-            within(task).await.unwrap();
+            with_timeout(task).await.unwrap();
         }
         self.folder
     }
@@ -178,34 +186,35 @@ impl Tambour {
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_owned());
         }
-        within(async {
+        with_timeout(async {
             let answer = request.send().await.unwrap();
             let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
             let text = answer.text().await.unwrap();
             let json = serde_json::from_str(&text).unwrap_or_default();
-            crate::openapi::told(&name, path, status, &json);
+            crate::openapi::assert_problem_described(&name, path, status, &json);
             Answer { status, headers, json, text }
         })
         .await
     }
 
     /// A body of any kind.
-    pub(crate) async fn send(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
+    pub(crate) async fn post_bytes(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
         let request =
             self.http.post(format!("http://{}{path}", self.address)).header("content-type", kind).body(body);
-        let answer = within(request.send()).await.unwrap();
+        let answer = with_timeout(request.send()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let text = within(answer.text()).await.unwrap();
+        let text = with_timeout(answer.text()).await.unwrap();
         let json = serde_json::from_str(&text).unwrap_or_default();
-        crate::openapi::told("post", path, status, &json);
+        crate::openapi::assert_problem_described("post", path, status, &json);
         Answer { status, headers, json, text }
     }
 
     /// An answer that is no text.
-    pub(crate) async fn bytes(&self, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
-        let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
+    pub(crate) async fn get_bytes(&self, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
+        let answer =
+            with_timeout(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        (status, headers, within(answer.bytes()).await.unwrap().to_vec())
+        (status, headers, with_timeout(answer.bytes()).await.unwrap().to_vec())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -221,35 +230,42 @@ impl Tambour {
     }
 
     /// A request whose answer is read beside; it is broken off when that is dropped.
-    pub(crate) async fn begin(&self, path: &str, body: &Value) -> Begun {
+    pub(crate) async fn begin_post(&self, path: &str, body: &Value) -> PendingAnswer {
         let request = self.http.post(format!("http://{}{path}", self.address)).body(body.to_string());
-        Begun(tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() }))
+        PendingAnswer(tokio::spawn(async move { request.send().await.unwrap().text().await.unwrap() }))
     }
 
     /// The same without a body.
-    pub(crate) async fn begin_get(&self, path: &str) -> Begun {
-        let answer = within(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
+    pub(crate) async fn begin_get(&self, path: &str) -> PendingAnswer {
+        let answer =
+            with_timeout(self.http.get(format!("http://{}{path}", self.address)).send()).await.unwrap();
         assert_eq!(answer.status(), 200);
-        Begun(tokio::spawn(async move { answer.text().await.unwrap() }))
+        PendingAnswer(tokio::spawn(async move { answer.text().await.unwrap() }))
     }
 
     /// Asks for a message as a stream.
-    pub(crate) async fn stream(&self, body: &Value) -> Stream {
+    pub(crate) async fn open_stream(&self, body: &Value) -> EventStream {
         let mut body = body.clone();
         body["stream"] = true.into();
-        Stream::open(self.address, "POST", "/api/v1/messages", &self.headers(&[]), Some(&body.to_string()))
-            .await
+        EventStream::open(
+            self.address,
+            "POST",
+            "/api/v1/messages",
+            &self.headers(&[]),
+            Some(&body.to_string()),
+        )
+        .await
     }
 
     /// Follows a message.
-    pub(crate) async fn follow(&self, id: &str, headers: &[(&str, &str)]) -> Stream {
+    pub(crate) async fn follow(&self, id: &str, headers: &[(&str, &str)]) -> EventStream {
         let path = format!("/api/v1/messages/{id}/events");
-        Stream::open(self.address, "GET", &path, &self.headers(headers), None).await
+        EventStream::open(self.address, "GET", &path, &self.headers(headers), None).await
     }
 
-    fn headers(&self, more: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn headers(&self, extra_headers: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut headers: Vec<(String, String)> =
-            more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            extra_headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         if let Some(key) = &self.key {
             headers.push(("authorization".to_owned(), format!("Bearer {key}")));
         }
@@ -257,8 +273,8 @@ impl Tambour {
     }
 
     /// The record of a message, once it has ended and the record is stored.
-    pub(crate) async fn ended(&self, id: &str) -> Value {
-        within(async {
+    pub(crate) async fn wait_ended(&self, id: &str) -> Value {
+        with_timeout(async {
             loop {
                 let record = self.get(&format!("/api/v1/messages/{id}")).await.json;
                 if record["status"] != "running" {
@@ -279,8 +295,8 @@ impl Tambour {
     }
 
     /// Waits until a gauge has a value.
-    pub(crate) async fn until_metric(&self, name: &str, value: u64) {
-        within(async {
+    pub(crate) async fn wait_for_metric(&self, name: &str, value: u64) {
+        with_timeout(async {
             // What has labels is there when it was counted first.
             while !self.get("/metrics").await.text.lines().any(|line| line == format!("{name} {value}")) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -291,16 +307,16 @@ impl Tambour {
 }
 
 /// An answer that is being read.
-pub(crate) struct Begun(tokio::task::JoinHandle<String>);
+pub(crate) struct PendingAnswer(tokio::task::JoinHandle<String>);
 
-impl Begun {
+impl PendingAnswer {
     /// All of it.
-    pub(crate) async fn text(mut self) -> String {
-        within(&mut self.0).await.unwrap()
+    pub(crate) async fn into_text(mut self) -> String {
+        with_timeout(&mut self.0).await.unwrap()
     }
 }
 
-impl Drop for Begun {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -308,7 +324,7 @@ impl Drop for Begun {
 
 impl Answer {
     /// The code of a problem document; checks that it is one.
-    pub(crate) fn problem(&self) -> &str {
+    pub(crate) fn problem_code(&self) -> &str {
         assert_eq!(self.headers["content-type"], "application/problem+json", "{}", self.text);
         assert_eq!(self.json["status"], self.status);
         assert!(self.json["title"].is_string() && self.json["detail"].is_string(), "{}", self.text);

@@ -8,44 +8,44 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::mock::{Mock, Step, delta, reply, whole};
-use crate::server::{Folder, Tambour};
+use crate::mock::{MockServer, Step, delta_step, reply_script, response_script};
+use crate::server::{Folder, TestServer};
 
 /// A server in a process of its own, so that its memory can be told from that of the tests.
 pub(crate) struct ServerProcess {
-    pub(crate) server: Tambour,
+    pub(crate) server: TestServer,
     child: Child,
 }
 
 impl ServerProcess {
     /// One that logs to the file `log` of its folder, with content if wanted.
-    pub(crate) fn start(mock: &Mock, content: bool) -> ServerProcess {
+    pub(crate) fn start(mock: &MockServer, content: bool) -> ServerProcess {
         ServerProcess::in_folder(Folder::new(), mock, content, false)
     }
 
     /// One that syncs what it writes.
-    pub(crate) fn durable(mock: &Mock) -> ServerProcess {
+    pub(crate) fn durable(mock: &MockServer) -> ServerProcess {
         ServerProcess::in_folder(Folder::new(), mock, false, true)
     }
 
     /// A durable one, whose journal takes its time with each sync.
-    pub(crate) fn slow(mock: &Mock) -> ServerProcess {
+    pub(crate) fn slow(mock: &MockServer) -> ServerProcess {
         let folder = Folder::new();
-        folder.file("slow", "");
+        folder.write_file("slow", "");
         ServerProcess::in_folder(folder, mock, false, true)
     }
 
     /// One with more of a configuration: `days` that things are kept, MCP servers by name (`mcp`). It is held at some points.
-    pub(crate) fn with(mock: &Mock, more: &Value, held: &[&str]) -> ServerProcess {
+    pub(crate) fn start_with(mock: &MockServer, settings: &Value, held_points: &[&str]) -> ServerProcess {
         let folder = Folder::new();
-        folder.file("more.json", &more.to_string());
-        for point in held {
-            folder.file(&format!("hold.{point}"), "");
+        folder.write_file("more.json", &settings.to_string());
+        for point in held_points {
+            folder.write_file(&format!("hold.{point}"), "");
         }
         ServerProcess::in_folder(folder, mock, false, false)
     }
 
-    fn in_folder(folder: Folder, mock: &Mock, content: bool, durable: bool) -> ServerProcess {
+    fn in_folder(folder: Folder, mock: &MockServer, content: bool, durable: bool) -> ServerProcess {
         let log = std::fs::File::create(folder.0.join("log")).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["server_process::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -60,42 +60,42 @@ impl ServerProcess {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines.find_map(|line| line.ok()?.strip_prefix("LISTENS ")?.parse().ok());
-        ServerProcess { server: Tambour::remote(folder, address.expect("it listens")), child }
+        ServerProcess { server: TestServer::remote(folder, address.expect("it listens")), child }
     }
 
     /// Whatever comes to that fail point waits there from now on, until it is let go.
-    pub(crate) fn hold(&self, point: &str) {
-        self.server.folder.file(&format!("hold.{point}"), "");
+    pub(crate) fn hold_at(&self, point: &str) {
+        self.server.folder.write_file(&format!("hold.{point}"), "");
     }
 
     /// Waits until something waits at a fail point.
-    pub(crate) async fn until_held(&self, point: &str) {
-        self.until_many_held(point, 1).await;
+    pub(crate) async fn wait_until_held(&self, point: &str) {
+        self.wait_until_many_held(point, 1).await;
     }
 
     /// Waits until so many wait at a fail point.
-    pub(crate) async fn until_many_held(&self, point: &str, many: usize) {
-        self.until_held_are(point, |held| held >= many).await;
+    pub(crate) async fn wait_until_many_held(&self, point: &str, count: usize) {
+        self.wait_for_held_count(point, |waiting| waiting >= count).await;
     }
 
     /// Lets go of what waits at a fail point, and waits until it has gone on.
-    pub(crate) async fn let_go(&self, point: &str) {
+    pub(crate) async fn release(&self, point: &str) {
         std::fs::remove_file(self.server.folder.0.join(format!("hold.{point}"))).unwrap();
-        self.until_held_are(point, |held| held == 0).await;
+        self.wait_for_held_count(point, |waiting| waiting == 0).await;
     }
 
-    async fn until_held_are(&self, point: &str, fits: impl Fn(usize) -> bool) {
-        let of_point = |name: &str| {
+    async fn wait_for_held_count(&self, point: &str, condition: impl Fn(usize) -> bool) {
+        let is_of_point = |name: &str| {
             name.strip_prefix("held.")
                 .and_then(|name| name.split_once('.'))
-                .is_some_and(|(_, of)| of == point)
+                .is_some_and(|(_, holding_point)| holding_point == point)
         };
-        let held = || {
+        let count_waiting = || {
             let files = std::fs::read_dir(&self.server.folder.0).unwrap().map(Result::unwrap);
-            files.filter(|file| of_point(&file.file_name().to_string_lossy())).count()
+            files.filter(|file| is_of_point(&file.file_name().to_string_lossy())).count()
         };
-        crate::server::within(async {
-            while !fits(held()) {
+        crate::server::with_timeout(async {
+            while !condition(count_waiting()) {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         })
@@ -103,25 +103,25 @@ impl ServerProcess {
     }
 
     /// Whatever comes to that fail point panics from now on, until the file is removed.
-    pub(crate) fn panic_at(&self, point: &str) -> PathBuf {
-        self.server.folder.file(&format!("panic.{point}"), "")
+    pub(crate) fn make_panic_at(&self, point: &str) -> PathBuf {
+        self.server.folder.write_file(&format!("panic.{point}"), "")
     }
 
     /// The writer of the database dies at its next commit.
     pub(crate) fn kill_writer(&self) {
-        self.server.folder.file("die.writer", "");
+        self.server.folder.write_file("die.writer", "");
     }
 
     /// Kills it: nothing is flushed, nothing is closed. Gives its folder.
-    pub(crate) fn killed(mut self) -> Folder {
+    pub(crate) fn kill(mut self) -> Folder {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.server.folder, Folder::new())
     }
 
     /// Waits until it ends by itself: its exit code, its folder and its log.
-    pub(crate) async fn ended(mut self) -> (Option<i32>, Folder, String) {
-        let code = crate::server::within(async {
+    pub(crate) async fn wait_exit(mut self) -> (Option<i32>, Folder, String) {
+        let code = crate::server::with_timeout(async {
             loop {
                 if let Some(status) = self.child.try_wait().unwrap() {
                     return status.code();
@@ -153,7 +153,7 @@ impl Drop for ServerProcess {
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Points at which a test may hold the server.
-const HELD: [&str; 8] = [
+const HOLDABLE_POINTS: [&str; 8] = [
     "aside",
     "conversation.before",
     "deletion.after",
@@ -164,25 +164,25 @@ const HELD: [&str; 8] = [
     "turn.over",
 ];
 
-fn folder_of() -> &'static PathBuf {
+fn child_folder() -> &'static PathBuf {
     FOLDER.get().expect("it is set before anything runs")
 }
 
-fn hold(point: &'static str) {
-    let folder = folder_of();
-    if HELD.contains(&point) {
+fn wait_while_held(point: &'static str) {
+    let folder = child_folder();
+    if HOLDABLE_POINTS.contains(&point) {
         let file = folder.join(format!("hold.{point}"));
         if file.exists() {
             static NEXT: AtomicUsize = AtomicUsize::new(0);
-            let held = folder.join(format!("held.{}.{point}", NEXT.fetch_add(1, Ordering::Relaxed)));
-            std::fs::write(&held, "").unwrap();
+            let marker = folder.join(format!("held.{}.{point}", NEXT.fetch_add(1, Ordering::Relaxed)));
+            std::fs::write(&marker, "").unwrap();
             // Other tasks of this thread go on in another one.
             tokio::task::block_in_place(|| {
                 while file.exists() {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
             });
-            std::fs::remove_file(held).unwrap();
+            std::fs::remove_file(marker).unwrap();
         }
     }
     if point == "sync.before" && folder.join("slow").exists() {
@@ -201,21 +201,21 @@ fn hold(point: &'static str) {
 #[test]
 #[ignore = "other tests run it"]
 fn child() {
-    let given = std::env::var("TAMBOUR_APART").expect("the parent says what to serve");
-    let parts: Vec<&str> = given.splitn(4, ';').collect();
+    let arguments = std::env::var("TAMBOUR_APART").expect("the parent says what to serve");
+    let parts: Vec<&str> = arguments.splitn(4, ';').collect();
     let folder = Folder(parts[3].into());
-    let mut config = crate::server::config(&folder);
+    let mut config = crate::server::test_config(&folder);
     FOLDER.set(folder.0.clone()).unwrap();
-    tambour_server::fail::arm(hold);
+    tambour_server::fail::arm(wait_while_held);
     std::mem::forget(folder);
     config.add_upstream(parts[0], None).unwrap();
     config.log_content = parts[1] == "true";
     config.durable = parts[2] == "true";
     config.log_json = true;
-    if let Ok(more) = std::fs::read_to_string(folder_of().join("more.json")) {
-        let more: Value = serde_json::from_str(&more).unwrap();
-        config.retention.days = serde_json::from_value(more["days"].clone()).unwrap();
-        config.mcp = serde_json::from_value(more["mcp"].clone()).unwrap_or_default();
+    if let Ok(settings) = std::fs::read_to_string(child_folder().join("more.json")) {
+        let settings: Value = serde_json::from_str(&settings).unwrap();
+        config.retention.days = serde_json::from_value(settings["days"].clone()).unwrap();
+        config.mcp = serde_json::from_value(settings["mcp"].clone()).unwrap_or_default();
     }
     tambour_server::logs::start(&config).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -223,8 +223,8 @@ fn child() {
         let server = tambour_server::Server::start(config).await.unwrap();
         println!("\nLISTENS {}", server.address());
         let parent = tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()));
-        if let Err(broken) = server.serve(async { drop(parent.await) }).await {
-            eprintln!("{broken}");
+        if let Err(error) = server.serve(async { drop(parent.await) }).await {
+            eprintln!("{error}");
             // The parent holds the other end of what is read in the background.
             std::process::exit(1);
         }
@@ -234,17 +234,18 @@ fn child() {
 #[tokio::test]
 async fn the_log_has_no_prompts_and_no_keys_unless_asked() {
     for content in [false, true] {
-        let mock = Mock::start(vec![reply("a-private-reply", 4)]).await;
-        let mut apart = ServerProcess::start(&mock, content);
-        let ask = json!({"text": "a-private-question", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-        let events = apart.server.stream(&ask).await.whole().await;
-        let key = apart.server.post("/api/v1/keys", &json!({"name": "x", "rights": "admin"})).await.json;
+        let mock = MockServer::start(vec![reply_script("a-private-reply", 4)]).await;
+        let mut process = ServerProcess::start(&mock, content);
+        let request =
+            json!({"text": "a-private-question", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+        let events = process.server.open_stream(&request).await.read_checked().await;
+        let key = process.server.post("/api/v1/keys", &json!({"name": "x", "rights": "admin"})).await.json;
         let secret = key["key"].as_str().unwrap().to_owned();
-        apart.server.key(Some(&secret));
-        let last = apart.server.get("/api/v1/settings?question=a-private-question").await;
+        process.server.set_key(Some(&secret));
+        let last = process.server.get("/api/v1/settings?question=a-private-question").await;
         let last = last.headers["x-request-id"].to_str().unwrap().to_owned();
-        let file = apart.server.folder.0.join("log");
-        let log = crate::server::within(async {
+        let file = process.server.folder.0.join("log");
+        let log = crate::server::with_timeout(async {
             loop {
                 let log = std::fs::read_to_string(&file).unwrap();
                 if log.contains(&last) {
@@ -265,9 +266,9 @@ async fn the_log_has_no_prompts_and_no_keys_unless_asked() {
 }
 
 /// Lines of a log, when one of them says that.
-pub(crate) async fn lines(apart: &ServerProcess, awaited: &str) -> Vec<Value> {
-    let file = apart.server.folder.0.join("log");
-    crate::server::within(async {
+pub(crate) async fn log_lines(process: &ServerProcess, awaited: &str) -> Vec<Value> {
+    let file = process.server.folder.0.join("log");
+    crate::server::with_timeout(async {
         loop {
             let log = std::fs::read_to_string(&file).unwrap();
             if log.contains(awaited) {
@@ -281,22 +282,22 @@ pub(crate) async fn lines(apart: &ServerProcess, awaited: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn lines_about_a_call_of_an_upstream_name_the_message() {
-    let refused = whole(429, "application/json", "{}");
-    let broken = vec![Step::Send(b"data: {\"choices\": [\n\n".to_vec()), delta("x"), Step::Cut];
-    let mock = Mock::start(vec![refused, broken]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let ask = json!({"text": "x", "dialect": "plain"});
-    let id = apart.server.post("/api/v1/messages", &ask).await.json["message_id"].clone();
-    apart.server.ended(id.as_str().unwrap()).await;
-    let lines = lines(&apart, "an upstream failed\"").await;
-    for (said, code) in [
+    let rate_limit = response_script(429, "application/json", "{}");
+    let broken_reply = vec![Step::Send(b"data: {\"choices\": [\n\n".to_vec()), delta_step("x"), Step::Cut];
+    let mock = MockServer::start(vec![rate_limit, broken_reply]).await;
+    let process = ServerProcess::start(&mock, false);
+    let request = json!({"text": "x", "dialect": "plain"});
+    let id = process.server.post("/api/v1/messages", &request).await.json["message_id"].clone();
+    process.server.wait_ended(id.as_str().unwrap()).await;
+    let lines = log_lines(&process, "an upstream failed\"").await;
+    for (message, code) in [
         ("an upstream failed, and is asked again", "upstream_rate_limited"),
         ("a frame of the upstream is not what it should be; passed over", ""),
         ("an upstream failed", "upstream_closed"),
         ("message", ""),
     ] {
-        let line = lines.iter().find(|line| line["message"] == said);
-        let line = line.unwrap_or_else(|| panic!("`{said}` is logged: {lines:#?}"));
+        let line = lines.iter().find(|line| line["message"] == message);
+        let line = line.unwrap_or_else(|| panic!("`{message}` is logged: {lines:#?}"));
         assert_eq!(line["message_id"], id, "{line}");
         assert_eq!(line["code"].as_str().unwrap_or(""), code, "{line}");
     }

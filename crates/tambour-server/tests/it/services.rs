@@ -2,20 +2,20 @@
 
 use serde_json::json;
 
-use crate::mcp_kit::{Mcp, reading, tool, until_listed};
-use crate::mock::{Mock, Step, reply};
-use crate::server::{Tambour, config};
+use crate::mcp_kit::{MockMcp, read_only_tool, tool, wait_until_listed};
+use crate::mock::{MockServer, Step, reply_script};
+use crate::server::{TestServer, test_config};
 
 /// A key with these rights, with which calls are made from now on.
-async fn be(server: &mut Tambour, rights: &str) {
-    let made = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await;
-    server.key(made.json["key"].as_str());
+async fn use_new_key(server: &mut TestServer, rights: &str) {
+    let response = server.post("/api/v1/keys", &json!({"name": rights, "rights": rights})).await;
+    server.set_key(response.json["key"].as_str());
 }
 
 #[tokio::test]
 async fn admins_see_upstreams_and_aliases_without_secrets() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut server = Tambour::start(&mock, |config| {
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let mut server = TestServer::start(&mock, |config| {
         let mut other = config.upstreams["openai"].clone();
         other.url = "http://name:word@127.0.0.1:9/v1".to_owned();
         other.key_env = Some("CARGO_PKG_NAME".to_owned());
@@ -25,46 +25,46 @@ async fn admins_see_upstreams_and_aliases_without_secrets() {
         config.aliases.insert("sums".into(), serde_json::from_value(alias).unwrap());
     })
     .await;
-    be(&mut server, "admin").await;
-    let shown = server.get("/api/v1/upstreams").await;
-    assert_eq!(shown.status, 200, "{}", shown.text);
+    use_new_key(&mut server, "admin").await;
+    let listing = server.get("/api/v1/upstreams").await;
+    assert_eq!(listing.status, 200, "{}", listing.text);
     for secret in ["word", "tambour-server", "Be kind"] {
-        assert!(!shown.text.contains(secret), "{secret}: {}", shown.text);
+        assert!(!listing.text.contains(secret), "{secret}: {}", listing.text);
     }
-    let other = &shown.json["data"][2];
+    let other = &listing.json["data"][2];
     assert_eq!((&other["name"], &other["url"]), (&json!("other"), &json!("http://***@127.0.0.1:9/v1")));
     assert_eq!((&other["key"], &other["key_env"]), (&json!("***"), &json!("CARGO_PKG_NAME")));
     assert_eq!((&other["default"], &other["aliases"]), (&json!(false), &json!(["sums"])));
     assert_eq!(
-        (&shown.json["data"][1]["default"], &shown.json["data"][1]["key"]),
+        (&listing.json["data"][1]["default"], &listing.json["data"][1]["key"]),
         (&json!(true), &json!(null))
     );
-    let alias = &shown.json["aliases"][0];
+    let alias = &listing.json["aliases"][0];
     assert_eq!(
         (&alias["name"], &alias["upstream"], &alias["has_prompt"]),
         (&json!("sums"), &json!("other"), &json!(true))
     );
-    be(&mut server, "plain").await;
+    use_new_key(&mut server, "plain").await;
     for (method, path) in [
         ("get", "/api/v1/upstreams"),
         ("post", "/api/v1/upstreams/openai/test"),
         ("post", "/api/v1/aliases/sums/test"),
         ("get", "/api/v1/mcp"),
     ] {
-        let refused = server.call(method, path, None).await;
-        assert_eq!((refused.status, refused.problem()), (403, "forbidden"), "{path}");
+        let refusal = server.call(method, path, None).await;
+        assert_eq!((refusal.status, refusal.problem_code()), (403, "forbidden"), "{path}");
     }
 }
 
 #[tokio::test]
 async fn an_upstream_is_tested() {
-    let said = r#"{"error": {"message": "bad key sk-abcdef0123456789abcdef"}}"#;
-    let refusal = vec![Step::Head(401, Vec::new()), Step::Send(said.into()), Step::End];
-    let mock = Mock::start(vec![reply("ok", 1), refusal]).await;
-    let server = Tambour::start(&mock, |config| {
-        let mut away = config.upstreams["openai"].clone();
-        away.url = "http://127.0.0.1:9/v1".to_owned();
-        config.upstreams.insert("away".to_owned(), away);
+    let error_body = r#"{"error": {"message": "bad key sk-abcdef0123456789abcdef"}}"#;
+    let refusal = vec![Step::Head(401, Vec::new()), Step::Send(error_body.into()), Step::End];
+    let mock = MockServer::start(vec![reply_script("ok", 1), refusal]).await;
+    let server = TestServer::start(&mock, |config| {
+        let mut unreachable = config.upstreams["openai"].clone();
+        unreachable.url = "http://127.0.0.1:9/v1".to_owned();
+        config.upstreams.insert("away".to_owned(), unreachable);
         config.timeouts.attempts = 1;
     })
     .await;
@@ -76,10 +76,10 @@ async fn an_upstream_is_tested() {
     assert_eq!((bad.status, &bad.json["ok"]), (200, &json!(false)), "{}", bad.text);
     assert_eq!(bad.json["error"]["code"], "upstream_unauthorized");
     assert!(!bad.text.contains("sk-abcdef"), "{}", bad.text);
-    let away = test("away").await;
-    assert_eq!(away.json["error"]["code"], "upstream_unreachable", "{}", away.text);
+    let unreachable = test("away").await;
+    assert_eq!(unreachable.json["error"]["code"], "upstream_unreachable", "{}", unreachable.text);
     let unknown = test("opneai").await;
-    assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
+    assert_eq!((unknown.status, unknown.problem_code()), (404, "not_found"));
     assert_eq!(unknown.json["close"], json!(["openai"]));
 }
 
@@ -90,11 +90,11 @@ async fn an_alias_is_tested_with_its_upstream_and_model() {
         Step::Send(r#"{"error": {"message": "no model m"}}"#.into()),
         Step::End,
     ];
-    let mock = Mock::start(vec![reply("ok", 1), refusal]).await;
-    let server = Tambour::start(&mock, |config| {
-        let mut away = config.upstreams["openai"].clone();
-        away.url = "http://127.0.0.1:9/v1".to_owned();
-        config.upstreams.insert("away".to_owned(), away);
+    let mock = MockServer::start(vec![reply_script("ok", 1), refusal]).await;
+    let server = TestServer::start(&mock, |config| {
+        let mut unreachable = config.upstreams["openai"].clone();
+        unreachable.url = "http://127.0.0.1:9/v1".to_owned();
+        config.upstreams.insert("away".to_owned(), unreachable);
         for (name, alias) in [
             ("sums", json!({"model": "m", "system_prompt": "Be kind.", "fallback": ["far"]})),
             ("far", json!({"upstream": "away", "dialect": "thinkingml"})),
@@ -107,49 +107,49 @@ async fn an_alias_is_tested_with_its_upstream_and_model() {
     let test = async |name: &str| server.call("post", &format!("/api/v1/aliases/{name}/test"), None).await;
     let good = test("sums").await;
     assert_eq!((good.status, &good.json["ok"]), (200, &json!(true)), "{}", good.text);
-    let told = ["name", "upstream", "model"].map(|name| good.json[name].as_str().unwrap());
-    assert_eq!(told, ["sums", "openai", "m"]);
+    let names = ["name", "upstream", "model"].map(|name| good.json[name].as_str().unwrap());
+    assert_eq!(names, ["sums", "openai", "m"]);
     // Nothing but the model counts of it: no prompt, and none of those that stand in for it.
-    let asked = mock.asked().pop().unwrap().body;
-    assert_eq!((&asked["model"], &asked["max_tokens"]), (&json!("m"), &json!(16)));
-    assert_eq!(asked["messages"].as_array().unwrap().len(), 1, "{asked}");
+    let request = mock.requests().pop().unwrap().body;
+    assert_eq!((&request["model"], &request["max_tokens"]), (&json!("m"), &json!(16)));
+    assert_eq!(request["messages"].as_array().unwrap().len(), 1, "{request}");
     let bad = test("sums").await;
     assert_eq!((bad.status, &bad.json["ok"]), (200, &json!(false)), "{}", bad.text);
     assert!(bad.json["error"]["code"].is_string(), "{}", bad.text);
-    let far = test("far").await;
+    let unreachable_alias = test("far").await;
     assert_eq!(
-        (&far.json["upstream"], &far.json["error"]["code"]),
+        (&unreachable_alias.json["upstream"], &unreachable_alias.json["error"]["code"]),
         (&json!("away"), &json!("upstream_unreachable"))
     );
     let unknown = test("sumz").await;
-    assert_eq!((unknown.status, unknown.problem()), (404, "not_found"));
+    assert_eq!((unknown.status, unknown.problem_code()), (404, "not_found"));
     assert_eq!(unknown.json["close"], json!(["sums"]));
 }
 
 #[tokio::test]
 async fn mcp_servers_are_told_with_their_state() {
-    let mcp = Mcp::start(vec![tool("echo"), reading("look")]).await;
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::start(&mock, |config| {
+    let mcp = MockMcp::start(vec![tool("echo"), read_only_tool("look")]).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start(&mock, |config| {
         config.mcp.insert("files".to_owned(), mcp.config(&json!({"tools": ["*"], "prefix": "fs_"})));
-        let away = json!({"url": "http://127.0.0.1:9/mcp?key=hidden", "tools": ["x"]});
-        config.mcp.insert("away".to_owned(), serde_json::from_value(away).unwrap());
+        let unreachable = json!({"url": "http://127.0.0.1:9/mcp?key=hidden", "tools": ["x"]});
+        config.mcp.insert("away".to_owned(), serde_json::from_value(unreachable).unwrap());
     })
     .await;
-    until_listed(&server, &["fs_echo", "fs_look"]).await;
-    let shown = crate::server::within(async {
+    wait_until_listed(&server, &["fs_echo", "fs_look"]).await;
+    let listing = crate::server::with_timeout(async {
         loop {
-            let shown = server.get("/api/v1/mcp").await;
-            if shown.json["data"][0]["state"] == "failed" {
-                break shown;
+            let listing = server.get("/api/v1/mcp").await;
+            if listing.json["data"][0]["state"] == "failed" {
+                break listing;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     })
     .await;
-    assert!(!shown.text.contains("hidden"), "{}", shown.text);
-    let (away, files) = (&shown.json["data"][0], &shown.json["data"][1]);
-    assert!(away["error"].is_string() && away["tools"] == json!([]), "{away}");
+    assert!(!listing.text.contains("hidden"), "{}", listing.text);
+    let (unreachable, files) = (&listing.json["data"][0], &listing.json["data"][1]);
+    assert!(unreachable["error"].is_string() && unreachable["tools"] == json!([]), "{unreachable}");
     assert_eq!(
         (&files["name"], &files["state"], &files["kind"]),
         (&json!("files"), &json!("connected"), &json!("http"))
@@ -160,16 +160,17 @@ async fn mcp_servers_are_told_with_their_state() {
 #[tokio::test]
 async fn recordings_name_a_dialect_that_there_is() {
     let folder = crate::server::Folder::new();
-    let file = folder.file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"plane\", \"chunks\": [\"x\"]}\n");
-    let mut config = config(&folder);
+    let file =
+        folder.write_file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"plane\", \"chunks\": [\"x\"]}\n");
+    let mut config = test_config(&folder);
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
-    let refused =
+    let refusal =
         tambour_server::Server::start(config.clone()).await.err().expect("it is refused").to_string();
-    assert!(refused.contains("line 1: there is no `protocol` `plane`; known: plain"), "{refused}");
-    folder.file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"ai_ask\", \"chunks\": [\"x\"]}\n");
-    let server = Tambour::serve(folder, config).await;
-    let made =
+    assert!(refusal.contains("line 1: there is no `protocol` `plane`; known: plain"), "{refusal}");
+    folder.write_file("r.jsonl", "{\"id\": \"a\", \"protocol\": \"ai_ask\", \"chunks\": [\"x\"]}\n");
+    let server = TestServer::serve(folder, config).await;
+    let response =
         server.post("/api/v1/messages", &json!({"text": "x", "dialect": "json_value", "wait": true})).await;
-    let message = made.json["error"]["message"].as_str().unwrap_or_else(|| panic!("{}", made.text));
+    let message = response.json["error"]["message"].as_str().unwrap_or_else(|| panic!("{}", response.text));
     assert!(message.contains("whose `protocol` is `json_value`; known: ai_ask"), "{message}");
 }

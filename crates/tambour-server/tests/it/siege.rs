@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::Stream;
-use crate::mock::{Mock, reply};
+use crate::client::EventStream;
+use crate::mock::{MockServer, reply_script};
 use crate::server_process::ServerProcess;
 
 /// Most anonymous memory of the server, in KiB.
-const MEMORY: u64 = 1 << 20;
+const MAX_MEMORY: u64 = 1 << 20;
 /// Time to the first text of a chat that two of three of them keep: not all, since the tests share the machine with others.
-const FIRST_TEXT: Duration = Duration::from_millis(100);
+const MAX_FIRST_TEXT: Duration = Duration::from_millis(100);
 /// Times that a chat alone takes, measured right before, which are allowed instead where they are more. Both cores are busy with the
 /// siege, so that a chat gets a part of one; a build that is not optimised, or a machine that others use too, takes longer for
 /// the chat and for the siege alike. A request that a chat waits for, as it would without turns or aside, takes hundreds of times as
@@ -35,9 +35,9 @@ const TEMPLATES: [&str; 10] = [
 ];
 
 /// A request: method, path, body.
-type Hostile = (&'static str, String, String);
+type HostileRequest = (&'static str, String, String);
 
-fn templates() -> Vec<Hostile> {
+fn hostile_templates() -> Vec<HostileRequest> {
     let render = |text: &&str| {
         let body = json!({"skein": {"blocks": [{"tag": "a", "text": text}]}});
         ("POST", "/api/v1/prompts/render".to_owned(), body.to_string())
@@ -45,10 +45,10 @@ fn templates() -> Vec<Hostile> {
     TEMPLATES.iter().map(render).collect()
 }
 
-fn schemas() -> Vec<Hostile> {
+fn hostile_schemas() -> Vec<HostileRequest> {
     let mut all = Vec::new();
-    for (word, levels) in [("anyOf", 18), ("oneOf", 18), ("anyOf", 14), ("oneOf", 12), ("allOf", 15)] {
-        let schema = crate::schemas::tower(word, levels);
+    for (keyword, levels) in [("anyOf", 18), ("oneOf", 18), ("anyOf", 14), ("oneOf", 12), ("allOf", 15)] {
+        let schema = crate::schemas::schema_tower(keyword, levels);
         let options = json!({"json_value.schema": schema});
         let check = json!({"reply": "{\"a\": 1}", "contract": "json_value", "options": options});
         all.push(("POST", "/api/v1/check".to_owned(), check.to_string()));
@@ -60,7 +60,7 @@ fn schemas() -> Vec<Hostile> {
 }
 
 /// Replies, cards, scripts and bodies at their limits.
-fn bodies(conversation: &str) -> Vec<Hostile> {
+fn hostile_bodies(conversation: &str) -> Vec<HostileRequest> {
     let mut all = Vec::new();
     let deep = "[".repeat(100_000);
     let tags = "<a ".repeat(300_000);
@@ -102,11 +102,12 @@ fn bodies(conversation: &str) -> Vec<Hostile> {
 }
 
 /// Bodies of a few megabytes that are hundreds as values.
-fn values(conversation: &str) -> Vec<(Hostile, usize)> {
+fn value_bodies(conversation: &str) -> Vec<(HostileRequest, usize)> {
     let objects = |count: usize| vec![r#"{"a":0}"#; count].join(",");
-    let many = objects(450_000);
-    let chat = |more: String| {
-        let body = format!(r#"{{"model":"openai/m","messages":[{{"role":"user","content":"x"}}],{more}}}"#);
+    let many_objects = objects(450_000);
+    let chat = |content: String| {
+        let body =
+            format!(r#"{{"model":"openai/m","messages":[{{"role":"user","content":"x"}}],{content}}}"#);
         ("POST", "/v1/chat/completions".to_owned(), body)
     };
     let format = |schema: String| {
@@ -114,22 +115,22 @@ fn values(conversation: &str) -> Vec<(Hostile, usize)> {
             r#""response_format":{{"type":"json_schema","json_schema":{{"name":"n","schema":{schema}}}}}"#
         ))
     };
-    let any = vec![r#"{"properties":{"a":{}}}"#; 150_000].join(",");
+    let any_schema = vec![r#"{"properties":{"a":{}}}"#; 150_000].join(",");
     let state = format!("/api/v1/conversations/{conversation}/state/operations");
     let skein = r#""skein":{"blocks":[{"tag":"a","text":"x"}]}"#;
     let post = |path: &str, body: String| ("POST", path.to_owned(), body);
     vec![
-        (chat(format!(r#""zzz":[{many}]"#)), 4),
-        (chat(format!(r#""tambour":{{"upstream_fields":{{"zzz":[{many}]}}}}"#)), 3),
+        (chat(format!(r#""zzz":[{many_objects}]"#)), 4),
+        (chat(format!(r#""tambour":{{"upstream_fields":{{"zzz":[{many_objects}]}}}}"#)), 3),
         (
             chat(format!(
-                r#""tools":[{{"type":"function","function":{{"name":"a","parameters":{{"a":[{many}]}}}}}}]"#
+                r#""tools":[{{"type":"function","function":{{"name":"a","parameters":{{"a":[{many_objects}]}}}}}}]"#
             )),
             3,
         ),
-        (format(format!(r#"{{"anyOf":[{any}]}}"#)), 6),
+        (format(format!(r#"{{"anyOf":[{any_schema}]}}"#)), 6),
         (format(format!(r#"{{"anyOf":[{}]}}"#, vec!["{}"; 1_300_000].join(","))), 6),
-        (post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{many}]}}}}"#)), 4),
+        (post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{many_objects}]}}}}"#)), 4),
         (
             post("/api/v1/prompts/render", format!(r#"{{{skein},"context":{{"x":[{}]}}}}"#, objects(11_000))),
             8,
@@ -141,9 +142,9 @@ fn values(conversation: &str) -> Vec<(Hostile, usize)> {
             ),
             8,
         ),
-        (post("/api/v1/messages", format!(r#"{{"text":"x","zzz":[{many}]}}"#)), 3),
-        (post("/api/v1/conversations", format!(r#"{{"metadata":[{many}]}}"#)), 3),
-        (post(&state, format!(r#"{{"operations":[["SET","a",[{many}]]]}}"#)), 4),
+        (post("/api/v1/messages", format!(r#"{{"text":"x","zzz":[{many_objects}]}}"#)), 3),
+        (post("/api/v1/conversations", format!(r#"{{"metadata":[{many_objects}]}}"#)), 3),
+        (post(&state, format!(r#"{{"operations":[["SET","a",[{many_objects}]]]}}"#)), 4),
         (post(&state, format!(r#"{{"operations":[["SET","a",[{}]]]}}"#, objects(11_000))), 4),
         (
             post(
@@ -159,7 +160,7 @@ fn values(conversation: &str) -> Vec<(Hostile, usize)> {
 }
 
 /// Sends a request and takes the answer, whatever it is; its status.
-async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (String, u16) {
+async fn send(address: std::net::SocketAddr, (method, path, body): HostileRequest) -> (String, u16) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request = client.request(method.parse().unwrap(), format!("http://{address}{path}"));
     let answer = request.header("content-type", "application/json").body(body).send().await;
@@ -177,94 +178,98 @@ async fn send(address: std::net::SocketAddr, (method, path, body): Hostile) -> (
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_hostile_requests_at_once_stop_and_freeze_nothing() {
-    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
-    let conversation = made["conversation_id"].as_str().unwrap().to_owned();
+    let mock = MockServer::start(vec![reply_script("{\"a\": 1}", 9)]).await;
+    let process = ServerProcess::start(&mock, false);
+    let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
+    let conversation = response["conversation_id"].as_str().unwrap().to_owned();
     // Something to delete meanwhile.
-    let mut doomed = Vec::new();
+    let mut deletions = Vec::new();
     for _ in 0..6 {
-        let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
-        let id = made["conversation_id"].as_str().unwrap().to_owned();
+        let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
+        let id = response["conversation_id"].as_str().unwrap().to_owned();
         for _ in 0..3 {
-            let ask =
+            let request =
                 json!({"text": "x".repeat(200_000), "dialect": "plain", "conversation_id": id, "wait": true});
-            assert_eq!(apart.server.post("/api/v1/messages", &ask).await.status, 200);
+            assert_eq!(process.server.post("/api/v1/messages", &request).await.status, 200);
         }
-        doomed.push(("DELETE", format!("/api/v1/conversations/{id}"), String::new()));
+        deletions.push(("DELETE", format!("/api/v1/conversations/{id}"), String::new()));
     }
-    let all = templates().into_iter().chain(schemas()).chain(bodies(&conversation)).chain(doomed);
-    besieged(&apart, all.collect()).await;
+    let requests = hostile_templates()
+        .into_iter()
+        .chain(hostile_schemas())
+        .chain(hostile_bodies(&conversation))
+        .chain(deletions);
+    besiege(&process, requests.collect()).await;
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_bodies_of_many_values_at_once_stop_and_freeze_nothing() {
-    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
-    let all = values(made["conversation_id"].as_str().unwrap());
-    let all = all.into_iter().flat_map(|(request, times)| std::iter::repeat_n(request, times));
-    besieged(&apart, all.collect()).await;
+    let mock = MockServer::start(vec![reply_script("{\"a\": 1}", 9)]).await;
+    let process = ServerProcess::start(&mock, false);
+    let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
+    let requests = value_bodies(response["conversation_id"].as_str().unwrap());
+    let requests = requests.into_iter().flat_map(|(request, times)| std::iter::repeat_n(request, times));
+    besiege(&process, requests.collect()).await;
 }
 
 /// Memory that a request takes beyond sixteen times its bytes, in KiB.
-const OWN: u64 = 32 << 10;
+const REQUEST_OVERHEAD: u64 = 32 << 10;
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_costs_at_most_sixteen_times_its_bytes() {
-    let mock = Mock::start(vec![reply("{\"a\": 1}", 9)]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
+    let mock = MockServer::start(vec![reply_script("{\"a\": 1}", 9)]).await;
+    let process = ServerProcess::start(&mock, false);
+    let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
     // What a tokenizer is made of stays, whatever is asked.
-    let one = json!({"skein": {"blocks": [{"tag": "a", "text": "x"}]}});
-    assert_eq!(apart.server.post("/api/v1/prompts/render", &one).await.status, 200);
-    let mut told = Vec::new();
-    for (request, _) in values(made["conversation_id"].as_str().unwrap()) {
-        let before = apart.memory().unwrap();
+    let small_render = json!({"skein": {"blocks": [{"tag": "a", "text": "x"}]}});
+    assert_eq!(process.server.post("/api/v1/prompts/render", &small_render).await.status, 200);
+    let mut costs = Vec::new();
+    for (request, _) in value_bodies(response["conversation_id"].as_str().unwrap()) {
+        let before = process.memory().unwrap();
         let (path, bytes) = (request.1.clone(), request.2.len() as u64 / 1024);
         let start = request.2[..request.2.len().min(150)].to_owned();
-        let mut sent = std::pin::pin!(send(apart.server.address, request));
+        let mut answer = std::pin::pin!(send(process.server.address, request));
         let mut peak = before;
         let status = loop {
             tokio::select! {
-                (_, status) = sent.as_mut() => break status,
-                () = tokio::time::sleep(Duration::from_millis(2)) => peak = peak.max(apart.memory().unwrap()),
+                (_, status) = answer.as_mut() => break status,
+                () = tokio::time::sleep(Duration::from_millis(2)) => peak = peak.max(process.memory().unwrap()),
             }
         };
         assert!(status != 0 && status != 500, "{path}: {status}");
-        told.push((path, status, bytes, peak - before, start));
+        costs.push((path, status, bytes, peak - before, start));
     }
-    for (path, status, bytes, cost, start) in &told {
+    for (path, status, bytes, cost, start) in &costs {
         println!("{path} {status}: {bytes} KiB cost {cost} KiB, {} times; {start}", cost / bytes.max(&1));
     }
-    assert!(told.iter().all(|(_, _, bytes, cost, _)| *cost <= 16 * bytes + OWN), "{told:#?}");
+    assert!(costs.iter().all(|(_, _, bytes, cost, _)| *cost <= 16 * bytes + REQUEST_OVERHEAD), "{costs:#?}");
 }
 
 /// Sends all of them at once, and holds memory and a chat beside them against their bounds.
 #[cfg(target_os = "linux")]
-async fn besieged(apart: &ServerProcess, all: Vec<Hostile>) {
-    let address = apart.server.address;
-    assert!(all.len() >= 50, "{}", all.len());
-    let alone = first_texts(apart, &mut 0).await[CHATS / 2];
-    let hostile: Vec<_> = all.into_iter().map(|request| tokio::spawn(send(address, request))).collect();
+async fn besiege(process: &ServerProcess, requests: Vec<HostileRequest>) {
+    let address = process.server.address;
+    assert!(requests.len() >= 50, "{}", requests.len());
+    let time_alone = first_text_times(process, &mut 0).await[CHATS / 2];
+    let tasks: Vec<_> = requests.into_iter().map(|request| tokio::spawn(send(address, request))).collect();
     let mut peak = 0;
-    let beside = first_texts(apart, &mut peak).await;
-    let under_way = hostile.iter().filter(|one| !one.is_finished()).count();
-    let watched = async {
+    let times_beside = first_text_times(process, &mut peak).await;
+    let running = tasks.iter().filter(|task| !task.is_finished()).count();
+    let all_done = async {
         let mut statuses = Vec::new();
-        for request in hostile {
+        for request in tasks {
             statuses.push(request.await.unwrap());
         }
         statuses
     };
-    let mut watched = std::pin::pin!(tokio::time::timeout(Duration::from_secs(120), watched));
+    let mut all_done = std::pin::pin!(tokio::time::timeout(Duration::from_secs(120), all_done));
     let statuses = loop {
         tokio::select! {
-            statuses = watched.as_mut() => break statuses.expect("they end in time"),
+            statuses = all_done.as_mut() => break statuses.expect("they end in time"),
             () = tokio::time::sleep(Duration::from_millis(10)) => {
-                peak = peak.max(apart.memory().expect("the server lives"));
+                peak = peak.max(process.memory().expect("the server lives"));
             }
         }
     };
@@ -272,25 +277,36 @@ async fn besieged(apart: &ServerProcess, all: Vec<Hostile>) {
         statuses.iter().all(|(_, status)| *status != 0 && *status != 500),
         "each is answered: {statuses:?}"
     );
-    assert!(peak < MEMORY, "{peak} KiB");
-    println!("{alone:?} alone; {beside:?} beside, with {under_way} under way at the end; {peak} KiB");
-    assert!(under_way > 0, "the siege was over before the chats were");
-    let most = FIRST_TEXT.max(alone * TIMES_ALONE);
-    assert!(beside[CHATS * 2 / 3 - 1] < most, "two of three within {most:?}, {alone:?} alone: {beside:?}");
+    assert!(peak < MAX_MEMORY, "{peak} KiB");
+    println!(
+        "{time_alone:?} alone; {times_beside:?} beside, with {running} under way at the end; {peak} KiB"
+    );
+    assert!(running > 0, "the siege was over before the chats were");
+    let max_time = MAX_FIRST_TEXT.max(time_alone * TIMES_ALONE);
+    assert!(
+        times_beside[CHATS * 2 / 3 - 1] < max_time,
+        "two of three within {max_time:?}, {time_alone:?} alone: {times_beside:?}"
+    );
 }
 
 /// Times to the first text of chats, one behind the other, in order; `peak` becomes the most memory of the server meanwhile.
 #[cfg(target_os = "linux")]
-async fn first_texts(apart: &ServerProcess, peak: &mut u64) -> Vec<Duration> {
-    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});
+async fn first_text_times(process: &ServerProcess, peak: &mut u64) -> Vec<Duration> {
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true});
     let mut times = Vec::new();
     for _ in 0..CHATS {
-        let begun = Instant::now();
-        let mut stream =
-            Stream::open(apart.server.address, "POST", "/api/v1/messages", &[], Some(&ask.to_string())).await;
-        stream.until("final_delta").await;
-        times.push(begun.elapsed());
-        *peak = (*peak).max(apart.memory().expect("the server lives"));
+        let start = Instant::now();
+        let mut stream = EventStream::open(
+            process.server.address,
+            "POST",
+            "/api/v1/messages",
+            &[],
+            Some(&request.to_string()),
+        )
+        .await;
+        stream.read_until("final_delta").await;
+        times.push(start.elapsed());
+        *peak = (*peak).max(process.memory().expect("the server lives"));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     times.sort_unstable();

@@ -8,61 +8,61 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tambour_fixtures::random::RandomSource;
 
-use crate::server::{Folder, Tambour, config};
-use crate::state::{Chat, of, said};
+use crate::server::{Folder, TestServer, test_config};
+use crate::state::{StateChat, message_path, reply_with_updates};
 
 /// How many fail points are passed before the process dies.
-static LEFT: AtomicU64 = AtomicU64::new(0);
+static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// Points that are no writes.
-const NO_WRITES: [&str; 3] = ["decode", "run", "schema"];
+const READ_POINTS: [&str; 3] = ["decode", "run", "schema"];
 
-fn die(point: &'static str) {
-    if !NO_WRITES.contains(&point) && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        see(&format!("dies {point}"));
+fn die_at_point(point: &'static str) {
+    if !READ_POINTS.contains(&point) && POINTS_LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        print_seen(&format!("dies {point}"));
         // As if killed: nothing is flushed, nothing is closed.
         std::process::abort();
     }
 }
 
 /// Says at once what the client has seen: each thing a line of standard output.
-fn see(what: &str) {
+fn print_seen(text: &str) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSEEN {what}").unwrap();
+    writeln!(out, "\nSEEN {text}").unwrap();
     out.flush().unwrap();
 }
 
 /// A server whose model changes the state with every reply.
-async fn serve(folder: Folder) -> Tambour {
-    let first = json!([["ADD", "a", 1], ["ADD", "b", 1], ["PUSH", "log", "x"]]);
-    let add = said("a", &[first, json!([["ADD", "c", 1]])]);
+async fn start_server(folder: Folder) -> TestServer {
+    let first_updates = json!([["ADD", "a", 1], ["ADD", "b", 1], ["PUSH", "log", "x"]]);
+    let add = reply_with_updates("a", &[first_updates, json!([["ADD", "c", 1]])]);
     let recording = json!({"id": "a", "chunks": [add], "finish_reason": "stop", "delays_ms": [0]});
-    let file = folder.file("replies.jsonl", &recording.to_string());
-    let mut config = config(&folder);
+    let file = folder.write_file("replies.jsonl", &recording.to_string());
+    let mut config = test_config(&folder);
     config.add_upstream(&format!("replay={}", file.display()), None).unwrap();
-    Tambour::serve(folder, config).await
+    TestServer::serve(folder, config).await
 }
 
 /// The state after so many replies.
-fn after(replies: i64) -> Value {
+fn state_after(replies: i64) -> Value {
     let log = vec!["x"; usize::try_from(replies).unwrap()];
     json!({"a": replies, "b": replies, "c": replies, "log": log})
 }
 
 /// What a client of the dying process does in a new conversation.
-async fn work(server: Tambour) {
-    let chat = Chat::of(server).await;
-    see(&chat.conversation);
+async fn run_client(server: TestServer) {
+    let chat = StateChat::new(server).await;
+    print_seen(&chat.conversation);
     chat.operate(json!([["SET", "a", 0], ["SET", "b", 0], ["SET", "c", 0], ["SET", "log", []]])).await;
-    see("0");
-    chat.ask("1").await;
-    see("1");
-    let second = chat.ask("2").await;
-    see("2");
-    chat.regenerate(&second).await;
-    see("2 again");
-    chat.server.call("delete", &of(&second, ""), None).await;
-    see("end");
+    print_seen("0");
+    chat.send("1").await;
+    print_seen("1");
+    let second_reply = chat.send("2").await;
+    print_seen("2");
+    chat.regenerate(&second_reply).await;
+    print_seen("2 again");
+    chat.server.call("delete", &message_path(&second_reply, ""), None).await;
+    print_seen("end");
     // The folder belongs to the parent.
     std::mem::forget(chat);
     std::process::exit(0);
@@ -70,37 +70,38 @@ async fn work(server: Tambour) {
 
 /// What a client of the dying process does in a conversation that goes on: what it does may leave one of the states that it says,
 /// and has left one.
-async fn go_on(chat: Chat, seed: u64) {
+async fn run_long_client(chat: StateChat, seed: u64) {
     let mut random = RandomSource::new(seed);
     loop {
         let now = chat.state().await["a"].as_i64().unwrap();
-        let messages = completed(&chat).await;
+        let messages = completed_messages(&chat).await;
         if messages.len() >= MESSAGES {
             break;
         }
-        let doing = |states: &[i64]| see(&format!("doing {}", json!(states)));
+        let print_doing = |states: &[i64]| print_seen(&format!("doing {}", json!(states)));
         match random.below(10) {
             0 if !messages.is_empty() => {
-                let to = random.pick(&messages)["message_id"].as_str().unwrap();
+                let message_id = random.pick(&messages)["message_id"].as_str().unwrap();
                 // The state after a message whose updates were taken back is gone.
-                let state = chat.server.get(&chat.path(&format!("?at={to}"))).await;
+                let state = chat.server.get(&chat.path(&format!("?at={message_id}"))).await;
                 if state.status == 200 {
-                    doing(&[now, state.json["state"]["a"].as_i64().unwrap()]);
-                    let back = chat.server.post(&chat.path("/rollback"), &json!({"to": to})).await;
-                    assert_eq!(back.status, 200, "{}", back.text);
+                    print_doing(&[now, state.json["state"]["a"].as_i64().unwrap()]);
+                    let rollback =
+                        chat.server.post(&chat.path("/rollback"), &json!({"to": message_id})).await;
+                    assert_eq!(rollback.status, 200, "{}", rollback.text);
                 }
             }
             1 | 2 if !messages.is_empty() => {
                 // The state before the last message, and that with a reply in its place: known when it is there.
-                doing(&(0..=now + 1).collect::<Vec<_>>());
+                print_doing(&(0..=now + 1).collect::<Vec<_>>());
                 let last = messages.last().unwrap();
-                let again = chat.server.call("post", &of(last, "/regenerate"), None).await;
-                if again.status == 202 {
-                    chat.server.ended(again.json["message_id"].as_str().unwrap()).await;
+                let regenerated = chat.server.call("post", &message_path(last, "/regenerate"), None).await;
+                if regenerated.status == 202 {
+                    chat.server.wait_ended(regenerated.json["message_id"].as_str().unwrap()).await;
                 }
             }
             3 => {
-                doing(&[now, now + 1]);
+                print_doing(&[now, now + 1]);
                 chat.operate(json!([
                     ["ADD", "a", 1],
                     ["ADD", "b", 1],
@@ -110,14 +111,14 @@ async fn go_on(chat: Chat, seed: u64) {
                 .await;
             }
             _ => {
-                doing(&[now, now + 1]);
-                chat.ask("on").await;
+                print_doing(&[now, now + 1]);
+                chat.send("on").await;
             }
         }
         let now = chat.state().await["a"].as_i64().unwrap();
-        see(&format!("done {}", json!([now])));
+        print_seen(&format!("done {}", json!([now])));
     }
-    see("end");
+    print_seen("end");
     std::mem::forget(chat);
     std::process::exit(0);
 }
@@ -126,7 +127,7 @@ async fn go_on(chat: Chat, seed: u64) {
 const MESSAGES: usize = 200;
 
 /// The completed messages of the conversation, oldest first; none of it runs.
-async fn completed(chat: &Chat) -> Vec<Value> {
+async fn completed_messages(chat: &StateChat) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
         let after = all.last().map(|last: &Value| format!("&after={}", last["message_id"].as_str().unwrap()));
@@ -147,25 +148,28 @@ async fn completed(chat: &Chat) -> Vec<Value> {
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let given = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = given.splitn(3, ';').collect();
-    LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
-    tambour_server::fail::arm(die);
+    let arguments = std::env::var("TAMBOUR_CRASH").expect("the parent says where to die");
+    let parts: Vec<&str> = arguments.splitn(3, ';').collect();
+    POINTS_LEFT.store(parts[0].parse().unwrap(), Ordering::SeqCst);
+    tambour_server::fail::arm(die_at_point);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let server = serve(Folder(parts[2].into())).await;
+        let server = start_server(Folder(parts[2].into())).await;
         match parts[1] {
-            "" => work(server).await,
+            "" => run_client(server).await,
             conversation => {
-                go_on(Chat { server, conversation: conversation.to_owned() }, parts[0].parse().unwrap())
-                    .await;
+                run_long_client(
+                    StateChat { server, conversation: conversation.to_owned() },
+                    parts[0].parse().unwrap(),
+                )
+                .await;
             }
         }
     });
 }
 
 /// What the client of a process has seen that dies after so many fail points, and the point at which it died.
-fn run(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option<String>) {
+fn run_child(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option<String>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["state_crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env("TAMBOUR_CRASH", format!("{points};{conversation};{}", folder.0.display()))
@@ -174,29 +178,29 @@ fn run(points: u64, conversation: &str, folder: &Folder) -> (Vec<String>, Option
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut seen: Vec<String> =
+    let mut seen_lines: Vec<String> =
         lines.filter_map(|line| Some(line.ok()?.strip_prefix("SEEN ")?.to_owned())).collect();
     child.wait().unwrap();
-    let died = seen.iter().position(|line| line.starts_with("dies "));
+    let death = seen_lines.iter().position(|line| line.starts_with("dies "));
     // Another thread may have said something after it.
-    let died = died.map(|at| seen.remove(at)["dies ".len()..].to_owned());
-    (seen, died)
+    let death = death.map(|position| seen_lines.remove(position)["dies ".len()..].to_owned());
+    (seen_lines, death)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_leaves_whole_messages_only() {
-    let mut died = 0;
+    let mut deaths = 0;
     for points in 1.. {
         let folder = Folder::new();
-        let (seen, _) = run(points, "", &folder);
-        if seen.last().is_some_and(|last| last == "end") {
+        let (seen_lines, _) = run_child(points, "", &folder);
+        if seen_lines.last().is_some_and(|last| last == "end") {
             break;
         }
-        died += 1;
-        let Some(conversation) = seen.first().cloned() else { continue };
-        let chat = Chat { server: serve(folder).await, conversation };
+        deaths += 1;
+        let Some(conversation) = seen_lines.first().cloned() else { continue };
+        let chat = StateChat { server: start_server(folder).await, conversation };
         let state = chat.state().await;
-        let last = seen.last().unwrap().as_str();
+        let last = seen_lines.last().unwrap().as_str();
         // all of a message or nothing, and all of what a client has seen the end of.
         let allowed: &[i64] = match last {
             "0" => &[0, 1],
@@ -205,45 +209,50 @@ async fn a_crash_leaves_whole_messages_only() {
             "2 again" => &[2],
             _ => &[0],
         };
-        let fits = allowed.iter().any(|&replies| state == after(replies));
-        assert!(fits || (state == json!({}) && seen.len() == 1), "{points} after `{last}`: {state}");
-        whole(&chat, 0).await;
+        let is_allowed = allowed.iter().any(|&replies| state == state_after(replies));
+        assert!(
+            is_allowed || (state == json!({}) && seen_lines.len() == 1),
+            "{points} after `{last}`: {state}"
+        );
+        assert_whole_messages(&chat, 0).await;
     }
-    assert!(died > 10, "{died}");
+    assert!(deaths > 10, "{deaths}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_conversation_that_dies_again_and_again_is_whole() {
-    let chat = Chat::of(serve(Folder::new()).await).await;
+    let chat = StateChat::new(start_server(Folder::new()).await).await;
     chat.operate(json!([["SET", "a", 0], ["SET", "b", 0], ["SET", "c", 0], ["SET", "log", []]])).await;
-    let Chat { server, conversation } = chat;
-    let mut folder = server.stopped().await;
+    let StateChat { server, conversation } = chat;
+    let mut folder = server.stop().await;
     let mut allowed = vec![0];
-    let mut died = BTreeSet::new();
-    for life in 0.. {
+    let mut death_points = BTreeSet::new();
+    for process in 0.. {
         // Each place near the start of a process, then places ever farther from it.
-        let points = 1 + life + (life / 40) * 30;
-        let (seen, point) = run(points, &conversation, &folder);
-        died.extend(point);
-        for line in &seen {
+        let points = 1 + process + (process / 40) * 30;
+        let (seen_lines, point) = run_child(points, &conversation, &folder);
+        death_points.extend(point);
+        for line in &seen_lines {
             let states = line.strip_prefix("doing ").or_else(|| line.strip_prefix("done "));
             allowed = states.map_or(allowed, |states| serde_json::from_str(states).unwrap());
         }
-        let chat = Chat { server: serve(folder).await, conversation: conversation.clone() };
+        let chat = StateChat { server: start_server(folder).await, conversation: conversation.clone() };
         let state = chat.state().await;
         // F-116, R-79
-        let now = allowed.iter().copied().find(|&replies| state == after(replies));
-        let Some(now) = now else { panic!("life {life}, dead at {points}: {state}, not one of {allowed:?}") };
+        let now = allowed.iter().copied().find(|&replies| state == state_after(replies));
+        let Some(now) = now else {
+            panic!("life {process}, dead at {points}: {state}, not one of {allowed:?}")
+        };
         allowed = vec![now];
-        whole(&chat, now).await;
-        let ended = seen.last().is_some_and(|last| last == "end");
-        folder = chat.server.stopped().await;
-        if ended {
+        assert_whole_messages(&chat, now).await;
+        let has_ended = seen_lines.last().is_some_and(|last| last == "end");
+        folder = chat.server.stop().await;
+        if has_ended {
             break;
         }
-        assert!(life < 400, "it comes to an end");
+        assert!(process < 400, "it comes to an end");
     }
-    eprintln!("it died at {died:?}");
+    eprintln!("it died at {death_points:?}");
     for point in [
         "journal.before",
         "journal.after",
@@ -252,13 +261,13 @@ async fn a_long_conversation_that_dies_again_and_again_is_whole() {
         "state.after",
         "record.before",
     ] {
-        assert!(died.contains(point), "it never died at {point}: {died:?}");
+        assert!(death_points.contains(point), "it never died at {point}: {death_points:?}");
     }
 }
 
 /// Each completed message has both of its updates in the history or none, another one none; and together the updates give the
 /// present state.
-async fn whole(chat: &Chat, now: i64) {
+async fn assert_whole_messages(chat: &StateChat, now: i64) {
     let (mut updates, mut after) = (Vec::new(), -1);
     loop {
         let page = chat.server.get(&chat.path(&format!("/history?limit=100&after={after}"))).await;
@@ -268,14 +277,14 @@ async fn whole(chat: &Chat, now: i64) {
             false => break,
         }
     }
-    let whole: BTreeSet<String> =
-        completed(chat).await.iter().map(|message| message["message_id"].to_string()).collect();
-    let mut of_messages = std::collections::BTreeMap::<String, usize>::new();
+    let completed_ids: BTreeSet<String> =
+        completed_messages(chat).await.iter().map(|message| message["message_id"].to_string()).collect();
+    let mut updates_by_message = std::collections::BTreeMap::<String, usize>::new();
     for update in updates.iter().filter(|update| !update["message_id"].is_null()) {
-        *of_messages.entry(update["message_id"].to_string()).or_default() += 1;
+        *updates_by_message.entry(update["message_id"].to_string()).or_default() += 1;
     }
-    for (message, updates) in of_messages {
-        assert!(whole.contains(&message), "{message} has changed the state and is not completed");
+    for (message, updates) in updates_by_message {
+        assert!(completed_ids.contains(&message), "{message} has changed the state and is not completed");
         assert_eq!(updates, 2, "{message}");
     }
     let mut fold = None;

@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-use crate::client::{Stream, check};
-use crate::dialogues::{SAY, answer, say, started, turn};
-use crate::mock::{Mock, reply};
-use crate::server::{Folder, Tambour, config, within};
+use crate::client::{EventStream, check_stream};
+use crate::dialogues::{SAY_ACTION, post_text, round_answer, start_dialogue, turn_of};
+use crate::mock::{MockServer, reply_script};
+use crate::server::{Folder, TestServer, test_config, with_timeout};
 use crate::server_process::ServerProcess;
 
 /// Bytes that were deleted.
-const MANY: usize = 400 << 20;
+const DELETED_BYTES: usize = 400 << 20;
 
 /// Pages that hold nothing any more.
-async fn free(connection: &mut SqliteConnection) -> i64 {
+async fn free_pages(connection: &mut SqliteConnection) -> i64 {
     sqlx::query_scalar("pragma freelist_count").fetch_one(connection).await.unwrap()
 }
 
 /// A folder with a database in which many pages hold nothing any more, and how many.
-async fn emptied() -> (Folder, i64) {
+async fn emptied_database() -> (Folder, i64) {
     let folder = Folder::new();
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut made = config(&folder);
-    made.add_upstream(&mock.url(), None).unwrap();
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let mut database_config = test_config(&folder);
+    database_config.add_upstream(&mock.url(), None).unwrap();
     let file = folder.0.join("data").join("tambour.sqlite");
-    let folder = Tambour::serve(folder, made).await.stopped().await;
+    let folder = TestServer::serve(folder, database_config).await.stop().await;
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .auto_vacuum(SqliteAutoVacuum::Incremental)
@@ -36,14 +36,14 @@ async fn emptied() -> (Folder, i64) {
     for text in ["create table filler (a blob)", "begin"] {
         sqlx::query(text).execute(&mut connection).await.unwrap();
     }
-    for _ in 0..MANY >> 20 {
+    for _ in 0..DELETED_BYTES >> 20 {
         let fill = AssertSqlSafe(format!("insert into filler values (zeroblob({}))", 1 << 20));
         sqlx::query(fill).execute(&mut connection).await.unwrap();
     }
     for text in ["commit", "drop table filler"] {
         sqlx::query(text).execute(&mut connection).await.unwrap();
     }
-    let free = free(&mut connection).await;
+    let free = free_pages(&mut connection).await;
     assert!(free > 90_000, "{free}");
     connection.close().await.unwrap();
     (folder, free)
@@ -51,54 +51,67 @@ async fn emptied() -> (Folder, i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_write_while_a_large_deletion_leaves_the_file() {
-    let (folder, emptied) = emptied().await;
+    let (folder, free_page_count) = emptied_database().await;
     let file = folder.0.join("data").join("tambour.sqlite");
     let size = || std::fs::metadata(&file).unwrap().len();
     let before = size();
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let mut again = config(&folder);
-    again.add_upstream(&mock.url(), None).unwrap();
-    again.drain_ms = 100;
-    let mut server = Tambour::serve(folder, again).await;
-    let (mut slowest, mut during) = (Duration::ZERO, 0);
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(3) {
-        let begun = Instant::now();
-        let made = server.post("/api/v1/conversations", &json!({})).await;
-        assert_eq!(made.status, 201, "{}", made.text);
-        slowest = slowest.max(begun.elapsed());
-        during += 1;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let mut next_config = test_config(&folder);
+    next_config.add_upstream(&mock.url(), None).unwrap();
+    next_config.drain_ms = 100;
+    let mut server = TestServer::serve(folder, next_config).await;
+    let (mut slowest_request, mut requests_during) = (Duration::ZERO, 0);
+    let start_time = Instant::now();
+    while start_time.elapsed() < Duration::from_secs(3) {
+        let request_start = Instant::now();
+        let response = server.post("/api/v1/conversations", &json!({})).await;
+        assert_eq!(response.status, 201, "{}", response.text);
+        slowest_request = slowest_request.max(request_start.elapsed());
+        requests_during += 1;
     }
-    assert!(during > 20 && slowest < Duration::from_secs(1), "{during} requests, the slowest in {slowest:?}");
+    assert!(
+        requests_during > 20 && slowest_request < Duration::from_secs(1),
+        "{requests_during} requests, the slowest in {slowest_request:?}"
+    );
     // Slices have left the file meanwhile.
     let options = SqliteConnectOptions::new().filename(&file).read_only(true);
     let mut connection = options.connect().await.unwrap();
-    let left = free(&mut connection).await;
+    let remaining_pages = free_pages(&mut connection).await;
     connection.close().await.unwrap();
-    assert!(left < emptied - 1000, "{left} of {emptied} pages are still there");
+    assert!(
+        remaining_pages < free_page_count - 1000,
+        "{remaining_pages} of {free_page_count} pages are still there"
+    );
     // A stop does not wait for the rest.
-    let begun = Instant::now();
-    server.stopping();
-    let _folder = server.stopped().await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let request_start = Instant::now();
+    server.request_stop();
+    let _folder = server.stop().await;
+    assert!(request_start.elapsed() < Duration::from_secs(3), "{:?}", request_start.elapsed());
     assert!(size() <= before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_panics_is_begun_again_and_counted() {
-    let mock = Mock::start(vec![reply("a-word-to-delete", 4)]).await;
-    let apart = ServerProcess::start(&mock, false);
+    let mock = MockServer::start(vec![reply_script("a-word-to-delete", 4)]).await;
+    let process = ServerProcess::start(&mock, false);
     for task in ["sweep", "watch"] {
-        let file = apart.panic_at(task);
+        let file = process.make_panic_at(task);
         // The sweep looks when something was deleted, the watch by itself.
-        let made =
-            apart.server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await.json;
-        let id = made["message_id"].as_str().unwrap().to_owned();
-        apart.server.ended(&id).await;
-        assert_eq!(apart.server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
-        let counted = format!("tambour_task_panics_total{{task=\"{task}\"}}");
-        crate::server::within(async {
-            while !apart.server.get("/metrics").await.text.lines().any(|line| line.starts_with(&counted)) {
+        let response =
+            process.server.post("/api/v1/messages", &json!({"text": "x", "dialect": "plain"})).await.json;
+        let id = response["message_id"].as_str().unwrap().to_owned();
+        process.server.wait_ended(&id).await;
+        assert_eq!(process.server.call("delete", &format!("/api/v1/messages/{id}"), None).await.status, 204);
+        let metric_name = format!("tambour_task_panics_total{{task=\"{task}\"}}");
+        crate::server::with_timeout(async {
+            while !process
+                .server
+                .get("/metrics")
+                .await
+                .text
+                .lines()
+                .any(|line| line.starts_with(&metric_name))
+            {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
@@ -106,42 +119,43 @@ async fn a_task_that_panics_is_begun_again_and_counted() {
         std::fs::remove_file(file).unwrap();
     }
     // It works again.
-    crate::deletion::gone(&data(&apart), "a-word-to-delete").await;
-    let log = std::fs::read_to_string(apart.server.folder.0.join("log")).unwrap();
+    crate::deletion::wait_until_erased(&data_folder(&process), "a-word-to-delete").await;
+    let log = std::fs::read_to_string(process.server.folder.0.join("log")).unwrap();
     assert!(log.contains("a task of the server panicked; it is begun again"), "{log}");
 }
 
 /// The folder of its data alone.
-fn data(apart: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
-    std::mem::ManuallyDrop::new(Folder(apart.server.folder.0.join("data")))
+fn data_folder(process: &ServerProcess) -> std::mem::ManuallyDrop<Folder> {
+    std::mem::ManuallyDrop::new(Folder(process.server.folder.0.join("data")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn threads_of_the_store_that_panic_stop_the_server() {
-    for (point, said) in [
+    for (point, log_line) in [
         ("checkpoint", "the task that brings the write-ahead file to the database has died"),
         ("sync.before", "the thread that brings the journal to the disk has died"),
     ] {
-        let mock = Mock::start(vec![reply(&"x".repeat(2 << 20), 64 << 10)]).await;
-        let apart = ServerProcess::durable(&mock);
-        let _file = apart.panic_at(point);
+        let mock = MockServer::start(vec![reply_script(&"x".repeat(2 << 20), 64 << 10)]).await;
+        let process = ServerProcess::durable(&mock);
+        let _file = process.make_panic_at(point);
         // Enough for a checkpoint.
         for _ in 0..8 {
             // It is answered when it has ended, or the server has.
-            let ask = json!({"text": "x", "dialect": "plain", "wait": true}).to_string();
-            let url = format!("http://{}/api/v1/messages", apart.server.address);
-            let _ = reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(ask).send().await;
+            let request = json!({"text": "x", "dialect": "plain", "wait": true}).to_string();
+            let url = format!("http://{}/api/v1/messages", process.server.address);
+            let _ =
+                reqwest::Client::builder().no_proxy().build().unwrap().post(url).body(request).send().await;
         }
-        let (code, _folder, log) = apart.ended().await;
+        let (code, _folder, log) = process.wait_exit().await;
         assert_eq!(code, Some(1), "{log}");
-        assert!(log.contains(said) && log.contains("the store cannot go on"), "{log}");
+        assert!(log.contains(log_line) && log.contains("the store cannot go on"), "{log}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk() {
-    let mock = Mock::start(vec![reply("x", 1)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("x", 1)]).await;
+    let server = TestServer::start_default(&mock).await;
     let change = |n: usize| json!({"texts": {"fallback": format!("text {n}")}, "text_language": if n.is_multiple_of(2) { "en" } else { "zh" }});
     let changes: Vec<Value> = (0..60).map(change).collect();
     let answers =
@@ -151,105 +165,108 @@ async fn settings_that_two_change_at_once_are_the_same_in_memory_and_on_the_disk
         answers.iter().map(|answer| answer.json["version"].as_u64().unwrap()).collect();
     versions.sort_unstable();
     assert_eq!(*versions.last().unwrap(), 60);
-    let shown = server.get("/api/v1/settings").await.json;
-    assert_eq!(shown["version"], 60);
+    let snapshot = server.get("/api/v1/settings").await.json;
+    assert_eq!(snapshot["version"], 60);
     // Two who change what they have both read: the second is told.
-    let seen = json!({"text_language": "en", "version": 60});
-    assert_eq!(server.put("/api/v1/settings", &seen).await.status, 200);
-    let late = server.put("/api/v1/settings", &seen).await;
-    assert_eq!((late.status, late.problem(), &late.json["version"]), (409, "settings_changed", &json!(61)));
+    let first_change = json!({"text_language": "en", "version": 60});
+    assert_eq!(server.put("/api/v1/settings", &first_change).await.status, 200);
+    let late = server.put("/api/v1/settings", &first_change).await;
+    assert_eq!(
+        (late.status, late.problem_code(), &late.json["version"]),
+        (409, "settings_changed", &json!(61))
+    );
     let wrong = server.put("/api/v1/settings", &json!({"version": "x"})).await;
-    assert_eq!((wrong.status, wrong.problem()), (422, "invalid_field"));
-    let shown = server.get("/api/v1/settings").await.json;
-    let folder = server.stopped().await;
-    let mut again = config(&folder);
-    again.add_upstream(&mock.url(), Some("a-model".into())).unwrap();
-    let server = Tambour::serve(folder, again).await;
-    assert_eq!(server.get("/api/v1/settings").await.json, shown);
+    assert_eq!((wrong.status, wrong.problem_code()), (422, "invalid_field"));
+    let snapshot = server.get("/api/v1/settings").await.json;
+    let folder = server.stop().await;
+    let mut next_config = test_config(&folder);
+    next_config.add_upstream(&mock.url(), Some("a-model".into())).unwrap();
+    let server = TestServer::serve(folder, next_config).await;
+    assert_eq!(server.get("/api/v1/settings").await.json, snapshot);
 }
 
 /// A server that keeps nothing, held behind its first look for what is over.
-async fn sweeping(mock: &Mock) -> ServerProcess {
-    let apart = ServerProcess::with(mock, &json!({"days": 0}), &["sweep"]);
-    apart.until_held("sweep").await;
-    apart
+async fn server_without_retention(mock: &MockServer) -> ServerProcess {
+    let process = ServerProcess::start_with(mock, &json!({"days": 0}), &["sweep"]);
+    process.wait_until_held("sweep").await;
+    process
 }
 
 /// Has the sweep look again, and waits until it comes to a point where it is held.
-async fn sweep_up_to(apart: &ServerProcess, point: &str) {
+async fn sweep_up_to(process: &ServerProcess, point: &str) {
     // It looks when something was deleted.
-    let made = apart.server.post("/api/v1/conversations", &json!({})).await.json;
-    let path = format!("/api/v1/conversations/{}", made["conversation_id"].as_str().unwrap());
-    assert_eq!(apart.server.call("delete", &path, None).await.status, 204);
-    apart.hold(point);
-    apart.let_go("sweep").await;
-    apart.until_held(point).await;
-    apart.hold("sweep");
+    let response = process.server.post("/api/v1/conversations", &json!({})).await.json;
+    let path = format!("/api/v1/conversations/{}", response["conversation_id"].as_str().unwrap());
+    assert_eq!(process.server.call("delete", &path, None).await.status, 204);
+    process.hold_at(point);
+    process.release("sweep").await;
+    process.wait_until_held(point).await;
+    process.hold_at("sweep");
 }
 
 /// Has the sweep go on from a point where it is held, to the end of its look.
-async fn sweep_from(apart: &ServerProcess, point: &str) {
-    apart.let_go(point).await;
-    apart.until_held("sweep").await;
+async fn sweep_from(process: &ServerProcess, point: &str) {
+    process.release(point).await;
+    process.wait_until_held("sweep").await;
 }
 
 /// The stream of an input.
-async fn input(apart: &ServerProcess, dialogue: &str) -> Stream {
+async fn open_input(process: &ServerProcess, dialogue: &str) -> EventStream {
     let path = format!("/api/v1/dialogues/{dialogue}/input");
     let body = json!({"text": "甲", "stream": true}).to_string();
-    Stream::open(apart.server.address, "POST", &path, &[], Some(&body)).await
+    EventStream::open(process.server.address, "POST", &path, &[], Some(&body)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_dialogue_is_deleted_under_a_turn_that_has_begun() {
-    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
-    let apart = sweeping(&mock).await;
-    let id = started(&apart.server, &[SAY]).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
+    let process = server_without_retention(&mock).await;
+    let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
     // It was found to be over, and a turn begins.
-    sweep_up_to(&apart, "sweep.dialogue").await;
-    let mut stream = input(&apart, &id).await;
+    sweep_up_to(&process, "sweep.dialogue").await;
+    let mut stream = open_input(&process, &id).await;
     assert_eq!(stream.status, 200);
-    sweep_from(&apart, "sweep.dialogue").await;
-    let events = within(stream.rest()).await;
-    check(&events);
+    sweep_from(&process, "sweep.dialogue").await;
+    let events = with_timeout(stream.read_rest()).await;
+    check_stream(&events);
     assert_eq!(
-        (events.last().unwrap().name.as_str(), turn(&events)["ai_message"].clone()),
+        (events.last().unwrap().name.as_str(), turn_of(&events)["ai_message"].clone()),
         ("completed", json!("一"))
     );
-    let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await;
+    let snapshot = process.server.get(&format!("/api/v1/dialogues/{id}")).await;
     assert_eq!(
-        (shown.status, shown.json["history"].as_array().map(Vec::len)),
+        (snapshot.status, snapshot.json["history"].as_array().map(Vec::len)),
         (200, Some(2)),
         "{}",
-        shown.text
+        snapshot.text
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dialogue_that_goes_on_when_its_time_is_over_stays() {
-    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
-    let apart = sweeping(&mock).await;
-    let id = started(&apart.server, &[SAY]).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
+    let process = server_without_retention(&mock).await;
+    let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
     // A turn begins and ends between the list of what is over and the deletion.
-    sweep_up_to(&apart, "sweep.listed").await;
-    assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
-    sweep_from(&apart, "sweep.listed").await;
-    let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await;
-    assert_eq!(shown.status, 200, "{}", shown.text);
+    sweep_up_to(&process, "sweep.listed").await;
+    assert_eq!(post_text(&process.server, &id, "甲").await["ai_message"], "一");
+    sweep_from(&process, "sweep.listed").await;
+    let snapshot = process.server.get(&format!("/api/v1/dialogues/{id}")).await;
+    assert_eq!(snapshot.status, 200, "{}", snapshot.text);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_turn_begins_in_a_dialogue_that_is_being_deleted() {
-    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
-    let apart = sweeping(&mock).await;
-    let id = started(&apart.server, &[SAY]).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
+    let process = server_without_retention(&mock).await;
+    let id = start_dialogue(&process.server, &[SAY_ACTION]).await;
     let path = format!("/api/v1/dialogues/{id}");
     // With a turn of its own to delete.
-    assert_eq!(say(&apart.server, &id, "甲").await["ai_message"], "一");
-    sweep_up_to(&apart, "deletion.after").await;
-    assert_eq!(apart.server.get(&path).await.status, 200, "its row is the last to go");
-    assert_eq!(input(&apart, &id).await.status, 404);
-    sweep_from(&apart, "deletion.after").await;
-    assert_eq!(apart.server.get(&path).await.status, 404);
-    assert_eq!(mock.calls().begun, 1);
+    assert_eq!(post_text(&process.server, &id, "甲").await["ai_message"], "一");
+    sweep_up_to(&process, "deletion.after").await;
+    assert_eq!(process.server.get(&path).await.status, 200, "its row is the last to go");
+    assert_eq!(open_input(&process, &id).await.status, 404);
+    sweep_from(&process, "deletion.after").await;
+    assert_eq!(process.server.get(&path).await.status, 404);
+    assert_eq!(mock.calls().started, 1);
 }

@@ -6,18 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::client::{check, names, numbered, text};
-use crate::mock::{Mock, reply};
-use crate::server::{Folder, Tambour, config};
-use crate::tool_kit::{all, answer, ask, english, gives, local, plan, results, schema, sound};
+use crate::client::{check_stream, event_names, joined_text, numbered_events};
+use crate::mock::{MockServer, reply_script};
+use crate::server::{Folder, TestServer, test_config};
+use crate::tool_kit::{
+    allow_local_webhooks, answer_reply, check_tool_stream, english_option, event_data, plan_reply,
+    result_codes, tool_request, tool_schema, webhook_answer,
+};
 
 /// Where to die, and how often that place is passed before.
 static POINT: OnceLock<(String, usize)> = OnceLock::new();
-static PASSED: AtomicUsize = AtomicUsize::new(0);
+static PASSES: AtomicUsize = AtomicUsize::new(0);
 
-fn die(point: &'static str) {
-    let Some((wanted, before)) = POINT.get() else { return };
-    if wanted == point && PASSED.fetch_add(1, Ordering::Relaxed) == *before {
+fn die_at_point(point: &'static str) {
+    let Some((crash_point, before)) = POINT.get() else { return };
+    if crash_point == point && PASSES.fetch_add(1, Ordering::Relaxed) == *before {
         // As if killed: nothing is flushed, nothing is closed.
         std::process::abort();
     }
@@ -27,23 +30,23 @@ fn die(point: &'static str) {
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
-    let given = std::env::var("TAMBOUR_TOOL_CRASH").expect("the parent says where to die");
-    let parts: Vec<&str> = given.splitn(5, ';').collect();
+    let arguments = std::env::var("TAMBOUR_TOOL_CRASH").expect("the parent says where to die");
+    let parts: Vec<&str> = arguments.splitn(5, ';').collect();
     POINT.set((parts[0].to_owned(), parts[1].parse().unwrap())).unwrap();
-    tambour_server::fail::arm(die);
+    tambour_server::fail::arm(die_at_point);
     let folder = Folder(parts[4].into());
-    let mut config = config(&folder);
-    local(&mut config);
+    let mut config = test_config(&folder);
+    allow_local_webhooks(&mut config);
     config.add_upstream(parts[2], None).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let server = Tambour::serve(folder, config).await;
-        let tool = json!({"schema": schema(), "executor": {"kind": "http", "url": parts[3]}});
+        let server = TestServer::serve(folder, config).await;
+        let tool = json!({"schema": tool_schema(), "executor": {"kind": "http", "url": parts[3]}});
         for name in ["lint", "edit"] {
             assert_eq!(server.put(&format!("/api/v1/tools/{name}"), &tool).await.status, 200);
         }
-        let mut stream = server.stream(&ask(&english())).await;
-        stream.rest().await;
+        let mut stream = server.open_stream(&tool_request(&english_option())).await;
+        stream.read_rest().await;
         std::mem::forget(server);
     });
     std::process::exit(0);
@@ -51,15 +54,16 @@ fn child() {
 
 #[tokio::test]
 async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
-    for (point, before, sent, came_to) in [
+    for (point, before, call_count, expected_codes) in [
         ("tool.started", 0, 0, ["unknown", "not_run"]),
         ("tool.answered", 0, 1, ["unknown", "not_run"]),
         // The result of the first call is known, and stays what it is.
         ("tool.started", 1, 1, ["ok", "unknown"]),
     ] {
-        let plan = plan(&[("lint", "a"), ("edit", "b")]);
-        let model = Mock::start(vec![reply(&plan, 9), reply(&answer("Done."), 9)]).await;
-        let hook = Mock::start(vec![gives(&json!(1))]).await;
+        let plan = plan_reply(&[("lint", "a"), ("edit", "b")]);
+        let model =
+            MockServer::start(vec![reply_script(&plan, 9), reply_script(&answer_reply("Done."), 9)]).await;
+        let hook = MockServer::start(vec![webhook_answer(&json!(1))]).await;
         let folder = Folder::new();
         let url = format!("http://{}/", hook.address);
         let mut child = Command::new(std::env::current_exe().unwrap());
@@ -72,56 +76,56 @@ async fn a_call_under_way_is_unknown_after_a_crash_and_not_repeated() {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut child = child.spawn().unwrap();
-        let died = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
-        assert!(!died.success(), "{point}: it died");
-        assert_eq!(hook.calls().begun, sent, "{point}");
-        let mut first = Vec::new();
+        let exit_status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+        assert!(!exit_status.success(), "{point}: it died");
+        assert_eq!(hook.calls().started, call_count, "{point}");
+        let mut first_frames = Vec::new();
         let mut folder = folder;
         for start in 0..2 {
-            let mut config = config(&folder);
-            local(&mut config);
+            let mut config = test_config(&folder);
+            allow_local_webhooks(&mut config);
             config.add_upstream(&model.url(), None).unwrap();
-            let server = Tambour::serve(folder, config).await;
-            let listed = server.get("/api/v1/conversations").await.json;
+            let server = TestServer::serve(folder, config).await;
+            let listing = server.get("/api/v1/conversations").await.json;
             let path =
-                format!("/api/v1/conversations/{}", listed["data"][0]["conversation_id"].as_str().unwrap());
+                format!("/api/v1/conversations/{}", listing["data"][0]["conversation_id"].as_str().unwrap());
             let id = server.get(&path).await.json["messages"][0]["message_id"].as_str().unwrap().to_owned();
             let events = server.follow(&id, &[]).await;
             // The stored request asks for extensions, so they are all there.
-            let events = numbered(&events.whole().await);
-            check(&events);
-            sound(&events);
-            assert_eq!(results(&events), came_to, "{point}: {events:#?}");
-            let names = names(&events);
+            let events = numbered_events(&events.read_checked().await);
+            check_stream(&events);
+            check_tool_stream(&events);
+            assert_eq!(result_codes(&events), expected_codes, "{point}: {events:#?}");
+            let names = event_names(&events);
             assert_eq!(&names[names.len() - 4..], ["thinking_end", "final_delta", "final_end", "error"]); // J-035
             assert_eq!(events.last().unwrap().data["code"], "interrupted");
-            assert_eq!(server.ended(&id).await["status"], "failed");
+            assert_eq!(server.wait_ended(&id).await["status"], "failed");
             // In the language of the request, whatever the settings say.
-            assert!(text(&events, "final_delta").starts_with("Sorry"));
-            assert!(all(&events, "tool_result")[1]["error"]["message"].as_str().unwrap().is_ascii());
+            assert!(joined_text(&events, "final_delta").starts_with("Sorry"));
+            assert!(event_data(&events, "tool_result")[1]["error"]["message"].as_str().unwrap().is_ascii());
             // Another start changes nothing.
             let frames: Vec<Value> = events.iter().map(|event| event.frame.clone().into()).collect();
             if start == 0 {
-                first = frames;
+                first_frames = frames;
             } else {
-                assert_eq!(first, frames);
+                assert_eq!(first_frames, frames);
             }
             if start == 1 {
                 // The next message is told what is known of the calls.
-                let more = json!({"conversation_id": listed["data"][0]["conversation_id"], "tools": []});
-                server.stream(&ask(&more)).await.whole().await;
-                let messages = model.asked().last().unwrap().body["messages"].clone();
+                let fields = json!({"conversation_id": listing["data"][0]["conversation_id"], "tools": []});
+                server.open_stream(&tool_request(&fields)).await.read_checked().await;
+                let messages = model.requests().last().unwrap().body["messages"].clone();
                 assert_eq!(messages.as_array().unwrap().len(), 5, "{messages:#}");
                 assert_eq!(messages[1]["content"], plan);
-                let told = messages[2]["content"].as_str().unwrap();
-                for code in came_to.iter().filter(|code| **code != "ok") {
-                    assert!(told.contains(&format!("\"{code}\"")), "{told}");
+                let prompt = messages[2]["content"].as_str().unwrap();
+                for code in expected_codes.iter().filter(|code| **code != "ok") {
+                    assert!(prompt.contains(&format!("\"{code}\"")), "{prompt}");
                 }
-                assert_eq!(messages[3]["content"], text(&events, "final_delta"));
+                assert_eq!(messages[3]["content"], joined_text(&events, "final_delta"));
             }
-            folder = server.stopped().await;
+            folder = server.stop().await;
         }
-        assert_eq!(hook.calls().begun, sent, "{point}: a call is never repeated");
-        assert_eq!(model.calls().begun, 2, "the message itself, and the one after it");
+        assert_eq!(hook.calls().started, call_count, "{point}: a call is never repeated");
+        assert_eq!(model.calls().started, 2, "the message itself, and the one after it");
     }
 }

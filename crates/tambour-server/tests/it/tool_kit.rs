@@ -3,42 +3,42 @@
 use serde_json::{Value, json};
 use tambour_server::Config;
 
-use crate::client::{Event, numbered};
-use crate::mock::{Mock, Step, reply, whole};
-use crate::server::Tambour;
+use crate::client::{Event, numbered_events};
+use crate::mock::{MockServer, Step, reply_script, response_script};
+use crate::server::TestServer;
 
 /// A model, a webhook and a server between them.
-pub(crate) struct Kit {
-    pub(crate) model: Mock,
-    pub(crate) hook: Mock,
-    pub(crate) server: Tambour,
+pub(crate) struct ToolKit {
+    pub(crate) model: MockServer,
+    pub(crate) webhook: MockServer,
+    pub(crate) server: TestServer,
 }
 
 /// Configuration under which the webhooks of the tests may be called.
-pub(crate) fn local(config: &mut Config) {
+pub(crate) fn allow_local_webhooks(config: &mut Config) {
     config.tools.allowed_hosts = vec!["127.0.0.1".to_owned()];
     config.tools.allow_private = true;
 }
 
-impl Kit {
+impl ToolKit {
     /// These replies of the model and answers of the webhook; the tools `lint` and `edit` are registered.
-    pub(crate) async fn new(replies: &[&str], answers: Vec<Vec<Step>>) -> Kit {
-        let replies = replies.iter().map(|text| reply(text, 7)).collect();
-        Kit::with(replies, answers, |_| {}).await
+    pub(crate) async fn new(replies: &[&str], answers: Vec<Vec<Step>>) -> ToolKit {
+        let replies = replies.iter().map(|text| reply_script(text, 7)).collect();
+        ToolKit::new_with(replies, answers, |_| {}).await
     }
 
-    pub(crate) async fn with(
+    pub(crate) async fn new_with(
         replies: Vec<Vec<Step>>,
         answers: Vec<Vec<Step>>,
-        more: impl FnOnce(&mut Config),
-    ) -> Kit {
-        let (model, hook) = (Mock::start(replies).await, Mock::start(answers).await);
-        let server = Tambour::start(&model, |config| {
-            local(config);
-            more(config);
+        change: impl FnOnce(&mut Config),
+    ) -> ToolKit {
+        let (model, webhook) = (MockServer::start(replies).await, MockServer::start(answers).await);
+        let server = TestServer::start(&model, |config| {
+            allow_local_webhooks(config);
+            change(config);
         })
         .await;
-        let kit = Kit { model, hook, server };
+        let kit = ToolKit { model, webhook, server };
         for name in ["lint", "edit"] {
             kit.register(name, &json!({})).await;
         }
@@ -46,49 +46,49 @@ impl Kit {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/hook", self.hook.address)
+        format!("http://{}/hook", self.webhook.address)
     }
 
     /// Registers a tool of the webhook, with these fields over the usual ones.
-    pub(crate) async fn register(&self, name: &str, more: &Value) {
-        let mut tool = json!({"schema": schema(), "executor": {"kind": "http", "url": self.url()}});
-        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    pub(crate) async fn register(&self, name: &str, fields: &Value) {
+        let mut tool = json!({"schema": tool_schema(), "executor": {"kind": "http", "url": self.url()}});
+        tool.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let answer = self.server.put(&format!("/api/v1/tools/{name}"), &tool).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
     /// All events of a message with both tools.
-    pub(crate) async fn run(&self, more: &Value) -> Vec<Event> {
-        self.server.stream(&ask(more)).await.whole().await
+    pub(crate) async fn run(&self, fields: &Value) -> Vec<Event> {
+        self.server.open_stream(&tool_request(fields)).await.read_checked().await
     }
 
     /// What the model was told last.
-    pub(crate) fn told(&self) -> String {
-        let asked = self.model.asked();
-        let messages = asked.last().unwrap().body["messages"].as_array().unwrap().clone();
+    pub(crate) fn last_prompt(&self) -> String {
+        let requests = self.model.requests();
+        let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
         messages.last().unwrap()["content"].as_str().unwrap().to_owned()
     }
 }
 
-pub(crate) fn schema() -> Value {
+pub(crate) fn tool_schema() -> Value {
     json!({"type": "object", "properties": {"userInput": {"type": "string"}}, "required": ["userInput"]})
 }
 
 /// What a request says to have English texts.
-pub(crate) fn english() -> Value {
+pub(crate) fn english_option() -> Value {
     json!({"contract": {"options": {"text_language": "en"}}})
 }
 
 /// A request with both tools.
-pub(crate) fn ask(more: &Value) -> Value {
-    let mut ask = json!({"text": "x", "dialect": "aiplan", "output_protocol": "jsonseq_v1", "extensions": true,
+pub(crate) fn tool_request(fields: &Value) -> Value {
+    let mut request = json!({"text": "x", "dialect": "aiplan", "output_protocol": "jsonseq_v1", "extensions": true,
         "tools": ["lint", "edit"]});
-    ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    ask
+    request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    request
 }
 
 /// A reply that calls these tools with these words of the user.
-pub(crate) fn plan(calls: &[(&str, &str)]) -> String {
+pub(crate) fn plan_reply(calls: &[(&str, &str)]) -> String {
     let calls: Vec<Value> =
         calls.iter().map(|(name, input)| json!({"name": name, "args": {"userInput": input}})).collect();
     let plan = json!({"thought": "Tools are needed.", "response_mode": "TOOL_EXECUTION",
@@ -97,40 +97,40 @@ pub(crate) fn plan(calls: &[(&str, &str)]) -> String {
 }
 
 /// A reply that answers.
-pub(crate) fn answer(text: &str) -> String {
+pub(crate) fn answer_reply(text: &str) -> String {
     let plan = json!({"thought": "Now I know.", "response_mode": "KNOWLEDGE_QA", "direct_response": text, "tool_calls": []});
     format!("```json\n{plan}\n```")
 }
 
 /// An answer of a webhook.
-pub(crate) fn gives(value: &Value) -> Vec<Step> {
-    whole(200, "application/json", &value.to_string())
+pub(crate) fn webhook_answer(value: &Value) -> Vec<Step> {
+    response_script(200, "application/json", &value.to_string())
 }
 
 /// Data of all events of that name.
-pub(crate) fn all<'a>(events: &'a [Event], name: &str) -> Vec<&'a Value> {
+pub(crate) fn event_data<'a>(events: &'a [Event], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event.name == name).map(|event| &event.data).collect()
 }
 
 /// The code of each result in order, `ok` for those that are.
-pub(crate) fn results(events: &[Event]) -> Vec<String> {
+pub(crate) fn result_codes(events: &[Event]) -> Vec<String> {
     let code = |data: &&Value| match data["ok"].as_bool() {
         Some(true) => "ok".to_owned(),
         _ => data["error"]["code"].as_str().unwrap().to_owned(),
     };
-    all(events, "tool_result").iter().map(code).collect()
+    event_data(events, "tool_result").iter().map(code).collect()
 }
 
 /// What holds for all streams with calls: each call has one result, one that has begun has begun before it, and what a
 /// client without extensions sees is a valid stream.
-pub(crate) fn sound(events: &[Event]) {
-    for call in all(events, "tool_call") {
+pub(crate) fn check_tool_stream(events: &[Event]) {
+    for call in event_data(events, "tool_call") {
         let id = &call["call_id"];
         let place = |name: &str| -> Vec<usize> {
-            let of = |(at, event): (usize, &Event)| {
+            let call_position = |(at, event): (usize, &Event)| {
                 (event.name == name && event.data["call_id"] == *id).then_some(at)
             };
-            events.iter().enumerate().filter_map(of).collect()
+            events.iter().enumerate().filter_map(call_position).collect()
         };
         let (starts, ends) = (place("tool_start"), place("tool_result"));
         assert_eq!(ends.len(), 1, "{id}: {events:#?}");
@@ -138,6 +138,6 @@ pub(crate) fn sound(events: &[Event]) {
     }
     let extension = |name: &str| matches!(name, "plan" | "tool_call" | "tool_start" | "tool_result");
     let plain: Vec<Event> = events.iter().filter(|event| !extension(&event.name)).cloned().collect();
-    crate::client::check(&plain); // X-010
-    assert!(numbered(events).len() > plain.len() / 2);
+    crate::client::check_stream(&plain); // X-010
+    assert!(numbered_events(events).len() > plain.len() / 2);
 }

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use tambour_server::Config;
 use tokio::net::TcpListener;
 
-use crate::client::{Stream, names};
-use crate::mock::{Gate, Mock, Step, delta, reply, whole};
-use crate::server::{Folder, Tambour, config, within};
-use crate::tool_kit::{Kit, answer, ask, gives, plan};
+use crate::client::{EventStream, event_names};
+use crate::mock::{Gate, MockServer, Step, delta_step, reply_script, response_script};
+use crate::server::{Folder, TestServer, test_config, with_timeout};
+use crate::tool_kit::{ToolKit, answer_reply, plan_reply, tool_request, webhook_answer};
 
 /// Of a caller, sampled.
-const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
 /// A span as it arrived.
 #[derive(Clone, Debug)]
@@ -36,169 +36,174 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn value(value: Option<AnyValue>) -> Value {
+fn value_as_json(value: Option<AnyValue>) -> Value {
     match value.and_then(|value| value.value) {
         Some(any_value::Value::StringValue(text)) => text.into(),
         Some(any_value::Value::IntValue(number)) => number.into(),
         Some(any_value::Value::DoubleValue(number)) => number.into(),
-        Some(any_value::Value::BoolValue(truth)) => truth.into(),
+        Some(any_value::Value::BoolValue(flag)) => flag.into(),
         Some(any_value::Value::ArrayValue(list)) => {
-            list.values.into_iter().map(|one| self::value(Some(one))).collect()
+            list.values.into_iter().map(|item| self::value_as_json(Some(item))).collect()
         }
         _ => Value::Null,
     }
 }
 
-fn attributes(all: Vec<KeyValue>) -> BTreeMap<String, Value> {
-    all.into_iter().map(|one| (one.key, value(one.value))).collect()
+fn attribute_map(key_values: Vec<KeyValue>) -> BTreeMap<String, Value> {
+    key_values.into_iter().map(|key_value| (key_value.key, value_as_json(key_value.value))).collect()
 }
 
-fn headers(all: &[(&str, &str)]) -> Vec<(String, String)> {
-    all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+fn owned_headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// Who takes traces.
-async fn collector() -> Mock {
-    Mock::start(vec![whole(200, "application/x-protobuf", "")]).await
+async fn collector() -> MockServer {
+    MockServer::start(vec![response_script(200, "application/x-protobuf", "")]).await
 }
 
-fn traced(collector: &Mock) -> impl Fn(&mut Config) + use<> {
+fn tracing_config(collector: &MockServer) -> impl Fn(&mut Config) + use<> {
     let endpoint = format!("http://{}/", collector.address);
     move |config| config.telemetry.otlp_endpoint = Some(endpoint.clone())
 }
 
 /// All spans that were sent, in the order of their beginnings.
-fn spans(collector: &Mock) -> Vec<Span> {
-    let mut all = Vec::new();
-    for asked in collector.asked() {
-        assert!(asked.head.starts_with("post /v1/traces http/1.1"), "{}", asked.head);
-        assert_eq!(asked.header("content-type"), Some("application/x-protobuf"));
-        let sent = ExportTraceServiceRequest::decode(&*asked.bytes).unwrap();
-        for of in sent.resource_spans {
-            let resource = attributes(of.resource.unwrap().attributes);
+fn exported_spans(collector: &MockServer) -> Vec<Span> {
+    let mut all_spans = Vec::new();
+    for request in collector.requests() {
+        assert!(request.head.starts_with("post /v1/traces http/1.1"), "{}", request.head);
+        assert_eq!(request.header("content-type"), Some("application/x-protobuf"));
+        let export = ExportTraceServiceRequest::decode(&*request.bytes).unwrap();
+        for resource_spans in export.resource_spans {
+            let resource = attribute_map(resource_spans.resource.unwrap().attributes);
             assert_eq!(resource["service.name"], "tambour");
-            for span in of.scope_spans.into_iter().flat_map(|scope| scope.spans) {
-                all.push(Span {
+            for span in resource_spans.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+                all_spans.push(Span {
                     name: span.name,
                     kind: span.kind,
                     trace: hex(&span.trace_id),
                     id: hex(&span.span_id),
                     parent: hex(&span.parent_span_id),
-                    attributes: attributes(span.attributes),
+                    attributes: attribute_map(span.attributes),
                     status: span.status.unwrap_or_default().code,
                     times: (span.start_time_unix_nano, span.end_time_unix_nano),
                 });
             }
         }
     }
-    all.sort_by_key(|span| span.times);
-    all
+    all_spans.sort_by_key(|span| span.times);
+    all_spans
 }
 
-fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
+fn spans_named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
 /// Returns whether a text is anywhere in what was sent.
-fn sent(collector: &Mock, text: &str) -> bool {
-    collector.asked().iter().any(|asked| asked.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+fn was_exported(collector: &MockServer, text: &str) -> bool {
+    collector
+        .requests()
+        .iter()
+        .any(|request| request.bytes.windows(text.len()).any(|part| part == text.as_bytes()))
 }
 
 /// A message that calls two tools, with a `traceparent`, under this configuration.
-async fn with_tools(collector: &Mock, more: impl FnOnce(&mut Config)) -> Kit {
-    let replies = [plan(&[("lint", "secret argument"), ("edit", "other")]), answer("secret reply")];
-    let replies = replies.iter().map(|text| reply(text, 7)).collect();
-    let answers = vec![gives(&json!({"faults": "secret result"})), whole(500, "text/plain", "no")];
-    let traced = traced(collector);
-    let kit = Kit::with(replies, answers, |config| {
-        traced(config);
-        more(config);
+async fn run_with_tools(collector: &MockServer, change: impl FnOnce(&mut Config)) -> ToolKit {
+    let replies =
+        [plan_reply(&[("lint", "secret argument"), ("edit", "other")]), answer_reply("secret reply")];
+    let replies = replies.iter().map(|text| reply_script(text, 7)).collect();
+    let answers =
+        vec![webhook_answer(&json!({"faults": "secret result"})), response_script(500, "text/plain", "no")];
+    let config_change = tracing_config(collector);
+    let kit = ToolKit::new_with(replies, answers, |config| {
+        config_change(config);
+        change(config);
     })
     .await;
-    let body = ask(
+    let body = tool_request(
         &json!({"text": "secret prompt", "stream": true, "temperature": 0.5, "max_tokens": 90, "seed": 7}),
     );
-    let headers = headers(&[("traceparent", PARENT), ("tracestate", "vendor=1")]);
+    let headers = owned_headers(&[("traceparent", TRACEPARENT), ("tracestate", "vendor=1")]);
     let path = "/api/v1/messages";
-    let stream = Stream::open(kit.server.address, "POST", path, &headers, Some(&body.to_string())).await;
-    assert_eq!(names(&stream.whole().await).last(), Some(&"completed"));
+    let stream = EventStream::open(kit.server.address, "POST", path, &headers, Some(&body.to_string())).await;
+    assert_eq!(event_names(&stream.read_checked().await).last(), Some(&"completed"));
     kit
 }
 
 #[tokio::test]
 async fn a_message_is_a_trace_with_its_models_and_tools() {
     let collector = collector().await;
-    let Kit { model, hook, server } = with_tools(&collector, |_| {}).await;
-    server.stopped().await;
-    let all = spans(&collector);
-    let names: Vec<&str> = all.iter().map(|span| &*span.name).collect();
+    let ToolKit { model, webhook, server } = run_with_tools(&collector, |_| {}).await;
+    server.stop().await;
+    let all_spans = exported_spans(&collector);
+    let names: Vec<&str> = all_spans.iter().map(|span| &*span.name).collect();
     assert_eq!(names, ["message", "chat a-model", "execute_tool lint", "execute_tool edit", "chat a-model"]);
-    let message = &all[0];
-    assert_eq!((&*message.trace, &*message.parent), (TRACE, "b7ad6b7169203331"));
+    let message = &all_spans[0];
+    assert_eq!((&*message.trace, &*message.parent), (TRACE_ID, "b7ad6b7169203331"));
     assert_eq!(message.kind, 2);
     assert!(message.attributes["tambour.message.id"].as_str().unwrap().starts_with("msg_"));
     assert!(message.attributes["gen_ai.conversation.id"].as_str().unwrap().starts_with("conv_"));
     assert_eq!(message.attributes["tambour.dialect"], "aiplan");
     assert_eq!(message.attributes["tambour.outcome"], "completed");
     assert_eq!(message.status, 0);
-    for span in &all {
+    for span in &all_spans {
         assert!(span.times.0 >= message.times.0 && span.times.1 <= message.times.1, "{span:?}");
     }
-    for (span, call) in [&all[1], &all[4]].into_iter().zip(model.asked()) {
+    for (span, request) in [&all_spans[1], &all_spans[4]].into_iter().zip(model.requests()) {
         assert_eq!((&span.trace, &span.parent, span.kind), (&message.trace, &message.id, 3));
-        let is = |name: &str, value: Value| assert_eq!(span.attributes[name], value, "{name}");
-        is("gen_ai.operation.name", json!("chat"));
-        is("gen_ai.provider.name", json!("openai"));
-        is("gen_ai.request.model", json!("a-model"));
-        is("gen_ai.request.temperature", json!(0.5));
-        is("gen_ai.request.max_tokens", json!(90));
-        is("gen_ai.request.seed", json!(7));
-        is("server.address", json!("127.0.0.1"));
-        is("server.port", json!(model.address.port()));
-        is("gen_ai.usage.input_tokens", json!(7));
-        is("gen_ai.usage.output_tokens", json!(5));
-        is("gen_ai.response.finish_reasons", json!(["stop"]));
-        is("tambour.outcome", json!("completed"));
-        let first = span.attributes["gen_ai.response.time_to_first_chunk"].as_f64().unwrap();
-        assert!(first > 0.0 && first * 1e9 <= (span.times.1 - span.times.0) as f64);
+        let assert_attribute = |name: &str, value: Value| assert_eq!(span.attributes[name], value, "{name}");
+        assert_attribute("gen_ai.operation.name", json!("chat"));
+        assert_attribute("gen_ai.provider.name", json!("openai"));
+        assert_attribute("gen_ai.request.model", json!("a-model"));
+        assert_attribute("gen_ai.request.temperature", json!(0.5));
+        assert_attribute("gen_ai.request.max_tokens", json!(90));
+        assert_attribute("gen_ai.request.seed", json!(7));
+        assert_attribute("server.address", json!("127.0.0.1"));
+        assert_attribute("server.port", json!(model.address.port()));
+        assert_attribute("gen_ai.usage.input_tokens", json!(7));
+        assert_attribute("gen_ai.usage.output_tokens", json!(5));
+        assert_attribute("gen_ai.response.finish_reasons", json!(["stop"]));
+        assert_attribute("tambour.outcome", json!("completed"));
+        let first_chunk = span.attributes["gen_ai.response.time_to_first_chunk"].as_f64().unwrap();
+        assert!(first_chunk > 0.0 && first_chunk * 1e9 <= (span.times.1 - span.times.0) as f64);
         // The model's own spans come into this one.
-        let wanted = format!("00-{TRACE}-{}-01", span.id);
-        assert_eq!(call.header("traceparent"), Some(&*wanted));
-        assert_eq!(call.header("tracestate"), Some("vendor=1"));
+        let expected = format!("00-{TRACE_ID}-{}-01", span.id);
+        assert_eq!(request.header("traceparent"), Some(&*expected));
+        assert_eq!(request.header("tracestate"), Some("vendor=1"));
     }
-    let tools = [(&all[2], "lint", 0, None), (&all[3], "edit", 2, Some("http_status"))];
-    for ((span, name, status, error), call) in tools.into_iter().zip(hook.asked()) {
+    let tools = [(&all_spans[2], "lint", 0, None), (&all_spans[3], "edit", 2, Some("http_status"))];
+    for ((span, name, status, error), request) in tools.into_iter().zip(webhook.requests()) {
         assert_eq!((&span.trace, &span.parent, span.kind), (&message.trace, &message.id, 1));
         assert_eq!(span.attributes["gen_ai.operation.name"], "execute_tool");
         assert_eq!(span.attributes["gen_ai.tool.name"], name);
         assert_eq!(span.attributes["gen_ai.tool.type"], "extension");
-        assert_eq!(span.attributes["gen_ai.tool.call.id"], call.body["call_id"]);
+        assert_eq!(span.attributes["gen_ai.tool.call.id"], request.body["call_id"]);
         assert_eq!(span.status, status);
         assert_eq!(span.attributes.get("error.type").and_then(Value::as_str), error, "{span:?}");
-        let wanted = format!("00-{TRACE}-{}-01", span.id);
-        assert_eq!(call.header("traceparent"), Some(&*wanted));
+        let expected = format!("00-{TRACE_ID}-{}-01", span.id);
+        assert_eq!(request.header("traceparent"), Some(&*expected));
     }
     // No texts, and no secrets.
-    assert!(!sent(&collector, "secret"));
+    assert!(!was_exported(&collector, "secret"));
 }
 
 #[tokio::test]
 async fn texts_are_traced_only_where_that_is_wanted() {
     let collector = collector().await;
-    let kit = with_tools(&collector, |config| config.telemetry.content = true).await;
-    kit.server.stopped().await;
-    let all = spans(&collector);
+    let kit = run_with_tools(&collector, |config| config.telemetry.content = true).await;
+    kit.server.stop().await;
+    let all_spans = exported_spans(&collector);
     let json = |span: &Span, name: &str| -> Value {
         serde_json::from_str(span.attributes[name].as_str().unwrap()).unwrap()
     };
-    let [first, second] = named(&all, "chat a-model")[..] else { panic!("{all:#?}") };
-    let asked = json(first, "gen_ai.input.messages");
-    let user = asked.as_array().unwrap().last().unwrap();
+    let [first, second] = spans_named(&all_spans, "chat a-model")[..] else { panic!("{all_spans:#?}") };
+    let input = json(first, "gen_ai.input.messages");
+    let user = input.as_array().unwrap().last().unwrap();
     assert_eq!(user, &json!({"role": "user", "parts": [{"type": "text", "content": "secret prompt"}]}));
-    let said = json(second, "gen_ai.output.messages");
-    assert_eq!((&said[0]["role"], &said[0]["finish_reason"]), (&json!("assistant"), &json!("stop")));
-    assert!(said[0]["parts"][0]["content"].as_str().unwrap().contains("secret reply"));
-    let tool = named(&all, "execute_tool lint")[0];
+    let output = json(second, "gen_ai.output.messages");
+    assert_eq!((&output[0]["role"], &output[0]["finish_reason"]), (&json!("assistant"), &json!("stop")));
+    assert!(output[0]["parts"][0]["content"].as_str().unwrap().contains("secret reply"));
+    let tool = spans_named(&all_spans, "execute_tool lint")[0];
     assert_eq!(json(tool, "gen_ai.tool.call.arguments"), json!({"userInput": "secret argument"}));
     assert_eq!(json(tool, "gen_ai.tool.call.result"), json!({"faults": "secret result"}));
 }
@@ -207,82 +212,103 @@ async fn texts_are_traced_only_where_that_is_wanted() {
 async fn what_fails_is_traced_with_its_code() {
     let collector = collector().await;
     let busy = || vec![Step::Head(503, vec![]), Step::End];
-    let cut = vec![delta("Fo"), Step::Cut];
-    let mock =
-        Mock::start(vec![busy(), busy(), reply("Four.", 2), cut, vec![delta("Fo"), Step::Stall]]).await;
-    let server = Tambour::start(&mock, traced(&collector)).await;
-    let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
-    server.stream(&ask).await.whole().await;
-    server.stream(&ask).await.whole().await;
-    let mut stopped = server.stream(&ask).await;
-    let begun = stopped.until("final_delta").await;
-    let path = format!("/api/v1/messages/{}/cancel", crate::client::message(&begun));
+    let cut_reply = vec![delta_step("Fo"), Step::Cut];
+    let mock = MockServer::start(vec![
+        busy(),
+        busy(),
+        reply_script("Four.", 2),
+        cut_reply,
+        vec![delta_step("Fo"), Step::WaitDisconnect],
+    ])
+    .await;
+    let server = TestServer::start(&mock, tracing_config(&collector)).await;
+    let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+    server.open_stream(&request).await.read_checked().await;
+    server.open_stream(&request).await.read_checked().await;
+    let mut stopped_stream = server.open_stream(&request).await;
+    let events = stopped_stream.read_until("final_delta").await;
+    let path = format!("/api/v1/messages/{}/cancel", crate::client::stream_message_id(&events));
     server.call("post", &path, None).await;
-    stopped.rest().await;
-    server.stopped().await;
-    let all = spans(&collector);
-    let seen = |name: &str| -> Vec<(Value, Value, i32)> {
+    stopped_stream.read_rest().await;
+    server.stop().await;
+    let all_spans = exported_spans(&collector);
+    let outcomes = |name: &str| -> Vec<(Value, Value, i32)> {
         let get = |span: &Span, name: &str| span.attributes.get(name).cloned().unwrap_or_default();
-        let seen = |span: &&Span| (get(span, "tambour.outcome"), get(span, "error.type"), span.status);
-        named(&all, name).iter().map(seen).collect()
+        let outcomes = |span: &&Span| (get(span, "tambour.outcome"), get(span, "error.type"), span.status);
+        spans_named(&all_spans, name).iter().map(outcomes).collect()
     };
-    let (good, none) = (|word: &str| (json!(word), Value::Null, 0), json!("upstream_closed"));
+    let (success, closed) = (|outcome: &str| (json!(outcome), Value::Null, 0), json!("upstream_closed"));
     assert_eq!(
-        seen("chat a-model"),
-        [good("completed"), (json!("failed"), none.clone(), 2), good("dropped")]
+        outcomes("chat a-model"),
+        [success("completed"), (json!("failed"), closed.clone(), 2), success("dropped")]
     );
-    assert_eq!(named(&all, "chat a-model")[0].attributes["tambour.retries"], 2);
-    assert_eq!(seen("message"), [good("completed"), (json!("failed"), none, 2), good("cancelled")]);
+    assert_eq!(spans_named(&all_spans, "chat a-model")[0].attributes["tambour.retries"], 2);
+    assert_eq!(
+        outcomes("message"),
+        [success("completed"), (json!("failed"), closed, 2), success("cancelled")]
+    );
     // Each has a trace of its own.
-    let traces: std::collections::BTreeSet<&String> = all.iter().map(|span| &span.trace).collect();
+    let traces: std::collections::BTreeSet<&String> = all_spans.iter().map(|span| &span.trace).collect();
     assert_eq!(traces.len(), 3);
 }
 
 #[tokio::test]
 async fn nothing_is_traced_or_handed_on_unless_it_is_configured() {
-    let mock = Mock::start(vec![reply("Four.", 2)]).await;
-    let server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
+    let server = TestServer::start_default(&mock).await;
     let body =
         json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}).to_string();
     let path = "/api/v1/messages";
-    Stream::open(server.address, "POST", path, &headers(&[("traceparent", PARENT)]), Some(&body))
-        .await
-        .whole()
-        .await;
-    assert_eq!(mock.asked()[0].header("traceparent"), None);
+    EventStream::open(
+        server.address,
+        "POST",
+        path,
+        &owned_headers(&[("traceparent", TRACEPARENT)]),
+        Some(&body),
+    )
+    .await
+    .read_checked()
+    .await;
+    assert_eq!(mock.requests()[0].header("traceparent"), None);
 }
 
 #[tokio::test]
 async fn the_sample_decides_unless_the_caller_has() {
     let collector = collector().await;
-    let mock = Mock::start(vec![reply("Four.", 2)]).await;
-    let traced = traced(&collector);
-    let server = Tambour::start(&mock, |config| {
-        traced(config);
+    let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
+    let config_change = tracing_config(&collector);
+    let server = TestServer::start(&mock, |config| {
+        config_change(config);
         config.telemetry.sample_ratio = 0.0;
     })
     .await;
     let body =
         json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1", "stream": true}).to_string();
-    let unsampled = format!("{}00", PARENT.strip_suffix("01").unwrap());
+    let unsampled = format!("{}00", TRACEPARENT.strip_suffix("01").unwrap());
     // A header that is none is as no header.
     let broken = "00-nothing-nothing-01";
     let path = "/api/v1/messages";
-    for given in
-        [&[][..], &[("traceparent", &*unsampled)], &[("traceparent", broken)], &[("traceparent", PARENT)]]
-    {
-        Stream::open(server.address, "POST", path, &headers(given), Some(&body)).await.whole().await;
+    for traceparent in [
+        &[][..],
+        &[("traceparent", &*unsampled)],
+        &[("traceparent", broken)],
+        &[("traceparent", TRACEPARENT)],
+    ] {
+        EventStream::open(server.address, "POST", path, &owned_headers(traceparent), Some(&body))
+            .await
+            .read_checked()
+            .await;
     }
-    server.stopped().await;
-    let all = spans(&collector);
-    assert_eq!(all.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["message", "chat a-model"]);
-    assert!(all.iter().all(|span| span.trace == TRACE));
+    server.stop().await;
+    let all_spans = exported_spans(&collector);
+    assert_eq!(all_spans.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["message", "chat a-model"]);
+    assert!(all_spans.iter().all(|span| span.trace == TRACE_ID));
     // The model is told what was decided.
     let flags: Vec<String> = mock
-        .asked()
+        .requests()
         .iter()
-        .map(|asked| {
-            let header = asked.header("traceparent").unwrap();
+        .map(|request| {
+            let header = request.header("traceparent").unwrap();
             header.rsplit_once('-').unwrap().1.to_owned()
         })
         .collect();
@@ -292,51 +318,58 @@ async fn the_sample_decides_unless_the_caller_has() {
 #[tokio::test]
 async fn a_turn_of_a_dialogue_is_a_trace() {
     let collector = collector().await;
-    let mock = Mock::start(vec![reply(&crate::dialogues::answer(30, false, "一"), 7)]).await;
-    let server = Tambour::start(&mock, traced(&collector)).await;
-    let yaml = crate::dialogues::script(&["{type: ai_say, content: \"Hi\", max_rounds: 3}"]);
+    let mock =
+        MockServer::start(vec![reply_script(&crate::dialogues::round_answer(30, false, "一"), 7)]).await;
+    let server = TestServer::start(&mock, tracing_config(&collector)).await;
+    let yaml = crate::dialogues::script_of_actions(&["{type: ai_say, content: \"Hi\", max_rounds: 3}"]);
     let script = server.post("/api/v1/scripts", &json!({"name": "s", "yaml": yaml})).await.json;
     let dialogue = server.post("/api/v1/dialogues", &json!({"script_id": script["script_id"]})).await.json;
     let id = dialogue["dialogue_id"].as_str().unwrap().to_owned();
     let path = format!("/api/v1/dialogues/{id}/input");
-    let turn = server.call_with("post", &path, Some("{}"), &[("traceparent", PARENT)]).await;
+    let turn = server.call_with("post", &path, Some("{}"), &[("traceparent", TRACEPARENT)]).await;
     assert_eq!(turn.status, 200, "{}", turn.text);
-    server.stopped().await;
-    let all = spans(&collector);
-    assert_eq!(all.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["dialogue turn", "chat a-model"]);
-    assert_eq!(all[0].attributes["gen_ai.conversation.id"], id);
-    assert_eq!((&*all[0].trace, &*all[0].parent), (TRACE, "b7ad6b7169203331"));
-    assert_eq!(all[1].parent, all[0].id);
-    assert_eq!(all[0].attributes["tambour.outcome"], "completed");
+    server.stop().await;
+    let all_spans = exported_spans(&collector);
+    assert_eq!(
+        all_spans.iter().map(|span| &*span.name).collect::<Vec<_>>(),
+        ["dialogue turn", "chat a-model"]
+    );
+    assert_eq!(all_spans[0].attributes["gen_ai.conversation.id"], id);
+    assert_eq!((&*all_spans[0].trace, &*all_spans[0].parent), (TRACE_ID, "b7ad6b7169203331"));
+    assert_eq!(all_spans[1].parent, all_spans[0].id);
+    assert_eq!(all_spans[0].attributes["tambour.outcome"], "completed");
 }
 
 /// Messages go their way whatever becomes of their traces.
 #[tokio::test]
 async fn a_collector_that_is_down_or_silent_holds_nothing_up() {
-    let silent = Mock::start(vec![vec![Step::Wait(Gate::new())]]).await;
-    let gone = {
+    let silent = MockServer::start(vec![vec![Step::Wait(Gate::new())]]).await;
+    let closed_address = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    let refusing = Mock::start(vec![whole(400, "text/plain", "no")]).await;
-    for address in [silent.address, gone, refusing.address] {
-        let mock = Mock::start(vec![reply("Four.", 2)]).await;
-        let server = Tambour::start(&mock, |config| {
+    let refusing_collector = MockServer::start(vec![response_script(400, "text/plain", "no")]).await;
+    for address in [silent.address, closed_address, refusing_collector.address] {
+        let mock = MockServer::start(vec![reply_script("Four.", 2)]).await;
+        let server = TestServer::start(&mock, |config| {
             config.telemetry.otlp_endpoint = Some(format!("http://{address}"));
         })
         .await;
-        let ask = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
+        let request = json!({"text": "x", "dialect": "plain", "output_protocol": "jsonseq_v1"});
         for _ in 0..3 {
-            assert_eq!(names(&server.stream(&ask).await.whole().await).last(), Some(&"completed"));
+            assert_eq!(
+                event_names(&server.open_stream(&request).await.read_checked().await).last(),
+                Some(&"completed")
+            );
         }
-        within(server.stopped()).await;
+        with_timeout(server.stop()).await;
     }
 }
 
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_refused_with_its_place() {
     let folder = Folder::new();
-    for (given, said) in [
+    for (endpoint, expected_text) in [
         ("otlp_endpoint = \"localhost:4318\"", "it takes the base URL of a collector"),
         ("otlp_endpoint = \"http://127.0.0.1:4318/v1/traces\"", "`/v1/traces` is put behind it"),
         ("otlp_endpoint = \"http://u:pass@127.0.0.1:4318/?token=abc\"", "with a query"),
@@ -344,25 +377,30 @@ async fn an_endpoint_that_is_none_is_refused_with_its_place() {
         ("sample_ratio = nan", "is 0 to 1, not NaN"),
         ("service_name = \" \"", "is empty"),
     ] {
-        let file = folder.file("tambour.toml", &format!("[telemetry]\n{given}\n"));
-        let mut loaded = Config::load(Some(&file), std::iter::empty()).unwrap();
-        let place = config(&folder);
-        (loaded.listen, loaded.data) = (place.listen, place.data);
-        let Err(error) = tambour_server::Server::start(loaded).await else { panic!("{given} is taken") };
+        let file = folder.write_file("tambour.toml", &format!("[telemetry]\n{endpoint}\n"));
+        let mut loaded_config = Config::load(Some(&file), std::iter::empty()).unwrap();
+        let place = test_config(&folder);
+        (loaded_config.listen, loaded_config.data) = (place.listen, place.data);
+        let Err(error) = tambour_server::Server::start(loaded_config).await else {
+            panic!("{endpoint} is taken")
+        };
         let error = error.to_string();
-        let field = given.split_once(' ').unwrap().0;
+        let field = endpoint.split_once(' ').unwrap().0;
         assert!(
             error.contains("tambour.toml:2") && error.contains(&format!("`telemetry.{field}`")),
             "{error}"
         );
-        assert!(error.contains(said) && !error.contains("pass") && !error.contains("abc"), "{error}");
+        assert!(
+            error.contains(expected_text) && !error.contains("pass") && !error.contains("abc"),
+            "{error}"
+        );
     }
     // By variable too.
-    let named =
+    let variables =
         [("TAMBOUR_TELEMETRY_SAMPLE_RATIO", "0.25"), ("TAMBOUR_TELEMETRY_OTLP_ENDPOINT", "http://c:4318")];
-    let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let file = folder.file("tambour.toml", "");
-    let loaded = Config::load(Some(&file), named.into_iter()).unwrap();
-    assert_eq!(loaded.telemetry.sample_ratio, 0.25);
-    assert_eq!(loaded.telemetry.otlp_endpoint.as_deref(), Some("http://c:4318"));
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let file = folder.write_file("tambour.toml", "");
+    let loaded_config = Config::load(Some(&file), variables.into_iter()).unwrap();
+    assert_eq!(loaded_config.telemetry.sample_ratio, 0.25);
+    assert_eq!(loaded_config.telemetry.otlp_endpoint.as_deref(), Some("http://c:4318"));
 }

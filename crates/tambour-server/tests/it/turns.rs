@@ -5,30 +5,32 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::client::{Event, Stream, check, message, names, numbered, text};
-use crate::dialogues::{SAY, answer, halting, say, started, turn};
-use crate::mock::{Gate, Mock, Step, delta, finish, reply, whole};
-use crate::promises::persistent;
-use crate::server::{Answer, Tambour, within};
+use crate::client::{
+    Event, EventStream, check_stream, event_names, joined_text, numbered_events, stream_message_id,
+};
+use crate::dialogues::{SAY_ACTION, halting_script, post_text, round_answer, start_dialogue, turn_of};
+use crate::mock::{Gate, MockServer, Step, delta_step, finish_steps, reply_script, response_script};
+use crate::promises::post_until_answered;
+use crate::server::{Answer, TestServer, with_timeout};
 use crate::server_process::ServerProcess;
 
-fn input(id: &str) -> String {
+fn input_path(id: &str) -> String {
     format!("/api/v1/dialogues/{id}/input")
 }
 
-async fn open(server: &Tambour, id: &str, body: &Value) -> Stream {
+async fn open_stream(server: &TestServer, id: &str, body: &Value) -> EventStream {
     let mut body = body.clone();
     body["stream"] = true.into();
-    Stream::open(server.address, "POST", &input(id), &[], Some(&body.to_string())).await
+    EventStream::open(server.address, "POST", &input_path(id), &[], Some(&body.to_string())).await
 }
 
-async fn cancel(server: &Tambour, id: &str) -> Answer {
+async fn cancel_turn(server: &TestServer, id: &str) -> Answer {
     server.call("post", &format!("/api/v1/dialogues/{id}/cancel"), None).await
 }
 
 /// The one end of a stream, which is a valid one.
-fn end(events: &[Event]) -> (&str, &Value) {
-    check(events);
+fn end_event(events: &[Event]) -> (&str, &Value) {
+    check_stream(events);
     let last = events.last().unwrap();
     (&last.name, &last.data)
 }
@@ -36,101 +38,118 @@ fn end(events: &[Event]) -> (&str, &Value) {
 #[tokio::test]
 async fn a_server_that_stops_asks_no_model_for_turns_that_wait() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![halting("一二", &gate), reply(&answer(30, false, "never"), 9)]).await;
-    let mut server = Tambour::with(&mock).await;
-    let id = started(&server, &[SAY]).await;
-    let mut first = open(&server, &id, &json!({"text": "甲"})).await;
-    let mut events = first.until("final_delta").await;
-    let mut second = open(&server, &id, &json!({"text": "乙"})).await;
-    second.event().await;
-    let third = server.begin(&input(&id), &json!({"text": "丙"})).await;
-    server.until_metric("tambour_running", 3).await;
-    server.stopping();
+    let mock = MockServer::start(vec![
+        halting_script("一二", &gate),
+        reply_script(&round_answer(30, false, "never"), 9),
+    ])
+    .await;
+    let mut server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
+    let mut first = open_stream(&server, &id, &json!({"text": "甲"})).await;
+    let mut events = first.read_until("final_delta").await;
+    let mut second = open_stream(&server, &id, &json!({"text": "乙"})).await;
+    second.next_event().await;
+    let third = server.begin_post(&input_path(&id), &json!({"text": "丙"})).await;
+    server.wait_for_metric("tambour_running", 3).await;
+    server.request_stop();
     // Those that wait end at once, the one that runs when it is done.
-    let waited = within(second.rest()).await;
-    let last = waited.last().unwrap();
+    let second_events = with_timeout(second.read_rest()).await;
+    let last = second_events.last().unwrap();
     assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("interrupted")));
     assert_eq!(last.data["retryable"], true);
-    let refused: Value = serde_json::from_str(&third.text().await).unwrap();
-    assert_eq!(refused["code"], "closing");
+    let refusal: Value = serde_json::from_str(&third.into_text().await).unwrap();
+    assert_eq!(refusal["code"], "closing");
     gate.open();
-    events.extend(within(first.rest()).await);
-    assert_eq!(end(&events).0, "completed");
-    server.stopped().await;
-    assert_eq!(mock.asked().len(), 1);
+    events.extend(with_timeout(first.read_rest()).await);
+    assert_eq!(end_event(&events).0, "completed");
+    server.stop().await;
+    assert_eq!(mock.requests().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_that_panics_has_one_end_and_its_dialogue_goes_on() {
-    let replies = [answer(30, false, "一"), answer(40, false, "二"), answer(50, false, "三")];
-    let mock = Mock::start(replies.iter().map(|text| reply(text, 9)).collect()).await;
-    let apart = ServerProcess::start(&mock, false);
-    let server = &apart.server;
-    let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
-    let panics = apart.panic_at("turn");
-    let asked = json!({"text": "甲", "request_id": "r"});
-    let events = within(async { open(server, &id, &asked).await.whole().await }).await;
-    let (name, data) = end(&events);
+    let replies =
+        [round_answer(30, false, "一"), round_answer(40, false, "二"), round_answer(50, false, "三")];
+    let mock = MockServer::start(replies.iter().map(|text| reply_script(text, 9)).collect()).await;
+    let process = ServerProcess::start(&mock, false);
+    let server = &process.server;
+    let id = start_dialogue(server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let panic_file = process.make_panic_at("turn");
+    let input_body = json!({"text": "甲", "request_id": "r"});
+    let events =
+        with_timeout(async { open_stream(server, &id, &input_body).await.read_checked().await }).await;
+    let (name, data) = end_event(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("internal_error"), &json!(true)));
-    assert_eq!(text(&events, "final_delta"), "一");
+    assert_eq!(joined_text(&events, "final_delta"), "一");
     // Without a stream it is a problem.
-    let failed = server.post(&input(&id), &json!({"text": "甲"})).await;
-    assert_eq!((failed.status, failed.problem()), (500, "internal_error"));
-    server.until_metric("tambour_running", 0).await;
-    std::fs::remove_file(panics).unwrap();
+    let failed_answer = server.post(&input_path(&id), &json!({"text": "甲"})).await;
+    assert_eq!((failed_answer.status, failed_answer.problem_code()), (500, "internal_error"));
+    server.wait_for_metric("tambour_running", 0).await;
+    std::fs::remove_file(panic_file).unwrap();
     // The same input goes on with what was taken, and others come after it.
-    let events = open(server, &id, &asked).await.whole().await;
-    assert_eq!((end(&events).0, &turn(&events)["ai_message"]), ("completed", &json!("三")));
-    assert_eq!(say(server, &id, "乙").await["success"], true);
+    let events = open_stream(server, &id, &input_body).await.read_checked().await;
+    assert_eq!((end_event(&events).0, &turn_of(&events)["ai_message"]), ("completed", &json!("三")));
+    assert_eq!(post_text(server, &id, "乙").await["success"], true);
     let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
-    let said: Vec<&str> =
-        history.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
-    assert_eq!(said, ["甲", "三", "乙", "三"]);
+    let texts: Vec<&str> =
+        history.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["甲", "三", "乙", "三"]);
     assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
 }
 
 #[tokio::test]
 async fn a_turn_that_is_cancelled_does_not_count() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![
-        halting("一二", &gate),
-        vec![Step::Stall],
-        vec![Step::Stall],
-        reply(&answer(30, false, "三"), 9),
+    let mock = MockServer::start(vec![
+        halting_script("一二", &gate),
+        vec![Step::WaitDisconnect],
+        vec![Step::WaitDisconnect],
+        reply_script(&round_answer(30, false, "三"), 9),
     ])
     .await;
-    let server = Tambour::with(&mock).await;
-    let id = started(&server, &[SAY]).await;
-    let idle = cancel(&server, &id).await;
-    assert_eq!((idle.status, &idle.json), (200, &json!({"dialogue_id": id, "status": "active"})));
+    let server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
+    let idle_cancel = cancel_turn(&server, &id).await;
+    assert_eq!(
+        (idle_cancel.status, &idle_cancel.json),
+        (200, &json!({"dialogue_id": id, "status": "active"}))
+    );
     // In the middle of its message.
-    let mut stream = open(&server, &id, &json!({"text": "甲"})).await;
-    let mut events = stream.until("final_delta").await;
-    let told = cancel(&server, &id).await;
-    assert_eq!((told.status, &told.json), (202, &json!({"dialogue_id": id, "status": "cancelling"})));
-    events.extend(within(stream.rest()).await);
-    let (name, data) = end(&events);
+    let mut stream = open_stream(&server, &id, &json!({"text": "甲"})).await;
+    let mut events = stream.read_until("final_delta").await;
+    let cancellation = cancel_turn(&server, &id).await;
+    assert_eq!(
+        (cancellation.status, &cancellation.json),
+        (202, &json!({"dialogue_id": id, "status": "cancelling"}))
+    );
+    events.extend(with_timeout(stream.read_rest()).await);
+    let (name, data) = end_event(&events);
     assert_eq!((name, &data["finish_reason"]), ("completed", &json!("cancelled"))); // X-014
-    assert_eq!(turn(&events)["error"]["code"], "cancelled");
-    mock.until(|calls| calls.deserted == 1).await;
+    assert_eq!(turn_of(&events)["error"]["code"], "cancelled");
+    mock.wait_until(|calls| calls.abandoned == 1).await;
     // Before the model has answered.
-    let mut stream = open(&server, &id, &json!({"text": "乙"})).await;
-    mock.until(|calls| calls.begun == 2).await;
-    assert_eq!(cancel(&server, &id).await.status, 202);
-    let events = within(stream.rest()).await;
-    let (name, data) = end(&events);
-    assert_eq!((name, &data["finish_reason"]), ("completed", &json!("cancelled")), "{:?}", names(&events)); // X-014
-    mock.until(|calls| calls.deserted == 2).await;
+    let mut stream = open_stream(&server, &id, &json!({"text": "乙"})).await;
+    mock.wait_until(|calls| calls.started == 2).await;
+    assert_eq!(cancel_turn(&server, &id).await.status, 202);
+    let events = with_timeout(stream.read_rest()).await;
+    let (name, data) = end_event(&events);
+    assert_eq!(
+        (name, &data["finish_reason"]),
+        ("completed", &json!("cancelled")),
+        "{:?}",
+        event_names(&events)
+    ); // X-014
+    mock.wait_until(|calls| calls.abandoned == 2).await;
     // Without a stream; what waits behind it has its turn.
-    let third = server.begin(&input(&id), &json!({"text": "丙"})).await;
-    mock.until(|calls| calls.begun == 3).await;
-    let fourth = server.begin(&input(&id), &json!({"text": "丁"})).await;
-    server.until_metric("tambour_running", 2).await;
-    assert_eq!(cancel(&server, &id).await.status, 202);
-    let third: Value = serde_json::from_str(&third.text().await).unwrap();
+    let third = server.begin_post(&input_path(&id), &json!({"text": "丙"})).await;
+    mock.wait_until(|calls| calls.started == 3).await;
+    let fourth = server.begin_post(&input_path(&id), &json!({"text": "丁"})).await;
+    server.wait_for_metric("tambour_running", 2).await;
+    assert_eq!(cancel_turn(&server, &id).await.status, 202);
+    let third: Value = serde_json::from_str(&third.into_text().await).unwrap();
     assert_eq!((&third["success"], &third["error"]["code"]), (&json!(false), &json!("cancelled")));
     assert_eq!((&third["error"]["retryable"], &third["status"]), (&json!(true), &json!("active")));
-    let fourth: Value = serde_json::from_str(&fourth.text().await).unwrap();
+    let fourth: Value = serde_json::from_str(&fourth.into_text().await).unwrap();
     assert_eq!(fourth["ai_message"], "三");
     assert_eq!(fourth["metadata"]["current_round"], 1, "{fourth}"); // S-065
     let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
@@ -140,144 +159,165 @@ async fn a_turn_that_is_cancelled_does_not_count() {
 #[tokio::test]
 async fn who_deletes_a_dialogue_waits_for_no_model() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![halting("一二", &gate)]).await;
-    let server = Tambour::with(&mock).await;
-    let id = started(&server, &[SAY]).await;
-    let mut first = open(&server, &id, &json!({"text": "甲"})).await;
-    let mut events = first.until("final_delta").await;
-    let mut second = open(&server, &id, &json!({"text": "乙"})).await;
-    second.event().await;
-    let third = server.begin(&input(&id), &json!({"text": "丙"})).await;
-    server.until_metric("tambour_running", 3).await;
+    let mock = MockServer::start(vec![halting_script("一二", &gate)]).await;
+    let server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
+    let mut first = open_stream(&server, &id, &json!({"text": "甲"})).await;
+    let mut events = first.read_until("final_delta").await;
+    let mut second = open_stream(&server, &id, &json!({"text": "乙"})).await;
+    second.next_event().await;
+    let third = server.begin_post(&input_path(&id), &json!({"text": "丙"})).await;
+    server.wait_for_metric("tambour_running", 3).await;
     let path = format!("/api/v1/dialogues/{id}");
     assert_eq!(server.call("delete", &path, None).await.status, 204);
-    events.extend(within(first.rest()).await);
-    assert_eq!(end(&events).1["finish_reason"], "cancelled"); // X-014
-    let waited = within(second.rest()).await;
-    assert_eq!(waited.last().unwrap().data["code"], "not_found");
-    let third: Value = serde_json::from_str(&third.text().await).unwrap();
+    events.extend(with_timeout(first.read_rest()).await);
+    assert_eq!(end_event(&events).1["finish_reason"], "cancelled"); // X-014
+    let second_events = with_timeout(second.read_rest()).await;
+    assert_eq!(second_events.last().unwrap().data["code"], "not_found");
+    let third: Value = serde_json::from_str(&third.into_text().await).unwrap();
     assert_eq!(third["code"], "not_found");
     assert_eq!(server.get(&path).await.status, 404);
-    mock.until(|calls| calls.deserted == 1).await;
-    server.until_metric("tambour_running", 0).await;
-    assert_eq!(mock.calls().begun, 1);
+    mock.wait_until(|calls| calls.abandoned == 1).await;
+    server.wait_for_metric("tambour_running", 0).await;
+    assert_eq!(mock.calls().started, 1);
 }
 
 #[tokio::test]
 async fn streams_of_turns_are_sent_like_those_of_messages() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![vec![Step::Stall], halting("一二", &gate)]).await;
-    let server = Tambour::start(&mock, |config| config.heartbeat_ms = 20).await;
-    let message = server.stream(&json!({"text": "x", "dialect": "plain"})).await;
-    mock.until(|calls| calls.begun == 1).await;
-    let id = started(&server, &[SAY]).await;
-    let mut stream = open(&server, &id, &json!({"text": "甲"})).await;
+    let mock = MockServer::start(vec![vec![Step::WaitDisconnect], halting_script("一二", &gate)]).await;
+    let server = TestServer::start(&mock, |config| config.heartbeat_ms = 20).await;
+    let message = server.open_stream(&json!({"text": "x", "dialect": "plain"})).await;
+    mock.wait_until(|calls| calls.started == 1).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
+    let mut stream = open_stream(&server, &id, &json!({"text": "甲"})).await;
     for header in ["content-type", "cache-control", "x-accel-buffering"] {
         assert!(stream.header(header).is_some(), "{header}");
         assert_eq!(stream.header(header), message.header(header), "{header}");
     }
-    let mut events = stream.until("heartbeat").await;
-    events.extend(stream.until("heartbeat").await);
-    let beat = events.last().unwrap();
-    assert!(beat.data["ts"].is_string() && beat.id.is_none(), "{beat:?}"); // J-036
+    let mut events = stream.read_until("heartbeat").await;
+    events.extend(stream.read_until("heartbeat").await);
+    let heartbeat = events.last().unwrap();
+    assert!(heartbeat.data["ts"].is_string() && heartbeat.id.is_none(), "{heartbeat:?}"); // J-036
     gate.open();
-    events.extend(within(stream.rest()).await);
-    assert_eq!(end(&events).0, "completed");
+    events.extend(with_timeout(stream.read_rest()).await);
+    assert_eq!(end_event(&events).0, "completed");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_word_makes_one_turn_for_clients_that_go_away() {
-    const WORDS: usize = 48;
-    let own = SAY.replace("max_rounds: 3", "max_rounds: 20, require_acknowledgment: false");
+    const REQUEST_IDS: usize = 48;
+    let action = SAY_ACTION.replace("max_rounds: 3", "max_rounds: 20, require_acknowledgment: false");
     for stream in [false, true] {
-        let mock = Mock::start((0..WORDS).map(|_| reply(&answer(30, false, "一"), 9)).collect()).await;
-        let server = Arc::new(Tambour::with(&mock).await);
-        let id = started(&server, &[own.as_str(); 3]).await;
+        let mock = MockServer::start(
+            (0..REQUEST_IDS).map(|_| reply_script(&round_answer(30, false, "一"), 9)).collect(),
+        )
+        .await;
+        let server = Arc::new(TestServer::start_default(&mock).await);
+        let id = start_dialogue(&server, &[action.as_str(); 3]).await;
         let body = json!({"text": "甲", "stream": stream}).to_string();
-        let answers = persistent(&server, &input(&id), body, WORDS).await;
-        assert_eq!(answers.len(), WORDS);
-        server.until_metric("tambour_running", 0).await;
-        let shown = server.get(&format!("/api/v1/dialogues/{id}")).await.json;
-        let history = shown["history"].as_array().unwrap();
-        let said = history.iter().filter(|one| one["role"] == "user").count();
-        assert_eq!((said, history.len(), mock.calls().begun), (WORDS, 2 * WORDS, WORDS), "stream: {stream}");
+        let answers = post_until_answered(&server, &input_path(&id), body, REQUEST_IDS).await;
+        assert_eq!(answers.len(), REQUEST_IDS);
+        server.wait_for_metric("tambour_running", 0).await;
+        let snapshot = server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+        let history = snapshot["history"].as_array().unwrap();
+        let user_messages = history.iter().filter(|message| message["role"] == "user").count();
+        assert_eq!(
+            (user_messages, history.len(), mock.calls().started),
+            (REQUEST_IDS, 2 * REQUEST_IDS, REQUEST_IDS),
+            "stream: {stream}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_takes_nothing_of_a_turn_that_is_over_is_cut_off() {
     let long = "a piece of four kilobytes ".repeat(500_000);
-    let mock = Mock::start(vec![reply(&answer(30, false, &long), 64 << 10)]).await;
-    let server = Tambour::start(&mock, |config| config.reader_idle_ms = 300).await;
-    let id = started(&server, &[SAY]).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, &long), 64 << 10)]).await;
+    let server = TestServer::start(&mock, |config| config.reader_idle_ms = 300).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     // The system takes little for it.
     socket.set_recv_buffer_size(4 << 10).unwrap();
-    let mut stalled = within(socket.connect(server.address)).await.unwrap();
+    let mut connection = with_timeout(socket.connect(server.address)).await.unwrap();
     let body = json!({"text": "甲", "stream": true}).to_string();
     let head = format!(
         "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n",
-        input(&id),
+        input_path(&id),
         server.address,
         body.len()
     );
-    stalled.write_all((head + &body).as_bytes()).await.unwrap();
-    mock.until(|calls| calls.over == 1).await;
-    server.until_metric("tambour_running", 0).await;
-    server.until_metric("tambour_streams_open", 0).await;
-    let mut got = Vec::new();
-    let _ = within(stalled.read_to_end(&mut got)).await;
-    assert!(!String::from_utf8_lossy(&got).contains("event: completed"), "it was cut off before the end");
+    connection.write_all((head + &body).as_bytes()).await.unwrap();
+    mock.wait_until(|calls| calls.ended == 1).await;
+    server.wait_for_metric("tambour_running", 0).await;
+    server.wait_for_metric("tambour_streams_open", 0).await;
+    let mut received = Vec::new();
+    let _ = with_timeout(connection.read_to_end(&mut received)).await;
+    assert!(
+        !String::from_utf8_lossy(&received).contains("event: completed"),
+        "it was cut off before the end"
+    );
 }
 
-async fn follow(server: &Tambour, id: &str, turn: &str, after: &str, headers: &[(&str, &str)]) -> Stream {
+async fn follow_turn(
+    server: &TestServer,
+    id: &str,
+    turn: &str,
+    after: &str,
+    headers: &[(&str, &str)],
+) -> EventStream {
     let path = format!("/api/v1/dialogues/{id}/turns/{turn}/events{after}");
     let headers: Vec<(String, String)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Stream::open(server.address, "GET", &path, &headers, None).await
+    EventStream::open(server.address, "GET", &path, &headers, None).await
 }
 
 #[tokio::test]
 async fn a_turn_is_followed_from_every_number() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![halting("一二三四", &gate)]).await;
-    let server = Tambour::with(&mock).await;
-    let id = started(&server, &[SAY]).await;
-    let mut first = open(&server, &id, &json!({"text": "甲", "extensions": true})).await;
-    let mut events = first.until("final_delta").await;
-    let turn = message(&events);
+    let mock = MockServer::start(vec![halting_script("一二三四", &gate)]).await;
+    let server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[SAY_ACTION]).await;
+    let mut first = open_stream(&server, &id, &json!({"text": "甲", "extensions": true})).await;
+    let mut events = first.read_until("final_delta").await;
+    let turn = stream_message_id(&events);
     let last = events.last().unwrap().id.unwrap();
     // While it runs: header and query, from every number that was seen.
     let mut readers = Vec::new();
     for after in 0..=last {
         let cursor = after.to_string();
-        readers.push((after, follow(&server, &id, &turn, "", &[("last-event-id", &cursor)]).await));
-        readers.push((after, follow(&server, &id, &turn, &format!("?after={after}"), &[]).await));
+        readers.push((after, follow_turn(&server, &id, &turn, "", &[("last-event-id", &cursor)]).await));
+        readers.push((after, follow_turn(&server, &id, &turn, &format!("?after={after}"), &[]).await));
     }
     gate.open();
-    events.extend(first.rest().await);
-    check(&events);
-    assert_eq!(names(&events).last(), Some(&"completed"));
-    let all = numbered(&events);
-    let rest =
-        |after: u64| all.iter().filter(|event| event.id > Some(after)).cloned().collect::<Vec<Event>>();
+    events.extend(first.read_rest().await);
+    check_stream(&events);
+    assert_eq!(event_names(&events).last(), Some(&"completed"));
+    let all_events = numbered_events(&events);
+    let rest = |after: u64| {
+        all_events.iter().filter(|event| event.id > Some(after)).cloned().collect::<Vec<Event>>()
+    };
     for (after, mut reader) in readers {
-        assert_eq!(numbered(&within(reader.rest()).await), rest(after), "after {after} while it ran"); // J-036
+        assert_eq!(
+            numbered_events(&with_timeout(reader.read_rest()).await),
+            rest(after),
+            "after {after} while it ran"
+        ); // J-036
     }
-    server.until_metric("tambour_running", 0).await;
+    server.wait_for_metric("tambour_running", 0).await;
     // Afterwards, from every number that was seen before the end; the status with the turn comes again.
-    let (end, before) = all.split_last().unwrap();
+    let (end, before) = all_events.split_last().unwrap();
     let end = end.id.unwrap();
     for after in before.iter().filter_map(|event| event.id) {
-        let mut reader = follow(&server, &id, &turn, &format!("?after={after}"), &[]).await;
-        let got = within(reader.rest()).await;
-        assert!(reader.over);
-        assert_eq!(numbered(&got), rest(after), "after {after} when it was over"); // J-036
-        assert_eq!(crate::dialogues::turn(&got)["ai_message"], "一二三四");
+        let mut reader = follow_turn(&server, &id, &turn, &format!("?after={after}"), &[]).await;
+        let rest_events = with_timeout(reader.read_rest()).await;
+        assert!(reader.has_ended);
+        assert_eq!(numbered_events(&rest_events), rest(after), "after {after} when it was over"); // J-036
+        assert_eq!(crate::dialogues::turn_of(&rest_events)["ai_message"], "一二三四");
     }
     for (after, status) in [(end.to_string(), 204), ("9".repeat(40), 204), ("x".to_owned(), 400)] {
         assert_eq!(
-            follow(&server, &id, &turn, "", &[("last-event-id", &after)]).await.status,
+            follow_turn(&server, &id, &turn, "", &[("last-event-id", &after)]).await.status,
             status,
             "{after}"
         );
@@ -285,92 +325,96 @@ async fn a_turn_is_followed_from_every_number() {
     // A turn is no message, and of one dialogue.
     assert_eq!(server.get(&format!("/api/v1/messages/{turn}")).await.status, 404);
     assert_eq!(server.get("/api/v1/conversations").await.json["data"], json!([]));
-    let posted = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": id})).await;
-    assert_eq!((posted.status, posted.problem()), (404, "not_found"));
-    let other = started(&server, &[SAY]).await;
-    assert_eq!(follow(&server, &other, &turn, "", &[]).await.status, 404);
+    let post_answer = server.post("/api/v1/messages", &json!({"text": "x", "conversation_id": id})).await;
+    assert_eq!((post_answer.status, post_answer.problem_code()), (404, "not_found"));
+    let other = start_dialogue(&server, &[SAY_ACTION]).await;
+    assert_eq!(follow_turn(&server, &other, &turn, "", &[]).await.status, 404);
     // It goes with its dialogue.
     assert_eq!(server.call("delete", &format!("/api/v1/dialogues/{id}"), None).await.status, 204);
-    assert_eq!(follow(&server, &id, &turn, "", &[]).await.status, 404);
+    assert_eq!(follow_turn(&server, &id, &turn, "", &[]).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_whose_server_is_killed_has_one_end_and_its_dialogue_goes_on() {
     let gate = Gate::new();
-    let mock = Mock::start(vec![
-        reply(&answer(30, false, "一"), 9),
-        halting("二三", &gate),
-        reply(&answer(40, false, "四"), 9),
+    let mock = MockServer::start(vec![
+        reply_script(&round_answer(30, false, "一"), 9),
+        halting_script("二三", &gate),
+        reply_script(&round_answer(40, false, "四"), 9),
     ])
     .await;
-    let apart = ServerProcess::start(&mock, false);
-    let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
-    say(&apart.server, &id, "甲").await;
-    let asked = json!({"text": "乙", "request_id": "r"});
-    let mut stream = open(&apart.server, &id, &asked).await;
-    let mut events = stream.until("final_delta").await;
-    let folder = apart.killed();
+    let process = ServerProcess::start(&mock, false);
+    let id = start_dialogue(&process.server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    post_text(&process.server, &id, "甲").await;
+    let input_body = json!({"text": "乙", "request_id": "r"});
+    let mut stream = open_stream(&process.server, &id, &input_body).await;
+    let mut events = stream.read_until("final_delta").await;
+    let folder = process.kill();
     drop(stream);
-    let mut config = crate::server::config(&folder);
+    let mut config = crate::server::test_config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();
-    let server = Tambour::serve(folder, config).await;
+    let server = TestServer::serve(folder, config).await;
     // Frames that were seen are there, and one end behind them.
     let last = events.last().unwrap().id.unwrap().to_string();
-    let mut rest = follow(&server, &id, &message(&events), "", &[("last-event-id", &last)]).await;
-    events.extend(within(rest.rest()).await);
-    let (name, data) = end(&events);
+    let mut rest =
+        follow_turn(&server, &id, &stream_message_id(&events), "", &[("last-event-id", &last)]).await;
+    events.extend(with_timeout(rest.read_rest()).await);
+    let (name, data) = end_event(&events);
     assert_eq!((name, &data["code"], &data["retryable"]), ("error", &json!("interrupted"), &json!(true)));
-    assert_eq!(text(&events, "final_delta"), "二");
+    assert_eq!(joined_text(&events, "final_delta"), "二");
     // The dialogue is where it was stored last, and the same input goes on from there.
     let path = format!("/api/v1/dialogues/{id}");
-    let said = |shown: &Value| -> Vec<String> {
-        let history = shown["history"].as_array().unwrap().iter();
-        history.map(|one| one["content"].as_str().unwrap().to_owned()).collect()
+    let texts_of = |snapshot: &Value| -> Vec<String> {
+        let history = snapshot["history"].as_array().unwrap().iter();
+        history.map(|entry| entry["content"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(said(&server.get(&path).await.json), ["甲", "一", "乙"]);
-    let events = open(&server, &id, &asked).await.whole().await;
-    assert_eq!((end(&events).0, &turn(&events)["ai_message"]), ("completed", &json!("四")));
-    assert_eq!(said(&server.get(&path).await.json), ["甲", "一", "乙", "四"]);
+    assert_eq!(texts_of(&server.get(&path).await.json), ["甲", "一", "乙"]);
+    let events = open_stream(&server, &id, &input_body).await.read_checked().await;
+    assert_eq!((end_event(&events).0, &turn_of(&events)["ai_message"]), ("completed", &json!("四")));
+    assert_eq!(texts_of(&server.get(&path).await.json), ["甲", "一", "乙", "四"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sees_the_end_of_a_turn_sees_its_dialogue_however_slow_the_disk() {
-    let mock = Mock::start((0..10).map(|_| reply(&answer(30, false, "一"), 40)).collect()).await;
-    let apart = ServerProcess::slow(&mock);
-    let id = started(&apart.server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
+    let mock =
+        MockServer::start((0..10).map(|_| reply_script(&round_answer(30, false, "一"), 40)).collect()).await;
+    let process = ServerProcess::slow(&mock);
+    let id = start_dialogue(&process.server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 20")]).await;
     for at in 1..=10 {
-        let asked = json!({"text": format!("text {at}"), "request_id": format!("r{at}")});
-        let events = open(&apart.server, &id, &asked).await.whole().await;
-        assert_eq!(end(&events).0, "completed", "{at}");
-        let shown = apart.server.get(&format!("/api/v1/dialogues/{id}")).await.json;
-        assert_eq!(shown["history"].as_array().unwrap().len(), 2 * at, "{shown}");
-        assert_eq!(&shown["turn"], turn(&events), "{at}");
+        let input_body = json!({"text": format!("text {at}"), "request_id": format!("r{at}")});
+        let events = open_stream(&process.server, &id, &input_body).await.read_checked().await;
+        assert_eq!(end_event(&events).0, "completed", "{at}");
+        let snapshot = process.server.get(&format!("/api/v1/dialogues/{id}")).await.json;
+        assert_eq!(snapshot["history"].as_array().unwrap().len(), 2 * at, "{snapshot}");
+        assert_eq!(&snapshot["turn"], turn_of(&events), "{at}");
         // The same input again is the same stream.
-        let again = open(&apart.server, &id, &asked).await.whole().await;
-        assert_eq!(numbered(&again), numbered(&events), "{at}");
+        let repeated_events = open_stream(&process.server, &id, &input_body).await.read_checked().await;
+        assert_eq!(numbered_events(&repeated_events), numbered_events(&events), "{at}");
     }
-    assert_eq!(mock.calls().begun, 10);
+    assert_eq!(mock.calls().started, 10);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
-    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9)]).await;
-    let apart = ServerProcess::start(&mock, false);
-    let server = &apart.server;
-    let id = started(server, &[SAY]).await;
-    let panics = apart.panic_at("record.before");
-    let events = within(async { open(server, &id, &json!({"text": "甲"})).await.rest().await }).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9)]).await;
+    let process = ServerProcess::start(&mock, false);
+    let server = &process.server;
+    let id = start_dialogue(server, &[SAY_ACTION]).await;
+    let panic_file = process.make_panic_at("record.before");
+    let events =
+        with_timeout(async { open_stream(server, &id, &json!({"text": "甲"})).await.read_rest().await })
+            .await;
     let is_end = |event: &Event| matches!(&*event.name, "completed" | "error");
-    assert!(!events.iter().any(is_end), "{:?}", names(&events));
-    let turn = message(&events);
+    assert!(!events.iter().any(is_end), "{:?}", event_names(&events));
+    let turn = stream_message_id(&events);
     let last = events.iter().rev().find_map(|event| event.id).unwrap().to_string();
-    let seen = [("last-event-id", last.as_str())];
+    let last_event_id = [("last-event-id", last.as_str())];
     // It comes again while there is no end.
-    assert_eq!(follow(server, &id, &turn, "", &seen).await.status, 200);
-    std::fs::remove_file(panics).unwrap();
-    let rest = within(async {
+    assert_eq!(follow_turn(server, &id, &turn, "", &last_event_id).await.status, 200);
+    std::fs::remove_file(panic_file).unwrap();
+    let rest = with_timeout(async {
         loop {
-            let rest = follow(server, &id, &turn, "", &seen).await.rest().await;
+            let rest = follow_turn(server, &id, &turn, "", &last_event_id).await.read_rest().await;
             if rest.iter().any(is_end) {
                 break rest;
             }
@@ -378,60 +422,62 @@ async fn a_client_gets_the_end_of_a_turn_that_is_written_late() {
     })
     .await;
     assert_eq!(rest.iter().filter(|event| is_end(event)).count(), 1);
-    check(&[events, rest].concat());
+    check_stream(&[events, rest].concat());
     // Behind it there is nothing.
-    let all = follow(server, &id, &turn, "?after=0", &[]).await.rest().await;
+    let all = follow_turn(server, &id, &turn, "?after=0", &[]).await.read_rest().await;
     let last = all.iter().rev().find_map(|event| event.id).unwrap().to_string();
-    assert_eq!(follow(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
+    assert_eq!(follow_turn(server, &id, &turn, "", &[("last-event-id", &last)]).await.status, 204);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_that_failed_is_asked_again_with_its_own_text() {
-    let down = || vec![whole(503, "application/json", "{}"); 3];
-    let said = |text: &str| vec![reply(&answer(30, false, text), 9)];
-    let scripts = [down(), down(), said("一"), down(), said("二"), said("三")].concat();
-    let mock = Mock::start(scripts).await;
-    let server = Tambour::with(&mock).await;
-    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
-    let ask = async |text: &str, word: &str| {
-        server.post(&input(&id), &json!({"text": text, "request_id": word})).await.json
+    let failures = || vec![response_script(503, "application/json", "{}"); 3];
+    let round_reply = |text: &str| vec![reply_script(&round_answer(30, false, text), 9)];
+    let scripts =
+        [failures(), failures(), round_reply("一"), failures(), round_reply("二"), round_reply("三")]
+            .concat();
+    let mock = MockServer::start(scripts).await;
+    let server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let input_with_id = async |text: &str, request_id: &str| {
+        server.post(&input_path(&id), &json!({"text": text, "request_id": request_id})).await.json
     };
-    assert_eq!(ask("甲", "r1").await["success"], false);
-    assert_eq!(ask("乙", "r2").await["success"], false);
+    assert_eq!(input_with_id("甲", "r1").await["success"], false);
+    assert_eq!(input_with_id("乙", "r2").await["success"], false);
     // Not the text of the other, which took its place.
-    assert_eq!(ask("甲", "r1").await["ai_message"], "一"); // S-065
-    assert_eq!(ask("丙", "r3").await["success"], false);
-    assert_eq!(ask("丁", "r4").await["ai_message"], "二");
+    assert_eq!(input_with_id("甲", "r1").await["ai_message"], "一"); // S-065
+    assert_eq!(input_with_id("丙", "r3").await["success"], false);
+    assert_eq!(input_with_id("丁", "r4").await["ai_message"], "二");
     // A failure is no answer: it is a new input, behind what was said meanwhile.
-    assert_eq!(ask("丙", "r3").await["ai_message"], "三"); // S-065
-    assert_eq!(ask("甲", "r1").await["ai_message"], "一");
+    assert_eq!(input_with_id("丙", "r3").await["ai_message"], "三"); // S-065
+    assert_eq!(input_with_id("甲", "r1").await["ai_message"], "一");
     let history = server.get(&format!("/api/v1/dialogues/{id}")).await.json["history"].clone();
-    let told: Vec<&str> =
-        history.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
-    assert_eq!(told, ["甲", "一", "丁", "二", "丙", "三"]); // S-063
+    let texts: Vec<&str> =
+        history.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["甲", "一", "丁", "二", "丙", "三"]); // S-063
 }
 
 #[tokio::test]
 async fn inputs_that_are_refused_spend_nothing() {
-    let mock = Mock::start(vec![reply(&answer(30, false, "一"), 9); 3]).await;
-    let mut server = Tambour::with(&mock).await;
+    let mock = MockServer::start(vec![reply_script(&round_answer(30, false, "一"), 9); 3]).await;
+    let mut server = TestServer::start_default(&mock).await;
     let admin = server.post("/api/v1/keys", &json!({"name": "a", "rights": "admin"})).await.json;
-    server.key(admin["key"].as_str());
-    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
-    let few = json!({"name": "few", "owner": admin["owner"], "requests_per_minute": 2});
-    let few = server.post("/api/v1/keys", &few).await.json;
-    server.key(few["key"].as_str());
+    server.set_key(admin["key"].as_str());
+    let id = start_dialogue(&server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let small_quota = json!({"name": "few", "owner": admin["owner"], "requests_per_minute": 2});
+    let small_quota = server.post("/api/v1/keys", &small_quota).await.json;
+    server.set_key(small_quota["key"].as_str());
     for _ in 0..5 {
         let wrong = json!({"answer": {"call_id": "call_9", "value": 1}});
-        let refused = server.post(&input(&id), &wrong).await;
-        assert_eq!((refused.status, refused.problem()), (409, "not_waiting"));
+        let refusal = server.post(&input_path(&id), &wrong).await;
+        assert_eq!((refusal.status, refusal.problem_code()), (409, "not_waiting"));
     }
     for status in [200, 200, 429] {
-        let word = json!({"text": "甲", "request_id": format!("r{}", mock.calls().begun)});
-        assert_eq!(server.post(&input(&id), &word).await.status, status);
+        let input_body = json!({"text": "甲", "request_id": format!("r{}", mock.calls().started)});
+        assert_eq!(server.post(&input_path(&id), &input_body).await.status, status);
         // What has its answer is given again for nothing.
         if status == 200 {
-            assert_eq!(server.post(&input(&id), &word).await.status, 200);
+            assert_eq!(server.post(&input_path(&id), &input_body).await.status, 200);
         }
     }
     let usage = server.get("/api/v1/usage").await.json;
@@ -440,20 +486,28 @@ async fn inputs_that_are_refused_spend_nothing() {
 
 #[tokio::test]
 async fn a_reply_that_is_asked_for_again_goes_on_with_what_was_shown() {
-    let cut = || {
+    let cut_script = || {
         let text = "{\"assessment\": {\"understanding_level\": 30}, \"should_exit\": false} <think>so, hm";
-        [vec![delta(text)], finish("length")].concat()
+        [vec![delta_step(text)], finish_steps("length")].concat()
     };
-    let mock = Mock::start(vec![cut(), reply(&answer(30, false, "一"), 9), cut(), cut(), cut()]).await;
-    let server = Tambour::with(&mock).await;
-    let id = started(&server, &[&SAY.replace("max_rounds: 3", "max_rounds: 9")]).await;
+    let mock = MockServer::start(vec![
+        cut_script(),
+        reply_script(&round_answer(30, false, "一"), 9),
+        cut_script(),
+        cut_script(),
+        cut_script(),
+    ])
+    .await;
+    let server = TestServer::start_default(&mock).await;
+    let id = start_dialogue(&server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 9")]).await;
     for text in ["甲", "乙"] {
         let body = json!({"text": text, "extensions": true});
-        let events = within(async { open(&server, &id, &body).await.whole().await }).await;
+        let events =
+            with_timeout(async { open_stream(&server, &id, &body).await.read_checked().await }).await;
         // One valid stream, whatever is asked for again (R-66).
-        let (name, data) = end(&events);
+        let (name, data) = end_event(&events);
         match text {
-            "甲" => assert_eq!((name, turn(&events)["ai_message"].as_str()), ("completed", Some("一"))),
+            "甲" => assert_eq!((name, turn_of(&events)["ai_message"].as_str()), ("completed", Some("一"))),
             _ => assert_eq!((name, &data["retryable"]), ("error", &json!(true)), "{data}"),
         }
     }
@@ -461,39 +515,43 @@ async fn a_reply_that_is_asked_for_again_goes_on_with_what_was_shown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_reaches_the_turn_that_runs_and_none_that_has_its_end() {
-    const ENDED: usize = 6;
-    let mut script: Vec<Vec<Step>> = (0..ENDED).map(|_| reply(&answer(30, false, "一"), 9)).collect();
-    script.extend([vec![Step::Stall], reply(&answer(30, false, "二"), 9)]);
-    let mock = Mock::start(script).await;
-    let apart = ServerProcess::start(&mock, false);
-    let server = &apart.server;
-    let id = started(server, &[&SAY.replace("max_rounds: 3", "max_rounds: 20")]).await;
+    const ENDED_TURNS: usize = 6;
+    let mut script: Vec<Vec<Step>> =
+        (0..ENDED_TURNS).map(|_| reply_script(&round_answer(30, false, "一"), 9)).collect();
+    script.extend([vec![Step::WaitDisconnect], reply_script(&round_answer(30, false, "二"), 9)]);
+    let mock = MockServer::start(script).await;
+    let process = ServerProcess::start(&mock, false);
+    let server = &process.server;
+    let id = start_dialogue(server, &[&SAY_ACTION.replace("max_rounds: 3", "max_rounds: 20")]).await;
     // Turns whose ends are stored, and which have not left yet.
-    apart.hold("turn.over");
-    let mut ended = Vec::new();
-    for many in 1..=ENDED {
-        ended.push(server.begin(&input(&id), &json!({"text": "甲"})).await);
-        apart.until_many_held("turn.over", many).await;
+    process.hold_at("turn.over");
+    let mut ended_turns = Vec::new();
+    for count in 1..=ENDED_TURNS {
+        ended_turns.push(server.begin_post(&input_path(&id), &json!({"text": "甲"})).await);
+        process.wait_until_many_held("turn.over", count).await;
     }
     // They are not cancelled any more.
-    let idle = cancel(server, &id).await;
-    assert_eq!((idle.status, &idle.json), (200, &json!({"dialogue_id": id, "status": "active"})));
+    let idle_cancel = cancel_turn(server, &id).await;
+    assert_eq!(
+        (idle_cancel.status, &idle_cancel.json),
+        (200, &json!({"dialogue_id": id, "status": "active"}))
+    );
     // The one behind them is, and no other one.
-    let mut stream = open(server, &id, &json!({"text": "乙"})).await;
-    mock.until(|calls| calls.begun == ENDED + 1).await;
-    let told = cancel(server, &id).await;
-    assert_eq!((told.status, &told.json["status"]), (202, &json!("cancelling")));
-    mock.until(|calls| calls.deserted == 1).await;
-    let waiting = server.begin(&input(&id), &json!({"text": "丙"})).await;
-    apart.until_many_held("turn.over", ENDED + 2).await;
-    apart.let_go("turn.over").await;
-    let events = within(stream.rest()).await;
-    let (name, data) = end(&events);
+    let mut stream = open_stream(server, &id, &json!({"text": "乙"})).await;
+    mock.wait_until(|calls| calls.started == ENDED_TURNS + 1).await;
+    let cancellation = cancel_turn(server, &id).await;
+    assert_eq!((cancellation.status, &cancellation.json["status"]), (202, &json!("cancelling")));
+    mock.wait_until(|calls| calls.abandoned == 1).await;
+    let pending = server.begin_post(&input_path(&id), &json!({"text": "丙"})).await;
+    process.wait_until_many_held("turn.over", ENDED_TURNS + 2).await;
+    process.release("turn.over").await;
+    let events = with_timeout(stream.read_rest()).await;
+    let (name, data) = end_event(&events);
     assert_eq!((name, &data["finish_reason"]), ("completed", &json!("cancelled"))); // X-014
-    for turn in ended {
-        let turn: Value = serde_json::from_str(&turn.text().await).unwrap();
+    for turn in ended_turns {
+        let turn: Value = serde_json::from_str(&turn.into_text().await).unwrap();
         assert_eq!((&turn["success"], &turn["ai_message"]), (&json!(true), &json!("一")), "{turn}");
     }
-    let waiting: Value = serde_json::from_str(&waiting.text().await).unwrap();
-    assert_eq!(waiting["ai_message"], "二", "{waiting}");
+    let pending: Value = serde_json::from_str(&pending.into_text().await).unwrap();
+    assert_eq!(pending["ai_message"], "二", "{pending}");
 }

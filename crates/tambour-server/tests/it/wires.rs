@@ -10,21 +10,21 @@ use tambour_fixtures::random::RandomSource;
 use tambour_server::upstream::{CallExtras, NativeCall, ReplyItem, ResponseDecoder, ServiceKind};
 
 /// One answer.
-struct Answer {
+struct RecordedAnswer {
     kind: ServiceKind,
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 /// The answers of all kinds: `<kind>/<case>.sse`, `.ndjson`, or `.json` for one that is no stream.
-fn answers() -> Vec<Answer> {
+fn recorded_answers() -> Vec<RecordedAnswer> {
     let mut answers = Vec::new();
     for kind in ServiceKind::ALL {
         let folder = tambour_fixtures::fixtures_folder().join("upstream").join(kind.name());
         for extension in ["sse", "ndjson", "json"] {
             for path in tambour_fixtures::list_files(&folder, extension).unwrap() {
                 if !path.to_string_lossy().ends_with(".items.json") {
-                    answers.push(Answer { kind, bytes: std::fs::read(&path).unwrap(), path });
+                    answers.push(RecordedAnswer { kind, bytes: std::fs::read(&path).unwrap(), path });
                 }
             }
         }
@@ -33,7 +33,7 @@ fn answers() -> Vec<Answer> {
 }
 
 /// What is read of an answer that is cut at these places.
-fn read(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyItem> {
+fn decode_items(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyItem> {
     let mut decoder = ResponseDecoder::new(kind, &Arc::from("msg"));
     let (mut items, mut from) = (Vec::new(), 0);
     for &at in cuts.iter().chain([&bytes.len()]) {
@@ -45,13 +45,13 @@ fn read(kind: ServiceKind, bytes: &[u8], cuts: &[usize]) -> Vec<ReplyItem> {
 }
 
 /// Items as JSON, neighbouring texts joined.
-fn written(items: Vec<ReplyItem>) -> Vec<Value> {
+fn items_as_json(items: Vec<ReplyItem>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for item in items {
         let (name, value) = match item {
             ReplyItem::Text(text) => ("text", text.into()),
             ReplyItem::Reasoning(text) => ("reasoning", text.into()),
-            ReplyItem::Call(call) => ("call", written_call(call)),
+            ReplyItem::Call(call) => ("call", call_as_json(call)),
             ReplyItem::Usage(usage) => ("usage", usage),
             ReplyItem::End(InputEnd::Finished(reason)) => ("end", json!(reason)),
             ReplyItem::End(InputEnd::Failed(failure)) => ("end", json!(failure)),
@@ -65,7 +65,7 @@ fn written(items: Vec<ReplyItem>) -> Vec<Value> {
     all
 }
 
-fn written_call(NativeCall { id, function, extras, .. }: NativeCall) -> Value {
+fn call_as_json(NativeCall { id, function, extras, .. }: NativeCall) -> Value {
     let mut call = json!({"id": id, "name": function.name, "arguments": function.arguments});
     match extras {
         None => {}
@@ -77,32 +77,32 @@ fn written_call(NativeCall { id, function, extras, .. }: NativeCall) -> Value {
     call
 }
 
-fn expectations(path: &Path) -> PathBuf {
+fn expectation_file(path: &Path) -> PathBuf {
     path.with_extension("items.json")
 }
 
 #[test]
 fn answers_give_what_they_say() {
-    let answers = answers();
+    let answers = recorded_answers();
     for kind in ServiceKind::ALL {
         assert!(answers.iter().filter(|answer| answer.kind == kind).count() >= 5, "{}", kind.name());
     }
     let mut complaints = Vec::new();
-    for Answer { kind, path, bytes } in answers {
-        let items = Value::Array(written(read(kind, &bytes, &[])));
-        let expected = expectations(&path);
+    for RecordedAnswer { kind, path, bytes } in answers {
+        let items = Value::Array(items_as_json(decode_items(kind, &bytes, &[])));
+        let expected = expectation_file(&path);
         if is_updating() {
             let lines: Vec<String> =
                 items.as_array().unwrap().iter().map(|item| format!("  {item}")).collect();
             std::fs::write(expected, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
             continue;
         }
-        let wanted: Value = match std::fs::read_to_string(&expected) {
+        let expected_items: Value = match std::fs::read_to_string(&expected) {
             Ok(text) => serde_json::from_str(&text).unwrap(),
             Err(error) => panic!("{}: {error} (UPDATE_FIXTURES=1 writes it)", expected.display()),
         };
-        if items != wanted {
-            complaints.push(format!("{}:\n{items:#}\ninstead of\n{wanted:#}", path.display()));
+        if items != expected_items {
+            complaints.push(format!("{}:\n{items:#}\ninstead of\n{expected_items:#}", path.display()));
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n\n"));
@@ -110,29 +110,34 @@ fn answers_give_what_they_say() {
 
 #[test]
 fn answers_read_the_same_under_every_cutting() {
-    for Answer { kind, path, bytes } in answers() {
-        let whole = written(read(kind, &bytes, &[]));
-        let same = |cuts: &[usize]| {
-            assert_eq!(written(read(kind, &bytes, cuts)), whole, "{} cut at {cuts:?}", path.display()); // J-038
+    for RecordedAnswer { kind, path, bytes } in recorded_answers() {
+        let whole = items_as_json(decode_items(kind, &bytes, &[]));
+        let assert_same = |cuts: &[usize]| {
+            assert_eq!(
+                items_as_json(decode_items(kind, &bytes, cuts)),
+                whole,
+                "{} cut at {cuts:?}",
+                path.display()
+            ); // J-038
         };
-        same(&(1..bytes.len()).collect::<Vec<_>>());
-        (1..bytes.len()).for_each(|at| same(&[at]));
+        assert_same(&(1..bytes.len()).collect::<Vec<_>>());
+        (1..bytes.len()).for_each(|at| assert_same(&[at]));
         let mut random = RandomSource::new(bytes.len() as u64);
-        (0..32).for_each(|_| same(&random.random_cuts(bytes.len())));
+        (0..32).for_each(|_| assert_same(&random.random_cuts(bytes.len())));
     }
 }
 
 #[test]
 fn kinds_say_the_same_in_their_own_words() {
     // What is said of calls but their ids, and of tokens but the details.
-    let said = |kind: ServiceKind, case: &str| -> Vec<Value> {
+    let comparable_items = |kind: ServiceKind, case: &str| -> Vec<Value> {
         let folder = tambour_fixtures::fixtures_folder().join("upstream").join(kind.name());
         let extension = if kind == ServiceKind::Ollama { "ndjson" } else { "sse" };
         let bytes = std::fs::read(folder.join(format!("{case}.{extension}"))).unwrap();
         let (counts, items): (Vec<ReplyItem>, Vec<ReplyItem>) =
-            read(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, ReplyItem::Usage(_)));
-        let usage = written(counts).pop().unwrap()["usage"].clone();
-        let mut items = written(items);
+            decode_items(kind, &bytes, &[]).into_iter().partition(|item| matches!(item, ReplyItem::Usage(_)));
+        let usage = items_as_json(counts).pop().unwrap()["usage"].clone();
+        let mut items = items_as_json(items);
         for item in &mut items {
             if let Some(call) = item.get_mut("call") {
                 let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
@@ -145,16 +150,21 @@ fn kinds_say_the_same_in_their_own_words() {
     };
     for case in ["text", "reasoning", "calls", "length"] {
         for kind in ServiceKind::ALL {
-            assert_eq!(said(kind, case), said(ServiceKind::OpenAi, case), "{case} of {}", kind.name());
+            assert_eq!(
+                comparable_items(kind, case),
+                comparable_items(ServiceKind::OpenAi, case),
+                "{case} of {}",
+                kind.name()
+            );
         }
     }
 }
 
 #[test]
 fn nothing_that_a_service_sends_breaks_the_reading() {
-    let answers = answers();
+    let answers = recorded_answers();
     let mut random = RandomSource::new(14);
-    for Answer { kind, path, bytes } in &answers {
+    for RecordedAnswer { kind, path, bytes } in &answers {
         for _ in 0..60 {
             let mut broken = bytes.clone();
             for _ in 0..=random.below(6) {
@@ -173,11 +183,16 @@ fn nothing_that_a_service_sends_breaks_the_reading() {
                     break;
                 }
             }
-            let whole = written(read(*kind, &broken, &[]));
+            let whole = items_as_json(decode_items(*kind, &broken, &[]));
             let ends = whole.iter().filter(|item| item.get("end").is_some()).count();
             assert_eq!((ends, whole.last().is_some_and(|last| last.get("end").is_some())), (1, true));
             let cuts = random.random_cuts(broken.len());
-            assert_eq!(written(read(*kind, &broken, &cuts)), whole, "{} broken", path.display());
+            assert_eq!(
+                items_as_json(decode_items(*kind, &broken, &cuts)),
+                whole,
+                "{} broken",
+                path.display()
+            );
         }
     }
 }
@@ -208,7 +223,7 @@ fn what_is_too_long_is_an_error() {
     for (kind, frame) in call(&quoted) {
         let cuts: Vec<usize> = (1..frame.len() >> 16).map(|piece| piece << 16).collect();
         for cuts in [&[][..], &cuts] {
-            let items = written(read(kind, frame.as_bytes(), cuts));
+            let items = items_as_json(decode_items(kind, frame.as_bytes(), cuts));
             assert_eq!(items.len(), 1, "{}", kind.name());
             assert_eq!(items[0]["end"]["code"], "upstream_error", "{}", kind.name());
             assert!(items[0]["end"]["message"].as_str().unwrap().contains("longer than"), "{}", items[0]);
@@ -220,7 +235,7 @@ fn what_is_too_long_is_an_error() {
     for _ in 0..40 {
         arguments.push_str(&format!("data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":{piece}}}}}\n\n"));
     }
-    let items = written(read(ServiceKind::Anthropic, arguments.as_bytes(), &[]));
+    let items = items_as_json(decode_items(ServiceKind::Anthropic, arguments.as_bytes(), &[]));
     assert_eq!(items[0]["end"]["code"], "upstream_error");
     // Calls without end.
     let frames = [
@@ -240,11 +255,14 @@ fn what_is_too_long_is_an_error() {
     ];
     for (kind, frame) in frames {
         let calls: String = (0..1025).map(|n| frame.replace('N', &n.to_string())).collect();
-        let items = written(read(kind, calls.as_bytes(), &[]));
+        let items = items_as_json(decode_items(kind, calls.as_bytes(), &[]));
         assert_eq!(items.len(), 1, "{}", kind.name());
         assert!(items[0]["end"]["message"].as_str().unwrap().contains("1024 calls"), "{}", items[0]);
     }
     // A long comment is nothing.
     let comment = format!(": {}\n{}", "x".repeat(2 << 20), call("\"so\"")[0].1);
-    assert_eq!(written(read(ServiceKind::Anthropic, comment.as_bytes(), &[]))[0], json!({"text": "so"}));
+    assert_eq!(
+        items_as_json(decode_items(ServiceKind::Anthropic, comment.as_bytes(), &[]))[0],
+        json!({"text": "so"})
+    );
 }

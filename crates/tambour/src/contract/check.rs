@@ -311,8 +311,9 @@ impl CheckerCore {
         }
         // The first error decides a verdict, so it is listed no matter how many lesser findings came before
         // it.
-        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
-        if self.findings.len() < limit || decides {
+        let is_first_error =
+            finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
+        if self.findings.len() < limit || is_first_error {
             self.findings.push(finding);
         } else {
             self.unlisted_count += 1;
@@ -352,14 +353,14 @@ impl CheckerCore {
     /// resumed, which is allowed.
     fn check_id(
         &mut self,
-        control: bool,
+        is_control: bool,
         name: &str,
         id: Option<&str>,
         at: Extent,
         out: &mut Vec<FindingReport>,
     ) {
         match id {
-            None if control => {}
+            None if is_control => {}
             None if self.last_id.is_some() => {
                 out.push(fault_report(
                     rules::EVENT_ID_MISSING,
@@ -370,7 +371,7 @@ impl CheckerCore {
             None => {
                 self.first_without_id.get_or_insert(at);
             }
-            Some(_) if control => {
+            Some(_) if is_control => {
                 out.push(fault_report(rules::CONTROL_EVENT_WITH_ID, at, format!("{name} has an id")));
             }
             Some(id) => {
@@ -385,10 +386,10 @@ impl CheckerCore {
                     ));
                     return;
                 };
-                if let Some(earlier) = self.first_without_id.take() {
+                if let Some(first_extent) = self.first_without_id.take() {
                     out.push(fault_report(
                         rules::EVENT_ID_MISSING,
-                        earlier,
+                        first_extent,
                         "an event has no id, unlike events after it",
                     ));
                 }

@@ -32,13 +32,13 @@ pub struct FencedExample<'a> {
 #[must_use]
 pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
     let mut out = Vec::new();
-    let mut open: Option<FencedExample<'_>> = None;
+    let mut open_example: Option<FencedExample<'_>> = None;
     let mut place = Place::START;
     for (event, range) in Parser::new(markdown).into_offset_iter() {
         match event {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                 place.advance(&markdown[place.offset..range.start]);
-                open = Some(FencedExample {
+                open_example = Some(FencedExample {
                     language: fence_language(&info),
                     line: place.line,
                     text: String::new(),
@@ -48,12 +48,12 @@ pub fn find_examples(markdown: &str) -> Vec<FencedExample<'_>> {
                 });
             }
             Event::Text(text) => {
-                if let Some(example) = &mut open {
+                if let Some(example) = &mut open_example {
                     example.pieces.push((example.text.len(), range.start));
                     example.text.push_str(&text);
                 }
             }
-            Event::End(TagEnd::CodeBlock) => out.extend(open.take()),
+            Event::End(TagEnd::CodeBlock) => out.extend(open_example.take()),
             _ => {}
         }
     }

@@ -69,20 +69,20 @@ struct ContractFields<'a> {
 
 impl<'a> ContractFields<'a> {
     /// Text of `field`: a non-empty string, for titles and summaries also not blank.
-    fn check_text(&mut self, field: &str, empty: &'static Rule, row: &'static str) -> Option<&'a str> {
+    fn check_text(&mut self, field: &str, empty_rule: &'static Rule, row: &'static str) -> Option<&'a str> {
         match self.data?.get(field) {
             Some(Value::String(text)) => {
-                let missing =
-                    if empty == rules::DELTA_EMPTY { text.is_empty() } else { text.trim().is_empty() };
-                if !missing {
+                let is_missing =
+                    if empty_rule == rules::DELTA_EMPTY { text.is_empty() } else { text.trim().is_empty() };
+                if !is_missing {
                     return Some(text);
                 }
                 let message = format!("{field} of {} is empty", self.name);
-                self.out.push(fault_report(empty, self.extent, message).with_row(row));
+                self.out.push(fault_report(empty_rule, self.extent, message).with_row(row));
             }
             None => {
                 let message = format!("{} has no {field}", self.name);
-                self.out.push(fault_report(empty, self.extent, message).with_row(row));
+                self.out.push(fault_report(empty_rule, self.extent, message).with_row(row));
             }
             Some(other) => {
                 let message = format!("{field} of {} is {}, not a string", self.name, type_name(other));
@@ -159,14 +159,14 @@ fn check_summary(text: &str, at: Extent, out: &mut Vec<FindingReport>) {
 /// (T-028).
 fn find_tag(text: &str) -> Option<&str> {
     let mut from = 0;
-    while let Some(open) = text[from..].find('<') {
-        let start = from + open;
-        let inside = &text[start + 1..];
-        let name = inside.strip_prefix('/').unwrap_or(inside);
-        let end = inside.find(['<', '>']);
+    while let Some(offset) = text[from..].find('<') {
+        let start = from + offset;
+        let tag_text = &text[start + 1..];
+        let name = tag_text.strip_prefix('/').unwrap_or(tag_text);
+        let end = tag_text.find(['<', '>']);
         if name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && let Some(end) = end.filter(|&end| inside.as_bytes()[end] == b'>')
-            && is_tag_content(name[..end - (inside.len() - name.len())].trim_end_matches('/'))
+            && let Some(end) = end.filter(|&end| tag_text.as_bytes()[end] == b'>')
+            && is_tag_content(name[..end - (tag_text.len() - name.len())].trim_end_matches('/'))
         {
             return Some(&text[start..start + end + 2]);
         }
@@ -190,7 +190,7 @@ fn count_sentences(text: &str) -> usize {
     let mut pending = false;
     let mut rest = text.trim().chars().peekable();
     while let Some(c) = rest.next() {
-        let ends = match c {
+        let is_end = match c {
             '。' | '！' | '？' => true,
             '.' | '!' | '?' => match rest.peek() {
                 None => true,
@@ -202,7 +202,7 @@ fn count_sentences(text: &str) -> usize {
             },
             _ => false,
         };
-        if ends && pending {
+        if is_end && pending {
             count += 1;
             pending = false;
         } else if c.is_alphanumeric() {

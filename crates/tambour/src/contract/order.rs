@@ -78,19 +78,19 @@ impl OrderChecker {
         {
             out.push(misplaced_queries(queries, "serp_queries is followed by another event than final_end"));
         }
-        let late = self.final_end.is_some() && part != ContractEvent::FinalEnd;
-        if late {
+        let is_after_final = self.final_end.is_some() && part != ContractEvent::FinalEnd;
+        if is_after_final {
             let message = format!("{} after final_end", part.name());
             out.push(fault_report(rules::EVENT_AFTER_FINAL_END, at, message));
         }
         match part {
-            ContractEvent::SerpSummary => self.check_serp_summary(at, late, out),
-            ContractEvent::ThinkingStart => self.check_thinking_start(at, late, out),
-            ContractEvent::PhaseStart(id) => self.check_phase_start(id, at, late, out),
-            ContractEvent::PhaseDelta(id) => self.check_phase_delta(id, at, late, out),
+            ContractEvent::SerpSummary => self.check_serp_summary(at, is_after_final, out),
+            ContractEvent::ThinkingStart => self.check_thinking_start(at, is_after_final, out),
+            ContractEvent::PhaseStart(id) => self.check_phase_start(id, at, is_after_final, out),
+            ContractEvent::PhaseDelta(id) => self.check_phase_delta(id, at, is_after_final, out),
             ContractEvent::ThinkingEnd => self.check_thinking_end(at, out),
-            ContractEvent::FinalDelta => self.check_final_delta(at, late, out),
-            ContractEvent::SerpQueries => self.check_serp_queries(at, late, out),
+            ContractEvent::FinalDelta => self.check_final_delta(at, is_after_final, out),
+            ContractEvent::SerpQueries => self.check_serp_queries(at, is_after_final, out),
             ContractEvent::FinalEnd => {
                 if self.final_end.is_some() {
                     out.push(fault_report(rules::FINAL_END_DUPLICATE, at, "a second final_end"));
@@ -115,8 +115,8 @@ impl OrderChecker {
     }
 
     /// Checks the end of the stream; `failed` is whether its terminal event was `error`.
-    pub(super) fn finish(&mut self, failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
-        if !self.has_events && failed {
+    pub(super) fn finish(&mut self, is_failed: bool, end: Extent, out: &mut Vec<FindingReport>) {
+        if !self.has_events && is_failed {
             return; // failed before its first contract event.
         }
         let close = self.final_end.unwrap_or(end);
@@ -147,11 +147,11 @@ impl OrderChecker {
         }
     }
 
-    fn check_serp_summary(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_serp_summary(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
         if self.has_summary {
             out.push(fault_report(rules::SERP_SUMMARY_DUPLICATE, at, "a second serp_summary"));
         }
-        if self.has_body && !late {
+        if self.has_body && !is_after_final {
             out.push(fault_report(
                 rules::SERP_SUMMARY_LATE,
                 at,
@@ -161,20 +161,20 @@ impl OrderChecker {
         self.has_summary = true;
     }
 
-    fn check_thinking_start(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_thinking_start(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
         if self.has_thinking_start {
             out.push(fault_report(rules::THINKING_START_DUPLICATE, at, "a second thinking_start"));
             return;
         }
         self.has_thinking_start = true;
-        for (early, name) in std::mem::take(&mut self.early_extensions) {
+        for (extent, name) in std::mem::take(&mut self.early_extensions) {
             out.push(fault_report(
                 rules::EXTENSION_MISPLACED,
-                early,
+                extent,
                 format!("{name} before thinking_start"),
             ));
         }
-        if !late && (self.first_orphan.is_some() || self.has_final_delta) {
+        if !is_after_final && (self.first_orphan.is_some() || self.has_final_delta) {
             out.push(fault_report(
                 rules::ORDER_INVALID,
                 at,
@@ -190,9 +190,15 @@ impl OrderChecker {
         }
     }
 
-    fn check_phase_start(&mut self, id: PhaseId, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_phase_start(
+        &mut self,
+        id: PhaseId,
+        at: Extent,
+        is_after_final: bool,
+        out: &mut Vec<FindingReport>,
+    ) {
         self.record_orphan(at);
-        if self.has_thinking_end && !late {
+        if self.has_thinking_end && !is_after_final {
             out.push(fault_report(rules::PHASE_AFTER_THINKING_END, at, "phase_start after thinking_end"));
         }
         if let PhaseId::Known(id) = id {
@@ -218,9 +224,15 @@ impl OrderChecker {
         self.first_phase.get_or_insert(at);
     }
 
-    fn check_phase_delta(&mut self, id: PhaseId, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_phase_delta(
+        &mut self,
+        id: PhaseId,
+        at: Extent,
+        is_after_final: bool,
+        out: &mut Vec<FindingReport>,
+    ) {
         self.record_orphan(at);
-        if self.has_thinking_end && !late {
+        if self.has_thinking_end && !is_after_final {
             out.push(fault_report(rules::PHASE_AFTER_THINKING_END, at, "phase_delta after thinking_end"));
         }
         match (self.current_phase, id) {
@@ -260,20 +272,21 @@ impl OrderChecker {
         }
     }
 
-    fn check_final_delta(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_final_delta(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
         // One finding for the answer, not one for each delta.
-        let skipped = self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none();
-        if !self.has_thinking_end && !self.has_final_delta && !skipped && !late {
+        let is_thinking_skipped =
+            self.allow_missing_thinking && !self.has_thinking_start && self.first_orphan.is_none();
+        if !self.has_thinking_end && !self.has_final_delta && !is_thinking_skipped && !is_after_final {
             out.push(fault_report(rules::FINAL_BEFORE_THINKING_END, at, "final_delta before thinking_end"));
         }
         self.has_final_delta = true;
     }
 
-    fn check_serp_queries(&mut self, at: Extent, late: bool, out: &mut Vec<FindingReport>) {
+    fn check_serp_queries(&mut self, at: Extent, is_after_final: bool, out: &mut Vec<FindingReport>) {
         if self.has_queries {
             out.push(fault_report(rules::SERP_QUERIES_DUPLICATE_EVENT, at, "a second serp_queries"));
         }
-        if late {
+        if is_after_final {
             out.push(misplaced_queries(at, "serp_queries after final_end"));
         } else {
             self.open_queries.get_or_insert(at);

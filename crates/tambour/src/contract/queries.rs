@@ -38,10 +38,10 @@ pub fn check(
             report(rules::SERP_QUERY_TOO_LONG, format!("query {number} has {length} characters"));
         }
         let spellings = before.entry(trimmed.to_lowercase()).or_default();
-        let others = !spellings.is_empty();
+        let has_other_spelling = !spellings.is_empty();
         if !spellings.insert(trimmed) {
             report(rules::SERP_QUERIES_DUPLICATE, format!("query {number} repeats another one"));
-        } else if others {
+        } else if has_other_spelling {
             let message = format!("query {number} differs from another one only by upper and lower case");
             report(rules::SERP_QUERIES_CASE, message);
         }

@@ -206,11 +206,11 @@ impl EventArray {
 
     fn finish(&self, end: Extent, core: &mut CheckerCore) {
         let start = self.lines.first().map_or(end.place, |(_, place)| *place);
-        let whole = Extent { place: start, end: end.end };
+        let extent = Extent { place: start, end: end.end };
         if self.is_overlong {
             return core.report(fault_report(
                 rules::LIMIT_EXCEEDED,
-                whole,
+                extent,
                 "the array is longer than the limit",
             ));
         }
@@ -218,32 +218,34 @@ impl EventArray {
             Ok(events) => {
                 let mut lines = self.lines.iter().peekable();
                 // Last computed place, and its offset in the bytes.
-                let mut known = (0, start);
+                let mut base = (0, start);
                 for (event, (from, to)) in events.iter().zip(item_ranges(&self.bytes)) {
                     while let Some(line) = lines.next_if(|(at, _)| *at <= from) {
-                        known = *line;
+                        base = *line;
                     }
-                    let passed = String::from_utf8_lossy(&self.bytes[known.0..from]);
-                    known = (from, known.1.end_of(&passed));
-                    core.push_value(event, Extent { place: known.1, end: start.offset + to });
+                    let text = String::from_utf8_lossy(&self.bytes[base.0..from]);
+                    base = (from, base.1.end_of(&text));
+                    core.push_value(event, Extent { place: base.1, end: start.offset + to });
                 }
             }
-            Err(error) => {
-                core.report(fault_report(rules::EVENT_JSON, whole, format!("the array is not JSON: {error}")))
-            }
+            Err(error) => core.report(fault_report(
+                rules::EVENT_JSON,
+                extent,
+                format!("the array is not JSON: {error}"),
+            )),
         }
     }
 }
 
 /// Byte range of each item of a JSON array.
 fn item_ranges(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
-    let (mut depth, mut string, mut escaped) = (0usize, false, false);
+    let (mut depth, mut is_in_string, mut is_escaped) = (0usize, false, false);
     // Current item, up to its last byte that is not white space.
     let mut item: Option<(usize, usize)> = None;
     array.iter().enumerate().filter_map(move |(at, &byte)| {
-        if string {
-            string = byte != b'"' || escaped;
-            escaped = byte == b'\\' && !escaped;
+        if is_in_string {
+            is_in_string = byte != b'"' || is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
         } else {
             match byte {
                 b',' if depth == 1 => return item.take(),
@@ -254,7 +256,7 @@ fn item_ranges(array: &[u8]) -> impl Iterator<Item = (usize, usize)> {
                         return item.take();
                     }
                 }
-                b'"' => string = true,
+                b'"' => is_in_string = true,
                 b' ' | b'\t' | b'\r' | b'\n' => return None,
                 _ => {}
             }

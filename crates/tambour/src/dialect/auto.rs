@@ -78,7 +78,7 @@ impl AutoReader {
     }
 
     fn decide(&mut self, verdict: OpeningVerdict, out: &mut dyn IntentSink) {
-        let reasoned = std::mem::take(&mut self.reasoning);
+        let reasoning = std::mem::take(&mut self.reasoning);
         let mut reader = match verdict {
             OpeningVerdict::Dialect(name) => match find_dialect(name) {
                 Ok(entry) => (entry.reader)(&self.options),
@@ -86,8 +86,8 @@ impl AutoReader {
             },
             OpeningVerdict::Plain | OpeningVerdict::Unknown => plain::detected_reader(&self.options),
         };
-        if !reasoned.is_empty() {
-            reader.push_reasoning(&reasoned, out);
+        if !reasoning.is_empty() {
+            reader.push_reasoning(&reasoning, out);
         }
         let reader = self.reader.insert(reader);
         reader.push_text(&std::mem::take(&mut self.buffer), out);
@@ -106,21 +106,21 @@ impl Dialect for AutoReader {
             self.buffer.push(c);
             self.nonblank_len += if c.is_whitespace() { 0 } else { c.len_utf8() };
             let extent = self.extent();
-            let telling = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
+            let is_decisive = matches!(c, '>' | ']' | '}' | '▷' | '"' | '\'' | '”' | ':' | '\n')
                 || (!c.is_whitespace() && self.next_char_decides);
-            let looks = match extent {
+            let must_examine = match extent {
                 PrefixExtent::Part => {
-                    telling
+                    is_decisive
                         && !self.is_window_extended
                         && (self.nonblank_len > self.examined_len || c == '\n' && !self.examined_newline)
                 }
                 PrefixExtent::Window | PrefixExtent::All => true,
             };
-            let verdict = if looks {
+            let verdict = if must_examine {
                 (self.examined_len, self.examined_newline) = (self.nonblank_len, c == '\n');
-                let seen = examine(&self.buffer, extent);
-                self.next_char_decides = seen.next_char_decides;
-                seen.verdict
+                let examination = examine(&self.buffer, extent);
+                self.next_char_decides = examination.next_char_decides;
+                examination.verdict
             } else {
                 OpeningVerdict::Unknown
             };

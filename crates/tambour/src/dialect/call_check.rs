@@ -73,18 +73,18 @@ const ARGUMENT_KEYS: [&str; 3] = ["args", "arguments", "parameters"];
 pub(super) fn find_contradiction(call: &Map<String, Value>) -> Option<&'static str> {
     let function = call.get("function").and_then(Value::as_object);
     let levels = || std::iter::once(call).chain(function);
-    let under = |keys: &'static [&str]| {
+    let values_of = |keys: &'static [&str]| {
         levels()
             .flat_map(|fields| fields.iter())
-            .filter(move |(key, _)| keys.iter().any(|known| known.eq_ignore_ascii_case(key)))
+            .filter(move |(key, _)| keys.iter().any(|candidate| candidate.eq_ignore_ascii_case(key)))
     };
-    let mut names = under(&NAME_KEYS).map(|(_, value)| value).filter(|value| value.is_string());
-    let named = call.get("function").filter(|value| value.is_string());
+    let mut names = values_of(&NAME_KEYS).map(|(_, value)| value).filter(|value| value.is_string());
+    let function_name = call.get("function").filter(|value| value.is_string());
     let first = names.next();
-    if names.chain(named).any(|name| first.is_some_and(|first| first != name)) {
+    if names.chain(function_name).any(|name| first.is_some_and(|first| first != name)) {
         return Some("names two tools");
     }
-    let mut args = under(&ARGUMENT_KEYS).map(|(_, value)| value);
+    let mut args = values_of(&ARGUMENT_KEYS).map(|(_, value)| value);
     let first = args.next();
     args.any(|other| Some(other) != first).then_some("has its arguments twice")
 }
@@ -100,14 +100,18 @@ pub(super) fn check_doubt(name: &str, doubt: Option<&ValueDoubt>) -> Result<(), 
 }
 
 /// Returns the arguments of a call without any: `{}` if the schema of the tool accepts that.
-pub(super) fn default_arguments(name: &str, options: &Options, left: &mut u64) -> Result<Value, CallRefusal> {
+pub(super) fn default_arguments(
+    name: &str,
+    options: &Options,
+    steps_left: &mut u64,
+) -> Result<Value, CallRefusal> {
     let args = Value::Object(Map::new());
-    match check_call(name, &args, options, left) {
+    match check_call(name, &args, options, steps_left) {
         Err((CallRefusalReason::InvalidArguments, _)) => Err((
             CallRefusalReason::MissingArguments,
             format!("`{}` has no arguments, and needs some", clip(name, 60)),
         )),
-        checked => checked.map(|()| args),
+        result => result.map(|()| args),
     }
 }
 
@@ -122,13 +126,13 @@ pub(super) fn require_tools(name: &str, options: &Options) -> Result<(), CallRef
     }
 }
 
-/// Checks a call against the registered tools, within the `left` steps of [`CHECKS`](crate::tool::CHECKS).
+/// Checks a call against the registered tools, within the `steps_left` steps of [`CHECKS`](crate::tool::CHECKS).
 /// Without tools every call passes, because nothing runs it; in a tool loop every call is refused then.
 pub(super) fn check_call(
     name: &str,
     args: &Value,
     options: &Options,
-    left: &mut u64,
+    steps_left: &mut u64,
 ) -> Result<(), CallRefusal> {
     let Some(tools) = &options.tools else {
         return if options.tool_loop { require_tools(name, options) } else { Ok(()) };
@@ -143,11 +147,11 @@ pub(super) fn check_call(
         let caller = options.caller.as_deref().unwrap_or("a caller without a name");
         return Err((CallRefusalReason::ForbiddenTool, format!("`{name}` is not open to {caller}")));
     }
-    let mismatches = tool.check_within(args, MAX_MISMATCHES, left);
+    let mismatches = tool.check_within(args, MAX_MISMATCHES, steps_left);
     if mismatches.is_empty() {
         return Ok(());
     }
-    let told: Vec<String> =
+    let messages: Vec<String> =
         mismatches.iter().map(|mismatch| format!("`{}`: {}", mismatch.pointer, mismatch.message)).collect();
-    Err((CallRefusalReason::InvalidArguments, format!("arguments of `{name}`: {}", told.join("; "))))
+    Err((CallRefusalReason::InvalidArguments, format!("arguments of `{name}`: {}", messages.join("; "))))
 }

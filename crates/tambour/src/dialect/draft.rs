@@ -87,17 +87,17 @@ impl LeadingThink {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        let inside = match &self.state {
+        let inner_bytes = match &self.state {
             LeadingState::InDraft(_, reasoning) => reasoning.held_bytes(),
             LeadingState::Start(_) | LeadingState::Reply => 0,
         };
-        self.held_text.len() + inside
+        self.held_text.len() + inner_bytes
     }
 
     /// Reads text and returns the part that belongs to the reply itself, held text included.
     pub(super) fn push(&mut self, text: &str, out: &mut dyn IntentSink) -> String {
-        let held = std::mem::take(&mut self.held_text) + text;
-        let mut text = held.as_str();
+        let combined = std::mem::take(&mut self.held_text) + text;
+        let mut text = combined.as_str();
         while !text.is_empty() {
             text = match std::mem::replace(&mut self.state, LeadingState::Reply) {
                 LeadingState::Start(closed) => self.read_start(text, closed, out),
@@ -112,7 +112,7 @@ impl LeadingThink {
     fn read_start<'a>(
         &mut self,
         text: &'a str,
-        closed: Option<ReasoningMark>,
+        closed_mark: Option<ReasoningMark>,
         out: &mut dyn IntentSink,
     ) -> &'a str {
         // Leading white space is dropped, since its length is unbounded.
@@ -120,10 +120,10 @@ impl LeadingThink {
         self.place.advance(&text[..text.len() - body.len()]);
         let rest;
         (self.state, rest) = match marks::match_mark(body.as_bytes()) {
-            _ if body.is_empty() => (LeadingState::Start(closed), body),
+            _ if body.is_empty() => (LeadingState::Start(closed_mark), body),
             MarkMatch::Prefix => {
                 body.clone_into(&mut self.held_text);
-                (LeadingState::Start(closed), "")
+                (LeadingState::Start(closed_mark), "")
             }
             MarkMatch::Mark(mark, len) if mark.kind == MarkKind::Open => {
                 self.last_draft = self.place;
@@ -135,7 +135,9 @@ impl LeadingThink {
                 (LeadingState::InDraft(OpenReasoning::new(mark), reasoning), &body[len..])
             }
             // Some reasoning ends with two closing marks.
-            MarkMatch::Mark(mark, len) if closed.is_some_and(|closed| closed.is_same_family(mark)) => {
+            MarkMatch::Mark(mark, len)
+                if closed_mark.is_some_and(|closed_mark| closed_mark.is_same_family(mark)) =>
+            {
                 report_attributes(self.rules.attributes, &body[..len], self.place, out);
                 self.place.advance(&body[..len]);
                 (LeadingState::Start(None), &body[len..])
@@ -194,16 +196,16 @@ impl LeadingThink {
 
     /// Ends the input and returns the held text that belongs to the reply itself.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> String {
-        let held = std::mem::take(&mut self.held_text);
+        let held_text = std::mem::take(&mut self.held_text);
         match std::mem::replace(&mut self.state, LeadingState::Reply) {
-            LeadingState::Start(_) | LeadingState::Reply => held,
+            LeadingState::Start(_) | LeadingState::Reply => held_text,
             LeadingState::InDraft(_, reasoning) => {
                 let (place, reply) = reasoning.finish(&mut |text| out.emit_intent(Intent::Draft(text)));
                 self.place = place;
                 self.is_reply_in_draft = reply.is_some();
                 // An incomplete mark at the very end is not draft text.
                 if !self.is_reply_in_draft {
-                    self.place.advance(&held);
+                    self.place.advance(&held_text);
                 }
                 out.report(unclosed_report(
                     self.rules,
@@ -217,9 +219,14 @@ impl LeadingThink {
     }
 }
 
-/// Returns the report on unclosed reasoning; `found` says whether the reply itself was found at its end.
-pub(super) fn unclosed_report(rules: ReasoningRules, at: Place, end: usize, found: bool) -> FindingReport {
-    let repair = if found { "closed where the reply begins" } else { "closed at the end" };
+/// Returns the report on unclosed reasoning; `is_reply_found` says whether the reply itself was found at its end.
+pub(super) fn unclosed_report(
+    rules: ReasoningRules,
+    at: Place,
+    end: usize,
+    is_reply_found: bool,
+) -> FindingReport {
+    let repair = if is_reply_found { "closed where the reply begins" } else { "closed at the end" };
     FindingReport::new(rules.unclosed, at, end, "the reasoning is not closed").with_repair(repair)
 }
 

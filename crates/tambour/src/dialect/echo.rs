@@ -19,16 +19,16 @@ const ECHO_REASON: &str = "example_echo";
 
 type ReaderFactory = fn(&Arc<Options>) -> Box<dyn Dialect>;
 
-/// Wraps the reader built by `make` so that a reply that repeats an example counts as empty. Examples are
+/// Wraps the reader built by `factory` so that a reply that repeats an example counts as empty. Examples are
 /// those of `options.examples`, read by the same reader, and those of the dialect's own instructions in each
 /// language if they were given.
 pub(super) fn refuse_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
     prompt: fn(&Options) -> FormatInstructions,
-    make: ReaderFactory,
+    factory: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    wrap_reader(options, rule, prompt, make, true)
+    wrap_reader(options, rule, prompt, factory, true)
 }
 
 /// Like [`refuse_echoes`], but only reports a repeated example: it may be the requested value.
@@ -36,9 +36,9 @@ pub(super) fn report_echoes(
     options: &Arc<Options>,
     rule: &'static Rule,
     prompt: fn(&Options) -> FormatInstructions,
-    make: ReaderFactory,
+    factory: ReaderFactory,
 ) -> Box<dyn Dialect> {
-    wrap_reader(options, rule, prompt, make, false)
+    wrap_reader(options, rule, prompt, factory, false)
 }
 
 fn wrap_reader(
@@ -50,28 +50,36 @@ fn wrap_reader(
 ) -> Box<dyn Dialect> {
     let inner = factory(options);
     let languages: &[Language] = if options.has_own_examples { &[Language::Zh, Language::En] } else { &[] };
-    let own = languages.iter().map(|language| {
+    let own_examples = languages.iter().map(|language| {
         let options = Options { texts: Texts::from_language(*language), ..Options::clone(options) };
         prompt(&options).example.into_owned()
     });
-    let given = options.examples.iter().cloned();
-    let words = given.chain(own).map(|example| read_example(&example, options, factory));
+    let custom_examples = options.examples.iter().cloned();
+    let example_texts =
+        custom_examples.chain(own_examples).map(|example| read_example(&example, options, factory));
     let examples: Vec<EchoExample> =
-        words.filter_map(|words| EchoExample::new(&words, &options.texts)).collect();
+        example_texts.filter_map(|example_text| EchoExample::new(&example_text, &options.texts)).collect();
     if examples.is_empty() {
         return inner;
     }
-    let suspense =
+    let held_output =
         HeldOutput { is_refusing, examples, max_bytes: options.limits.hold, ..HeldOutput::default() };
-    Box::new(EchoReader { inner, factory, options: Arc::clone(options), rule, suspense, refused_end: None })
+    Box::new(EchoReader {
+        inner,
+        factory,
+        options: Arc::clone(options),
+        rule,
+        held_output,
+        refused_end: None,
+    })
 }
 
 impl IntentSink for ExampleText {
     fn emit_intent(&mut self, intent: Intent<'_>) {
         ExampleText::add_intent(self, &intent);
     }
-    fn emit_queries(&mut self, written: RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
-        ExampleText::add_queries(self, written);
+    fn emit_queries(&mut self, raw_queries: RawQueries<'_>, _: Place, _: usize) -> Option<usize> {
+        ExampleText::add_queries(self, raw_queries);
         None
     }
     fn emit_action(&mut self, action: ReplyAction) {
@@ -83,9 +91,9 @@ impl IntentSink for ExampleText {
 }
 
 /// Collects the texts and actions of an example.
-fn read_example(example: &str, options: &Arc<Options>, make: ReaderFactory) -> ExampleText {
+fn read_example(example: &str, options: &Arc<Options>, factory: ReaderFactory) -> ExampleText {
     let mut words = ExampleText::default();
-    let mut reader = make(options);
+    let mut reader = factory(options);
     reader.push_text(example, &mut words);
     reader.finish(ReplyEnding { is_truncated: false, is_failed: false, has_native_calls: false }, &mut words);
     words
@@ -97,7 +105,7 @@ struct EchoReader {
     factory: ReaderFactory,
     options: Arc<Options>,
     rule: &'static Rule,
-    suspense: HeldOutput,
+    held_output: HeldOutput,
     /// End of a reply that was replaced by an empty one.
     refused_end: Option<Place>,
 }
@@ -138,10 +146,10 @@ impl HeldItem {
     fn from_intent(intent: Intent<'_>) -> HeldItem {
         let text = |kind, text: &str| HeldItem::Text(kind, text.to_owned());
         HeldItem::Intent(match intent {
-            Intent::PhaseText(said) => return text(HeldTextKind::Phase, said),
-            Intent::FinalText(said) => return text(HeldTextKind::Answer, said),
-            Intent::Draft(said) => return text(HeldTextKind::Draft, said),
-            Intent::Aside { kind, text: said } => return text(HeldTextKind::Aside(kind), said),
+            Intent::PhaseText(content) => return text(HeldTextKind::Phase, content),
+            Intent::FinalText(content) => return text(HeldTextKind::Answer, content),
+            Intent::Draft(content) => return text(HeldTextKind::Draft, content),
+            Intent::Aside { kind, text: content } => return text(HeldTextKind::Aside(kind), content),
             Intent::SkipThinking => Intent::SkipThinking,
             Intent::Summary(text) => Intent::Summary(text.into_owned().into()),
             Intent::ThinkingStart => Intent::ThinkingStart,
@@ -175,17 +183,17 @@ impl HeldOutput {
     }
 
     /// Holds back an output, in order, until the reply is decided.
-    fn hold(&mut self, held: HeldItem, out: &mut dyn IntentSink) {
-        match (self.queue.last_mut(), held) {
+    fn hold(&mut self, item: HeldItem, out: &mut dyn IntentSink) {
+        match (self.queue.last_mut(), item) {
             (Some(HeldItem::Text(before, all)), HeldItem::Text(kind, text)) if *before == kind => {
                 self.held_bytes += text.len();
                 all.push_str(&text);
             }
-            (_, held) => {
-                if let HeldItem::Text(_, text) = &held {
+            (_, item) => {
+                if let HeldItem::Text(_, text) = &item {
                     self.held_bytes += text.len();
                 }
-                self.queue.push(held);
+                self.queue.push(item);
             }
         }
         if self.held_bytes > self.max_bytes {
@@ -199,22 +207,22 @@ impl HeldOutput {
     /// Emits all held output.
     fn release(&mut self, out: &mut dyn IntentSink) {
         self.held_bytes = 0;
-        for held in std::mem::take(&mut self.queue) {
-            held.emit(out);
+        for item in std::mem::take(&mut self.queue) {
+            item.emit(out);
         }
     }
 
     /// Drops the held answer and its actions, and emits the rest: thoughts and findings.
     fn refuse(&mut self, out: &mut dyn IntentSink) {
         self.held_bytes = 0;
-        for held in std::mem::take(&mut self.queue) {
-            match held {
+        for item in std::mem::take(&mut self.queue) {
+            match item {
                 HeldItem::Text(HeldTextKind::Answer, _)
                 | HeldItem::Action(_)
                 | HeldItem::Fallback(_)
                 | HeldItem::Failure(..) => {}
                 HeldItem::Intent(Intent::Queries(_)) => self.has_queries = true,
-                held => held.emit(out),
+                item => item.emit(out),
             }
         }
         if std::mem::take(&mut self.has_queries) {
@@ -225,39 +233,39 @@ impl HeldOutput {
 
 /// Output that compares everything a reader emits before passing it on or holding it back.
 struct EchoSink<'a> {
-    suspense: &'a mut HeldOutput,
+    held_output: &'a mut HeldOutput,
     out: &'a mut dyn IntentSink,
 }
 
 impl EchoSink<'_> {
-    /// Returns whether an output must be held back; `begins` is set for output that may start the holding.
-    fn must_hold(&self, begins: bool) -> bool {
-        !self.suspense.queue.is_empty() || begins && self.suspense.may_refuse()
+    /// Returns whether an output must be held back; `is_beginning` is set for output that may start the holding.
+    fn must_hold(&self, is_beginning: bool) -> bool {
+        !self.held_output.queue.is_empty() || is_beginning && self.held_output.may_refuse()
     }
 }
 
 impl IntentSink for EchoSink<'_> {
     fn emit_intent(&mut self, intent: Intent<'_>) {
-        self.suspense.examples.iter_mut().for_each(|example| example.compare_intent(&intent));
+        self.held_output.examples.iter_mut().for_each(|example| example.compare_intent(&intent));
         if self.must_hold(matches!(intent, Intent::FinalText(_) | Intent::Queries(_))) {
-            self.suspense.hold(HeldItem::from_intent(intent), self.out);
+            self.held_output.hold(HeldItem::from_intent(intent), self.out);
         } else {
             self.out.emit_intent(intent);
         }
     }
 
-    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
-        self.suspense.examples.iter_mut().for_each(|example| example.compare_queries(written));
+    fn emit_queries(&mut self, raw_queries: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+        self.held_output.examples.iter_mut().for_each(|example| example.compare_queries(raw_queries));
         // Queries are emitted after the answer in any case, so they need not wait.
-        let used = self.out.emit_queries(written, place, end);
-        self.suspense.has_queries |= used.is_some();
-        used
+        let query_count = self.out.emit_queries(raw_queries, place, end);
+        self.held_output.has_queries |= query_count.is_some();
+        query_count
     }
 
     fn emit_action(&mut self, action: ReplyAction) {
-        self.suspense.examples.iter_mut().for_each(|example| example.compare_action(&action));
+        self.held_output.examples.iter_mut().for_each(|example| example.compare_action(&action));
         if self.must_hold(true) {
-            self.suspense.hold(HeldItem::Action(action), self.out);
+            self.held_output.hold(HeldItem::Action(action), self.out);
         } else {
             self.out.emit_action(action);
         }
@@ -265,7 +273,7 @@ impl IntentSink for EchoSink<'_> {
 
     fn report(&mut self, report: FindingReport) {
         if self.must_hold(false) {
-            self.suspense.hold(HeldItem::Report(report), self.out);
+            self.held_output.hold(HeldItem::Report(report), self.out);
         } else {
             self.out.report(report);
         }
@@ -273,7 +281,7 @@ impl IntentSink for EchoSink<'_> {
 
     fn fall_back(&mut self, reason: &'static str) {
         if self.must_hold(true) {
-            self.suspense.hold(HeldItem::Fallback(reason), self.out);
+            self.held_output.hold(HeldItem::Fallback(reason), self.out);
         } else {
             self.out.fall_back(reason);
         }
@@ -281,7 +289,7 @@ impl IntentSink for EchoSink<'_> {
 
     fn fail(&mut self, code: &'static str, message: &str) {
         if self.must_hold(true) {
-            self.suspense.hold(HeldItem::Failure(code, message.to_owned()), self.out);
+            self.held_output.hold(HeldItem::Failure(code, message.to_owned()), self.out);
         } else {
             self.out.fail(code, message);
         }
@@ -306,32 +314,32 @@ impl IntentSink for ActionSink<'_> {
 
 impl Dialect for EchoReader {
     fn push_text(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.inner.push_text(text, &mut EchoSink { suspense: &mut self.suspense, out });
+        self.inner.push_text(text, &mut EchoSink { held_output: &mut self.held_output, out });
     }
 
     fn push_reasoning(&mut self, text: &str, out: &mut dyn IntentSink) {
-        self.inner.push_reasoning(text, &mut EchoSink { suspense: &mut self.suspense, out });
+        self.inner.push_reasoning(text, &mut EchoSink { held_output: &mut self.held_output, out });
     }
 
     fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
-        let EchoReader { inner, suspense, .. } = self;
-        inner.finish(ending, &mut EchoSink { suspense, out });
-        if !suspense.examples.iter().any(EchoExample::is_repeated) {
-            return suspense.release(out);
+        let EchoReader { inner, held_output, .. } = self;
+        inner.finish(ending, &mut EchoSink { held_output, out });
+        if !held_output.examples.iter().any(EchoExample::is_repeated) {
+            return held_output.release(out);
         }
         let message = "the reply repeats an example of the instructions";
         let end = inner.place();
         let report = FindingReport::new(self.rule, Place::START, end.offset, message);
-        if !suspense.is_refusing {
-            suspense.release(out);
+        if !held_output.is_refusing {
+            held_output.release(out);
             return out.report(report);
         }
         out.fall_back(ECHO_REASON);
-        suspense.refuse(out);
+        held_output.refuse(out);
         out.report(report.with_repair("not used"));
-        let mut empty = (self.factory)(&self.options);
-        empty.finish(ending, &mut ActionSink(out));
-        (self.inner, self.refused_end) = (empty, Some(end));
+        let mut empty_reader = (self.factory)(&self.options);
+        empty_reader.finish(ending, &mut ActionSink(out));
+        (self.inner, self.refused_end) = (empty_reader, Some(end));
     }
 
     fn place(&self) -> Place {
@@ -339,7 +347,7 @@ impl Dialect for EchoReader {
     }
 
     fn held_bytes(&self) -> usize {
-        self.inner.held_bytes() + self.suspense.held_bytes
+        self.inner.held_bytes() + self.held_output.held_bytes
     }
 
     fn name(&self) -> &'static str {

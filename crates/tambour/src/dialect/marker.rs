@@ -146,8 +146,8 @@ impl MarkerWatch {
             }
             MarkerState::Name(n) if usize::from(n) == name.len() && c == '>' => MarkerState::Closing(1),
             MarkerState::Name(n) => match name.as_bytes().get(usize::from(n)) {
-                Some(due) if due.eq_ignore_ascii_case(&(c as u32).try_into().unwrap_or(0)) => {
-                    self.is_near |= char::from(*due) != c;
+                Some(expected) if expected.eq_ignore_ascii_case(&(c as u32).try_into().unwrap_or(0)) => {
+                    self.is_near |= char::from(*expected) != c;
                     MarkerState::Name(n + 1)
                 }
                 _ => MarkerState::Other,
@@ -171,11 +171,11 @@ impl MarkerWatch {
     /// Returns the state after a character behind the marker.
     fn state_after_marker(&mut self, c: char, space: bool) -> MarkerState {
         self.is_fence_closed |= self.state == MarkerState::FenceEnd;
-        let punctuation =
+        let is_punctuation =
             matches!(c, '.' | '!' | '?' | ',' | ';' | ':' | '…' | '。' | '！' | '？' | '，' | '；');
         if space {
             MarkerState::After
-        } else if punctuation && !self.has_punctuation {
+        } else if is_punctuation && !self.has_punctuation {
             self.has_punctuation = true;
             self.is_near = true;
             MarkerState::After

@@ -95,7 +95,7 @@ pub trait IntentSink {
 
     /// Receives search queries, which the policy stage cleans. `end` is the offset after them. Returns the
     /// number of queries used, or `None` if the value is not a list.
-    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize>;
+    fn emit_queries(&mut self, raw_queries: RawQueries<'_>, place: Place, end: usize) -> Option<usize>;
 
     /// Receives an action. The policy stage decides on it.
     fn emit_action(&mut self, action: ReplyAction);

@@ -182,9 +182,9 @@ impl TrailingValueFinder {
         if is_fence(prefix) {
             self.fence_offset = Some(self.line_offset);
         }
-        let begins = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
-        let goes_on = self.run_start.is_some() && matches!(prefix, "" | ",");
-        if prose || !(begins || goes_on) {
+        let may_start_run = (prefix.is_empty() || is_fence(prefix)) && !self.has_value;
+        let continues_run = self.run_start.is_some() && matches!(prefix, "" | ",");
+        if prose || !(may_start_run || continues_run) {
             self.end_run();
         } else {
             self.run_start.get_or_insert(self.fence_offset.unwrap_or(at));

@@ -21,7 +21,7 @@ pub(super) struct Preface {
 /// the rest.
 pub(super) struct PrefaceOverflow<'a> {
     pub(super) held_text: String,
-    pub(super) fitting: &'a str,
+    pub(super) fitting_text: &'a str,
     pub(super) rest: &'a str,
 }
 
@@ -74,17 +74,17 @@ impl Preface {
 
     /// Marks everything before this offset as a thought; `out` receives the parts that were not marked yet.
     pub(super) fn mark_thought_before(&mut self, offset: usize, out: &mut dyn FnMut(&str)) {
-        let Some(held) = &self.held_text else { return };
+        let Some(held_text) = &self.held_text else { return };
         let end = offset - self.base_offset;
         let mut from = 0;
         for thought in self.thought_ranges.drain(..) {
             if thought.start > from {
-                out(&held[from..thought.start]);
+                out(&held_text[from..thought.start]);
             }
             from = thought.end;
         }
         if end > from {
-            out(&held[from..end]);
+            out(&held_text[from..end]);
         }
         self.thought_ranges.push(0..end);
         self.thought_bytes = end;
@@ -100,22 +100,22 @@ impl Preface {
     ) -> Option<PrefaceOverflow<'a>> {
         let mut from = 0;
         loop {
-            let Some(held) = &mut self.held_text else {
+            let Some(buffer) = &mut self.held_text else {
                 read(&text[from..], self);
                 return None;
             };
             // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = self.limit - (held.len() - self.thought_bytes);
+            let room = self.limit - (buffer.len() - self.thought_bytes);
             let to = text.floor_char_boundary(from + room);
             if to == from && from < text.len() {
                 break;
             }
-            held.push_str(&text[from..to]);
+            buffer.push_str(&text[from..to]);
             if read(&text[from..to], self) {
                 self.held_text = None;
                 self.thought_ranges.clear();
                 self.thought_bytes = 0;
-            } else if self.held_text.as_ref().is_some_and(|held| held.len() >= 2 * self.limit) {
+            } else if self.held_text.as_ref().is_some_and(|buffer| buffer.len() >= 2 * self.limit) {
                 self.compact();
             }
             if to == text.len() {
@@ -125,21 +125,21 @@ impl Preface {
         }
         self.is_plain = true;
         let held_text = self.take_text().unwrap_or_default();
-        Some(PrefaceOverflow { held_text, fitting: &text[..from], rest: &text[from..] })
+        Some(PrefaceOverflow { held_text, fitting_text: &text[..from], rest: &text[from..] })
     }
 
     /// Removes thoughts from the held text.
     fn compact(&mut self) {
         let thoughts = std::mem::take(&mut self.thought_ranges);
-        let Some(held) = self.held_text.as_mut().filter(|_| !thoughts.is_empty()) else { return };
-        let mut kept = String::with_capacity(held.len() - self.thought_bytes);
+        let Some(held_text) = self.held_text.as_mut().filter(|_| !thoughts.is_empty()) else { return };
+        let mut remainder = String::with_capacity(held_text.len() - self.thought_bytes);
         let mut from = 0;
         for thought in thoughts {
-            kept.push_str(&held[from..thought.start]);
+            remainder.push_str(&held_text[from..thought.start]);
             from = thought.end;
         }
-        kept.push_str(&held[from..]);
-        *held = kept;
+        remainder.push_str(&held_text[from..]);
+        *held_text = remainder;
         self.base_offset += std::mem::take(&mut self.thought_bytes);
     }
 }

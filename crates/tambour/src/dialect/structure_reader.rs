@@ -166,9 +166,9 @@ impl<B: JsonStructure> StructureReader<B> {
             reader.push(text, &mut StructureSink { body: structure, preface, out: &mut *out });
             structure.has_begun()
         });
-        if let Some(PrefaceOverflow { held_text, fitting, rest }) = overflow {
+        if let Some(PrefaceOverflow { held_text, fitting_text, rest }) = overflow {
             let (rule, message, repair) = B::OVERFLOW;
-            let place = start.end_of(fitting);
+            let place = start.end_of(fitting_text);
             out.report(FindingReport::new(rule, place, place.offset, message).with_repair(repair));
             out.emit_intent(Intent::FinalText(&held_text));
             out.emit_intent(Intent::FinalText(rest));

@@ -37,8 +37,8 @@ impl Thoughts {
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        let early = self.open.as_ref().and_then(|open| open.draft.as_ref());
-        early.map_or(0, |reasoning| reasoning.held_bytes())
+        let draft = self.open.as_ref().and_then(|open| open.draft.as_ref());
+        draft.map_or(0, |reasoning| reasoning.held_bytes())
     }
 
     /// Returns whether the structure was found in an unclosed thought: nothing of it may act.
@@ -47,38 +47,38 @@ impl Thoughts {
     }
 
     /// Records whether the structure was found in the leading draft.
-    pub(super) fn set_found_in_draft(&mut self, found: bool) {
-        self.is_structure_in_thought = found;
+    pub(super) fn set_found_in_draft(&mut self, is_in_draft: bool) {
+        self.is_structure_in_thought = is_in_draft;
     }
 
-    /// Handles an event of the reader if it is about a thought, and returns whether it was. `late` is set
+    /// Handles an event of the reader if it is about a thought, and returns whether it was. `is_late` is set
     /// once the structure has begun; until then the text is in `preface`. An unopened closing mark also turns
     /// the earlier text into a thought; further consequences are the caller's.
     #[inline]
     pub(super) fn handle_event(
         &mut self,
         event: &JsonEvent<'_>,
-        late: bool,
+        is_late: bool,
         preface: &mut Preface,
         out: &mut dyn IntentSink,
     ) -> bool {
         // Text before a structure that has begun is no longer a preface.
-        let mut preface = (!late).then_some(preface);
+        let mut preface = (!is_late).then_some(preface);
         match event {
             JsonEvent::ThoughtStart(mark) => {
                 let end = mark.place.offset + mark.text.len();
                 report_attributes(self.rules.attributes, mark.text, mark.place, out);
                 mark_thought(&mut preface, mark.place.offset, end);
-                let early = (!late)
+                let draft = (!is_late)
                     .then(|| ReasoningBuffer::new(mark.end(), self.rules.structure_fields, &self.limits));
-                self.open = Some(OpenThought { start: mark.place, end, draft: early.map(Box::new) });
+                self.open = Some(OpenThought { start: mark.place, end, draft: draft.map(Box::new) });
             }
             JsonEvent::Thought(text) => {
                 let Some(open) = &mut self.open else { return true };
                 mark_thought(&mut preface, open.end, open.end + text.len());
                 open.end += text.len();
                 match &mut open.draft {
-                    Some(early) => early.push(text, &mut |text| out.emit_intent(Intent::Draft(text))),
+                    Some(draft) => draft.push(text, &mut |text| out.emit_intent(Intent::Draft(text))),
                     None => out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text }),
                 }
             }
@@ -111,7 +111,7 @@ impl Thoughts {
         report_attributes(self.rules.attributes, mark.text, at, out);
         let Some(open) = self.open.take() else { return };
         match open.draft {
-            Some(mut early) => early.close(&mut |text| out.emit_intent(Intent::Draft(text))),
+            Some(mut draft) => draft.close(&mut |text| out.emit_intent(Intent::Draft(text))),
             None => self.report_late(open.start, end, out),
         }
         if closing == ThoughtClosing::OtherName {
@@ -127,12 +127,12 @@ impl Thoughts {
     /// Ends the reply. Returns the structure and its start, if an unclosed thought ends with one.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) -> Option<(Place, String)> {
         let open = self.open.take()?;
-        let Some(early) = open.draft else {
+        let Some(draft) = open.draft else {
             out.report(unclosed_report(self.rules, open.start, end, false));
             self.report_late(open.start, end, out);
             return None;
         };
-        let (place, structure) = early.finish(&mut |text| out.emit_intent(Intent::Draft(text)));
+        let (place, structure) = draft.finish(&mut |text| out.emit_intent(Intent::Draft(text)));
         self.is_structure_in_thought = structure.is_some();
         out.report(unclosed_report(
             self.rules,

@@ -43,13 +43,13 @@ pub(super) fn is_lossless(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(is_lossless),
         Value::Object(fields) => {
-            let whole = |(key, value): (&String, &Value)| {
-                let nested = value.is_object() || value.as_array().is_some_and(|items| !items.is_empty());
-                let about = DESCRIPTIVE_KEYS.contains(&key.as_str()) && !nested;
-                about
+            let is_preserved = |(key, value): (&String, &Value)| {
+                let is_nested = value.is_object() || value.as_array().is_some_and(|items| !items.is_empty());
+                let is_descriptive = DESCRIPTIVE_KEYS.contains(&key.as_str()) && !is_nested;
+                is_descriptive
                     || TEXT_KEYS.contains(&key.as_str()) && member_text(value).is_some() && is_lossless(value)
             };
-            text_in(value).is_some() && fields.iter().all(whole)
+            text_in(value).is_some() && fields.iter().all(is_preserved)
         }
         Value::String(_) | Value::Number(_) | Value::Null => true,
         Value::Bool(_) => false,

@@ -21,13 +21,13 @@ pub struct RunContext {
     /// State before the run, if it was ever set.
     pub state: Option<Value>,
     /// Refused members of the client's state, each with its path and reason.
-    pub refused: Vec<Value>,
+    pub refusals: Vec<Value>,
 }
 
 /// Writes the events of one run.
 #[derive(Debug)]
 pub struct AgUiEncoder {
-    about: StreamContext,
+    context: StreamContext,
     run: RunContext,
     /// True if the reasoning is open. Its first phase opens it, so a reply without phases has no reasoning
     /// events.
@@ -51,10 +51,10 @@ pub struct AgUiEncoder {
 impl AgUiEncoder {
     /// Creates the encoder of one run.
     #[must_use]
-    pub fn new(about: StreamContext, run: RunContext) -> AgUiEncoder {
+    pub fn new(context: StreamContext, run: RunContext) -> AgUiEncoder {
         AgUiEncoder {
-            answer: AnswerBuffer::new(&about),
-            about,
+            answer: AnswerBuffer::new(&context),
+            context,
             run,
             is_reasoning_open: false,
             held_phase: None,
@@ -70,7 +70,7 @@ impl AgUiEncoder {
     }
 
     fn part_id(&self, part: &str) -> String {
-        format!("{}:{part}", self.about.message_id)
+        format!("{}:{part}", self.context.message_id)
     }
 
     /// Sends the start of a phase.
@@ -108,7 +108,7 @@ impl AgUiEncoder {
     fn close_parts(&mut self, out: &mut Vec<u8>) {
         self.close_thinking(out);
         if std::mem::take(&mut self.is_text_open) {
-            write_event(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.about.message_id}), out);
+            write_event(&json!({"type": "TEXT_MESSAGE_END", "messageId": self.context.message_id}), out);
         }
     }
 
@@ -117,10 +117,10 @@ impl AgUiEncoder {
             return;
         }
         if !std::mem::replace(&mut self.is_text_open, true) {
-            let start = json!({"type": "TEXT_MESSAGE_START", "messageId": self.about.message_id, "role": "assistant"});
+            let start = json!({"type": "TEXT_MESSAGE_START", "messageId": self.context.message_id, "role": "assistant"});
             write_event(&start, out);
         }
-        write_delta("TEXT_MESSAGE_CONTENT", &self.about.message_id, text, out);
+        write_delta("TEXT_MESSAGE_CONTENT", &self.context.message_id, text, out);
     }
 
     fn write_custom(name: &str, value: &Value, out: &mut Vec<u8>) {
@@ -155,19 +155,19 @@ impl AgUiEncoder {
     /// Sends operations on the state as a patch; their effect is taken from their results, and refused ones
     /// are sent separately.
     fn write_state_update(&mut self, update: &Value, out: &mut Vec<u8>) {
-        let told = self.run.state.is_some();
+        let has_state = self.run.state.is_some();
         let StatePatch { patch, refused_operations, .. } =
             apply_update(update, self.run.state.get_or_insert_with(initial_state));
-        if !told && !patch.is_empty() {
+        if !has_state && !patch.is_empty() {
             // A patch needs a state to apply to.
             write_event(&json!({"type": "STATE_SNAPSHOT", "snapshot": initial_state()}), out);
         }
         if !patch.is_empty() {
-            let mut changed = json!({"type": "STATE_DELTA", "delta": patch});
+            let mut state_delta = json!({"type": "STATE_DELTA", "delta": patch});
             if let Some(analysis) = update["analysis"].as_str() {
-                changed["metadata"] = json!({"tambour": {"analysis": analysis}});
+                state_delta["metadata"] = json!({"tambour": {"analysis": analysis}});
             }
-            write_event(&changed, out);
+            write_event(&state_delta, out);
         }
         for (_, result) in refused_operations {
             AgUiEncoder::write_custom("state_rejected", &result, out);
@@ -175,8 +175,8 @@ impl AgUiEncoder {
     }
 
     fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
-        let id = unique_call_id(&self.about, id);
-        let message = &self.about.message_id;
+        let id = unique_call_id(&self.context, id);
+        let message = &self.context.message_id;
         let start = json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name, "parentMessageId": message});
         write_event(&start, out);
         write_event(&json!({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": args.to_string()}), out);
@@ -186,7 +186,7 @@ impl AgUiEncoder {
     }
 
     fn write_result(&mut self, result: &ToolResult, out: &mut Vec<u8>) {
-        let id = unique_call_id(&self.about, &result.call_id);
+        let id = unique_call_id(&self.context, &result.call_id);
         self.pending_calls.retain(|pending| *pending != id);
         let content = match &result.error {
             Some(error) => json!({ "error": error }).to_string(),
@@ -196,22 +196,22 @@ impl AgUiEncoder {
             },
         };
         let message = self.part_id(&format!("result-{}", result.call_id));
-        let told = json!({
+        let result_event = json!({
             "type": "TOOL_CALL_RESULT", "messageId": message, "toolCallId": id, "content": content, "role": "tool",
         });
-        write_event(&told, out);
+        write_event(&result_event, out);
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(replaced && self.has_calls) {
+        let is_replaced = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_replaced && self.has_calls) {
             self.write_final_text(&text, out);
         }
         self.close_parts(out);
         let UsageCounts { input, output, total, reasoning, cached } =
             UsageCounts::from_usage(&completed.usage);
         let usage = json!([{
-            "model": self.about.model, "inputTokens": input, "outputTokens": output, "totalTokens": total,
+            "model": self.context.model, "inputTokens": input, "outputTokens": output, "totalTokens": total,
             "reasoningTokens": reasoning, "cachedInputTokens": cached,
         }]);
         let outcome = match (&self.last_choice, completed.finish_reason) {
@@ -224,14 +224,14 @@ impl AgUiEncoder {
             }
             _ => json!({"type": "success"}),
         };
-        let mut finished = json!({
+        let mut finish_event = json!({
             "type": "RUN_FINISHED", "threadId": self.run.thread, "runId": self.run.run, "outcome": outcome, "usage": usage,
         });
         if completed.metadata.truncated {
             // The protocol has no outcome for a truncated run.
-            finished["result"] = json!({"truncated": true, "finish_reason": completed.finish_reason});
+            finish_event["result"] = json!({"truncated": true, "finish_reason": completed.finish_reason});
         }
-        write_event(&finished, out);
+        write_event(&finish_event, out);
         self.is_over = true;
     }
 }
@@ -258,8 +258,8 @@ impl Encoder for AgUiEncoder {
         if let Some(state) = &self.run.state {
             write_event(&json!({"type": "STATE_SNAPSHOT", "snapshot": state}), out);
         }
-        for refused in &self.run.refused {
-            AgUiEncoder::write_custom("state_rejected", refused, out);
+        for refusal in &self.run.refusals {
+            AgUiEncoder::write_custom("state_rejected", refusal, out);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::event::{Completed, FinishReason, ToolCall, ToolResult};
 /// Writes the parts of one message.
 #[derive(Debug)]
 pub struct AiSdkEncoder {
-    about: StreamContext,
+    context: StreamContext,
     /// Open phase, with its title.
     open_phase: Option<(u64, String)>,
     is_text_open: bool,
@@ -31,10 +31,10 @@ pub struct AiSdkEncoder {
 impl AiSdkEncoder {
     /// Creates the encoder of one message. `state` is that of the conversation before it, if it was ever set.
     #[must_use]
-    pub fn new(about: StreamContext, state: Option<Value>) -> AiSdkEncoder {
+    pub fn new(context: StreamContext, state: Option<Value>) -> AiSdkEncoder {
         AiSdkEncoder {
-            answer: AnswerBuffer::new(&about),
-            about,
+            answer: AnswerBuffer::new(&context),
+            context,
             open_phase: None,
             is_text_open: false,
             has_calls: false,
@@ -78,14 +78,14 @@ impl AiSdkEncoder {
     fn write_state_update(&mut self, update: &Value, out: &mut Vec<u8>) {
         let StatePatch { applied_operations, patch, refused_operations } =
             apply_update(update, &mut self.state);
-        let mut told = Vec::new();
+        let mut updates = Vec::new();
         if !applied_operations.is_empty() || refused_operations.is_empty() {
-            told.push(json!({"ops": applied_operations, "patch": patch, "applied": true}));
+            updates.push(json!({"ops": applied_operations, "patch": patch, "applied": true}));
         }
-        told.extend(refused_operations.into_iter().map(|(operation, result)| {
+        updates.extend(refused_operations.into_iter().map(|(operation, result)| {
             json!({"ops": [operation], "patch": [], "applied": false, "error": result["reason"]})
         }));
-        for mut data in told {
+        for mut data in updates {
             if let Some(analysis) = update.get("analysis") {
                 data["analysis"] = analysis.clone();
             }
@@ -142,7 +142,7 @@ impl AiSdkEncoder {
     }
 
     fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
-        let id = unique_call_id(&self.about, id);
+        let id = unique_call_id(&self.context, id);
         let start = json!({"type": "tool-input-start", "toolCallId": id, "toolName": name, "dynamic": true});
         write_part(&start, out);
         write_part(
@@ -155,8 +155,8 @@ impl AiSdkEncoder {
     }
 
     fn write_result(&self, result: &ToolResult, out: &mut Vec<u8>) {
-        let id = unique_call_id(&self.about, &result.call_id);
-        let whole = match &result.error {
+        let id = unique_call_id(&self.context, &result.call_id);
+        let part = match &result.error {
             None => {
                 let output = result.result.clone().unwrap_or_default();
                 json!({"type": "tool-output-available", "toolCallId": id, "output": output, "dynamic": true})
@@ -165,12 +165,12 @@ impl AiSdkEncoder {
                 json!({"type": "tool-output-error", "toolCallId": id, "errorText": error.message, "dynamic": true})
             }
         };
-        write_part(&whole, out);
+        write_part(&part, out);
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(replaced && self.has_calls) {
+        let is_replaced = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_replaced && self.has_calls) {
             self.write_final_text(&text, out);
         }
         self.close_parts(out);
@@ -200,9 +200,9 @@ impl AiSdkEncoder {
 
 impl Encoder for AiSdkEncoder {
     fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let metadata = json!({"requestId": self.about.request_id, "model": self.about.model});
+        let metadata = json!({"requestId": self.context.request_id, "model": self.context.model});
         write_part(
-            &json!({"type": "start", "messageId": self.about.message_id, "messageMetadata": metadata}),
+            &json!({"type": "start", "messageId": self.context.message_id, "messageMetadata": metadata}),
             out,
         );
         write_part(&json!({"type": "start-step"}), out);

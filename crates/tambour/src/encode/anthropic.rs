@@ -12,7 +12,7 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 /// Writes the events of one message.
 #[derive(Debug)]
 pub struct AnthropicEncoder {
-    about: StreamContext,
+    context: StreamContext,
     /// Number of finished blocks, and the kind of the open one.
     block_count: usize,
     open_block: Option<BlockKind>,
@@ -31,10 +31,10 @@ enum BlockKind {
 impl AnthropicEncoder {
     /// Creates the encoder of one message.
     #[must_use]
-    pub fn new(about: StreamContext) -> AnthropicEncoder {
-        let answer = AnswerBuffer::new(&about);
+    pub fn new(context: StreamContext) -> AnthropicEncoder {
+        let answer = AnswerBuffer::new(&context);
         AnthropicEncoder {
-            about,
+            context,
             block_count: 0,
             open_block: None,
             answer,
@@ -95,7 +95,7 @@ impl AnthropicEncoder {
 
     fn write_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
         self.close_block(out);
-        let mut block = tool_use_block(&self.about, call);
+        let mut block = tool_use_block(&self.context, call);
         let input = std::mem::replace(&mut block["input"], json!({}));
         write_event("content_block_start", &json!({"index": self.block_count, "content_block": block}), out);
         let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
@@ -106,8 +106,8 @@ impl AnthropicEncoder {
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(replaced && self.has_calls) {
+        let is_replaced = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_replaced && self.has_calls) {
             self.begin_block(BlockKind::Text, out);
             self.write_text(&text, out);
         }
@@ -123,8 +123,8 @@ impl AnthropicEncoder {
 
 impl Encoder for AnthropicEncoder {
     fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let begun = message_body(&self.about, &[], None, UsageCounts::default());
-        write_event("message_start", &json!({ "message": begun }), out);
+        let message = message_body(&self.context, &[], None, UsageCounts::default());
+        write_event("message_start", &json!({ "message": message }), out);
     }
 
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
@@ -170,11 +170,11 @@ impl Encoder for AnthropicEncoder {
 /// Error body for a failure in this protocol.
 #[must_use]
 pub fn error_body(failure: &Failure) -> Value {
-    let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
+    let status = failure.upstream.as_ref().map(|refusal| refusal.status);
     let kind = match &*failure.code {
-        _ if refused == Some(404) => "not_found_error",
-        _ if refused == Some(413) => "request_too_large",
-        _ if refused.is_some() => "invalid_request_error",
+        _ if status == Some(404) => "not_found_error",
+        _ if status == Some(413) => "request_too_large",
+        _ if status.is_some() => "invalid_request_error",
         "upstream_rate_limited" => "rate_limit_error",
         "upstream_timeout" => "timeout_error",
         "input_too_large" => "invalid_request_error",
@@ -186,40 +186,41 @@ pub fn error_body(failure: &Failure) -> Value {
 
 /// Body of a message that is not streamed.
 #[must_use]
-pub fn message_from_log(about: &StreamContext, whole: &FoldedMessage) -> Value {
-    let thinking = whole.reasoning_phases().iter().map(
+pub fn message_from_log(context: &StreamContext, folded_message: &FoldedMessage) -> Value {
+    let thinking = folded_message.reasoning_phases().iter().map(
         |(title, text)| json!({"type": "thinking", "thinking": format!("{title}\n{text}"), "signature": ""}),
     );
-    let text = (!whole.answer.is_empty()).then(|| json!({"type": "text", "text": whole.answer}));
-    let calls = whole.calls.iter().map(|call| tool_use_block(about, call));
+    let text =
+        (!folded_message.answer.is_empty()).then(|| json!({"type": "text", "text": folded_message.answer}));
+    let calls = folded_message.calls.iter().map(|call| tool_use_block(context, call));
     let content: Vec<Value> = thinking.chain(text).chain(calls).collect();
-    let completed = whole.completed.as_deref().cloned().unwrap_or_default();
-    let reason = stop_reason(&completed, !whole.calls.is_empty());
-    message_body(about, &content, Some(reason), UsageCounts::from_usage(&completed.usage))
+    let completed = folded_message.completed.as_deref().cloned().unwrap_or_default();
+    let reason = stop_reason(&completed, !folded_message.calls.is_empty());
+    message_body(context, &content, Some(reason), UsageCounts::from_usage(&completed.usage))
 }
 
 fn message_body(
-    about: &StreamContext,
+    context: &StreamContext,
     content: &[Value],
     stop_reason: Option<&str>,
     tokens: UsageCounts,
 ) -> Value {
     json!({
-        "id": about.message_id, "type": "message", "role": "assistant", "model": about.model, "content": content,
+        "id": context.message_id, "type": "message", "role": "assistant", "model": context.model, "content": content,
         "stop_reason": stop_reason, "stop_sequence": null,
         "usage": {"input_tokens": tokens.input, "output_tokens": tokens.output},
     })
 }
 
-fn tool_use_block(about: &StreamContext, ToolCall { call_id: id, name, args }: &ToolCall) -> Value {
-    json!({"type": "tool_use", "id": unique_call_id(about, id), "name": name, "input": args})
+fn tool_use_block(context: &StreamContext, ToolCall { call_id: id, name, args }: &ToolCall) -> Value {
+    json!({"type": "tool_use", "id": unique_call_id(context, id), "name": name, "input": args})
 }
 
-fn stop_reason(completed: &Completed, called: bool) -> &'static str {
+fn stop_reason(completed: &Completed, has_calls: bool) -> &'static str {
     match completed.finish_reason {
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled if called => "tool_use",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled if has_calls => "tool_use",
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled => "end_turn",
     }
 }

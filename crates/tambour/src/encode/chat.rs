@@ -42,7 +42,7 @@ impl Default for ChatOptions {
 /// Writes the chunks of one message.
 #[derive(Debug)]
 pub struct ChatEncoder {
-    about: StreamContext,
+    context: StreamContext,
     options: ChatOptions,
     /// JSON of the fields common to all chunks.
     head: Vec<u8>,
@@ -56,16 +56,16 @@ pub struct ChatEncoder {
 impl ChatEncoder {
     /// Creates the encoder of one message.
     #[must_use]
-    pub fn new(about: StreamContext, options: ChatOptions) -> ChatEncoder {
-        let fixed = json!({
-            "id": format!("chatcmpl-{}", about.message_id), "object": "chat.completion.chunk",
-            "created": about.created_at, "model": about.model,
+    pub fn new(context: StreamContext, options: ChatOptions) -> ChatEncoder {
+        let common_fields = json!({
+            "id": format!("chatcmpl-{}", context.message_id), "object": "chat.completion.chunk",
+            "created": context.created_at, "model": context.model,
         });
-        let mut head = fixed.to_string().into_bytes();
+        let mut head = common_fields.to_string().into_bytes();
         head.pop();
-        let answer = AnswerBuffer::new(&about);
+        let answer = AnswerBuffer::new(&context);
         ChatEncoder {
-            about,
+            context,
             options,
             head,
             answer,
@@ -88,23 +88,23 @@ impl ChatEncoder {
         });
     }
 
-    fn write_chunk(&self, choices: &Value, more: Option<(&str, &Value)>, out: &mut Vec<u8>) {
+    fn write_chunk(&self, choices: &Value, member: Option<(&str, &Value)>, out: &mut Vec<u8>) {
         write_data_frame(out, |out| {
             out.extend_from_slice(&self.head);
             out.extend_from_slice(b",\"choices\":");
             write_value(out, choices);
-            if let Some((name, more)) = more {
+            if let Some((name, member)) = member {
                 out.push(b',');
                 json::write_string(name, out);
                 out.push(b':');
-                write_value(out, more);
+                write_value(out, member);
             }
             out.push(b'}');
         });
     }
 
-    fn write_delta(&self, delta: &Value, finish: Option<&str>, out: &mut Vec<u8>) {
-        self.write_chunk(&json!([{"index": 0, "delta": delta, "finish_reason": finish}]), None, out);
+    fn write_delta(&self, delta: &Value, reason: Option<&str>, out: &mut Vec<u8>) {
+        self.write_chunk(&json!([{"index": 0, "delta": delta, "finish_reason": reason}]), None, out);
     }
 
     fn write_reasoning(&self, text: &str, out: &mut Vec<u8>) {
@@ -123,7 +123,7 @@ impl ChatEncoder {
     }
 
     fn write_call(&mut self, ToolCall { call_id: id, name, args }: &ToolCall, out: &mut Vec<u8>) {
-        let (index, id) = (self.call_count, unique_call_id(&self.about, id));
+        let (index, id) = (self.call_count, unique_call_id(&self.context, id));
         self.call_count += 1;
         let first = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
         self.write_delta(&json!({"tool_calls": [first]}), None, out);
@@ -132,8 +132,8 @@ impl ChatEncoder {
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(replaced && self.call_count > 0) {
+        let is_replaced = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_replaced && self.call_count > 0) {
             self.write_text("content", &text, out);
         }
         self.write_delta(&json!({}), Some(finish_reason(completed.finish_reason, self.call_count > 0)), out);
@@ -164,8 +164,8 @@ impl Encoder for ChatEncoder {
     }
 
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
-        let Some(seen) = EntryContent::new(entry) else { return };
-        match seen {
+        let Some(content) = EntryContent::new(entry) else { return };
+        match content {
             EntryContent::PhaseText(text) => {
                 if let Some(title) = self.titles.take_held() {
                     self.write_title(&title, out);
@@ -225,13 +225,17 @@ pub fn error_body(failure: &Failure) -> Value {
 
 /// Body of a completion that is not streamed.
 #[must_use]
-pub fn completion_from_log(about: &StreamContext, options: &ChatOptions, whole: &FoldedMessage) -> Value {
-    let completed = whole.completed.as_deref().cloned().unwrap_or_default();
-    let calls = if options.calls { &whole.calls[..] } else { &[] };
-    let content = (!whole.answer.is_empty() || calls.is_empty()).then_some(&whole.answer);
+pub fn completion_from_log(
+    context: &StreamContext,
+    options: &ChatOptions,
+    folded_message: &FoldedMessage,
+) -> Value {
+    let completed = folded_message.completed.as_deref().cloned().unwrap_or_default();
+    let calls = if options.calls { &folded_message.calls[..] } else { &[] };
+    let content = (!folded_message.answer.is_empty() || calls.is_empty()).then_some(&folded_message.answer);
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if let Some(field) = options.reasoning
-        && let reasoning = whole.reasoning(options.titles)
+        && let reasoning = folded_message.reasoning(options.titles)
         && !reasoning.is_empty()
     {
         message[field] = reasoning.into();
@@ -239,20 +243,21 @@ pub fn completion_from_log(about: &StreamContext, options: &ChatOptions, whole: 
     if !calls.is_empty() {
         let call = |ToolCall { call_id: id, name, args }: &ToolCall| {
             let function = json!({"name": name, "arguments": args.to_string()});
-            json!({"id": unique_call_id(about, id), "type": "function", "function": function})
+            json!({"id": unique_call_id(context, id), "type": "function", "function": function})
         };
         message["tool_calls"] = calls.iter().map(call).collect();
     }
-    let finish = finish_reason(completed.finish_reason, !calls.is_empty());
+    let reason = finish_reason(completed.finish_reason, !calls.is_empty());
     let mut answer = json!({
-        "id": format!("chatcmpl-{}", about.message_id), "object": "chat.completion",
-        "created": about.created_at, "model": about.model,
-        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish}],
+        "id": format!("chatcmpl-{}", context.message_id), "object": "chat.completion",
+        "created": context.created_at, "model": context.model,
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
         "usage": UsageCounts::from_usage(&completed.usage).to_chat_usage(),
     });
     if options.extensions {
-        let beside = whole.extensions.iter().map(|(name, data)| json!({"event": name, "data": data}));
-        answer["tambour"] = json!({"events": beside.collect::<Vec<_>>(), "metadata": completed.metadata});
+        let events =
+            folded_message.extensions.iter().map(|(name, data)| json!({"event": name, "data": data}));
+        answer["tambour"] = json!({"events": events.collect::<Vec<_>>(), "metadata": completed.metadata});
     }
     answer
 }

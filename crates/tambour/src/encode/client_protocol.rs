@@ -84,11 +84,11 @@ pub(super) struct AnswerBuffer {
 }
 
 impl AnswerBuffer {
-    pub(super) fn new(about: &StreamContext) -> AnswerBuffer {
+    pub(super) fn new(context: &StreamContext) -> AnswerBuffer {
         AnswerBuffer {
             has_sent_text: false,
             has_calls: false,
-            sends_whole_answer: about.sends_whole_answer,
+            sends_whole_answer: context.sends_whole_answer,
             held_text: Vec::new(),
         }
     }
@@ -108,9 +108,9 @@ impl AnswerBuffer {
     }
 
     /// Takes the held text at the end of a message; drops it if the answer was `replaced`.
-    pub(super) fn take_held(&mut self, replaced: bool) -> Vec<String> {
-        let held = std::mem::take(&mut self.held_text);
-        if replaced { Vec::new() } else { held }
+    pub(super) fn take_held(&mut self, is_replaced: bool) -> Vec<String> {
+        let texts = std::mem::take(&mut self.held_text);
+        if is_replaced { Vec::new() } else { texts }
     }
 }
 
@@ -140,8 +140,8 @@ impl PhaseTitles {
 }
 
 /// Id of a call that is unique across messages.
-pub(super) fn unique_call_id(about: &StreamContext, call: &str) -> String {
-    let message = about.message_id.rsplit_once('_').map_or(&*about.message_id, |(_, id)| id);
+pub(super) fn unique_call_id(context: &StreamContext, call: &str) -> String {
+    let message = context.message_id.rsplit_once('_').map_or(&*context.message_id, |(_, id)| id);
     format!("{call}_{message}")
 }
 
@@ -177,11 +177,11 @@ pub(super) fn format_title(title: &str, first: bool) -> String {
 }
 
 /// Finish reason in terms of the chat completions interface.
-pub(super) fn finish_reason(reason: FinishReason, called: bool) -> &'static str {
+pub(super) fn finish_reason(reason: FinishReason, has_calls: bool) -> &'static str {
     match reason {
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
-        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled if called => "tool_calls",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled if has_calls => "tool_calls",
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Cancelled => "stop",
     }
 }

@@ -38,7 +38,7 @@ pub enum EncoderEntryKind<'a> {
 pub trait Encoder: Send {
     /// Writes the start of the stream, before any entry. `running`: more entries will come; `now`: RFC 3339
     /// time.
-    fn write_start(&mut self, running: bool, now: &str, out: &mut Vec<u8>);
+    fn write_start(&mut self, is_running: bool, now: &str, out: &mut Vec<u8>);
 
     /// Writes the next entry. Many entries produce no output.
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>);
@@ -113,8 +113,8 @@ impl NativeEncoder {
 }
 
 impl Encoder for NativeEncoder {
-    fn write_start(&mut self, running: bool, now: &str, out: &mut Vec<u8>) {
-        let state = if running { "running" } else { "ended" };
+    fn write_start(&mut self, is_running: bool, now: &str, out: &mut Vec<u8>) {
+        let state = if is_running { "running" } else { "ended" };
         self.write_system(&Event::Status { state: state.into() }, out);
         self.write_heartbeat(now, out);
     }
@@ -137,7 +137,7 @@ impl Encoder for NativeEncoder {
                 write_frame(name, number, &self.envelope, out, |out| match reply {
                     Some(reply) => {
                         let dialect = serde_json::from_str::<CompletedData<'_>>(text)
-                            .map(|ended| ended.metadata.dialect);
+                            .map(|completed| completed.metadata.dialect);
                         let reply = render_reply(&dialect.unwrap_or_default(), reply);
                         out.extend_from_slice(text.strip_suffix('}').unwrap_or("{").as_bytes());
                         out.extend_from_slice(b",\"reply\":");

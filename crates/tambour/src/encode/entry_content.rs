@@ -162,9 +162,9 @@ impl FoldedMessage {
 
     /// Reasoning as one text, with titles if `titled`.
     #[must_use]
-    pub fn reasoning(&self, titled: bool) -> String {
+    pub fn reasoning(&self, has_titles: bool) -> String {
         let phase = |(title, text): &(String, String)| {
-            if titled { format!("**{title}**\n{text}") } else { text.clone() }
+            if has_titles { format!("**{title}**\n{text}") } else { text.clone() }
         };
         self.reasoning_phases()
             .iter()

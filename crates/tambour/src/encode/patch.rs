@@ -19,7 +19,7 @@ pub(super) struct StatePatch {
 pub(super) fn apply_update(update: &Value, state: &mut Value) -> StatePatch {
     let list = |name: &str| update[name].as_array().map_or(&[][..], Vec::as_slice);
     let before = state.clone();
-    let mut came = StatePatch::default();
+    let mut state_patch = StatePatch::default();
     for (at, operation) in list("operations").iter().enumerate() {
         let parts = ["op", "path", "value"].into_iter().filter_map(|key| operation.get(key).cloned());
         let operation = Value::Array(parts.collect());
@@ -30,14 +30,14 @@ pub(super) fn apply_update(update: &Value, state: &mut Value) -> StatePatch {
         };
         if result["ok"] == true {
             apply(state, &[Operation::from_value(&operation)], &ApplyOptions::default());
-            came.applied_operations.push(operation);
+            state_patch.applied_operations.push(operation);
         } else {
-            came.refused_operations.push((operation, result.clone()));
+            state_patch.refused_operations.push((operation, result.clone()));
         }
     }
     let patch = json!(json_patch::diff(&before, state));
-    came.patch = patch.as_array().cloned().unwrap_or_default();
-    came
+    state_patch.patch = patch.as_array().cloned().unwrap_or_default();
+    state_patch
 }
 
 /// Initial state of a conversation.

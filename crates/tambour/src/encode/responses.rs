@@ -15,7 +15,7 @@ use crate::event::{Completed, Failure, FinishReason, ToolCall};
 /// Writes the events of one response.
 #[derive(Debug)]
 pub struct ResponsesEncoder {
-    about: StreamContext,
+    context: StreamContext,
     /// Number of the next event, and number of events the client has seen.
     next_number: u64,
     seen_count: u64,
@@ -80,11 +80,11 @@ impl ItemKind {
 impl ResponsesEncoder {
     /// Creates the encoder of one response, for a client that has seen the events before number `seen`.
     #[must_use]
-    pub fn new(about: StreamContext, seen_count: u64) -> ResponsesEncoder {
+    pub fn new(context: StreamContext, seen_count: u64) -> ResponsesEncoder {
         ResponsesEncoder {
-            answer: AnswerBuffer::new(&about),
+            answer: AnswerBuffer::new(&context),
             titles: PhaseTitles::default(),
-            about,
+            context,
             next_number: 0,
             seen_count,
             finished_items: Vec::new(),
@@ -111,13 +111,13 @@ impl ResponsesEncoder {
         if self
             .open_item
             .as_ref()
-            .is_some_and(|open| open.kind == ItemKind::Message && kind == ItemKind::Message)
+            .is_some_and(|item| item.kind == ItemKind::Message && kind == ItemKind::Message)
         {
             return;
         }
         self.close_item(out);
         let at = self.finished_items.len();
-        let id = item_id(&self.about, at, kind);
+        let id = item_id(&self.context, at, kind);
         let [part, _, index, _] = kind.event_names();
         self.write_event(
             "response.output_item.added",
@@ -131,8 +131,8 @@ impl ResponsesEncoder {
 
     fn write_text(&mut self, text: &str, out: &mut Vec<u8>) {
         let at = self.finished_items.len() as u64;
-        let Some(ResponseItem { kind, id, text: all }) = &mut self.open_item else { return };
-        all.push_str(text);
+        let Some(ResponseItem { kind, id, text: item_text }) = &mut self.open_item else { return };
+        item_text.push_str(text);
         let sequence = self.next_number;
         self.next_number += 1;
         if sequence < self.seen_count {
@@ -142,13 +142,13 @@ impl ResponsesEncoder {
         let [_, name, index, _] = kind.event_names();
         let event = format!("{name}.delta");
         write_named_frame(out, &event, |out| {
-            let mut put = |parts: &[&str], value: u64| {
+            let mut write_numbered = |parts: &[&str], value: u64| {
                 parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
                 write_number(value, out);
             };
-            put(&["{\"type\":\"", &event, "\",\"sequence_number\":"], sequence);
-            put(&[",\"item_id\":\"", id, "\",\"output_index\":"], at);
-            put(&[",\"", index, "\":"], 0);
+            write_numbered(&["{\"type\":\"", &event, "\",\"sequence_number\":"], sequence);
+            write_numbered(&[",\"item_id\":\"", id, "\",\"output_index\":"], at);
+            write_numbered(&[",\"", index, "\":"], 0);
             out.extend_from_slice(b",\"delta\":");
             write_string(text, out);
             out.extend_from_slice(if *kind == ItemKind::Message { b",\"logprobs\":[]}" } else { b"}" });
@@ -179,11 +179,11 @@ impl ResponsesEncoder {
     fn write_call(&mut self, call: &ToolCall, out: &mut Vec<u8>) {
         self.close_item(out);
         let at = self.finished_items.len();
-        let item = function_call_item(&self.about, at, call);
+        let item = function_call_item(&self.context, at, call);
         let (id, arguments) = (item["id"].clone(), item["arguments"].clone());
-        let mut begun = item.clone();
-        (begun["arguments"], begun["status"]) = ("".into(), "in_progress".into());
-        self.write_event("response.output_item.added", json!({"output_index": at, "item": begun}), out);
+        let mut added_item = item.clone();
+        (added_item["arguments"], added_item["status"]) = ("".into(), "in_progress".into());
+        self.write_event("response.output_item.added", json!({"output_index": at, "item": added_item}), out);
         let fields = json!({"item_id": id, "output_index": at, "delta": arguments});
         self.write_event("response.function_call_arguments.delta", fields, out);
         let fields = json!({"item_id": id, "output_index": at, "name": call.name, "arguments": arguments});
@@ -194,13 +194,13 @@ impl ResponsesEncoder {
     }
 
     fn write_end(&mut self, completed: &Completed, out: &mut Vec<u8>) {
-        let replaced = completed.metadata.fallback_reason.is_some();
-        for text in self.answer.take_held(replaced && self.has_calls) {
+        let is_replaced = completed.metadata.fallback_reason.is_some();
+        for text in self.answer.take_held(is_replaced && self.has_calls) {
             self.begin_item(ItemKind::Message, out);
             self.write_text(&decode_string(&text), out);
         }
         self.close_item(out);
-        let response = response_body(&self.about, &self.finished_items, Some(completed), None);
+        let response = response_body(&self.context, &self.finished_items, Some(completed), None);
         let kind = match response_status(completed.finish_reason) {
             "completed" => "response.completed",
             _ => "response.incomplete",
@@ -212,9 +212,9 @@ impl ResponsesEncoder {
 
 impl Encoder for ResponsesEncoder {
     fn write_start(&mut self, _: bool, _: &str, out: &mut Vec<u8>) {
-        let begun = response_body(&self.about, &[], None, None);
-        self.write_event("response.created", json!({ "response": begun }), out);
-        self.write_event("response.in_progress", json!({ "response": begun }), out);
+        let response = response_body(&self.context, &[], None, None);
+        self.write_event("response.created", json!({ "response": response }), out);
+        self.write_event("response.in_progress", json!({ "response": response }), out);
     }
 
     fn write_entry(&mut self, entry: &EncoderEntry<'_>, out: &mut Vec<u8>) {
@@ -242,8 +242,8 @@ impl Encoder for ResponsesEncoder {
             Some(EntryContent::Completed(completed)) => self.write_end(&completed, out),
             Some(EntryContent::Error(failure)) => {
                 self.close_item(out);
-                let failed = response_body(&self.about, &self.finished_items, None, Some(&failure));
-                self.write_event("response.failed", json!({ "response": failed }), out);
+                let response = response_body(&self.context, &self.finished_items, None, Some(&failure));
+                self.write_event("response.failed", json!({ "response": response }), out);
                 self.is_over = true;
             }
             _ => {}
@@ -261,43 +261,43 @@ impl Encoder for ResponsesEncoder {
 
 /// Body of a response that is not streamed.
 #[must_use]
-pub fn response_from_log(about: &StreamContext, whole: &FoldedMessage) -> Value {
+pub fn response_from_log(context: &StreamContext, folded_message: &FoldedMessage) -> Value {
     let mut output: Vec<Value> = Vec::new();
-    for (name, text) in whole.reasoning_phases() {
-        let id = item_id(about, output.len(), ItemKind::Reasoning);
+    for (name, text) in folded_message.reasoning_phases() {
+        let id = item_id(context, output.len(), ItemKind::Reasoning);
         output.push(ItemKind::Reasoning.item_json(&id, Some(&(format_title(name, true) + text))));
     }
     let answer = |output: &mut Vec<Value>| {
-        if !whole.answer.is_empty() {
-            let id = item_id(about, output.len(), ItemKind::Message);
-            output.push(ItemKind::Message.item_json(&id, Some(&whole.answer)));
+        if !folded_message.answer.is_empty() {
+            let id = item_id(context, output.len(), ItemKind::Message);
+            output.push(ItemKind::Message.item_json(&id, Some(&folded_message.answer)));
         }
     };
-    if !whole.has_calls_first {
+    if !folded_message.has_calls_first {
         answer(&mut output);
     }
-    for call in &whole.calls {
-        output.push(function_call_item(about, output.len(), call));
+    for call in &folded_message.calls {
+        output.push(function_call_item(context, output.len(), call));
     }
-    if whole.has_calls_first {
+    if folded_message.has_calls_first {
         answer(&mut output);
     }
-    response_body(about, &output, whole.completed.as_deref(), whole.failure.as_ref())
+    response_body(context, &output, folded_message.completed.as_deref(), folded_message.failure.as_ref())
 }
 
-fn item_id(about: &StreamContext, at: usize, kind: ItemKind) -> String {
+fn item_id(context: &StreamContext, at: usize, kind: ItemKind) -> String {
     let kind = if kind == ItemKind::Reasoning { "rs" } else { "msg" };
-    format!("{kind}_{at}_{}", about.message_id)
+    format!("{kind}_{at}_{}", context.message_id)
 }
 
 fn function_call_item(
-    about: &StreamContext,
+    context: &StreamContext,
     at: usize,
     ToolCall { call_id: call, name, args }: &ToolCall,
 ) -> Value {
     json!({
-        "id": format!("fc_{at}_{}", about.message_id), "type": "function_call", "status": "completed",
-        "call_id": unique_call_id(about, call), "name": name, "arguments": args.to_string(),
+        "id": format!("fc_{at}_{}", context.message_id), "type": "function_call", "status": "completed",
+        "call_id": unique_call_id(context, call), "name": name, "arguments": args.to_string(),
     })
 }
 
@@ -311,7 +311,7 @@ fn response_status(reason: FinishReason) -> &'static str {
 
 /// Body of the response in its current state.
 fn response_body(
-    about: &StreamContext,
+    context: &StreamContext,
     output: &[Value],
     completed: Option<&Completed>,
     failure: Option<&Failure>,
@@ -336,11 +336,11 @@ fn response_body(
         })
     });
     json!({
-        "id": format!("resp_{}", about.message_id), "object": "response", "created_at": about.created_at,
-        "model": about.model, "status": status, "output": output,
+        "id": format!("resp_{}", context.message_id), "object": "response", "created_at": context.created_at,
+        "model": context.model, "status": status, "output": output,
         "error": failure.map(|failure| json!({"code": error_code(failure), "message": failure.message})),
         "incomplete_details": reason.map(|reason| json!({ "reason": reason })),
-        "background": about.is_background, "store": !about.is_unstored, "previous_response_id": about.previous_response,
+        "background": context.is_background, "store": !context.is_unstored, "previous_response_id": context.previous_response,
         "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": null,
         "tool_choice": "auto", "tools": [], "top_p": null, "usage": usage,
     })

@@ -46,8 +46,8 @@ pub fn write_frame(
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
     data(out);
-    let closing = out.pop();
-    debug_assert_eq!(closing, Some(b'}'), "data is a JSON object");
+    let brace = out.pop();
+    debug_assert_eq!(brace, Some(b'}'), "data is a JSON object");
     if out.last() != Some(&b'{') {
         out.push(b',');
     }

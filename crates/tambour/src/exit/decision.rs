@@ -64,18 +64,18 @@ impl Assessment {
     /// Returns all fields as JSON, including the model's reasoning: for the application, not for the user.
     #[must_use]
     pub fn to_full_value(&self) -> Value {
-        let mut told = self.to_value();
-        told["reasoning"] = self.reasoning.as_str().into();
-        told
+        let mut value = self.to_value();
+        value["reasoning"] = self.reasoning.as_str().into();
+        value
     }
 
     /// Returns the fields that a decision depends on as JSON, with integral levels as integers.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let level = self.understanding_level;
-        let whole = level.fract() == 0.0 && level.abs() < 1e15;
+        let is_integer = level.fract() == 0.0 && level.abs() < 1e15;
         let mut fields = Map::new();
-        let level = if whole { Value::from(level as i64) } else { Value::from(level) };
+        let level = if is_integer { Value::from(level as i64) } else { Value::from(level) };
         fields.insert("understanding_level".to_owned(), level);
         fields.insert("has_questions".to_owned(), self.has_questions.into());
         fields.insert("expressed_understanding".to_owned(), self.expressed_understanding.into());
@@ -102,14 +102,14 @@ pub fn decide(
     answer: &RoundAnswer,
     language: Language,
 ) -> ExitDecision {
-    let understood = check_understanding(criteria, &answer.assessment, language);
-    let unmet = match (&understood, answer.should_exit) {
+    let understanding = check_understanding(criteria, &answer.assessment, language);
+    let unmet = match (&understanding, answer.should_exit) {
         (Ok(_), true) => Vec::new(),
         (Ok(_), false) => vec!["should_exit"],
         (Err(unmet), true) => unmet.clone(),
         (Err(unmet), false) => [&["should_exit"], unmet.as_slice()].concat(),
     };
-    let (decision_source, reason) = match understood {
+    let (decision_source, reason) = match understanding {
         _ if round >= max_rounds => (DecisionSource::MaxRounds, last_round_reason(max_rounds, language)),
         Ok(reason) if answer.should_exit => (DecisionSource::ExitCriteria, reason),
         _ => (DecisionSource::LlmSuggestion, continue_reason(&answer.exit_reason, language)),
@@ -128,10 +128,10 @@ pub fn decide(
 /// Returns the status of an action after its decision `should_exit`; `replied` is set if the user has replied
 /// after its first message (S-081, S-082).
 #[must_use]
-pub fn action_status(should_exit: bool, require_acknowledgment: bool, replied: bool) -> ActionStatus {
+pub fn action_status(should_exit: bool, require_acknowledgment: bool, has_reply: bool) -> ActionStatus {
     match should_exit {
         false => ActionStatus::Active,
-        true if require_acknowledgment && !replied => ActionStatus::AwaitingAck,
+        true if require_acknowledgment && !has_reply => ActionStatus::AwaitingAck,
         true => ActionStatus::Completed,
     }
 }
@@ -145,36 +145,36 @@ fn check_understanding(
 ) -> Result<String, Vec<&'static str>> {
     let (level, threshold) = (assessment.understanding_level, criteria.understanding_threshold());
     let questions = assessment.has_questions;
-    let expressed = criteria.expressed_threshold();
-    let reached = level >= threshold;
-    if reached && !questions {
+    let expressed_threshold = criteria.expressed_threshold();
+    let is_reached = level >= threshold;
+    if is_reached && !questions {
         return Ok(match language {
             Language::Zh => format!("理解度{level}达到{threshold}且无疑问"),
             Language::En => format!("Understanding {level} reached {threshold} and no questions are open"),
         });
     }
-    if reached && criteria.allows_questions() {
+    if is_reached && criteria.allows_questions() {
         return Ok(match language {
             Language::Zh => format!("理解度{level}达到{threshold}（允许有疑问）"),
             Language::En => format!("Understanding {level} reached {threshold} (open questions allowed)"),
         });
     }
-    match expressed {
-        Some(least) if level >= least && assessment.expressed_understanding => Ok(match language {
-            Language::Zh => format!("理解度{level}达到{least}+且用户明确表达理解"),
+    match expressed_threshold {
+        Some(minimum) if level >= minimum && assessment.expressed_understanding => Ok(match language {
+            Language::Zh => format!("理解度{level}达到{minimum}+且用户明确表达理解"),
             Language::En => {
-                format!("Understanding {level} reached {least}+ and the user said they understand")
+                format!("Understanding {level} reached {minimum}+ and the user said they understand")
             }
         }),
         _ => {
             let mut unmet = Vec::new();
-            if !reached || expressed.is_some_and(|least| level < least) {
+            if !is_reached || expressed_threshold.is_some_and(|minimum| level < minimum) {
                 unmet.push("understanding_level");
             }
             if questions && !criteria.allows_questions() {
                 unmet.push("has_questions");
             }
-            if expressed.is_some() && !assessment.expressed_understanding {
+            if expressed_threshold.is_some() && !assessment.expressed_understanding {
                 unmet.push("expressed_understanding");
             }
             Err(unmet)

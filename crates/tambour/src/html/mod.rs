@@ -105,14 +105,14 @@ enum SanitizerState {
         at: Place,
         dashes: u8,
         bang: bool,
-        broken: bool,
+        has_line_break: bool,
     },
     /// In a script or style; `matched` bytes of its end tag have been read.
     RawText {
         name: &'static str,
         at: Place,
-        matched: usize,
-        broken: bool,
+        matched_len: usize,
+        has_line_break: bool,
     },
     /// Behind open backticks.
     PossibleCode(Box<PossibleCode>),
@@ -169,7 +169,7 @@ impl HtmlSanitizer {
     pub fn held_bytes(&self) -> usize {
         match &self.state {
             SanitizerState::Tag { raw, .. } => raw.len(),
-            SanitizerState::PossibleCode(held) => held.text.len(),
+            SanitizerState::PossibleCode(possible_code) => possible_code.text.len(),
             _ => 0,
         }
     }

@@ -10,21 +10,21 @@ use crate::lex::scan;
 
 /// Feeds emitted text to both trackers of code; returns whether a line ended.
 pub(super) fn feed_trackers(code: &mut CodeTracker, trust: &mut CodeTrust, text: &str) -> bool {
-    let (mut rest, mut ended) = (text, false);
+    let (mut rest, mut has_line_end) = (text, false);
     while !rest.is_empty() {
-        let (read, stop) = code.read_to_stop(rest, false);
-        trust.observe_text(&rest[..read]);
+        let (len, stop) = code.read_to_stop(rest, false);
+        trust.observe_text(&rest[..len]);
         apply_stop(code, trust, stop);
-        ended |= stop == Some(CodeStop::LineEnd);
-        rest = &rest[read..];
+        has_line_end |= stop == Some(CodeStop::LineEnd);
+        rest = &rest[len..];
     }
-    ended
+    has_line_end
 }
 
 fn apply_stop(code: &CodeTracker, trust: &mut CodeTrust, stop: Option<CodeStop>) {
     match (stop, code.context()) {
         (Some(CodeStop::Closed(_)), CodeContext::Text) => trust.close_ticks(),
-        (Some(CodeStop::LineEnd), inside) => trust.observe_line_end(inside == CodeContext::Fence),
+        (Some(CodeStop::LineEnd), context) => trust.observe_line_end(context == CodeContext::Fence),
         _ => {}
     }
 }
@@ -33,14 +33,14 @@ impl HtmlSanitizer {
     pub(super) fn read_text_chunk(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         let mut rest = text;
         while !rest.is_empty() {
-            let read = match self.state {
+            let len = match self.state {
                 SanitizerState::Text => self.read_text(rest, out),
                 SanitizerState::Tag { .. } => self.read_tag(rest, out),
                 SanitizerState::Comment { .. } => self.read_comment(rest, out),
                 SanitizerState::RawText { .. } => self.read_raw_text(rest, out),
                 SanitizerState::PossibleCode(_) => self.read_possible_code(rest, out),
             };
-            rest = &rest[read..];
+            rest = &rest[len..];
         }
     }
 
@@ -57,13 +57,14 @@ impl HtmlSanitizer {
                 SanitizerState::Tag { raw, at, .. } => self.escape_non_tag(&raw, at, out),
                 SanitizerState::Comment { at, .. } => self.remove_comment(at, false, out),
                 SanitizerState::RawText { name, at, .. } => self.remove_raw_text(name, at, false, out),
-                SanitizerState::PossibleCode(mut held) => {
-                    let stop = held.code.end_line_start();
-                    let closed = matches!(stop, Some(CodeStop::Closed(run)) if run < held.open_runs);
-                    if closed && held.trust.trusts_closed_span() {
-                        self.accept_code(*held, stop, out);
+                SanitizerState::PossibleCode(mut possible_code) => {
+                    let stop = possible_code.code.end_line_start();
+                    let is_closed =
+                        matches!(stop, Some(CodeStop::Closed(run)) if run < possible_code.open_runs);
+                    if is_closed && possible_code.trust.trusts_closed_span() {
+                        self.accept_code(*possible_code, stop, out);
                     } else {
-                        self.reject_code(*held, closed, out);
+                        self.reject_code(*possible_code, is_closed, out);
                     }
                 }
             }
@@ -93,8 +94,9 @@ impl HtmlSanitizer {
             {
                 let mut trust = self.trust.clone();
                 feed_trackers(&mut code, &mut trust, "<");
-                let held = PossibleCode { text: "<".to_owned(), place: start, code, trust, open_runs };
-                self.state = SanitizerState::PossibleCode(Box::new(held));
+                let possible_code =
+                    PossibleCode { text: "<".to_owned(), place: start, code, trust, open_runs };
+                self.state = SanitizerState::PossibleCode(Box::new(possible_code));
             }
             _ => self.state = SanitizerState::Tag { state: HtmlTagState::Lt, raw: "<".to_owned(), at: start },
         }
@@ -103,53 +105,53 @@ impl HtmlSanitizer {
 
     /// Reads a tag as far as it has arrived.
     fn read_tag(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let most = self.limits.0;
+        let limit = self.limits.0;
         let SanitizerState::Tag { state, raw, at } = &mut self.state else { return 0 };
         let at = *at;
         let mut found = None;
-        for (read, byte) in text.bytes().enumerate() {
-            if raw.len() + read >= most && text.is_char_boundary(read) {
-                found = Some((read, HtmlTagStep::Escape));
+        for (len, byte) in text.bytes().enumerate() {
+            if raw.len() + len >= limit && text.is_char_boundary(len) {
+                found = Some((len, HtmlTagStep::Escape));
                 break;
             }
             match state.step(byte) {
                 HtmlTagStep::Continue(next) => *state = next,
                 step => {
-                    found = Some((read, step));
+                    found = Some((len, step));
                     break;
                 }
             }
         }
-        let Some((read, step)) = found else {
+        let Some((len, step)) = found else {
             raw.push_str(text);
             self.place.advance(text);
             return text.len();
         };
-        let read = read + usize::from(matches!(step, HtmlTagStep::Tag | HtmlTagStep::Comment));
-        raw.push_str(&text[..read]);
-        self.place.advance(&text[..read]);
+        let len = len + usize::from(matches!(step, HtmlTagStep::Tag | HtmlTagStep::Comment));
+        raw.push_str(&text[..len]);
+        self.place.advance(&text[..len]);
         let raw = std::mem::take(raw);
         self.state = SanitizerState::Text;
         match step {
             HtmlTagStep::Tag => self.handle_tag(&raw, at, out),
             // A `>` directly behind it ends it.
             HtmlTagStep::Comment => {
-                self.state = SanitizerState::Comment { at, dashes: 2, bang: false, broken: false }
+                self.state = SanitizerState::Comment { at, dashes: 2, bang: false, has_line_break: false }
             }
             HtmlTagStep::Text => self.write_text(&raw, out),
             HtmlTagStep::Escape | HtmlTagStep::Continue(_) => self.escape_non_tag(&raw, at, out),
         }
-        read
+        len
     }
 
     fn read_comment(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let SanitizerState::Comment { at, dashes, bang, broken } = &mut self.state else { return 0 };
+        let SanitizerState::Comment { at, dashes, bang, has_line_break } = &mut self.state else { return 0 };
         let (at, mut line_break, mut end) = (*at, false, None);
-        for (read, byte) in text.bytes().enumerate() {
+        for (len, byte) in text.bytes().enumerate() {
             line_break |= byte == b'\n';
             match byte {
                 b'>' if *dashes == 2 => {
-                    end = Some(read + 1);
+                    end = Some(len + 1);
                     break;
                 }
                 b'!' if *dashes == 2 && !*bang => *bang = true,
@@ -157,9 +159,9 @@ impl HtmlSanitizer {
                 _ => (*dashes, *bang) = (0, false),
             }
         }
-        let first = line_break && !std::mem::replace(broken, *broken || line_break);
-        let read = end.unwrap_or(text.len());
-        self.place.advance(&text[..read]);
+        let first = line_break && !std::mem::replace(has_line_break, *has_line_break || line_break);
+        let len = end.unwrap_or(text.len());
+        self.place.advance(&text[..len]);
         if first {
             self.write_text("\n", out);
         }
@@ -167,19 +169,21 @@ impl HtmlSanitizer {
             self.state = SanitizerState::Text;
             self.remove_comment(at, true, out);
         }
-        read
+        len
     }
 
     fn read_raw_text(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let SanitizerState::RawText { name, at, matched, broken } = &mut self.state else { return 0 };
+        let SanitizerState::RawText { name, at, matched_len, has_line_break } = &mut self.state else {
+            return 0;
+        };
         let (name, at, mut line_break, mut end) = (*name, *at, false, None);
         // `</` and the name, then a byte that ends the name, then everything up to `>`.
-        let full = name.len() + 2;
-        for (read, byte) in text.bytes().enumerate() {
+        let name_end = name.len() + 2;
+        for (len, byte) in text.bytes().enumerate() {
             line_break |= byte == b'\n';
-            *matched = match *matched {
-                count if count > full => count,
-                count if count == full => match byte {
+            *matched_len = match *matched_len {
+                count if count > name_end => count,
+                count if count == name_end => match byte {
                     b' ' | b'\t' | b'\n' | b'\r' | b'\x0C' | b'/' | b'>' => count + 1,
                     byte => usize::from(byte == b'<'),
                 },
@@ -188,14 +192,14 @@ impl HtmlSanitizer {
                 count if count > 1 && byte.to_ascii_lowercase() == name.as_bytes()[count - 2] => count + 1,
                 _ => usize::from(byte == b'<'),
             };
-            if *matched > full && byte == b'>' {
-                end = Some(read + 1);
+            if *matched_len > name_end && byte == b'>' {
+                end = Some(len + 1);
                 break;
             }
         }
-        let first = line_break && !std::mem::replace(broken, *broken || line_break);
-        let read = end.unwrap_or(text.len());
-        self.place.advance(&text[..read]);
+        let first = line_break && !std::mem::replace(has_line_break, *has_line_break || line_break);
+        let len = end.unwrap_or(text.len());
+        self.place.advance(&text[..len]);
         if first {
             self.write_text("\n", out);
         }
@@ -203,51 +207,51 @@ impl HtmlSanitizer {
             self.state = SanitizerState::Text;
             self.remove_raw_text(name, at, true, out);
         }
-        read
+        len
     }
 
     fn read_possible_code(&mut self, text: &str, out: &mut impl FnMut(SanitizedPiece<'_>)) -> usize {
-        let most = self.limits.1;
-        let SanitizerState::PossibleCode(held) = &mut self.state else { return 0 };
-        let room = text.floor_char_boundary(most.saturating_sub(held.text.len()));
-        let (mut read, mut stop) = (0, None);
-        while read < room {
-            let (more, found) = held.code.read_to_stop(&text[read..room], false);
-            let piece = &text[read..read + more];
-            held.trust.observe_text(piece);
-            held.text.push_str(piece);
+        let limit = self.limits.1;
+        let SanitizerState::PossibleCode(possible_code) = &mut self.state else { return 0 };
+        let room = text.floor_char_boundary(limit.saturating_sub(possible_code.text.len()));
+        let (mut len, mut stop) = (0, None);
+        while len < room {
+            let (piece_len, found) = possible_code.code.read_to_stop(&text[len..room], false);
+            let piece = &text[len..len + piece_len];
+            possible_code.trust.observe_text(piece);
+            possible_code.text.push_str(piece);
             self.place.advance(piece);
-            read += more;
+            len += piece_len;
             if matches!(found, Some(CodeStop::LineEnd))
-                || matches!(found, Some(CodeStop::Closed(run)) if run < held.open_runs)
+                || matches!(found, Some(CodeStop::Closed(run)) if run < possible_code.open_runs)
             {
                 stop = found;
                 break;
             }
         }
         if stop.is_none() && room > 0 {
-            return read;
+            return len;
         }
-        let reading = std::mem::replace(&mut self.state, SanitizerState::Text);
-        let SanitizerState::PossibleCode(held) = reading else { return read };
+        let state = std::mem::replace(&mut self.state, SanitizerState::Text);
+        let SanitizerState::PossibleCode(possible_code) = state else { return len };
         match stop {
-            Some(CodeStop::Closed(_)) if held.trust.trusts_closed_span() => {
-                self.accept_code(*held, stop, out)
+            Some(CodeStop::Closed(_)) if possible_code.trust.trusts_closed_span() => {
+                self.accept_code(*possible_code, stop, out)
             }
-            Some(CodeStop::LineEnd) => self.reject_code(*held, false, out),
-            _ => self.reject_code(*held, true, out),
+            Some(CodeStop::LineEnd) => self.reject_code(*possible_code, false, out),
+            _ => self.reject_code(*possible_code, true, out),
         }
-        read
+        len
     }
 
     /// Emits held text as code, unchanged.
     fn accept_code(
         &mut self,
-        held: PossibleCode,
+        possible_code: PossibleCode,
         stop: Option<CodeStop>,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
-        let PossibleCode { text, code, trust, .. } = held;
+        let PossibleCode { text, code, trust, .. } = possible_code;
         (self.code, self.trust) = (code, trust);
         apply_stop(&self.code, &mut self.trust, stop);
         self.last_byte = text.bytes().next_back().unwrap_or(self.last_byte);
@@ -255,12 +259,17 @@ impl HtmlSanitizer {
     }
 
     /// Reads held text again as text, because it is not certainly code.
-    fn reject_code(&mut self, held: PossibleCode, uncertain: bool, out: &mut impl FnMut(SanitizedPiece<'_>)) {
-        let PossibleCode { text, place, open_runs, .. } = held;
+    fn reject_code(
+        &mut self,
+        possible_code: PossibleCode,
+        is_uncertain: bool,
+        out: &mut impl FnMut(SanitizedPiece<'_>),
+    ) {
+        let PossibleCode { text, place, open_runs, .. } = possible_code;
         let BacktickState { unclosable_runs, escapes_backticks } = &mut self.backticks;
         (*unclosable_runs, *escapes_backticks) =
-            ((*unclosable_runs).max(open_runs), *escapes_backticks || uncertain);
-        if uncertain {
+            ((*unclosable_runs).max(open_runs), *escapes_backticks || is_uncertain);
+        if is_uncertain {
             let found = FindingReport::new(
                 HTML_ESCAPED,
                 place,

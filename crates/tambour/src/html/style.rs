@@ -13,12 +13,12 @@ pub(super) enum StyleDeclaration<'a> {
 /// Declarations of a style.
 pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDeclaration<'_>> {
     style.split(';').map(str::trim).filter(|part| !part.is_empty()).map(|part| {
-        let (text, important) = match part.split_once('!') {
+        let (text, is_important) = match part.split_once('!') {
             Some((text, word)) if word.trim().eq_ignore_ascii_case("important") => (text.trim_end(), true),
             _ => (part, false),
         };
         match text.split_once(':') {
-            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) && important => {
+            Some((name, value)) if is_allowed(name.trim_end(), value.trim()) && is_important => {
                 StyleDeclaration::AllowedUnimportant(text)
             }
             Some((name, value)) if is_allowed(name.trim_end(), value.trim()) => {
@@ -33,8 +33,8 @@ pub(super) fn parse_declarations(style: &str) -> impl Iterator<Item = StyleDecla
 const MAX_VALUE_LEN: usize = 128;
 
 fn is_allowed(name: &str, value: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#.,%()/+- \t".contains(&byte);
-    if value.is_empty() || value.len() > MAX_VALUE_LEN || !value.bytes().all(plain) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#.,%()/+- \t".contains(&byte);
+    if value.is_empty() || value.len() > MAX_VALUE_LEN || !value.bytes().all(is_plain) {
         return false;
     }
     let value = value.to_ascii_lowercase();
@@ -64,7 +64,7 @@ fn is_font_style(value: &str) -> bool {
 
 /// Returns whether a value consists of lines, a style and a colour, in any order.
 fn is_decoration(value: &str) -> bool {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut kinds: Vec<&str> = Vec::new();
     for word in split_words(value) {
         let kind = match word {
             "underline" | "overline" | "line-through" | "none" => word,
@@ -72,13 +72,13 @@ fn is_decoration(value: &str) -> bool {
             _ if is_colour(word) => "colour",
             _ => return false,
         };
-        if seen.contains(&kind) {
+        if kinds.contains(&kind) {
             return false;
         }
-        seen.push(kind);
+        kinds.push(kind);
     }
-    let lines = seen.iter().filter(|kind| !matches!(**kind, "style" | "colour")).count();
-    !seen.is_empty() && (lines < 2 || !seen.contains(&"none"))
+    let lines = kinds.iter().filter(|kind| !matches!(**kind, "style" | "colour")).count();
+    !kinds.is_empty() && (lines < 2 || !kinds.contains(&"none"))
 }
 
 /// Words separated by blanks outside of brackets.
@@ -97,21 +97,21 @@ fn is_colour(value: &str) -> bool {
         return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     }
     let Some((name, rest)) = value.split_once('(') else { return is_colour_name(value) };
-    let Some(inside) = rest.strip_suffix(')') else { return false };
+    let Some(arguments) = rest.strip_suffix(')') else { return false };
     let hue = match name {
         "rgb" | "rgba" => false,
         "hsl" | "hsla" => true,
         _ => return false,
     };
-    if inside.contains(['(', ')']) {
+    if arguments.contains(['(', ')']) {
         return false;
     }
-    if inside.contains(',') { is_comma_colour(inside, hue) } else { is_blank_colour(inside, hue) }
+    if arguments.contains(',') { is_comma_colour(arguments, hue) } else { is_blank_colour(arguments, hue) }
 }
 
 /// Checks colours such as `rgb(1, 2, 3, 0.5)`.
-fn is_comma_colour(inside: &str, hue: bool) -> bool {
-    let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
+fn is_comma_colour(arguments: &str, hue: bool) -> bool {
+    let parts: Vec<&str> = arguments.split(',').map(str::trim).collect();
     let [a, b, c, alpha @ ..] = parts.as_slice() else { return false };
     let colour = if hue {
         is_hue(a) && is_percentage(b) && is_percentage(c)
@@ -123,9 +123,9 @@ fn is_comma_colour(inside: &str, hue: bool) -> bool {
 }
 
 /// Checks colours such as `rgb(1 2 3 / 50%)`.
-fn is_blank_colour(inside: &str, hue: bool) -> bool {
-    let (colour, alpha) = match inside.split_once('/') {
-        None => (inside, None),
+fn is_blank_colour(arguments: &str, hue: bool) -> bool {
+    let (colour, alpha) = match arguments.split_once('/') {
+        None => (arguments, None),
         Some((colour, alpha)) => (colour, Some(alpha.trim())),
     };
     let parts: Vec<&str> = colour.split_ascii_whitespace().collect();
@@ -155,9 +155,14 @@ fn is_hue(text: &str) -> bool {
 /// Parses a CSS number without an exponent.
 fn parse_number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-    let all = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if part.is_empty() || !all(whole) || !all(part) || digits.is_empty() || digits.len() > 12 {
+    let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if fraction.is_empty()
+        || !is_all_digits(integer)
+        || !is_all_digits(fraction)
+        || digits.is_empty()
+        || digits.len() > 12
+    {
         return None;
     }
     text.strip_prefix('+').unwrap_or(text).parse().ok()

@@ -105,11 +105,11 @@ impl<'a> HtmlTag<'a> {
     /// Parses a tag that [`HtmlTagState`] has found to be complete.
     pub(super) fn parse(raw: &'a str) -> HtmlTag<'a> {
         let is_closing = raw.starts_with("</");
-        let inside = raw.strip_suffix('>').unwrap_or(raw);
+        let body = raw.strip_suffix('>').unwrap_or(raw);
         let start = 1 + usize::from(is_closing);
-        if inside[start..].starts_with(['!', '?']) {
+        if body[start..].starts_with(['!', '?']) {
             return HtmlTag {
-                name: inside[1..2].to_owned(),
+                name: body[1..2].to_owned(),
                 is_closing,
                 is_self_closing: false,
                 attributes: Vec::new(),
@@ -140,7 +140,7 @@ impl<'a> HtmlTag<'a> {
         }
         let attributes = attributes.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
         // A slash at the end of an unquoted value is part of it.
-        let is_self_closing = inside.ends_with('/') && !ends_unquoted(inside);
+        let is_self_closing = body.ends_with('/') && !ends_unquoted(body);
         HtmlTag {
             name: name.to_ascii_lowercase(),
             is_closing,
@@ -157,8 +157,8 @@ fn set_last_value<'a>(attributes: &mut [(&'a str, &'a str)], value: &'a str) {
 }
 
 /// Returns whether an unfinished tag ends within an unquoted value.
-fn ends_unquoted(inside: &str) -> bool {
-    let end = inside.bytes().skip(1).try_fold(HtmlTagState::Lt, |state, byte| match state.step(byte) {
+fn ends_unquoted(body: &str) -> bool {
+    let end = body.bytes().skip(1).try_fold(HtmlTagState::Lt, |state, byte| match state.step(byte) {
         HtmlTagStep::Continue(next) => Some(next),
         _ => None,
     });

@@ -97,11 +97,11 @@ impl HtmlSanitizer {
     pub(super) fn remove_comment(
         &mut self,
         at: Place,
-        closed: bool,
+        is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         self.mark_removal("", out);
-        let message = if closed { "a comment" } else { "a comment that is not closed" };
+        let message = if is_closed { "a comment" } else { "a comment that is not closed" };
         self.report(HTML_COMMENT, at, message.to_owned(), "removed", out);
     }
 
@@ -109,12 +109,12 @@ impl HtmlSanitizer {
         &mut self,
         name: &str,
         at: Place,
-        closed: bool,
+        is_closed: bool,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         self.mark_removal("", out);
-        let open = if closed { "" } else { ", which is not closed" };
-        self.report(HTML_FORBIDDEN, at, format!("`{name}`{open}"), "removed with its text", out);
+        let suffix = if is_closed { "" } else { ", which is not closed" };
+        self.report(HTML_FORBIDDEN, at, format!("`{name}`{suffix}"), "removed with its text", out);
     }
 
     /// Handles a complete tag.
@@ -123,8 +123,8 @@ impl HtmlSanitizer {
             return self.escape_non_tag(raw, at, out);
         }
         let tag = HtmlTag::parse(raw);
-        let taken = ["script", "style", "!", "?"].contains(&tag.name.as_str());
-        if !taken && !has_valid_syntax(raw) {
+        let is_removed = ["script", "style", "!", "?"].contains(&tag.name.as_str());
+        if !is_removed && !has_valid_syntax(raw) {
             // `a<b && c>d` is text (R-89).
             return self.escape_non_tag(raw, at, out);
         }
@@ -135,16 +135,16 @@ impl HtmlSanitizer {
                 self.report(HTML_FORBIDDEN, at, format!("`{name}`"), "removed", out);
             }
             Some(name) if !tag.is_closing => {
-                let broken = raw.contains('\n');
-                if broken {
+                let has_line_break = raw.contains('\n');
+                if has_line_break {
                     self.write_text("\n", out);
                 }
-                self.state = SanitizerState::RawText { name, at, matched: 0, broken };
+                self.state = SanitizerState::RawText { name, at, matched_len: 0, has_line_break };
             }
             _ if tag.name == "br" && !tag.is_closing => {
                 self.check_attributes(&tag, at, out);
-                let written = matches!(raw.to_ascii_lowercase().as_str(), "<br>" | "<br/>" | "<br />");
-                self.write_tag(if written { raw } else { "<br>" }, out);
+                let is_canonical = matches!(raw.to_ascii_lowercase().as_str(), "<br>" | "<br/>" | "<br />");
+                self.write_tag(if is_canonical { raw } else { "<br>" }, out);
                 self.keep_line_break(raw, out);
             }
             _ if tag.name == "br" || tag.is_self_closing && ALLOWED_ELEMENTS.contains(&tag.name.as_str()) => {
@@ -164,12 +164,12 @@ impl HtmlSanitizer {
         raw: &str,
         tag: &HtmlTag<'_>,
         at: Place,
-        why: &str,
+        reason: &str,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
         let slash = if tag.is_closing { "/" } else { "" };
-        let why = if why.is_empty() { String::new() } else { format!(", {why}") };
-        let message = format!("`{slash}{}`{why}", printable(&tag.name));
+        let reason = if reason.is_empty() { String::new() } else { format!(", {reason}") };
+        let message = format!("`{slash}{}`{reason}", printable(&tag.name));
         if self.mode == HtmlMode::Strip {
             self.mark_removal(raw, out);
             return self.report(HTML_FORBIDDEN, at, message, "removed", out);
@@ -189,16 +189,16 @@ impl HtmlSanitizer {
         let style = self.check_attributes(tag, place, out);
         let ruby = |name: &str| matches!(name, "rt" | "rp");
         if ruby(&tag.name)
-            && let Some(open) = self.open_elements.pop_if(|open| ruby(&open.name))
+            && let Some(element) = self.open_elements.pop_if(|element| ruby(&element.name))
         {
-            self.close_unclosed(&open, out);
+            self.close_unclosed(&element, out);
         }
         let name = &tag.name;
-        let written = match style {
+        let clean_tag = match style {
             None => format!("<{name}>"),
             Some(style) => format!("<{name} style=\"{style}\">"),
         };
-        self.write_tag(if raw.eq_ignore_ascii_case(&written) { raw } else { &written }, out);
+        self.write_tag(if raw.eq_ignore_ascii_case(&clean_tag) { raw } else { &clean_tag }, out);
         self.open_elements.push(OpenElement { name: tag.name.clone(), place, end: self.place.offset });
         self.keep_line_break(raw, out);
     }
@@ -210,18 +210,18 @@ impl HtmlSanitizer {
         at: Place,
         out: &mut impl FnMut(SanitizedPiece<'_>),
     ) {
-        let Some(place) = self.open_elements.iter().rposition(|open| open.name == tag.name) else {
+        let Some(place) = self.open_elements.iter().rposition(|element| element.name == tag.name) else {
             self.mark_removal(raw, out);
             let message = format!("`{}` closes nothing", printable(raw));
             return self.report(HTML_UNBALANCED, at, message, "removed", out);
         };
         self.check_attributes(tag, at, out);
-        for open in self.open_elements.split_off(place + 1).iter().rev() {
-            self.close_unclosed(open, out);
+        for element in self.open_elements.split_off(place + 1).iter().rev() {
+            self.close_unclosed(element, out);
         }
         self.open_elements.pop();
-        let written = format!("</{}>", tag.name);
-        self.write_tag(if raw.eq_ignore_ascii_case(&written) { raw } else { &written }, out);
+        let clean_tag = format!("</{}>", tag.name);
+        self.write_tag(if raw.eq_ignore_ascii_case(&clean_tag) { raw } else { &clean_tag }, out);
         self.keep_line_break(raw, out);
     }
 
@@ -233,15 +233,15 @@ impl HtmlSanitizer {
     }
 
     /// Closes an element at the latest possible place.
-    fn close_unclosed(&mut self, open: &OpenElement, out: &mut impl FnMut(SanitizedPiece<'_>)) {
+    fn close_unclosed(&mut self, element: &OpenElement, out: &mut impl FnMut(SanitizedPiece<'_>)) {
         let report = FindingReport::new(
             HTML_UNBALANCED,
-            open.place,
-            open.end,
-            format!("`{}` is not closed", open.name),
+            element.place,
+            element.end,
+            format!("`{}` is not closed", element.name),
         );
         out(SanitizedPiece::Report(report.with_repair("closed")));
-        self.write_tag(&format!("</{}>", open.name), out);
+        self.write_tag(&format!("</{}>", element.name), out);
     }
 
     /// Closes all elements at the end of the text.
@@ -255,8 +255,8 @@ impl HtmlSanitizer {
             }
             return;
         }
-        while let Some(open) = self.open_elements.pop() {
-            self.close_unclosed(&open, out);
+        while let Some(element) = self.open_elements.pop() {
+            self.close_unclosed(&element, out);
         }
     }
 
@@ -280,48 +280,48 @@ impl HtmlSanitizer {
     }
 
     fn check_style(&mut self, value: &str, at: Place, out: &mut impl FnMut(SanitizedPiece<'_>)) -> String {
-        let (mut kept, mut all) = (Vec::new(), true);
+        let (mut clean_declarations, mut is_unchanged) = (Vec::new(), true);
         for declaration in parse_declarations(value) {
-            let (dropped, repair) = match declaration {
+            let (removed_text, repair) = match declaration {
                 StyleDeclaration::Allowed(text) => {
-                    kept.push(text);
+                    clean_declarations.push(text);
                     continue;
                 }
                 StyleDeclaration::AllowedUnimportant(text) => {
-                    kept.push(text);
+                    clean_declarations.push(text);
                     ("!important", "removed")
                 }
                 StyleDeclaration::Forbidden(text) => (text, "removed"),
             };
-            all = false;
-            self.report(HTML_STYLE, at, format!("`{}` in a style", printable(dropped)), repair, out);
+            is_unchanged = false;
+            self.report(HTML_STYLE, at, format!("`{}` in a style", printable(removed_text)), repair, out);
         }
         // Kept as written if it is plain.
-        let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-        if all && value.bytes().all(plain) {
+        let is_plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if is_unchanged && value.bytes().all(is_plain) {
             return value.to_owned();
         }
         // A line break in a style must not add a line.
-        kept.join("; ").replace(|c: char| c.is_control(), " ")
+        clean_declarations.join("; ").replace(|c: char| c.is_control(), " ")
     }
 }
 
 /// Returns whether a tag is a Markdown autolink, which is shown in both modes, since its URL is text.
 fn is_autolink(raw: &str) -> bool {
-    let inside = &raw[1..raw.len() - 1];
-    let scheme = inside.split_once(':').is_some_and(|(scheme, _)| {
+    let target = &raw[1..raw.len() - 1];
+    let scheme = target.split_once(':').is_some_and(|(scheme, _)| {
         let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
         scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(sign)
     });
-    let mail = inside.starts_with(|c: char| c.is_ascii_alphabetic()) && inside.contains('@');
-    (scheme || mail) && !inside.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
+    let mail = target.starts_with(|c: char| c.is_ascii_alphabetic()) && target.contains('@');
+    (scheme || mail) && !target.contains(|c: char| c.is_ascii_whitespace() || c == '"' || c == '\'')
 }
 
 /// Returns whether a tag has a valid name and valid attributes: `name`, `name=value`.
 fn has_valid_syntax(raw: &str) -> bool {
-    let inside = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
-    let mut rest = inside.strip_suffix('>').unwrap_or(inside);
-    let between = |c: char| c.is_ascii_whitespace() || c == '/';
+    let body = raw.strip_prefix("</").or(raw.strip_prefix('<')).unwrap_or(raw);
+    let mut rest = body.strip_suffix('>').unwrap_or(body);
+    let is_separator = |c: char| c.is_ascii_whitespace() || c == '/';
     let name = |text: &str| {
         let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
         text.bytes().take_while(|byte| sign(*byte)).count()
@@ -332,14 +332,15 @@ fn has_valid_syntax(raw: &str) -> bool {
     }
     rest = &rest[len..];
     while !rest.is_empty() {
-        let blank = rest.len() - rest.trim_start_matches(between).len();
-        rest = &rest[blank..];
+        let blank_len = rest.len() - rest.trim_start_matches(is_separator).len();
+        rest = &rest[blank_len..];
         if rest.is_empty() {
             break;
         }
-        let begins = rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '@'));
+        let has_name_start =
+            rest.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | ':' | '@'));
         let len = name(rest);
-        if blank == 0 || !begins {
+        if blank_len == 0 || !has_name_start {
             return false;
         }
         rest = &rest[len..];
@@ -356,6 +357,6 @@ fn has_valid_syntax(raw: &str) -> bool {
 
 /// Model text, shortened and without control characters, for a message.
 fn printable(text: &str) -> String {
-    let shown = clip(text, MAX_SHOWN);
-    shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let excerpt = clip(text, MAX_SHOWN);
+    excerpt.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

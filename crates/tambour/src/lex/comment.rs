@@ -4,9 +4,9 @@
 /// or `->` at once.
 #[must_use]
 pub fn comment_len(text: &str) -> Option<usize> {
-    let empty = [">", "->"].into_iter().find(|end| text.starts_with(end));
-    let ends = || ["-->", "--!>"].into_iter().filter_map(|end| Some(text.find(end)? + end.len())).min();
-    empty.map(str::len).or_else(ends)
+    let short_end = [">", "->"].into_iter().find(|end| text.starts_with(end));
+    let find_end = || ["-->", "--!>"].into_iter().filter_map(|end| Some(text.find(end)? + end.len())).min();
+    short_end.map(str::len).or_else(find_end)
 }
 
 /// Tracks an open comment to its end. Text outside of comments is not read.

@@ -23,9 +23,9 @@ impl EntityDecoder {
             }
             rest = &rest[at..];
             match match_entity(rest) {
-                EntityMatch::Entity(written, decoded) => {
+                EntityMatch::Entity(raw, decoded) => {
                     out(decoded);
-                    rest = &rest[written.len()..];
+                    rest = &rest[raw.len()..];
                 }
                 EntityMatch::Partial => {
                     self.carry.push_str(rest);

@@ -179,9 +179,9 @@ impl ReasoningMark {
 /// Mark that the tag `name` stands for. Not for self-closing tags.
 #[must_use]
 pub fn parse_tag_mark(name: &str, close: bool) -> Option<ReasoningMark> {
-    let (_, way, kind) = TAG_MARKS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
+    let (_, family, kind) = TAG_MARKS.iter().find(|(tag_name, ..)| tag_name.eq_ignore_ascii_case(name))?;
     let slash = if close { Close } else { Begin };
-    Some(ReasoningMark { family: *way, kind: kind.unwrap_or(slash) })
+    Some(ReasoningMark { family: *family, kind: kind.unwrap_or(slash) })
 }
 
 /// Returns whether an unfinished token at the end of a reply is the beginning of a closing mark.
@@ -196,10 +196,10 @@ pub fn is_half_close(carry: &str) -> bool {
 /// Returns whether a possibly unfinished mark has attributes.
 #[must_use]
 pub fn has_attributes(mark: &str) -> bool {
-    let inside = mark.strip_prefix('<').unwrap_or_default();
-    let inside = inside.strip_suffix('>').unwrap_or(inside);
+    let body = mark.strip_prefix('<').unwrap_or_default();
+    let body = body.strip_suffix('>').unwrap_or(body);
     // Marks that are not tags contain no white space.
-    inside.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
+    body.split_once(is_space).is_some_and(|(_, rest)| !rest.trim().is_empty())
 }
 
 /// Open reasoning: the mark that began it, and the families reopened inside.
@@ -237,15 +237,15 @@ impl OpenReasoning {
     /// Applies the next mark inside. A closing mark of another family ends the reasoning, unless that
     /// family was opened inside.
     pub fn apply(&mut self, mark: ReasoningMark) -> MarkEffect {
-        let own = mark.is_same_family(self.mark);
+        let is_own = mark.is_same_family(self.mark);
         let inner = &mut self.nested_opens[mark.family as usize];
         match mark.kind {
             Header | Stop => MarkEffect::Text,
             Begin => {
-                *inner = inner.saturating_add(u8::from(!own));
+                *inner = inner.saturating_add(u8::from(!is_own));
                 MarkEffect::Text
             }
-            Close | CloseOwn if own => MarkEffect::Close,
+            Close | CloseOwn if is_own => MarkEffect::Close,
             Close if *inner == 0 => MarkEffect::CloseForeign,
             Close | CloseOwn => {
                 *inner = inner.saturating_sub(1);
@@ -304,16 +304,16 @@ impl Default for LiteralMatcher {
 impl LiteralMatcher {
     /// Reads the next byte.
     pub fn push(&mut self, byte: u8) -> MarkMatch {
-        let read = usize::from(self.len);
+        let index = usize::from(self.len);
         self.len += 1;
-        for (i, (text, way, kind)) in LITERAL_MARKS.iter().enumerate() {
+        for (i, (text, family, kind)) in LITERAL_MARKS.iter().enumerate() {
             if self.candidates & 1 << i == 0 {
                 continue;
             }
-            if text.as_bytes()[read] != byte {
+            if text.as_bytes()[index] != byte {
                 self.candidates &= !(1 << i);
-            } else if read + 1 == text.len() {
-                return MarkMatch::Mark(ReasoningMark { family: *way, kind: *kind }, text.len());
+            } else if index + 1 == text.len() {
+                return MarkMatch::Mark(ReasoningMark { family: *family, kind: *kind }, text.len());
             }
         }
         if self.candidates == 0 { MarkMatch::Mismatch } else { MarkMatch::Prefix }
@@ -337,10 +337,10 @@ fn match_tag_mark(text: &[u8]) -> MarkMatch {
     let len = rest.iter().take_while(|byte| is_name_byte(**byte)).count();
     let (name, rest) = rest.split_at(len);
     if rest.is_empty() {
-        let may = |known: &&(&str, MarkFamily, Option<MarkKind>)| {
-            known.0.as_bytes().get(..len).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        let is_possible = |entry: &&(&str, MarkFamily, Option<MarkKind>)| {
+            entry.0.as_bytes().get(..len).is_some_and(|start| start.eq_ignore_ascii_case(name))
         };
-        return if TAG_MARKS.iter().any(|known| may(&known)) {
+        return if TAG_MARKS.iter().any(|entry| is_possible(&entry)) {
             MarkMatch::Prefix
         } else {
             MarkMatch::Mismatch

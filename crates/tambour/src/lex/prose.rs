@@ -143,15 +143,15 @@ impl ProseLine {
     /// Returns whether the sentence continues in the text `behind` something on this line; `None` until more
     /// text decides.
     #[must_use]
-    pub fn continues_with(self, behind: &str, end: bool) -> Option<bool> {
-        let blank = behind.len() - behind.trim_start_matches([' ', '\t']).len();
-        Some(match behind[blank..].chars().next() {
-            _ if blank > MAX_BLANK => false,
+    pub fn continues_with(self, after: &str, end: bool) -> Option<bool> {
+        let blank_len = after.len() - after.trim_start_matches([' ', '\t']).len();
+        Some(match after[blank_len..].chars().next() {
+            _ if blank_len > MAX_BLANK => false,
             None if !end => return None,
             // Another item or other markup.
             None | Some('\n' | '\r' | '<' | '[' | '◁') => false,
             Some(',') => true,
-            Some(c) => self.is_in_sentence() || blank > 0 && c.is_lowercase(),
+            Some(c) => self.is_in_sentence() || blank_len > 0 && c.is_lowercase(),
         })
     }
 }
@@ -211,7 +211,7 @@ impl SpanTracker {
         if length == 0 {
             return;
         }
-        let escaped = std::mem::take(&mut self.is_run_escaped);
+        let is_escaped = std::mem::take(&mut self.is_run_escaped);
         if length >= 3 && !self.has_content {
             self.is_fence_line = true;
         }
@@ -219,13 +219,13 @@ impl SpanTracker {
         if self.is_fence_line {
             return;
         }
-        if let Some(first) = self.open_runs.iter().position(|(open, _)| *open == length) {
-            let (_, watched) = self.open_runs[first];
-            self.watched[watched..].fill(true);
+        if let Some(first) = self.open_runs.iter().position(|(run_len, _)| *run_len == length) {
+            let (_, first_watched) = self.open_runs[first];
+            self.watched[first_watched..].fill(true);
             self.open_runs.truncate(first);
             return;
         }
-        let length = length - usize::from(escaped);
+        let length = length - usize::from(is_escaped);
         if length > 0 && self.open_runs.len() < MAX_OPEN_RUNS {
             self.open_runs.push((length, self.watched.len()));
         }
@@ -239,15 +239,15 @@ mod tests {
     fn line(text: &str) -> ProseLine {
         let mut line = ProseLine::default();
         text.chars().for_each(|c| line.push_text(c.encode_utf8(&mut [0; 4])));
-        let mut whole = ProseLine::default();
-        whole.push_text(text);
-        assert_eq!(format!("{line:?}"), format!("{whole:?}"), "{text:?}");
+        let mut whole_line = ProseLine::default();
+        whole_line.push_text(text);
+        assert_eq!(format!("{line:?}"), format!("{whole_line:?}"), "{text:?}");
         line
     }
 
     #[test]
     fn a_line_knows_its_sentences_and_quotations() {
-        for (text, in_sentence, quoted) in [
+        for (text, is_in_sentence, is_quoted) in [
             ("", false, false),
             ("Use ", true, false),
             ("It is done. ", false, false),
@@ -262,23 +262,23 @@ mod tests {
             ("Done.) and", true, false),
         ] {
             let line = line(text);
-            assert_eq!((line.is_in_sentence(), line.is_quoted()), (in_sentence, quoted), "{text:?}");
+            assert_eq!((line.is_in_sentence(), line.is_quoted()), (is_in_sentence, is_quoted), "{text:?}");
         }
     }
 
     #[test]
     fn text_behind_decides() {
-        let (open, over) = (line("Use "), line("Done. "));
-        assert_eq!(open.continues_with("", false), None);
-        assert_eq!(open.continues_with("  ", false), None);
-        assert_eq!(open.continues_with("  ", true), Some(false));
-        assert_eq!(open.continues_with(" to", false), Some(true));
-        assert_eq!(open.continues_with(".", false), Some(true));
-        assert_eq!(open.continues_with("\nto", false), Some(false));
-        assert_eq!(open.continues_with(" <b", false), Some(false));
-        assert_eq!(over.continues_with(" And", false), Some(false));
-        assert_eq!(over.continues_with(" is how", false), Some(true));
-        assert_eq!(over.continues_with(", then", false), Some(true));
+        let (open_line, ended_line) = (line("Use "), line("Done. "));
+        assert_eq!(open_line.continues_with("", false), None);
+        assert_eq!(open_line.continues_with("  ", false), None);
+        assert_eq!(open_line.continues_with("  ", true), Some(false));
+        assert_eq!(open_line.continues_with(" to", false), Some(true));
+        assert_eq!(open_line.continues_with(".", false), Some(true));
+        assert_eq!(open_line.continues_with("\nto", false), Some(false));
+        assert_eq!(open_line.continues_with(" <b", false), Some(false));
+        assert_eq!(ended_line.continues_with(" And", false), Some(false));
+        assert_eq!(ended_line.continues_with(" is how", false), Some(true));
+        assert_eq!(ended_line.continues_with(", then", false), Some(true));
     }
 
     #[test]
@@ -298,13 +298,13 @@ mod tests {
 
     #[test]
     fn spans_go_on_over_lines_of_a_paragraph() {
-        let places = |text: &str, cut: bool| {
+        let places = |text: &str, is_by_character: bool| {
             let mut prose = ProseTracker::default();
             for (at, part) in text.split('@').enumerate() {
                 if at > 0 {
                     prose.watch();
                 }
-                match cut {
+                match is_by_character {
                     true => part.chars().for_each(|c| prose.push_text(c.encode_utf8(&mut [0; 4]))),
                     false => prose.push_text(part),
                 }

@@ -78,7 +78,7 @@ impl FenceStripper {
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
         let mut rest = text;
         while !rest.is_empty() {
-            let taken = match self.state {
+            let len = match self.state {
                 FenceState::NoFence => rest.len(),
                 FenceState::Inside(_, FenceLinePosition::Middle) => {
                     scan::find(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1)
@@ -88,26 +88,26 @@ impl FenceStripper {
                     continue;
                 }
             };
-            self.emit(FencedPart::Text(&rest[..taken]), out);
+            self.emit(FencedPart::Text(&rest[..len]), out);
             if let FenceState::Inside(_, line) = &mut self.state
-                && rest[..taken].ends_with('\n')
+                && rest[..len].ends_with('\n')
             {
                 *line = FenceLinePosition::Start;
             }
-            rest = &rest[taken..];
+            rest = &rest[len..];
         }
     }
 
     /// Ends the input.
     pub fn finish(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
-        let held = std::mem::take(&mut self.carry);
-        let closes = match self.state {
+        let carry = std::mem::take(&mut self.carry);
+        let is_closing = match self.state {
             FenceState::Inside(mark, FenceLinePosition::Marks(count)) => count >= mark.count,
             FenceState::Inside(_, FenceLinePosition::AfterClosing(_)) => true,
             _ => false,
         };
-        if !held.is_empty() {
-            self.emit(if closes { FencedPart::Close(&held) } else { FencedPart::Text(&held) }, out);
+        if !carry.is_empty() {
+            self.emit(if is_closing { FencedPart::Close(&carry) } else { FencedPart::Text(&carry) }, out);
         }
         self.state = FenceState::NoFence;
     }
@@ -132,15 +132,15 @@ impl FenceStripper {
             return text;
         };
         self.carry.push(c);
-        let opens = matches!(
+        let is_opening = matches!(
             (self.state, state),
             (FenceState::FenceMarks(_) | FenceState::Info(..), FenceState::Inside(..))
         );
-        let blank = matches!(state, FenceState::Inside(_, FenceLinePosition::Start)) && c == '\n';
+        let is_blank_line = matches!(state, FenceState::Inside(_, FenceLinePosition::Start)) && c == '\n';
         self.state = state;
-        if opens || blank {
-            let held = std::mem::take(&mut self.carry);
-            self.emit(if opens { FencedPart::Open(&held) } else { FencedPart::Text(&held) }, out);
+        if is_opening || is_blank_line {
+            let carry = std::mem::take(&mut self.carry);
+            self.emit(if is_opening { FencedPart::Open(&carry) } else { FencedPart::Text(&carry) }, out);
         }
         &text[c.len_utf8()..]
     }
@@ -190,11 +190,11 @@ impl FenceStripper {
 
     /// Emits the held text, which is no fence line; its last line may still become one.
     fn release(&mut self, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {
-        let mut held = std::mem::take(&mut self.carry);
-        let mut last = held.len();
+        let mut carry = std::mem::take(&mut self.carry);
+        let mut last = carry.len();
         self.state = match self.state {
             FenceState::Inside(mark, FenceLinePosition::AfterClosing(Some(line)))
-                if held.len() < self.limit =>
+                if carry.len() < self.limit =>
             {
                 last = line;
                 FenceState::Inside(mark, FenceLinePosition::Start)
@@ -203,10 +203,10 @@ impl FenceStripper {
             _ => FenceState::NoFence,
         };
         if last > 0 {
-            self.emit(FencedPart::Text(&held[..last]), out);
+            self.emit(FencedPart::Text(&carry[..last]), out);
         }
-        held.drain(..last);
-        self.carry = held;
+        carry.drain(..last);
+        self.carry = carry;
     }
 
     fn emit(&mut self, part: FencedPart<'_>, out: &mut impl FnMut(FencedPart<'_>, LazyPlace<'_>)) {

@@ -80,7 +80,7 @@ impl SeamReader {
         if carry_len == 0 {
             *carry_place = text_place;
         }
-        let mut reading = SeamTokenReader {
+        let mut reader = SeamTokenReader {
             carry_place,
             unfinished,
             unfinished_place,
@@ -90,7 +90,7 @@ impl SeamReader {
             carry_len,
             read_len: 0,
         };
-        lexer.push(text, &mut |token, _| reading.push_token(&token, out));
+        lexer.push(text, &mut |token, _| reader.push_token(&token, out));
         self.release_overlong(out);
     }
 
@@ -113,7 +113,7 @@ impl SeamReader {
             // Half a mark may contain a whole tag.
             let SeamReader { lexer, carry_place, unfinished, unfinished_place, sent_len, .. } = self;
             let (text_place, carry_len) = (*carry_place, lexer.carry().len());
-            let mut reading = SeamTokenReader {
+            let mut reader = SeamTokenReader {
                 carry_place,
                 unfinished,
                 unfinished_place,
@@ -123,7 +123,7 @@ impl SeamReader {
                 carry_len,
                 read_len: 0,
             };
-            lexer.finish(&mut |token, _| reading.push_token(&token, out));
+            lexer.finish(&mut |token, _| reader.push_token(&token, out));
         }
         emit_as_text(&mut self.unfinished, &mut self.sent_len, out);
     }
@@ -199,8 +199,13 @@ impl SeamTokenReader<'_> {
 }
 
 /// Emits unfinished tags that must be escaped.
-fn emit_unfinished(before: &mut String, sent: &mut usize, at: Place, out: &mut impl FnMut(SeamPiece<'_>)) {
-    let (mut at, mut rest) = (at, &before[*sent..]);
+fn emit_unfinished(
+    before: &mut String,
+    sent_len: &mut usize,
+    at: Place,
+    out: &mut impl FnMut(SeamPiece<'_>),
+) {
+    let (mut at, mut rest) = (at, &before[*sent_len..]);
     while !rest.is_empty() {
         let (tag, after) = rest.split_at(rest[1..].find('<').map_or(rest.len(), |next| next + 1));
         out(SeamPiece::UnfinishedTag(tag, at));
@@ -208,14 +213,14 @@ fn emit_unfinished(before: &mut String, sent: &mut usize, at: Place, out: &mut i
         rest = after;
     }
     before.clear();
-    *sent = 0;
+    *sent_len = 0;
 }
 
 /// Emits unfinished tags that end here as text.
-fn emit_as_text(before: &mut String, sent: &mut usize, out: &mut impl FnMut(SeamPiece<'_>)) {
-    if *sent < before.len() {
-        out(SeamPiece::Text(&before[*sent..]));
+fn emit_as_text(before: &mut String, sent_len: &mut usize, out: &mut impl FnMut(SeamPiece<'_>)) {
+    if *sent_len < before.len() {
+        out(SeamPiece::Text(&before[*sent_len..]));
     }
     before.clear();
-    *sent = 0;
+    *sent_len = 0;
 }

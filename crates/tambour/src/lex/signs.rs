@@ -34,56 +34,56 @@ impl SignMasks {
     pub fn backtick_mask(self, text: &[u8]) -> u64 {
         let (mut rest, mut ticks) = (self.marks, 0);
         while rest != 0 {
-            let lowest = rest & rest.wrapping_neg();
-            if text[lowest.trailing_zeros() as usize] == b'`' {
-                ticks |= lowest;
+            let lowest_bit = rest & rest.wrapping_neg();
+            if text[lowest_bit.trailing_zeros() as usize] == b'`' {
+                ticks |= lowest_bit;
             }
-            rest ^= lowest;
+            rest ^= lowest_bit;
         }
         ticks
     }
 }
 
 fn scan_blocks(bytes: &[u8]) -> SignMasks {
-    let (mut line_feeds, mut marks, mut all) = (0, 0, u8x16::ZERO);
-    let mut add = |block: [u8; BLOCK], at: usize| {
+    let (mut line_feeds, mut marks, mut union) = (0, 0, u8x16::ZERO);
+    let mut add_block = |block: [u8; BLOCK], at: usize| {
         let block = u8x16::new(block);
-        let is = |byte| block.simd_eq(u8x16::splat(byte));
+        let equals = |byte| block.simd_eq(u8x16::splat(byte));
         let bits = |found: u8x16| u64::from(found.to_bitmask()) << at;
-        line_feeds |= bits(is(b'\n'));
-        marks |= bits(is(b'<') | is(b'[') | is(0xE2) | is(b'`'));
-        all |= block;
+        line_feeds |= bits(equals(b'\n'));
+        marks |= bits(equals(b'<') | equals(b'[') | equals(0xE2) | equals(b'`'));
+        union |= block;
     };
     match bytes.last_chunk::<BLOCK>() {
-        None => add(pad_block(bytes), 0),
+        None => add_block(pad_block(bytes), 0),
         Some(last) => {
             let (blocks, rest) = bytes.as_chunks::<BLOCK>();
             for (number, block) in blocks.iter().enumerate() {
-                add(*block, number * BLOCK);
+                add_block(*block, number * BLOCK);
             }
             if !rest.is_empty() {
                 // Bytes shared with the block before set the same bits again.
-                add(*last, bytes.len() - BLOCK);
+                add_block(*last, bytes.len() - BLOCK);
             }
         }
     }
-    SignMasks { line_feeds, marks, is_ascii: all.to_bitmask() == 0 }
+    SignMasks { line_feeds, marks, is_ascii: union.to_bitmask() == 0 }
 }
 
 /// Pads fewer bytes than a block with zeros.
 #[inline]
 fn pad_block(bytes: &[u8]) -> [u8; BLOCK] {
     // Two overlapping reads instead of a copy of unknown length.
-    let whole = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
+    let word = match (bytes.first_chunk(), bytes.last_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last), ..) => {
-            let behind = 8 * (bytes.len() - 8);
-            u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << behind
+            let shift = 8 * (bytes.len() - 8);
+            u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << shift
         }
         (.., Some(first), Some(last)) => {
-            let behind = 8 * (bytes.len() - 4);
-            u128::from(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << behind)
+            let shift = 8 * (bytes.len() - 4);
+            u128::from(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift)
         }
-        _ => bytes.iter().rev().fold(0, |whole, &byte| whole << 8 | u128::from(byte)),
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u128::from(byte)),
     };
-    whole.to_le_bytes()
+    word.to_le_bytes()
 }

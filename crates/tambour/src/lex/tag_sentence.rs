@@ -143,10 +143,10 @@ const SENTENCE_SIGNS: &[char] = &[',', ')', '/', '?', ':', '–', '—', '，', 
 
 /// Returns whether text right behind a tag continues a sentence about it; `None` until more text decides.
 #[must_use]
-pub fn continues_sentence(behind: &str, end: bool) -> Option<bool> {
-    let text = behind.trim_start_matches([' ', '\t']);
-    let blank = behind.len() - text.len();
-    if blank > MAX_BLANK {
+pub fn continues_sentence(after: &str, end: bool) -> Option<bool> {
+    let text = after.trim_start_matches([' ', '\t']);
+    let blank_len = after.len() - text.len();
+    if blank_len > MAX_BLANK {
         return Some(false);
     }
     let Some(first) = text.chars().next() else { return end.then_some(false) };
@@ -164,7 +164,7 @@ pub fn continues_sentence(behind: &str, end: bool) -> Option<bool> {
     if !end && CJK_SENTENCE_WORDS.iter().any(|word| word.starts_with(text)) {
         return None;
     }
-    if blank == 0 || !first.is_lowercase() {
+    if blank_len == 0 || !first.is_lowercase() {
         return Some(false);
     }
     let word = text.split(|c: char| !c.is_alphabetic() && c != '\'').next().unwrap_or_default();
@@ -198,16 +198,16 @@ const TAG_REFERENCES: &[&str] =
 /// Returns whether text right behind a tag begins with a lower-case letter on the same line, so that it
 /// starts no sentence.
 #[must_use]
-pub fn starts_lowercase(behind: &str) -> bool {
-    let text = behind.trim_start_matches([' ', '\t']);
-    text.len() < behind.len() && text.starts_with(char::is_lowercase)
+pub fn starts_lowercase(after: &str) -> bool {
+    let text = after.trim_start_matches([' ', '\t']);
+    text.len() < after.len() && text.starts_with(char::is_lowercase)
 }
 
 /// Returns whether a sentence continues or ends behind a tag that is a word of it.
 #[must_use]
-pub fn is_within_sentence(behind: &str) -> bool {
-    let text = behind.trim_start_matches([' ', '\t']);
-    behind.len() - text.len() < MAX_BLANK && (starts_lowercase(behind) || text.starts_with(CLOSING_SIGNS))
+pub fn is_within_sentence(after: &str) -> bool {
+    let text = after.trim_start_matches([' ', '\t']);
+    after.len() - text.len() < MAX_BLANK && (starts_lowercase(after) || text.starts_with(CLOSING_SIGNS))
 }
 
 /// Punctuation that continues or ends such a sentence behind a closing tag.
@@ -216,15 +216,15 @@ const CLOSING_SIGNS: &[char] = &['.', ',', ';', ':', ')', '`', '。', '，', '�
 /// Returns whether such a sentence, with `inside` before a closing tag, continues or ends behind that tag;
 /// `None` until more text decides.
 #[must_use]
-pub fn closes_sentence(inside: &str, behind: &str, end: bool) -> Option<bool> {
-    let text = behind.trim_start_matches([' ', '\t']);
-    let blank = behind.len() - text.len();
-    let Some(next) = text.chars().next() else { return (end || blank > MAX_BLANK).then_some(false) };
+pub fn closes_sentence(content: &str, after: &str, end: bool) -> Option<bool> {
+    let text = after.trim_start_matches([' ', '\t']);
+    let blank_len = after.len() - text.len();
+    let Some(next) = text.chars().next() else { return (end || blank_len > MAX_BLANK).then_some(false) };
     let chinese = ('\u{3400}'..='\u{9FFF}').contains(&next);
     let mut line = ProseLine::default();
-    line.push_text(inside);
-    let goes_on = blank > 0 && next.is_lowercase() || chinese && line.is_in_sentence();
-    Some(blank <= MAX_BLANK && (CLOSING_SIGNS.contains(&next) || goes_on))
+    line.push_text(content);
+    let is_continued = blank_len > 0 && next.is_lowercase() || chinese && line.is_in_sentence();
+    Some(blank_len <= MAX_BLANK && (CLOSING_SIGNS.contains(&next) || is_continued))
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn sentences_about_a_tag_are_known() {
         //
-        let about = [
+        let texts = [
             " is a tag.",
             " stands for search engine results page.",
             " marks reasoning.",
@@ -245,7 +245,7 @@ mod tests {
             " and what follows",
             " tags",
         ];
-        for text in about {
+        for text in texts {
             assert_eq!(continues_sentence(text, true), Some(true), "{text:?}");
         }
         let other = [

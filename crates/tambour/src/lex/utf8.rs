@@ -37,17 +37,17 @@ impl Utf8Decoder {
 
     #[inline(never)]
     fn decode(&mut self, chunk: &[u8], text: &mut impl FnMut(&str, Option<usize>)) {
-        let mut joined = [0; 4 + MAX_JOINED];
+        let mut buffer = [0; 4 + MAX_JOINED];
         let mut rest = match self.tail_len {
             0 => chunk,
             _ if chunk.len() > MAX_JOINED => self.complete_tail(chunk, text),
             // A few bytes are emitted together with the character they complete.
-            begun => {
-                let len = begun + chunk.len();
-                joined[..begun].copy_from_slice(&self.tail[..begun]);
-                joined[begun..len].copy_from_slice(chunk);
+            tail_len => {
+                let len = tail_len + chunk.len();
+                buffer[..tail_len].copy_from_slice(&self.tail[..tail_len]);
+                buffer[tail_len..len].copy_from_slice(chunk);
                 self.tail_len = 0;
-                &joined[..len]
+                &buffer[..len]
             }
         };
         loop {
@@ -65,13 +65,13 @@ impl Utf8Decoder {
                     {
                         text(valid, None);
                     }
-                    let Some(bad) = error.error_len() else {
+                    let Some(bad_len) = error.error_len() else {
                         self.tail[..after.len()].copy_from_slice(after);
                         self.tail_len = after.len();
                         return;
                     };
-                    text(REPLACEMENT, Some(bad));
-                    rest = &after[bad..];
+                    text(REPLACEMENT, Some(bad_len));
+                    rest = &after[bad_len..];
                 }
             }
         }
@@ -79,24 +79,24 @@ impl Utf8Decoder {
 
     /// Completes the character carried from the last chunk and returns the bytes behind it.
     fn complete_tail<'a>(&mut self, chunk: &'a [u8], text: &mut impl FnMut(&str, Option<usize>)) -> &'a [u8] {
-        let mut taken = 0;
-        while let Some(&byte) = chunk.get(taken) {
+        let mut len = 0;
+        while let Some(&byte) = chunk.get(len) {
             self.tail[self.tail_len] = byte;
             match std::str::from_utf8(&self.tail[..=self.tail_len]) {
                 Ok(valid) => {
                     text(valid, None);
                     self.tail_len = 0;
-                    return &chunk[taken + 1..];
+                    return &chunk[len + 1..];
                 }
                 Err(error) if error.error_len().is_none() => {
                     self.tail_len += 1;
-                    taken += 1;
+                    len += 1;
                 }
                 Err(_) => {
                     // The new byte does not continue the character: it begins another.
                     text(REPLACEMENT, Some(self.tail_len));
                     self.tail_len = 0;
-                    return &chunk[taken..];
+                    return &chunk[len..];
                 }
             }
         }

@@ -42,14 +42,14 @@ struct OpenContainer {
 #[must_use]
 pub fn weigh(text: &[u8]) -> JsonWeight {
     let mut weight = JsonWeight { bytes: VALUE_BYTES, values: 1, ..JsonWeight::default() };
-    let (mut open, mut depth, mut most) = ([OpenContainer::default(); MAX_LEVELS], 0_usize, 0);
+    let (mut open, mut depth, mut max_bytes) = ([OpenContainer::default(); MAX_LEVELS], 0_usize, 0);
     let mut offset = 0;
     while offset < text.len() {
         let byte = text[offset];
         match byte {
             b'"' | b'{' | b'[' => {
-                if let Some(around) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
-                    around.has_content = true;
+                if let Some(parent) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
+                    parent.has_content = true;
                 }
                 if byte == b'"' {
                     let end = string_end(text, offset + 1);
@@ -69,39 +69,43 @@ pub fn weigh(text: &[u8]) -> JsonWeight {
             b'}' | b']' => {
                 depth = depth.saturating_sub(1);
                 if let Some(open) = open.get(depth) {
-                    weight.add_container(open, &mut most);
+                    weight.add_container(open, &mut max_bytes);
                 }
             }
             b',' | b':' => {
                 weight.values += 1;
-                let around = depth.checked_sub(1).and_then(|level| open.get_mut(level));
-                if let Some(around) = around.filter(|_| byte == b',') {
-                    around.commas += 1;
+                let parent = depth.checked_sub(1).and_then(|level| open.get_mut(level));
+                if let Some(parent) = parent.filter(|_| byte == b',') {
+                    parent.commas += 1;
                 }
             }
             b' ' | b'\t' | b'\n' | b'\r' => {}
             _ => {
-                if let Some(around) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
-                    around.has_content = true;
+                if let Some(parent) = depth.checked_sub(1).and_then(|level| open.get_mut(level)) {
+                    parent.has_content = true;
                 }
             }
         }
         offset += 1;
     }
     // Containers that a truncated text leaves open.
-    open.iter().take(depth).for_each(|open| weight.add_container(open, &mut most));
+    open.iter().take(depth).for_each(|open| weight.add_container(open, &mut max_bytes));
     weight
 }
 
 impl JsonWeight {
-    fn add_container(&mut self, open: &OpenContainer, most: &mut usize) {
-        if !open.has_content {
+    fn add_container(&mut self, container: &OpenContainer, max_bytes: &mut usize) {
+        if !container.has_content {
             return;
         }
-        let bytes = if open.is_object { object_bytes(open.commas + 1) } else { list_bytes(open.commas + 1) };
+        let bytes = if container.is_object {
+            object_bytes(container.commas + 1)
+        } else {
+            list_bytes(container.commas + 1)
+        };
         self.bytes += bytes;
-        if bytes > *most {
-            (*most, self.largest) = (bytes, open.offset);
+        if bytes > *max_bytes {
+            (*max_bytes, self.largest) = (bytes, container.offset);
         }
     }
 }
@@ -148,10 +152,10 @@ mod tests {
 
     #[test]
     fn truncated_and_deep_texts_are_weighed() {
-        let whole = weigh("[{\"a\":0},".repeat(50).as_bytes());
-        assert!(whole.bytes > 50 * 300, "{whole:?}");
-        let deep = weigh("[".repeat(100_000).as_bytes());
-        assert_eq!(deep.depth, 100_000);
-        assert!(deep.bytes < 1 << 20, "{deep:?}");
+        let list_weight = weigh("[{\"a\":0},".repeat(50).as_bytes());
+        assert!(list_weight.bytes > 50 * 300, "{list_weight:?}");
+        let deep_weight = weigh("[".repeat(100_000).as_bytes());
+        assert_eq!(deep_weight.depth, 100_000);
+        assert!(deep_weight.bytes < 1 << 20, "{deep_weight:?}");
     }
 }

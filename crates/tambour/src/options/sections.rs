@@ -19,16 +19,16 @@ impl<T: OptionSection> StoredSection for T {}
 
 impl OptionSections {
     pub(super) fn find<T: OptionSection>(&self) -> Option<&T> {
-        self.0.iter().find_map(|held| {
-            let held: &dyn Any = &**held;
-            held.downcast_ref::<T>()
+        self.0.iter().find_map(|section| {
+            let section: &dyn Any = &**section;
+            section.downcast_ref::<T>()
         })
     }
 
     pub(super) fn insert<T: OptionSection>(&mut self, section: T) {
-        self.0.retain(|held| {
-            let held: &dyn Any = &**held;
-            !held.is::<T>()
+        self.0.retain(|existing| {
+            let existing: &dyn Any = &**existing;
+            !existing.is::<T>()
         });
         if section != T::default() {
             self.0.push(Arc::new(section));

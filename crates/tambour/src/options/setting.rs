@@ -42,7 +42,7 @@ impl Setting {
         match self.accepts {
             SettingValues::Choice(words, set) => set(options, self.parse_choice(value, words)?),
             SettingValues::Flag(set) => match value {
-                Value::Bool(on) => set(options, *on),
+                Value::Bool(is_on) => set(options, *is_on),
                 _ => set(options, self.parse_choice(value, &["false", "true"])? == 1),
             },
             SettingValues::Number(unit, set) => set(options, self.parse_number(value, unit)?),
@@ -89,10 +89,14 @@ impl Setting {
     }
 
     fn parse_choice(&self, value: &Value, words: &[&str]) -> Result<usize> {
-        let given = value.as_str();
-        given.and_then(|given| words.iter().position(|word| *word == given)).ok_or_else(|| {
-            let shown = given.map_or_else(|| value.to_string(), str::to_owned);
-            Error::invalid(format!("option `{}` is one of {}, not `{shown}`", self.name, words.join(", ")))
+        let text = value.as_str();
+        text.and_then(|text| words.iter().position(|word| *word == text)).ok_or_else(|| {
+            let value_text = text.map_or_else(|| value.to_string(), str::to_owned);
+            Error::invalid(format!(
+                "option `{}` is one of {}, not `{value_text}`",
+                self.name,
+                words.join(", ")
+            ))
         })
     }
 
@@ -102,9 +106,11 @@ impl Setting {
             value => value.as_u64().and_then(|number| usize::try_from(number).ok()),
         };
         number.filter(|number| *number > 0).ok_or_else(|| {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let value_text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let name = self.name;
-            Error::invalid(format!("option `{name}` is a whole number above 0, of {unit}, not `{shown}`"))
+            Error::invalid(format!(
+                "option `{name}` is a whole number above 0, of {unit}, not `{value_text}`"
+            ))
         })
     }
 

@@ -53,26 +53,29 @@ impl NativeCalls {
     }
 
     /// Actions or refusals of all calls at the end of the reply, in order.
-    pub(super) fn finish(&mut self, cut: bool) -> Vec<Result<ReplyAction, Notice>> {
-        let written = std::mem::take(&mut self.calls);
-        let mut left = MAX_CHECK_STEPS;
-        let judge = |NativeCallText { name, arguments }: NativeCallText| match self
-            .judge(&name, &arguments, cut, &mut left)
-        {
+    pub(super) fn finish(&mut self, is_truncated: bool) -> Vec<Result<ReplyAction, Notice>> {
+        let calls = std::mem::take(&mut self.calls);
+        let mut steps_left = MAX_CHECK_STEPS;
+        let judge = |NativeCallText { name, arguments }: NativeCallText| match self.judge(
+            &name,
+            &arguments,
+            is_truncated,
+            &mut steps_left,
+        ) {
             Ok(args) => Ok(ReplyAction::Call(CallIntent { name, args })),
-            Err(refused) => Err(self.notice(&name, &refused)),
+            Err(refusal) => Err(self.notice(&name, &refusal)),
         };
-        written.into_iter().map(judge).collect()
+        calls.into_iter().map(judge).collect()
     }
 
     fn judge(
         &self,
         name: &str,
         arguments: &str,
-        cut: bool,
-        left: &mut u64,
+        is_truncated: bool,
+        steps_left: &mut u64,
     ) -> Result<Value, NativeCallRefusal> {
-        if cut {
+        if is_truncated {
             return Err(NativeCallRefusal::Truncated);
         }
         let Options { tools, caller, .. } = &*self.options;
@@ -81,12 +84,13 @@ impl NativeCalls {
             return Err(NativeCallRefusal::Forbidden);
         }
         let args = self.parse_arguments(arguments)?;
-        match tool.check_within(&args, 1, left).pop() {
+        match tool.check_within(&args, 1, steps_left).pop() {
             None => Ok(args),
             Some(_) if arguments.trim().is_empty() => Err(NativeCallRefusal::NoArguments),
-            Some(wrong) => {
-                Err(NativeCallRefusal::InvalidArguments(format!("`{}`: {}", wrong.pointer, wrong.message)))
-            }
+            Some(mismatch) => Err(NativeCallRefusal::InvalidArguments(format!(
+                "`{}`: {}",
+                mismatch.pointer, mismatch.message
+            ))),
         }
     }
 
@@ -96,10 +100,10 @@ impl NativeCalls {
             return Ok(Value::Object(Map::new()));
         }
         let found = json::find(arguments, &self.options.limits);
-        let complete = !found.is_auto_closed && found.candidate_count == 1;
+        let is_complete = !found.is_auto_closed && found.candidate_count == 1;
         let value = found
             .value
-            .filter(|value| value.is_object() && complete)
+            .filter(|value| value.is_object() && is_complete)
             .ok_or(NativeCallRefusal::InvalidJson)?;
         match found.doubts.find_within(&[]) {
             Some(doubt) => Err(NativeCallRefusal::DoubtfulValue(doubt.clone())),
@@ -107,10 +111,10 @@ impl NativeCalls {
         }
     }
 
-    fn notice(&self, name: &str, refused: &NativeCallRefusal) -> Notice {
+    fn notice(&self, name: &str, refusal: &NativeCallRefusal) -> Notice {
         let name = clip(name, 60);
         let zh = self.options.texts.language == Language::Zh;
-        let (code, message) = match (refused, zh) {
+        let (code, message) = match (refusal, zh) {
             (NativeCallRefusal::Truncated, true) => {
                 ("tool_call_cut", format!("工具调用 `{name}` 未完整，没有执行"))
             }
@@ -141,18 +145,18 @@ impl NativeCalls {
                     Doubt::DuplicateKey => "duplicate_key",
                     _ => "value_guessed",
                 };
-                let why = &doubt.message;
+                let reason = &doubt.message;
                 let message = match zh {
-                    true => format!("工具 `{name}` 的参数不确定，没有执行：{why}"),
-                    false => format!("`{name}` does not run, its arguments are in doubt: {why}"),
+                    true => format!("工具 `{name}` 的参数不确定，没有执行：{reason}"),
+                    false => format!("`{name}` does not run, its arguments are in doubt: {reason}"),
                 };
                 (code, message)
             }
-            (NativeCallRefusal::InvalidArguments(why), true) => {
-                ("tool_args_invalid", format!("工具 `{name}` 的参数不符合要求：{why}"))
+            (NativeCallRefusal::InvalidArguments(reason), true) => {
+                ("tool_args_invalid", format!("工具 `{name}` 的参数不符合要求：{reason}"))
             }
-            (NativeCallRefusal::InvalidArguments(why), false) => {
-                ("tool_args_invalid", format!("the arguments of `{name}` do not fit its schema: {why}"))
+            (NativeCallRefusal::InvalidArguments(reason), false) => {
+                ("tool_args_invalid", format!("the arguments of `{name}` do not fit its schema: {reason}"))
             }
         };
         Notice { code: code.into(), message, reference: Some(name.into_owned()) }

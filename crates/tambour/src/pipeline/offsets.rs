@@ -53,10 +53,10 @@ impl ReplacementRun {
     }
 
     /// Offset in the reply of a decoded offset at or after the start of the run.
-    fn reply_offset(&self, decoded: usize) -> usize {
-        let within = (decoded - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
-        let behind = decoded.saturating_sub(self.end());
-        self.reply_offset + within * self.bytes_each + behind
+    fn reply_offset(&self, decoded_offset: usize) -> usize {
+        let replacement_count = (decoded_offset - self.start).div_ceil(REPLACEMENT.len()).min(self.count);
+        let distance = decoded_offset.saturating_sub(self.end());
+        self.reply_offset + replacement_count * self.bytes_each + distance
     }
 }
 
@@ -121,32 +121,33 @@ impl OffsetMap {
     }
 
     /// Offset in the reply of an offset in the decoded text.
-    fn reply_offset(&self, decoded: usize) -> usize {
-        if let Some(last) = self.last_run.filter(|last| last.start < decoded) {
-            return last.reply_offset(decoded);
+    fn reply_offset(&self, decoded_offset: usize) -> usize {
+        if let Some(last) = self.last_run.filter(|last| last.start < decoded_offset) {
+            return last.reply_offset(decoded_offset);
         }
-        let before = self.checkpoints.partition_point(|mark| mark.start < decoded);
+        let before = self.checkpoints.partition_point(|mark| mark.start < decoded_offset);
         let Some(&RunCheckpoint { start, reply_offset, mut packed_index }) =
             before.checked_sub(1).map(|mark| &self.checkpoints[mark])
         else {
-            return decoded;
+            return decoded_offset;
         };
         self.read_varint(&mut packed_index);
-        let run = |start, reply_offset, packed: usize| ReplacementRun {
+        let make_run = |start, reply_offset, packed: usize| ReplacementRun {
             start,
             reply_offset,
             count: packed >> 2,
             bytes_each: packed & 3,
         };
-        let mut known = run(start, reply_offset, self.read_varint(&mut packed_index));
+        let mut current_run = make_run(start, reply_offset, self.read_varint(&mut packed_index));
         while packed_index < self.packed_runs.len() {
-            let start = known.end() + self.read_varint(&mut packed_index);
-            if start >= decoded {
+            let start = current_run.end() + self.read_varint(&mut packed_index);
+            if start >= decoded_offset {
                 break;
             }
-            known = run(start, known.reply_offset(start), self.read_varint(&mut packed_index));
+            current_run =
+                make_run(start, current_run.reply_offset(start), self.read_varint(&mut packed_index));
         }
-        known.reply_offset(decoded)
+        current_run.reply_offset(decoded_offset)
     }
 
     /// Translates the span of a finding to the reply.

@@ -55,8 +55,9 @@ impl FindingReporter {
         self.count += 1;
         // The first error decides a verdict, so it is listed no matter how many lesser findings came before
         // it.
-        let decides = finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
-        if self.count <= self.limit || (decides && !self.first_only) {
+        let is_first_error =
+            finding.severity == Severity::Error && !std::mem::replace(&mut self.has_error, true);
+        if self.count <= self.limit || (is_first_error && !self.first_only) {
             self.emit(finding, as_event, sink);
         } else {
             self.unlisted += 1;

@@ -47,29 +47,30 @@ impl<'a> ReplyRewriter<'a> {
 
     /// Text of the events: as the dialect writes them if that is stable, otherwise with markup escaped.
     pub(super) fn rewrite(&self, events: &[Event<'_>]) -> Option<String> {
-        let allowed = count_actions(events);
-        let text = match self.stabilize((self.write)(events)?, &allowed) {
+        let allowed_actions = count_actions(events);
+        let text = match self.stabilize((self.write)(events)?, &allowed_actions) {
             Ok(text) => return Some(text),
             Err(text) => text,
         };
         // Tags in its text may be the only problem; otherwise nothing of the reply acts any more.
-        if let Some(Ok(text)) = self.write_stable(events.iter().map(escape_tags).collect(), &allowed) {
+        if let Some(Ok(text)) = self.write_stable(events.iter().map(escape_tags).collect(), &allowed_actions)
+        {
             return Some(text);
         }
         // Without actions the text may be stable as it is, or with its tags escaped; other markup is escaped
         // last.
-        let quiet = || {
+        let silent_events = || {
             events.iter().filter(|event| {
                 !matches!(event, Event::Extension(_) | Event::Aside { .. } | Event::DraftDelta { .. })
             })
         };
-        for texts in [quiet().cloned().collect(), quiet().map(escape_tags).collect()] {
+        for texts in [silent_events().cloned().collect(), silent_events().map(escape_tags).collect()] {
             if let Some(Ok(text)) = self.write_stable(texts, &HashMap::new()) {
                 return Some(text);
             }
         }
         match self.write_stable(events.iter().filter_map(escape_markup).collect(), &HashMap::new()) {
-            Some(inert) => Some(inert.unwrap_or_else(|text| text)),
+            Some(outcome) => Some(outcome.unwrap_or_else(|text| text)),
             None => Some(text),
         }
     }
@@ -78,17 +79,21 @@ impl<'a> ReplyRewriter<'a> {
     fn write_stable(
         &self,
         events: Vec<Event<'_>>,
-        allowed: &HashMap<String, usize>,
+        allowed_actions: &HashMap<String, usize>,
     ) -> Option<Result<String, String>> {
         let text = (self.write)(&events)?;
         drop(events);
-        Some(self.stabilize(text, allowed))
+        Some(self.stabilize(text, allowed_actions))
     }
 
     /// Rewrites the text until it is stable; returns the last text as an error if it does not become so.
-    fn stabilize(&self, mut text: String, allowed: &HashMap<String, usize>) -> Result<String, String> {
+    fn stabilize(
+        &self,
+        mut text: String,
+        allowed_actions: &HashMap<String, usize>,
+    ) -> Result<String, String> {
         for _ in 0..MAX_PASSES {
-            match self.reread(&text, allowed) {
+            match self.reread(&text, allowed_actions) {
                 RereadOutcome::Stable => return Ok(text),
                 RereadOutcome::Changed(next) => text = next,
                 RereadOutcome::Active => break,
@@ -97,25 +102,28 @@ impl<'a> ReplyRewriter<'a> {
         Err(text)
     }
 
-    fn reread(&self, text: &str, allowed: &HashMap<String, usize>) -> RereadOutcome {
-        let [asked, found] = self.dialects;
-        for reader in &self.dialects[usize::from(asked == found)..] {
+    fn reread(&self, text: &str, allowed_actions: &HashMap<String, usize>) -> RereadOutcome {
+        let [requested_dialect, found_dialect] = self.dialects;
+        for reader in &self.dialects[usize::from(requested_dialect == found_dialect)..] {
             let Ok(pipeline) = Pipeline::new(reader, &self.options) else { continue };
             let mut pipeline = pipeline.with_extensions(true);
-            let mut read = JoinedEvents::default();
-            pipeline.push_str(text, &mut read);
-            pipeline.finish(&InputEnd::stop(), &mut read);
-            let acts = count_actions(&read.events);
-            if acts.iter().any(|(action, times)| allowed.get(action).is_none_or(|most| most < times)) {
+            let mut output = JoinedEvents::default();
+            pipeline.push_str(text, &mut output);
+            pipeline.finish(&InputEnd::stop(), &mut output);
+            let actions = count_actions(&output.events);
+            if actions
+                .iter()
+                .any(|(action, count)| allowed_actions.get(action).is_none_or(|limit| limit < count))
+            {
                 return RereadOutcome::Active;
             }
-            if *reader != found {
+            if *reader != found_dialect {
                 continue;
             }
-            let wrong = read.findings.iter().any(|finding| finding.severity == Severity::Error);
-            let written = pipeline.rewrite_once(&read.events).unwrap_or_default();
-            if wrong || written != text {
-                return RereadOutcome::Changed(written);
+            let has_errors = output.findings.iter().any(|finding| finding.severity == Severity::Error);
+            let next_text = pipeline.rewrite_once(&output.events).unwrap_or_default();
+            if has_errors || next_text != text {
+                return RereadOutcome::Changed(next_text);
             }
         }
         RereadOutcome::Stable
@@ -134,8 +142,8 @@ fn count_actions(events: &[Event<'_>]) -> HashMap<String, usize> {
             Extension::Plan(outcome) if outcome.executable => add("plan", &outcome.plan["tool_calls"]),
             Extension::StateUpdate(update) => {
                 for (index, operation) in state::operations_from_event(update).iter().enumerate() {
-                    let refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
-                    if !refused && operation.refusal().is_none() {
+                    let is_refused = update.results.as_ref().is_some_and(|results| !results[index].ok);
+                    if !is_refused && operation.refusal().is_none() {
                         let parts = json!([operation.op(), operation.path(), operation.value()]);
                         add("operation", &parts);
                     }
@@ -158,10 +166,10 @@ fn escape_tags<'a>(event: &'a Event<'_>) -> Event<'a> {
     let Event::FinalDelta { text } = event else { return event.clone() };
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        let behind = || text[at + c.len_utf8()..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']);
-        let begins = |c: char| c.is_alphabetic() || matches!(c, '/' | '／' | '!' | '?' | '|' | '｜');
+        let after = || text[at + c.len_utf8()..].trim_start_matches(['<', '＜', ' ', '\t', '\n', '\r']);
+        let is_tag_start = |c: char| c.is_alphabetic() || matches!(c, '/' | '／' | '!' | '?' | '|' | '｜');
         match c {
-            '<' | '＜' if behind().is_empty() || behind().starts_with(begins) => out.push_str("&lt;"),
+            '<' | '＜' if after().is_empty() || after().starts_with(is_tag_start) => out.push_str("&lt;"),
             c => out.push(c),
         }
     }

@@ -71,13 +71,13 @@ impl Stages {
 /// Sequences an extension, records it, and sends it if extensions are `wanted`.
 fn route_extension(
     extension: Extension,
-    wanted: bool,
+    sends_extensions: bool,
     sequencer: &mut Sequencer,
     outcome: &mut ReplyOutcome,
     sink: &mut dyn Sink,
 ) {
     sequencer.send_extension(extension, &mut |event| match event {
-        Event::Extension(extension) if !wanted => outcome.record(*extension),
+        Event::Extension(extension) if !sends_extensions => outcome.record(*extension),
         event => {
             outcome.observe(&event);
             sink.event(event);
@@ -142,11 +142,12 @@ impl IntentSink for StageOutput<'_> {
         }
     }
 
-    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+    fn emit_queries(&mut self, raw_queries: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
         let Stages { policy, reporter, sends_findings, .. } = &mut *self.stages;
         let sink = &mut *self.sink;
-        let queries = policy
-            .clean_queries(written, place, end, &mut |report| reporter.add(report, *sends_findings, sink));
+        let queries = policy.clean_queries(raw_queries, place, end, &mut |report| {
+            reporter.add(report, *sends_findings, sink)
+        });
         let queries = queries?;
         let count = queries.len();
         self.emit_intent(Intent::Queries(queries));

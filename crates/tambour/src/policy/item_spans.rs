@@ -8,15 +8,15 @@ pub(super) fn item_spans(text: &str) -> Vec<Range<usize>> {
     let mut items = Vec::new();
     let Some(start) = text.find('[') else { return items };
     let mut item: Option<Range<usize>> = None;
-    let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
+    let (mut depth, mut quote, mut is_escaped) = (0_usize, None, false);
     for (offset, c) in text[start + 1..].char_indices() {
         let at = start + 1 + offset;
         let end = at + c.len_utf8();
         if quote.is_some() {
-            if escaped {
-                escaped = false;
+            if is_escaped {
+                is_escaped = false;
             } else if c == '\\' {
-                escaped = true;
+                is_escaped = true;
             } else if quote == Some(c) {
                 quote = None;
             }

@@ -78,8 +78,8 @@ impl Policy {
     }
 
     /// Marks the end of the reply: calls may act from now on, unless it is truncated.
-    pub fn end_reply(&mut self, cut: bool) {
-        self.is_complete = !cut;
+    pub fn end_reply(&mut self, is_truncated: bool) {
+        self.is_complete = !is_truncated;
     }
 
     /// Current state, if one is attached.
@@ -95,21 +95,22 @@ impl Policy {
 
     /// Turns an action into extension events, in order. A plan that is not `shown` is sent without its calls,
     /// which may be many and are sent separately.
-    pub fn act(&mut self, action: ReplyAction, shown: bool, tell: &mut dyn FnMut(Extension)) {
+    pub fn act(&mut self, action: ReplyAction, sends_extensions: bool, emit: &mut dyn FnMut(Extension)) {
         match action {
             ReplyAction::Plan(PlanIntent { mut plan, is_fallback }) => {
-                let calls = if self.is_complete { take_calls(&mut plan, shown) } else { Vec::new() };
-                tell(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
-                calls.into_iter().for_each(|call| tell(self.number_call(call)));
+                let calls =
+                    if self.is_complete { take_calls(&mut plan, sends_extensions) } else { Vec::new() };
+                emit(PlanOutcome { plan, executable: !calls.is_empty(), is_fallback }.into());
+                calls.into_iter().for_each(|call| emit(self.number_call(call)));
             }
-            ReplyAction::Call(call) if self.is_complete => tell(self.number_call(call)),
-            ReplyAction::Call(call) => tell(self.notice("tool_call_cut", Some(call.name))),
-            ReplyAction::Update(update) => self.apply_update(update, tell),
-            ReplyAction::Extension(extension) => tell(extension),
-            ReplyAction::Notice(code, about) => tell(self.notice(code, about)),
+            ReplyAction::Call(call) if self.is_complete => emit(self.number_call(call)),
+            ReplyAction::Call(call) => emit(self.notice("tool_call_cut", Some(call.name))),
+            ReplyAction::Update(update) => self.apply_update(update, emit),
+            ReplyAction::Extension(extension) => emit(extension),
+            ReplyAction::Notice(code, reference) => emit(self.notice(code, reference)),
             ReplyAction::Answer(answer) => {
                 if let Some(ExitRound { round, max_rounds, criteria }) = &self.round {
-                    tell(decide(*round, *max_rounds, criteria, &answer, self.texts.language).into());
+                    emit(decide(*round, *max_rounds, criteria, &answer, self.texts.language).into());
                 }
             }
         }
@@ -125,47 +126,47 @@ impl Policy {
     }
 
     /// Applies operations to the state, if one is attached; refused ones are reported in one notice (F-113).
-    fn apply_update(&mut self, update: UpdateIntent, tell: &mut dyn FnMut(Extension)) {
+    fn apply_update(&mut self, update: UpdateIntent, emit: &mut dyn FnMut(Extension)) {
         let UpdateIntent { analysis, operations, is_atomic } = update;
-        let refused = match &mut self.state {
+        let refusals = match &mut self.state {
             None => {
-                tell(state::to_event(&analysis, &operations, None).into());
+                emit(state::to_event(&analysis, &operations, None).into());
                 state::describe_refusals(&operations, None)
             }
             Some(attached) => {
-                let applied = attached.apply(&analysis, operations, is_atomic);
-                tell(state::to_event(&analysis, &applied.operations, Some(&applied.results)).into());
-                let refused = state::describe_refusals(&applied.operations, Some(&applied.results));
-                self.applied_updates.push(applied);
-                refused
+                let block = attached.apply(&analysis, operations, is_atomic);
+                emit(state::to_event(&analysis, &block.operations, Some(&block.results)).into());
+                let refusals = state::describe_refusals(&block.operations, Some(&block.results));
+                self.applied_updates.push(block);
+                refusals
             }
         };
-        if refused.is_some() {
-            tell(self.notice("state_update_partial_failure", refused));
+        if refusals.is_some() {
+            emit(self.notice("state_update_partial_failure", refusals));
         }
     }
 
     /// Cleans queries as the model wrote them; `None` if there are none to use.
     pub fn clean_queries(
         &mut self,
-        written: RawQueries<'_>,
+        raw: RawQueries<'_>,
         place: Place,
         end: usize,
         report: &mut dyn FnMut(FindingReport),
     ) -> Option<Vec<String>> {
-        let source = match written {
+        let source = match raw {
             RawQueries::Text(_) => QuerySource::Block,
             RawQueries::Value(_) => QuerySource::Event,
         };
         let cleaner = queries::QueryCleaner { sensitive: self.sensitive, privacy: &self.privacy, source };
-        let (queries, reports) = match written {
+        let (queries, reports) = match raw {
             RawQueries::Value(value) => cleaner.clean(value, place, end),
             RawQueries::Text(text) => match serde_json::from_str(text) {
                 Ok(value) => cleaner.clean_text(&value, text, place, end),
                 Err(_) => {
-                    let (value, all) = repair_queries(text, &self.limits);
+                    let (value, is_complete) = repair_queries(text, &self.limits);
                     let repair = match value {
-                        Some(_) if all => "JSON repaired",
+                        Some(_) if is_complete => "JSON repaired",
                         Some(_) => "JSON repaired, the rest not used",
                         None => "no queries are sent",
                     };
@@ -182,19 +183,19 @@ impl Policy {
 }
 
 /// Extracts the calls of a plan; they stay in it if `keep` is set.
-fn take_calls(plan: &mut Value, keep: bool) -> Vec<CallIntent> {
-    let Some(Value::Array(written)) = plan.get_mut("tool_calls") else { return Vec::new() };
+fn take_calls(plan: &mut Value, keeps_calls: bool) -> Vec<CallIntent> {
+    let Some(Value::Array(list)) = plan.get_mut("tool_calls") else { return Vec::new() };
     let call = |call: &mut Value| {
-        let mut field = |name| match keep {
+        let mut field = |name| match keeps_calls {
             true => call.get(name).cloned(),
             false => call.get_mut(name).map(Value::take),
         };
         let Some(Value::String(name)) = field("name") else { return None };
         Some(CallIntent { name, args: field("args")? })
     };
-    let calls = written.iter_mut().filter_map(call).collect();
-    if !keep {
-        written.clear();
+    let calls = list.iter_mut().filter_map(call).collect();
+    if !keeps_calls {
+        list.clear();
     }
     calls
 }
@@ -204,15 +205,15 @@ fn take_calls(plan: &mut Value, keep: bool) -> Vec<CallIntent> {
 fn repair_queries(text: &str, limits: &Limits) -> (Option<Value>, bool) {
     let found = json::find(text, limits);
     let Span { start, end } = found.span;
-    let mut all =
+    let mut is_complete =
         end - start == text.trim().len() && !found.reports.iter().any(|report| loses_text(report.rule.code));
     let mut value = found.value;
     if let (Some(Value::Array(items)), true) = (&mut value, found.is_auto_closed)
         && !text.trim_end().ends_with(['"', '\'', '”', ',', '，'])
     {
-        all &= items.pop().is_none();
+        is_complete &= items.pop().is_none();
     }
-    (value, all)
+    (value, is_complete)
 }
 
 /// Returns whether a JSON repair drops meaningful text.

@@ -97,24 +97,24 @@ impl QueryCleaner<'_> {
         end: usize,
     ) -> (Option<Vec<String>>, Vec<FindingReport>) {
         let mut at = place;
-        let mut read = 0;
+        let mut offset = 0;
         let spans: Vec<(Place, usize)> = item_spans::item_spans(text)
             .into_iter()
             .map(|item| {
-                at.advance(&text[read..item.start]);
-                read = item.start;
+                at.advance(&text[offset..item.start]);
+                offset = item.start;
                 (at, at.offset + item.len())
             })
             .collect();
         // A repairing reader may have found other items than these spans.
-        let stands = |(value, (at, end)): (&Value, &(Place, usize))| {
+        let is_in_span = |(value, (at, end)): (&Value, &(Place, usize))| {
             let item = &text[at.offset - place.offset..end - place.offset];
             value.as_str().is_none_or(|value| item.contains(value) || item.contains('\\'))
         };
-        let known = value
+        let has_places = value
             .as_array()
-            .is_some_and(|values| values.len() == spans.len() && values.iter().zip(&spans).all(stands));
-        self.clean_at(value, if known { &spans } else { &[] }, place, end)
+            .is_some_and(|values| values.len() == spans.len() && values.iter().zip(&spans).all(is_in_span));
+        self.clean_at(value, if has_places { &spans } else { &[] }, place, end)
     }
 
     fn clean_at(
@@ -146,10 +146,10 @@ struct CleaningPass<'a> {
 
 impl CleaningPass<'_> {
     fn clean_values(&mut self, values: &[Value]) -> Vec<String> {
-        let mut kept: Vec<String> = Vec::new();
+        let mut clean_queries: Vec<String> = Vec::new();
         let mut numbers = Vec::new();
-        let mut seen = HashSet::new();
-        let mut folded = HashSet::new();
+        let mut trimmed_queries = HashSet::new();
+        let mut lowercase_queries = HashSet::new();
         for (index, value) in values.iter().enumerate() {
             let number = index + 1;
             let Value::String(query) = value else {
@@ -168,9 +168,9 @@ impl CleaningPass<'_> {
             }
             let Some(query) = self.remove_sensitive(number, query) else { continue };
             let Some(query) = self.shorten(number, query) else { continue };
-            let same = query.trim().to_owned();
-            let case = same.to_lowercase();
-            if !seen.insert(same) {
+            let trimmed_query = query.trim().to_owned();
+            let lowercase = trimmed_query.to_lowercase();
+            if !trimmed_queries.insert(trimmed_query) {
                 let message = format!("query {number} repeats another one");
                 self.push_repair_report(
                     Some(number),
@@ -180,35 +180,38 @@ impl CleaningPass<'_> {
                 );
                 continue;
             }
-            if !folded.insert(case) && kept.len() < MAX_QUERIES {
+            if !lowercase_queries.insert(lowercase) && clean_queries.len() < MAX_QUERIES {
                 let message = format!("query {number} differs from another one only by upper and lower case");
                 self.push_unrepaired_report(Some(number), rules::SERP_QUERIES_CASE, message);
             }
-            kept.push(query);
+            clean_queries.push(query);
             numbers.push(number);
         }
         if values.len() > MAX_QUERIES {
             let message = format!("{} queries, at most {MAX_QUERIES} are allowed", values.len());
-            let repair =
-                if kept.len() > MAX_QUERIES { "the first 5 kept" } else { "the others were dropped already" };
+            let repair = if clean_queries.len() > MAX_QUERIES {
+                "the first 5 kept"
+            } else {
+                "the others were dropped already"
+            };
             self.push_repair_report(None, rules::SERP_QUERIES_TOO_MANY, message, repair);
             if let (Some(&first), Some(report)) = (numbers.get(MAX_QUERIES), self.reports.last_mut())
                 && let (Some(&(place, _)), Some(&(_, end))) = (self.spans.get(first - 1), self.spans.last())
             {
                 (report.place, report.end) = (place, end);
             }
-        } else if kept.len() > USUAL_QUERIES {
+        } else if clean_queries.len() > USUAL_QUERIES {
             self.push_unrepaired_report(
                 None,
                 rules::SERP_QUERIES_MANY,
-                format!("{} queries, one to three are usual", kept.len()),
+                format!("{} queries, one to three are usual", clean_queries.len()),
             );
         }
-        kept.truncate(MAX_QUERIES);
+        clean_queries.truncate(MAX_QUERIES);
         if values.is_empty() {
             self.push_unrepaired_report(None, rules::SERP_QUERIES_EMPTY, "no queries");
         }
-        kept
+        clean_queries
     }
 
     /// Removes or refuses sensitive data; `None` if the query is dropped (T-048).
@@ -217,15 +220,15 @@ impl CleaningPass<'_> {
         let Some(found) = privacy.find_first(query) else { return Some(query.to_owned()) };
         let message = format!("query {number} holds sensitive data: {}", found.kind);
         if self.cleaner.sensitive == SensitivePolicy::Generalise {
-            let general = privacy.generalise(query);
-            if privacy.find_first(&general).is_none() {
+            let general_query = privacy.generalise(query);
+            if privacy.find_first(&general_query).is_none() {
                 self.push_repair_report(
                     Some(number),
                     rules::SERP_QUERY_SENSITIVE,
                     message,
                     "data replaced by its kind",
                 );
-                return Some(general);
+                return Some(general_query);
             }
         }
         self.push_repair_report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
@@ -238,20 +241,20 @@ impl CleaningPass<'_> {
         if length <= MAX_QUERY_CHARS {
             return Some(query);
         }
-        let cut = truncate_query(query.trim()).to_owned();
+        let short_query = truncate_query(query.trim()).to_owned();
         let message =
             format!("query {number} has {length} characters, at most {MAX_QUERY_CHARS} are allowed");
-        if cut.is_empty() {
+        if short_query.is_empty() {
             self.push_repair_report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query dropped");
             return None;
         }
         self.push_repair_report(Some(number), rules::SERP_QUERY_TOO_LONG, message, "query cut");
-        if let Some(found) = self.cleaner.privacy.find_first(&cut) {
+        if let Some(found) = self.cleaner.privacy.find_first(&short_query) {
             let message = format!("the rest of query {number} reads as sensitive data: {}", found.kind);
             self.push_repair_report(Some(number), rules::SERP_QUERY_SENSITIVE, message, "query dropped");
             return None;
         }
-        Some(cut)
+        Some(short_query)
     }
 
     fn push_repair_report(

@@ -18,19 +18,19 @@ impl Detector for NationalIdDetector {
         let groups = digit_groups(text);
         for at in 0..groups.len() {
             // In one group, or split into place, birthday and serial number.
-            for used in [1, 3] {
-                let Some(window) = groups.get(at..at + used) else { continue };
+            for group_count in [1, 3] {
+                let Some(window) = groups.get(at..at + group_count) else { continue };
                 if window[1..].iter().any(|group| !matches!(group.gap, GroupGap::Space | GroupGap::Dash)) {
                     continue;
                 }
                 let mut digits = join_digits(text, window);
-                let mut end = window[used - 1].end;
+                let mut end = window[group_count - 1].end;
                 if digits.len() == 17 && matches!(text.char_at(end), Some('x' | 'X')) {
                     digits.push('X');
                     end += 1;
                 }
-                let shape = used == 1 || (window[0].len(), window[1].len()) == (6, 8);
-                if shape
+                let has_valid_shape = group_count == 1 || (window[0].len(), window[1].len()) == (6, 8);
+                if has_valid_shape
                     && is_identity_number(&digits)
                     && !is_alnum(text.char_before(window[0].start))
                     && !is_alnum(text.char_at(end))
@@ -73,12 +73,13 @@ impl Detector for BankCardDetector {
         let groups = digit_groups(text);
         let mut at = 0;
         while at < groups.len() {
-            let used =
-                (1..=5.min(groups.len() - at)).rev().find(|&used| is_bank_card(text, &groups[at..at + used]));
-            if let Some(used) = used {
-                found(text.byte_range(groups[at].start..groups[at + used - 1].end));
+            let group_count = (1..=5.min(groups.len() - at))
+                .rev()
+                .find(|&group_count| is_bank_card(text, &groups[at..at + group_count]));
+            if let Some(group_count) = group_count {
+                found(text.byte_range(groups[at].start..groups[at + group_count - 1].end));
             }
-            at += used.unwrap_or(1);
+            at += group_count.unwrap_or(1);
         }
     }
 }
@@ -92,7 +93,7 @@ fn is_bank_card(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
         return false;
     }
     let digits = join_digits(text, groups);
-    let issued = matches!(
+    let has_issuer = matches!(
         (digits.as_bytes(), digits.len()),
         ([b'4', ..], 13 | 16 | 19)
             | ([b'5' | b'6' | b'2', ..], 16)
@@ -102,7 +103,7 @@ fn is_bank_card(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool {
             | ([b'6', b'2', ..], 17..=19)
             | ([b'9', ..], 19)
     );
-    issued && passes_luhn(&digits)
+    has_issuer && passes_luhn(&digits)
 }
 
 fn passes_luhn(digits: &str) -> bool {

@@ -52,16 +52,16 @@ pub(super) fn digit_groups(text: &FoldedText<'_>) -> Vec<DigitGroup> {
     groups
 }
 
-fn classify_gap(between: &[char]) -> GroupGap {
+fn classify_gap(gap: &[char]) -> GroupGap {
     const LONGEST: usize = 3;
-    if between.len() > LONGEST || !between.iter().all(|c| matches!(c, ' ' | '-' | '.' | '(' | ')')) {
+    if gap.len() > LONGEST || !gap.iter().all(|c| matches!(c, ' ' | '-' | '.' | '(' | ')')) {
         return GroupGap::Break;
     }
-    let count = |sign: char| between.iter().filter(|&&c| c == sign).count();
+    let count = |sign: char| gap.iter().filter(|&&c| c == sign).count();
     match (count('.'), count('-'), count('(') + count(')')) {
         (0, 0, 0) => GroupGap::Space,
         (0, 1, 0) => GroupGap::Dash,
-        (1, 0, 0) if between.len() == 1 => GroupGap::Dot,
+        (1, 0, 0) if gap.len() == 1 => GroupGap::Dot,
         (0, 0 | 1, 1..) => GroupGap::Paren,
         _ => GroupGap::Break,
     }
@@ -78,19 +78,19 @@ pub(super) fn is_separate(text: &FoldedText<'_>, groups: &[DigitGroup]) -> bool 
     let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return false };
     let (start, end) = (first.start, last.end);
     let before = text.char_before(start);
-    let inside_word = (is_alnum(before) && !INTRODUCING_WORDS.contains(&text.word_before(start).as_str()))
+    let is_in_word = (is_alnum(before) && !INTRODUCING_WORDS.contains(&text.word_before(start).as_str()))
         || before == Some('_');
     let part_before = before == Some('.') || (before == Some(',') && first.len() == 3);
     let decimal_before = part_before && start >= 2 && is_digit(text.char_before(start - 1));
     let price = matches!(before, Some('$' | '¥' | '€' | '£' | '￥'));
-    let unit =
+    let has_unit =
         text.chars()[end..].iter().find(|c| **c != ' ').is_some_and(|c| matches!(c, '%' | '元' | '円' | '‰'));
-    !inside_word
+    !is_in_word
         && !decimal_before
         && !price
         && !continues_number(text, end)
         && !is_alnum(text.char_at(end))
-        && !unit
+        && !has_unit
 }
 
 /// Returns whether a decimal part or another group of three digits follows at `end`. A comma may also

@@ -45,8 +45,9 @@ impl Detector for IpDetector {
 fn find_ipv6(text: &FoldedText<'_>, mut start: usize, mut end: usize) -> Option<Range<usize>> {
     const LONGEST: usize = 45;
     let chars = text.chars();
-    let stop = |run: &[char]| run.ends_with(&['.']) || (run.ends_with(&[':']) && !run.ends_with(&[':', ':']));
-    while stop(&chars[start..end]) {
+    let has_stop =
+        |run: &[char]| run.ends_with(&['.']) || (run.ends_with(&[':']) && !run.ends_with(&[':', ':']));
+    while has_stop(&chars[start..end]) {
         end -= 1;
     }
     // `address:2001:db8::1`, `IP: ::1`.
@@ -64,10 +65,12 @@ fn find_ipv6(text: &FoldedText<'_>, mut start: usize, mut end: usize) -> Option<
     run.parse::<Ipv6Addr>().ok()?;
     // `a::b` is a path in a program, and `12::30` a typing error.
     let groups = run.split([':', '.']);
-    let long = groups.clone().any(|group| group.len() >= 3 && group.contains(|c: char| c.is_ascii_digit()));
-    let plain = run == "::1" || groups.filter(|group| !group.is_empty()).count() >= 4;
-    let mixed = run.contains(|c: char| c.is_ascii_digit()) && run.contains(|c: char| c.is_ascii_alphabetic());
-    (long || plain || mixed).then_some(start..end)
+    let has_long_group =
+        groups.clone().any(|group| group.len() >= 3 && group.contains(|c: char| c.is_ascii_digit()));
+    let is_plain = run == "::1" || groups.filter(|group| !group.is_empty()).count() >= 4;
+    let is_mixed =
+        run.contains(|c: char| c.is_ascii_digit()) && run.contains(|c: char| c.is_ascii_alphabetic());
+    (has_long_group || is_plain || is_mixed).then_some(start..end)
 }
 
 /// Finds IPv4 addresses in the run `start..end`.
@@ -84,21 +87,26 @@ fn find_ipv4(text: &FoldedText<'_>, start: usize, end: usize, found: &mut dyn Fn
             at += 1;
             continue;
         }
-        let mut to = at;
-        while to > from && chars[to - 1] == '.' {
-            to -= 1;
+        let mut trimmed_end = at;
+        while trimmed_end > from && chars[trimmed_end - 1] == '.' {
+            trimmed_end -= 1;
         }
         let mut octets = 0;
-        let valid = to > from
-            && chars[from..to].split(|&c| c == '.').all(|part| {
+        let is_valid = trimmed_end > from
+            && chars[from..trimmed_end].split(|&c| c == '.').all(|part| {
                 octets += 1;
                 is_octet(part)
             });
-        let touched = is_alnum(text.char_before(from))
+        let is_touched = is_alnum(text.char_before(from))
             || text.char_before(from) == Some('_')
-            || is_alnum(text.char_at(to));
-        if valid && octets == 4 && !touched && !is_digit(text.char_at(to)) && !is_version(text, from) {
-            found(text.byte_range(from..to));
+            || is_alnum(text.char_at(trimmed_end));
+        if is_valid
+            && octets == 4
+            && !is_touched
+            && !is_digit(text.char_at(trimmed_end))
+            && !is_version(text, from)
+        {
+            found(text.byte_range(from..trimmed_end));
         }
     }
 }

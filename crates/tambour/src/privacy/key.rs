@@ -80,12 +80,12 @@ impl Detector for AccessKeyDetector {
 }
 
 fn has_key_prefix(token: &[char]) -> bool {
-    PREFIXES.iter().any(|(prefix, least)| {
+    PREFIXES.iter().any(|(prefix, min_len)| {
         let length = prefix.len();
-        token.len() >= length + least
+        token.len() >= length + min_len
             && prefix.chars().eq(token[..length].iter().copied())
             && token.iter().any(char::is_ascii_digit)
-            && token[length..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *least
+            && token[length..].iter().filter(|c| c.is_ascii_alphanumeric()).count() >= *min_len
             // Keys with capital prefixes consist of letters and digits; other characters make it something
             // else.
             && (prefix.contains(['-', '_']) || token.iter().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)))
@@ -95,15 +95,15 @@ fn has_key_prefix(token: &[char]) -> bool {
 /// Returns whether the token is named as a secret: `Bearer TOKEN`, `api_key=TOKEN`, with letters and digits.
 fn is_named_secret(text: &FoldedText<'_>, start: usize, end: usize) -> bool {
     let token = &text.chars()[start..end];
-    let mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
-    if !mixed || start == 0 || is_alnum(text.char_before(start)) {
+    let is_mixed = token.iter().any(char::is_ascii_digit) && token.iter().any(char::is_ascii_alphabetic);
+    if !is_mixed || start == 0 || is_alnum(text.char_before(start)) {
         return false;
     }
     let name = text.word_before(start);
     let sign = |c: Option<char>| matches!(c, Some('=' | ':'));
-    let assigned = sign(text.char_before(start))
+    let is_assigned = sign(text.char_before(start))
         || (text.char_before(start) == Some(' ') && sign(text.char_before(start - 1)));
-    name == "bearer" || (assigned && SECRET_NAMES.contains(&name.as_str()) && looks_random(token))
+    name == "bearer" || (is_assigned && SECRET_NAMES.contains(&name.as_str()) && looks_random(token))
 }
 
 /// Returns whether letters and digits alternate as in a random token, unlike in words with a year.

@@ -104,10 +104,10 @@ impl DetectorSet {
         for (rank, next) in found {
             match matches.last_mut() {
                 // Overlapping matches are merged, with the kind of the earliest detector.
-                Some((known, last)) if next.range.start < last.range.end => {
+                Some((last_rank, last)) if next.range.start < last.range.end => {
                     last.range.end = last.range.end.max(next.range.end);
-                    if rank < *known {
-                        (*known, last.kind) = (rank, next.kind);
+                    if rank < *last_rank {
+                        (*last_rank, last.kind) = (rank, next.kind);
                     }
                 }
                 _ => matches.push((rank, next)),

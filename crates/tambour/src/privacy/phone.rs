@@ -29,9 +29,9 @@ impl Detector for PhoneDetector {
         let mut at = 0;
         while at < groups.len() {
             match match_phone(text, &groups[at..]) {
-                Some((start, used)) => {
-                    let mut end = groups[at + used - 1].end;
-                    let mut next = at + used;
+                Some((start, group_count)) => {
+                    let mut end = groups[at + group_count - 1].end;
+                    let mut next = at + group_count;
                     // Extension number.
                     if let Some(extension) = groups.get(next)
                         && extension.gap == GroupGap::Dash
@@ -55,13 +55,13 @@ impl Detector for PhoneDetector {
 fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, usize)> {
     let first = groups[0].start;
     if let Some(plus) = find_plus(text, first) {
-        return match_international(text, groups, 0).map(|used| (plus, used));
+        return match_international(text, groups, 0).map(|group_count| (plus, group_count));
     }
     if text.chars()[first..].starts_with(&['0', '0'])
-        && let Some(used) = match_international(text, groups, 2)
-        && is_separate(text, &groups[..used])
+        && let Some(group_count) = match_international(text, groups, 2)
+        && is_separate(text, &groups[..group_count])
     {
-        return Some((first, used));
+        return Some((first, group_count));
     }
     let start = if text.char_before(first) == Some('(') { first - 1 } else { first };
     // `86 138 0013 8000`, `1-415-555-0123`: the code is part of the number.
@@ -74,10 +74,10 @@ fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, u
             "1" => match_national(text, rest, is_american),
             _ => None,
         };
-        if let Some(used) =
+        if let Some(group_count) =
             national.filter(|_| is_separate(text, &groups[..1]) || groups[1].gap == GroupGap::Dot)
         {
-            return Some((start, used + 1));
+            return Some((start, group_count + 1));
         }
     }
     match_national(text, groups, is_chinese_mobile)
@@ -85,7 +85,7 @@ fn match_phone(text: &FoldedText<'_>, groups: &[DigitGroup]) -> Option<(usize, u
         .or_else(|| match_national(text, groups, is_british_or_japanese))
         .or_else(|| match_national(text, groups, is_american))
         .or_else(|| match_national(text, groups, is_announced))
-        .map(|used| (start, used))
+        .map(|group_count| (start, group_count))
 }
 
 /// Index of the `+` before the digit at `first`, unless it is part of a word (`C++ 11`).
@@ -102,38 +102,38 @@ fn find_plus(text: &FoldedText<'_>, first: usize) -> Option<usize> {
 }
 
 /// Number of groups of an international number; its first `skip` digits are `00`.
-fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], skip: usize) -> Option<usize> {
+fn match_international(text: &FoldedText<'_>, groups: &[DigitGroup], prefix_len: usize) -> Option<usize> {
     const LONGEST: usize = 15;
     const MOST: usize = 7;
     let mut best = None;
-    for used in 1..=groups.len().min(MOST) {
-        let group = &groups[used - 1];
-        if used > 1 && group.gap == GroupGap::Break {
+    for group_count in 1..=groups.len().min(MOST) {
+        let group = &groups[group_count - 1];
+        if group_count > 1 && group.gap == GroupGap::Break {
             break;
         }
-        let digits = join_digits(text, &groups[..used]);
-        let digits = digits.get(skip..).unwrap_or("");
+        let digits = join_digits(text, &groups[..group_count]);
+        let digits = digits.get(prefix_len..).unwrap_or("");
         if digits.len() > LONGEST {
             break;
         }
         // Groups of one digit are the country code, the one behind it, and the `(0)` of a national prefix.
-        if group.len() == 1 && used > 2 && group.gap != GroupGap::Paren {
+        if group.len() == 1 && group_count > 2 && group.gap != GroupGap::Paren {
             break;
         }
-        let (fits, exact) = match digits.as_bytes() {
+        let (is_fit, is_exact) = match digits.as_bytes() {
             [b'1', area, ..] => (digits.len() == 11 && *area > b'1', true),
             [b'7', ..] => (digits.len() == 11, true),
             [b'8', b'6', b'1', b'3'..=b'9', ..] => (digits.len() == 13, true),
             [b'8', b'6', ..] => ((10..=13).contains(&digits.len()), false),
             _ if !has_country_code(digits) => (false, false),
-            _ => (if skip == 0 { digits.len() >= 8 } else { (10..=13).contains(&digits.len()) }, false),
+            _ => (if prefix_len == 0 { digits.len() >= 8 } else { (10..=13).contains(&digits.len()) }, false),
         };
         // The dot may be the separator of the groups.
-        let goes_on = continues_number(text, group.end)
-            && groups.get(used).is_none_or(|next| next.gap != GroupGap::Dot);
-        if fits && !is_alnum(text.char_at(group.end)) && !goes_on {
-            best = Some(used);
-            if exact {
+        let is_continued = continues_number(text, group.end)
+            && groups.get(group_count).is_none_or(|next| next.gap != GroupGap::Dot);
+        if is_fit && !is_alnum(text.char_at(group.end)) && !is_continued {
+            best = Some(group_count);
+            if is_exact {
                 break;
             }
         }
@@ -157,18 +157,18 @@ fn has_country_code(digits: &str) -> bool {
 fn match_national(
     text: &FoldedText<'_>,
     groups: &[DigitGroup],
-    form: fn(&GroupWindow<'_>) -> bool,
+    has_form: fn(&GroupWindow<'_>) -> bool,
 ) -> Option<usize> {
     const MOST: usize = 4;
     (1..=groups.len().min(MOST))
-        .take_while(|&used| used == 1 || groups[used - 1].gap != GroupGap::Break)
-        .find(|&used| {
+        .take_while(|&group_count| group_count == 1 || groups[group_count - 1].gap != GroupGap::Break)
+        .find(|&group_count| {
             let window = GroupWindow {
                 text,
-                groups: &groups[..used],
-                gap_after: groups.get(used).map_or(GroupGap::Break, |group| group.gap),
+                groups: &groups[..group_count],
+                gap_after: groups.get(group_count).map_or(GroupGap::Break, |group| group.gap),
             };
-            is_separate(text, window.groups) && form(&window)
+            is_separate(text, window.groups) && has_form(&window)
         })
 }
 
@@ -202,7 +202,7 @@ fn is_chinese_mobile(window: &GroupWindow<'_>) -> bool {
         _ => &digits,
     };
     let [b'1', b'3'..=b'9', ..] = digits.as_bytes() else { return false };
-    let shape = match window.lengths()[..] {
+    let has_shape = match window.lengths()[..] {
         [11 | 13] => true,
         [3, 4, 4] => {
             window.common_gap().is_some()
@@ -212,7 +212,7 @@ fn is_chinese_mobile(window: &GroupWindow<'_>) -> bool {
         [7, 4] => window.common_gap() == Some(GroupGap::Space),
         _ => false,
     };
-    shape && digits.len() == 11
+    has_shape && digits.len() == 11
 }
 
 /// Numbers of mainland China with an area code: 010-88886666, (0755) 8888 6666.
@@ -228,12 +228,12 @@ fn is_chinese_landline(window: &GroupWindow<'_>) -> bool {
         return false;
     }
     // In one group or with a blank it must be an assigned number; with a dash any number counts.
-    let exists = !local.starts_with('1');
+    let is_local_number = !local.starts_with('1');
     match window.lengths()[..] {
-        [_] => area == 3 || exists,
+        [_] => area == 3 || is_local_number,
         [first, _] | [first, _, _] if first == area => match window.groups[1].gap {
             GroupGap::Dash | GroupGap::Paren => true,
-            GroupGap::Space => exists,
+            GroupGap::Space => is_local_number,
             _ => false,
         },
         _ => false,
@@ -261,21 +261,21 @@ fn is_british_or_japanese(window: &GroupWindow<'_>) -> bool {
 fn is_american(window: &GroupWindow<'_>) -> bool {
     let digits = window.digits();
     let bytes = digits.as_bytes();
-    let assigned = bytes.len() == 10 && bytes[0] > b'1' && bytes[1] < b'9' && bytes[3] > b'1';
+    let is_assigned = bytes.len() == 10 && bytes[0] > b'1' && bytes[1] < b'9' && bytes[3] > b'1';
     match window.lengths()[..] {
         [10] => {
             // The limits of 32-bit integers have this form too, and so do old book numbers.
             const LIMITS: &[&str] = &["2147483647", "2147483648", "4294967295", "4294967296"];
-            let isbn = window.text.word_before(window.groups[0].start) == "isbn";
-            assigned && !LIMITS.contains(&digits.as_str()) && !isbn && !digits.ends_with("000000")
+            let is_isbn = window.text.word_before(window.groups[0].start) == "isbn";
+            is_assigned && !LIMITS.contains(&digits.as_str()) && !is_isbn && !digits.ends_with("000000")
         }
         [3, 3, 4] => {
-            let parenthesis = window.groups[1].gap == GroupGap::Paren;
+            let has_parenthesis = window.groups[1].gap == GroupGap::Paren;
             match window.common_gap() {
-                _ if parenthesis => true,
+                _ if has_parenthesis => true,
                 Some(GroupGap::Dash | GroupGap::Dot) => !window.is_continued() || follows_one(window),
-                Some(GroupGap::Space) => assigned && (!window.is_continued() || follows_one(window)),
-                _ => assigned,
+                Some(GroupGap::Space) => is_assigned && (!window.is_continued() || follows_one(window)),
+                _ => is_assigned,
             }
         }
         _ => false,
@@ -288,8 +288,8 @@ fn follows_one(window: &GroupWindow<'_>) -> bool {
     let sign = window.text.char_before(start);
     let gap = window.groups[1].gap;
     start >= 2 && matches!(sign, Some('-' | '.' | ' ')) && {
-        let one = window.text.char_before(start - 1) == Some('1');
-        one && !(start >= 3 && is_digit(window.text.char_before(start - 2))) && window.gap_after != gap
+        let is_one = window.text.char_before(start - 1) == Some('1');
+        is_one && !(start >= 3 && is_digit(window.text.char_before(start - 2))) && window.gap_after != gap
     }
 }
 
@@ -306,11 +306,11 @@ fn is_announced(window: &GroupWindow<'_>) -> bool {
     let before = before.trim_end_matches([':', ' ', '.', '#', '是', '为', '(']);
     let chinese = ["电话", "座机", "传真", "手机号", "电话号码", "手机号码", "联系方式"];
     let english = ["tel", "telephone", "fax", "whatsapp", "phone number", "phone no"];
-    let lower = before.to_ascii_lowercase();
+    let lowercase = before.to_ascii_lowercase();
     window.digits().as_bytes()[0] > b'1'
         && (chinese.iter().any(|word| before.ends_with(word))
             || english.iter().any(|word| {
-                let rest = lower.strip_suffix(word);
+                let rest = lowercase.strip_suffix(word);
                 rest.is_some_and(|rest| !rest.ends_with(|c: char| c.is_ascii_alphanumeric()))
             }))
 }

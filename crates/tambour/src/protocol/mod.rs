@@ -93,11 +93,11 @@ impl ProtocolRegistry {
     pub fn add(&mut self, value: &Value) -> Result<()> {
         let entries = match value {
             Value::Array(list) => list.iter().map(PromptProtocol::from_json).collect::<Result<Vec<_>>>()?,
-            one => vec![PromptProtocol::from_json(one)?],
+            single => vec![PromptProtocol::from_json(single)?],
         };
         for entry in entries {
-            match self.0.iter_mut().find(|known| known.id == entry.id) {
-                Some(known) => *known = entry,
+            match self.0.iter_mut().find(|protocol| protocol.id == entry.id) {
+                Some(protocol) => *protocol = entry,
                 None => self.0.push(entry),
             }
         }
@@ -125,13 +125,16 @@ impl ProtocolRegistry {
         let mut expected = ExpectedStructure::default();
         for protocol in &active {
             for element in &protocol.elements {
-                let Some(known) = expected.elements.iter_mut().find(|known| known.name == element.name)
+                let Some(expected_element) = expected
+                    .elements
+                    .iter_mut()
+                    .find(|expected_element| expected_element.name == element.name)
                 else {
                     expected.elements.push(ExpectedElement { predecessors: Vec::new(), ..element.clone() });
                     continue;
                 };
-                known.is_mandatory |= element.is_mandatory;
-                known.is_repeatable &= element.is_repeatable;
+                expected_element.is_mandatory |= element.is_mandatory;
+                expected_element.is_repeatable &= element.is_repeatable;
             }
         }
         for protocol in &active {
@@ -172,21 +175,22 @@ impl ProtocolRegistry {
         for id in std::iter::once(CORE_PROTOCOL).chain(ids) {
             let id = id.trim();
             match self.get(id) {
-                Some(protocol) if active.iter().any(|known| known.id == protocol.id) => {}
+                Some(protocol) if active.iter().any(|known_names| known_names.id == protocol.id) => {}
                 Some(protocol) => active.push(protocol),
                 None => {
-                    let known: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
+                    let known_names: Vec<&str> = self.0.iter().map(|protocol| protocol.id.as_str()).collect();
                     let likeness =
                         |name: &&&str| (strsim::normalized_damerau_levenshtein(id, name) * 100.0) as u8;
-                    let near = known
+                    let suggestion = known_names
                         .iter()
                         .max_by_key(likeness)
                         .filter(|name| likeness(name) >= SUGGESTION_THRESHOLD);
-                    let near = near.map(|name| format!("; is `{name}` meant?")).unwrap_or_default();
+                    let suggestion =
+                        suggestion.map(|name| format!("; is `{name}` meant?")).unwrap_or_default();
                     let message = format!(
-                        "there is no protocol `{}`; known: {}{near}; nothing is changed",
+                        "there is no protocol `{}`; known: {}{suggestion}; nothing is changed",
                         clip(id, 60),
-                        known.join(", ")
+                        known_names.join(", ")
                     );
                     warnings.push(ProtocolWarning { protocol: id.to_owned(), message });
                 }
@@ -204,10 +208,11 @@ fn add_dependency(
     first: &ElementName,
     warnings: &mut Vec<ProtocolWarning>,
 ) {
-    let circle = name == first || expected.must_follow(first, name);
-    if circle || expected.get(first).is_none() {
-        let why = if circle { "is a circle with other protocols" } else { "names a tag that is not active" };
-        let message = format!("`{name}` behind `{first}` {why}; it is left out");
+    let is_circle = name == first || expected.must_follow(first, name);
+    if is_circle || expected.get(first).is_none() {
+        let reason =
+            if is_circle { "is a circle with other protocols" } else { "names a tag that is not active" };
+        let message = format!("`{name}` behind `{first}` {reason}; it is left out");
         warnings.push(ProtocolWarning { protocol: protocol.id.clone(), message });
     } else if let Some(element) = expected.elements.iter_mut().find(|element| element.name == *name)
         && !element.predecessors.contains(first)
@@ -234,22 +239,22 @@ impl PromptProtocol {
             Some(id) if !id.is_empty() => id.to_owned(),
             _ => return Err(Error::invalid("a protocol has an `id`, a text that is not empty")),
         };
-        let of = |error: Error| Error::invalid(format!("protocol `{id}`: {error}"));
+        let with_id = |error: Error| Error::invalid(format!("protocol `{id}`: {error}"));
         if let Some(key) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(of(Error::unknown("key of a protocol", key, KEYS)));
+            return Err(with_id(Error::unknown("key of a protocol", key, KEYS)));
         }
-        let mut elements = read_elements(fields).map_err(of)?;
-        read_dependency(fields.get("dependency"), &mut elements).map_err(of)?;
+        let mut elements = read_elements(fields).map_err(with_id)?;
+        read_dependency(fields.get("dependency"), &mut elements).map_err(with_id)?;
         let version = match fields.get("version") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
-            Some(_) => return Err(of(Error::invalid("`version` is a text"))),
+            Some(_) => return Err(with_id(Error::invalid("`version` is a text"))),
         };
         let instruction = read_both_languages(fields.get("instruction"), "instruction")
-            .map_err(of)?
+            .map_err(with_id)?
             .map(|texts| texts.join("\n"));
-        let examples = read_both_languages(fields.get("examples"), "examples").map_err(of)?;
+        let examples = read_both_languages(fields.get("examples"), "examples").map_err(with_id)?;
         Ok(PromptProtocol { id, version, elements, instruction, examples })
     }
 }
@@ -267,7 +272,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
         let mandatory = tag.as_object_mut().and_then(|fields| fields.shift_remove("mandatory"));
         let is_mandatory = match mandatory {
             None | Some(Value::Null) => false,
-            Some(Value::Bool(on)) => on,
+            Some(Value::Bool(is_on)) => is_on,
             Some(_) => return Err(Error::invalid("`mandatory` of a tag is true or false")),
         };
         let element = ExpectedElement {
@@ -275,7 +280,7 @@ fn read_elements(fields: &Map<String, Value>) -> Result<Vec<ExpectedElement>> {
             is_repeatable: !is_mandatory,
             ..ExpectedElement::from_json(&tag)?
         };
-        if elements.iter().any(|known| known.name == element.name) {
+        if elements.iter().any(|existing| existing.name == element.name) {
             return Err(Error::invalid(format!("`{}` is there twice", element.name)));
         }
         elements.push(element);
@@ -294,8 +299,8 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
     };
     for (name, first) in after {
         let Some(at) = elements.iter().position(|element| element.name == *name) else {
-            let known = elements.iter().map(|element| &*element.name);
-            return Err(Error::unknown("tag in `dependency`", name, known));
+            let known_names = elements.iter().map(|element| &*element.name);
+            return Err(Error::unknown("tag in `dependency`", name, known_names));
         };
         elements[at].predecessors =
             parse_tag_names(Some(first), "dependency")?.into_iter().map(Cow::Owned).collect();
@@ -306,26 +311,26 @@ fn read_dependency(value: Option<&Value>, elements: &mut [ExpectedElement]) -> R
 /// Reads texts for both languages: a text or list for both, or an object of `zh` and `en`. A missing language
 /// copies the other.
 fn read_both_languages(value: Option<&Value>, key: &str) -> Result<[Vec<String>; 2]> {
-    let wrong =
+    let shape_error =
         || Error::invalid(format!("`{key}` is a text, a list of texts, or an object of `zh` and `en`"));
     let texts = |value: &Value| -> Result<Vec<String>> {
         match value {
             Value::Null => Ok(Vec::new()),
             Value::String(text) => Ok(vec![text.clone()]),
             Value::Array(list) => {
-                list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+                list.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(shape_error)).collect()
             }
-            _ => Err(wrong()),
+            _ => Err(shape_error()),
         }
     };
     match value {
         None => Ok([Vec::new(), Vec::new()]),
         Some(Value::Object(fields)) => {
             if fields.keys().any(|key| !matches!(key.as_str(), "zh" | "en")) {
-                return Err(wrong());
+                return Err(shape_error());
             }
-            let of = |language: &str| fields.get(language).map_or(Ok(Vec::new()), texts);
-            let (zh, en) = (of("zh")?, of("en")?);
+            let language_texts = |language: &str| fields.get(language).map_or(Ok(Vec::new()), texts);
+            let (zh, en) = (language_texts("zh")?, language_texts("en")?);
             Ok(match (zh.is_empty(), en.is_empty()) {
                 (true, _) => [en.clone(), en],
                 (_, true) => [zh.clone(), zh],

@@ -43,12 +43,12 @@ impl<'a, 'b> CompileCost<'a, 'b> {
 
     /// Returns the place of the first schema at which the total exceeds [`MAX_COMPILED`].
     pub(super) fn first_over_limit(mut self, schema: &'a Value) -> Option<String> {
-        let mut all = 0u64;
+        let mut total = 0u64;
         let mut found = None;
         visit_schemas(schema, &mut |pointer, fields| {
             if UNEVALUATED_KEYWORDS.iter().any(|key| fields.contains_key(*key)) {
-                all = all.saturating_add(self.count_branches(fields));
-                found = (all > MAX_COMPILED).then(|| pointer.to_owned());
+                total = total.saturating_add(self.count_branches(fields));
+                found = (total > MAX_COMPILED).then(|| pointer.to_owned());
             }
             found.is_none()
         });
@@ -58,15 +58,16 @@ impl<'a, 'b> CompileCost<'a, 'b> {
     /// Counts the schemas compiled for one schema.
     fn count_full(&mut self, schema: &'a Value) -> u64 {
         let place = std::ptr::from_ref(schema);
-        if let Some(known) = self.full_counts.get(&place) {
-            return *known;
+        if let Some(count_known) = self.full_counts.get(&place) {
+            return *count_known;
         }
         self.full_counts.insert(place, 1);
         let mut count = 1u64;
         match schema {
             Value::Object(fields) => {
-                let own = |key: &str| DATA_KEYWORDS.contains(&key) || DEFINITION_KEYWORDS.contains(&key);
-                for (_, value) in fields.iter().filter(|(key, _)| !own(key)) {
+                let is_no_schema =
+                    |key: &str| DATA_KEYWORDS.contains(&key) || DEFINITION_KEYWORDS.contains(&key);
+                for (_, value) in fields.iter().filter(|(key, _)| !is_no_schema(key)) {
                     count = count.saturating_add(self.count_nested(value));
                 }
                 if UNEVALUATED_KEYWORDS.iter().any(|key| fields.contains_key(*key)) {
@@ -84,7 +85,7 @@ impl<'a, 'b> CompileCost<'a, 'b> {
         match value {
             Value::Object(_) => self.count_full(value),
             Value::Array(items) => {
-                items.iter().fold(0, |all: u64, item| all.saturating_add(self.count_nested(item)))
+                items.iter().fold(0, |total: u64, item| total.saturating_add(self.count_nested(item)))
             }
             _ => 0,
         }
@@ -94,8 +95,8 @@ impl<'a, 'b> CompileCost<'a, 'b> {
     fn count_again(&mut self, schema: &'a Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
         let place = std::ptr::from_ref(schema);
-        if let Some(known) = self.again_counts.get(&place) {
-            return *known;
+        if let Some(count_known) = self.again_counts.get(&place) {
+            return *count_known;
         }
         self.again_counts.insert(place, 1);
         let count = self.count_branches(fields);
@@ -105,7 +106,7 @@ impl<'a, 'b> CompileCost<'a, 'b> {
 
     fn count_branches(&mut self, fields: &'a Map<String, Value>) -> u64 {
         let mut count = 1u64;
-        let mut add = |more: u64| count = count.saturating_add(more);
+        let mut add = |amount: u64| count = count.saturating_add(amount);
         for schema in BRANCH_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
             for schema in schema.as_array().map_or(std::slice::from_ref(schema), Vec::as_slice) {
                 add(self.count_full(schema));

@@ -96,36 +96,36 @@ impl SchemaSize {
     pub(super) fn measure(schema: &Value) -> SchemaSize {
         let mut size = SchemaSize { nodes: 0, has_references: false, has_nested_address: false };
         let version = schema.get("$schema").and_then(Value::as_str);
-        let address = if version.is_some_and(|version| version.contains("draft-04")) { "id" } else { "$id" };
+        let id_key = if version.is_some_and(|version| version.contains("draft-04")) { "id" } else { "$id" };
         visit_values(schema, &mut |value| {
             size.nodes += 1;
             let Some(fields) = value.as_object() else { return };
             size.has_references |= REFERENCE_KEYWORDS.iter().any(|key| fields.contains_key(*key));
             let inner = !std::ptr::eq(value, schema);
-            size.has_nested_address |= inner && fields.get(address).is_some_and(Value::is_string);
+            size.has_nested_address |= inner && fields.get(id_key).is_some_and(Value::is_string);
         });
         size
     }
 
     /// Returns the steps to decide whether `value` is valid under `schema`, whose size this is; `None` if
     /// more than `most`.
-    pub(super) fn count_steps(self, schema: &Value, value: &Value, most: u64) -> Option<u64> {
+    pub(super) fn count_steps(self, schema: &Value, value: &Value, max_steps: u64) -> Option<u64> {
         // Without references, each schema meets each place at most once.
         let mut places = 0u64;
         visit_values(value, &mut |value| places += 1 + value.as_str().map_or(0, text_steps));
         let product = self.nodes.saturating_mul(places);
-        if !self.has_references && product <= most.min(FEW_STEPS) {
+        if !self.has_references && product <= max_steps.min(FEW_STEPS) {
             return Some(product);
         }
-        self.estimate_cost(schema, value, most).map(|cost| cost.steps)
+        self.estimate_cost(schema, value, max_steps).map(|cost| cost.steps)
     }
 
     /// Returns the full cost; `None` if it takes more than `most` steps.
-    pub(super) fn estimate_cost(self, schema: &Value, value: &Value, most: u64) -> Option<CheckCost> {
+    pub(super) fn estimate_cost(self, schema: &Value, value: &Value, max_steps: u64) -> Option<CheckCost> {
         if self.has_references && self.has_nested_address {
             return None;
         }
-        CostEstimator::new(schema, most).estimate(schema, value, CheckPosition::default())
+        CostEstimator::new(schema, max_steps).estimate(schema, value, CheckPosition::default())
     }
 
     /// Returns the pointer of a place in `schema` whose check never ends, or takes more than [`MAX_CHECK_STEPS`] for
@@ -134,8 +134,8 @@ impl SchemaSize {
         if !self.has_references || self.has_nested_address {
             return None;
         }
-        let mut walk = CostEstimator::new(schema, MAX_CHECK_STEPS);
-        find_endless_in(&mut walk, schema, &mut String::new())
+        let mut estimator = CostEstimator::new(schema, MAX_CHECK_STEPS);
+        find_endless_in(&mut estimator, schema, &mut String::new())
     }
 }
 
@@ -143,7 +143,7 @@ impl SchemaSize {
 const FEW_STEPS: u64 = 4096;
 
 fn find_endless_in<'a>(
-    walk: &mut CostEstimator<'a>,
+    estimator: &mut CostEstimator<'a>,
     value: &'a Value,
     pointer: &mut String,
 ) -> Option<String> {
@@ -157,13 +157,13 @@ fn find_endless_in<'a>(
                     || ALTERNATIVE_KEYWORDS.contains(&key)
                     || TESTING_KEYWORDS.contains(&key)
             });
-            if is_schema && walk.estimate(value, &Value::Null, CheckPosition::default()).is_none() {
+            if is_schema && estimator.estimate(value, &Value::Null, CheckPosition::default()).is_none() {
                 return Some(pointer.clone());
             }
             for (key, value) in fields {
                 pointer.push('/');
                 pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-                let found = find_endless_in(walk, value, pointer);
+                let found = find_endless_in(estimator, value, pointer);
                 if found.is_some() {
                     return found;
                 }
@@ -173,7 +173,7 @@ fn find_endless_in<'a>(
         Value::Array(items) => {
             for (at, value) in items.iter().enumerate() {
                 pointer.push_str(&format!("/{at}"));
-                let found = find_endless_in(walk, value, pointer);
+                let found = find_endless_in(estimator, value, pointer);
                 if found.is_some() {
                     return found;
                 }
@@ -247,8 +247,8 @@ impl<'a> CostEstimator<'a> {
             Value::Array(items) if fields.contains_key("unevaluatedItems") => items.len(),
             _ => 0,
         };
-        let again = cost.steps.saturating_mul(places as u64);
-        self.add_test(&mut cost, again)?;
+        let repeated_steps = cost.steps.saturating_mul(places as u64);
+        self.add_test(&mut cost, repeated_steps)?;
         Some(cost)
     }
 
@@ -265,17 +265,17 @@ impl<'a> CostEstimator<'a> {
         let mut faults =
             fields.keys().filter(|key| ASSERTION_KEYWORDS.contains(&key.as_str())).count() as u64;
         faults += u64::from(fields.get("type").is_some_and(|types| !has_type(types, value)));
-        let mut quoted = fields.get("const").map_or(0, |value| self.quoted_size(value));
-        if let Some(listed) = fields.get("enum") {
-            steps += listed.as_array().map_or(0, Vec::len) as u64;
+        let mut quoted_bytes = fields.get("const").map_or(0, |value| self.quoted_size(value));
+        if let Some(values) = fields.get("enum") {
+            steps += values.as_array().map_or(0, Vec::len) as u64;
             faults += 1;
-            quoted += self.quoted_size(listed);
+            quoted_bytes += self.quoted_size(values);
         }
         if let (Some(Value::Array(names)), Value::Object(members)) = (fields.get("required"), value) {
             steps += names.len() as u64;
-            let lacking =
+            let missing_names =
                 names.iter().filter(|name| name.as_str().is_none_or(|name| !members.contains_key(name)));
-            faults += lacking.count() as u64;
+            faults += missing_names.count() as u64;
         }
         if let (Some(Value::Object(names)), Value::Object(_)) = (fields.get("dependentRequired"), value) {
             let names =
@@ -286,10 +286,10 @@ impl<'a> CostEstimator<'a> {
         // Faults name the fields that no schema covers.
         let members =
             value.as_object().filter(|_| FIELD_KEYWORDS.iter().any(|key| fields.contains_key(*key)));
-        quoted +=
+        quoted_bytes +=
             members.into_iter().flat_map(Map::keys).map(|key| QUOTED_BYTES + key.len() as u64).sum::<u64>();
-        let all_fault_bytes = faults.saturating_mul(at.fault_bytes()).saturating_add(quoted);
-        let first_fault_bytes = if faults > 0 { at.fault_bytes().saturating_add(quoted) } else { 0 };
+        let all_fault_bytes = faults.saturating_mul(at.fault_bytes()).saturating_add(quoted_bytes);
+        let first_fault_bytes = if faults > 0 { at.fault_bytes().saturating_add(quoted_bytes) } else { 0 };
         self.check_limit(CheckCost { steps, all_fault_bytes, first_fault_bytes })
     }
 
@@ -301,38 +301,40 @@ impl<'a> CostEstimator<'a> {
         at: CheckPosition,
     ) -> Option<()> {
         for target in REFERENCE_KEYWORDS.iter().filter_map(|key| fields.get(*key)?.as_str()) {
-            let referred = self.estimate_reference(target, value, at)?;
-            self.add(cost, referred)?;
+            let target_cost = self.estimate_reference(target, value, at)?;
+            self.add(cost, target_cost)?;
         }
         for schema in ALL_KEYWORDS.iter().filter_map(|key| fields.get(*key)).flat_map(as_list) {
             let schema = self.estimate(schema, value, at)?;
             self.add(cost, schema)?;
         }
         for schemas in ALTERNATIVE_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
-            let (mut steps, mut faults, mut fits) = (0u64, at.fault_bytes(), false);
+            let (mut steps, mut faults, mut has_match) = (0u64, at.fault_bytes(), false);
             for schema in as_list(schemas) {
-                let one = self.estimate(schema, value, at)?;
-                steps = steps.saturating_add(one.steps);
-                fits |= one.all_fault_bytes == 0;
+                let branch_cost = self.estimate(schema, value, at)?;
+                steps = steps.saturating_add(branch_cost.steps);
+                has_match |= branch_cost.all_fault_bytes == 0;
                 // A valid alternative is tested once more before a fault is reported.
                 faults = faults
-                    .saturating_add(one.all_fault_bytes)
-                    .saturating_add(one.steps.saturating_mul(FAULT_BYTES_PER_STEP));
+                    .saturating_add(branch_cost.all_fault_bytes)
+                    .saturating_add(branch_cost.steps.saturating_mul(FAULT_BYTES_PER_STEP));
             }
             // One alternative that cannot fail is enough for `anyOf`.
-            let faults = if fits && fields.get("anyOf").is_some_and(|any| std::ptr::eq(any, schemas)) {
-                0
-            } else {
-                faults
-            };
+            let faults =
+                if has_match && fields.get("anyOf").is_some_and(|any_of| std::ptr::eq(any_of, schemas)) {
+                    0
+                } else {
+                    faults
+                };
             self.add(cost, CheckCost { steps, all_fault_bytes: faults, first_fault_bytes: faults })?;
         }
         for schema in TESTING_KEYWORDS.iter().filter_map(|key| fields.get(*key)) {
             let steps = self.estimate(schema, value, at)?.steps;
             self.add_test(cost, steps)?;
         }
-        let dependent = DEPENDENT_KEYWORDS.iter().filter_map(|key| fields.get(*key)?.as_object()).flatten();
-        for (_, schema) in dependent.filter(|(key, _)| value.get(key).is_some()) {
+        let dependent_schemas =
+            DEPENDENT_KEYWORDS.iter().filter_map(|key| fields.get(*key)?.as_object()).flatten();
+        for (_, schema) in dependent_schemas.filter(|(key, _)| value.get(key).is_some()) {
             let schema = self.estimate(schema, value, at)?;
             self.add(cost, schema)?;
         }
@@ -350,12 +352,12 @@ impl<'a> CostEstimator<'a> {
         let (properties, patterns) = (object("properties"), object("patternProperties"));
         for (key, value) in members {
             let at = at.in_value(key.len());
-            let named = properties.and_then(|properties| properties.get(key));
+            let own_schema = properties.and_then(|properties| properties.get(key));
             // Patterns are not evaluated here: any of them may match.
-            let matched = patterns.into_iter().flat_map(Map::values);
-            let others =
+            let pattern_schemas = patterns.into_iter().flat_map(Map::values);
+            let additional_schema =
                 FIELD_KEYWORDS.iter().filter_map(|key| fields.get(*key)).filter(|schema| schema.is_object());
-            for schema in named.into_iter().chain(matched).chain(others) {
+            for schema in own_schema.into_iter().chain(pattern_schemas).chain(additional_schema) {
                 let schema = self.estimate(schema, value, at)?;
                 self.add(cost, schema)?;
             }
@@ -377,20 +379,20 @@ impl<'a> CostEstimator<'a> {
         items: &'a [Value],
         at: CheckPosition,
     ) -> Option<()> {
-        let below = |index: usize| at.in_value(1 + index.checked_ilog10().unwrap_or(0) as usize);
+        let element_position = |index: usize| at.in_value(1 + index.checked_ilog10().unwrap_or(0) as usize);
         for key in ELEMENT_KEYWORDS {
             match fields.get(key) {
                 // A list of schemas, one for each element.
                 Some(Value::Array(schemas)) => {
                     for (index, (schema, item)) in iter::zip(schemas, items).enumerate() {
-                        let one = self.estimate(schema, item, below(index))?;
-                        self.add(cost, one)?;
+                        let element_cost = self.estimate(schema, item, element_position(index))?;
+                        self.add(cost, element_cost)?;
                     }
                 }
                 Some(schema) => {
                     for (index, item) in items.iter().enumerate() {
-                        let one = self.estimate(schema, item, below(index))?;
-                        self.add(cost, one)?;
+                        let element_cost = self.estimate(schema, item, element_position(index))?;
+                        self.add(cost, element_cost)?;
                     }
                 }
                 None => {}
@@ -398,7 +400,7 @@ impl<'a> CostEstimator<'a> {
         }
         if let Some(schema) = fields.get("contains") {
             for (index, item) in items.iter().enumerate() {
-                let steps = self.estimate(schema, item, below(index))?.steps;
+                let steps = self.estimate(schema, item, element_position(index))?.steps;
                 self.add_test(cost, steps)?;
             }
         }
@@ -406,12 +408,12 @@ impl<'a> CostEstimator<'a> {
     }
 
     /// Adds the cost of another schema.
-    fn add(&self, cost: &mut CheckCost, more: CheckCost) -> Option<()> {
+    fn add(&self, cost: &mut CheckCost, addend: CheckCost) -> Option<()> {
         let CheckCost { steps, all_fault_bytes, first_fault_bytes } = *cost;
         *cost = self.check_limit(CheckCost {
-            steps: steps.saturating_add(more.steps),
-            all_fault_bytes: all_fault_bytes.saturating_add(more.all_fault_bytes),
-            first_fault_bytes: first_fault_bytes.max(more.first_fault_bytes),
+            steps: steps.saturating_add(addend.steps),
+            all_fault_bytes: all_fault_bytes.saturating_add(addend.all_fault_bytes),
+            first_fault_bytes: first_fault_bytes.max(addend.first_fault_bytes),
         })?;
         Some(())
     }
@@ -446,8 +448,8 @@ impl<'a> CostEstimator<'a> {
     fn estimate_reference(&mut self, target: &str, value: &'a Value, at: CheckPosition) -> Option<CheckCost> {
         let schema = self.resolve(target)?;
         let place = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
-        if let Some(known) = self.memo.get(&place) {
-            return *known;
+        if let Some(memo_cost) = self.memo.get(&place) {
+            return *memo_cost;
         }
         // A reference that returns here without descending into the value never ends.
         self.memo.insert(place, None);
@@ -459,22 +461,22 @@ impl<'a> CostEstimator<'a> {
     /// Resolves a reference within the schema.
     fn resolve(&self, target: &str) -> Option<&'a Value> {
         let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
-        let own = self.root.get("$id").or_else(|| self.root.get("id")).and_then(Value::as_str);
-        if !base.is_empty() && own.map(|id| id.trim_end_matches('#')) != Some(base) {
+        let root_id = self.root.get("$id").or_else(|| self.root.get("id")).and_then(Value::as_str);
+        if !base.is_empty() && root_id.map(|id| id.trim_end_matches('#')) != Some(base) {
             return None;
         }
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&decode_fragment(fragment)?);
         }
         // An anchor that occurs several times is ambiguous.
-        let (mut found, mut several) = (None, false);
+        let (mut found, mut is_ambiguous) = (None, false);
         visit_values(self.root, &mut |value| {
             let anchor = |key| value.get(key).and_then(Value::as_str) == Some(fragment);
             if anchor("$anchor") || anchor("$dynamicAnchor") {
-                several |= found.replace(value).is_some();
+                is_ambiguous |= found.replace(value).is_some();
             }
         });
-        found.filter(|_| !several)
+        found.filter(|_| !is_ambiguous)
     }
 }
 
@@ -521,11 +523,11 @@ pub(super) fn decode_fragment(fragment: &str) -> Option<String> {
 
 /// Visits all values in a value, itself first. Recursion is bounded because values are parsed with a depth
 /// limit.
-fn visit_values<'a>(value: &'a Value, see: &mut dyn FnMut(&'a Value)) {
-    see(value);
+fn visit_values<'a>(value: &'a Value, visit: &mut dyn FnMut(&'a Value)) {
+    visit(value);
     match value {
-        Value::Object(fields) => fields.values().for_each(|value| visit_values(value, see)),
-        Value::Array(items) => items.iter().for_each(|value| visit_values(value, see)),
+        Value::Object(fields) => fields.values().for_each(|value| visit_values(value, visit)),
+        Value::Array(items) => items.iter().for_each(|value| visit_values(value, visit)),
         _ => {}
     }
 }

@@ -80,9 +80,9 @@ impl SchemaLimits {
 
     fn rejection(&self, schema: &Value, error: &ValidationError<'_>) -> SchemaRejection {
         if let ValidationErrorKind::Referencing(_) = error.kind()
-            && let Some(unfit) = SchemaReferences::collect(schema).find_invalid(false)
+            && let Some(rejection) = SchemaReferences::collect(schema).find_invalid(false)
         {
-            return unfit;
+            return rejection;
         }
         let pointer = error.instance_path().to_string();
         let place = super::describe_place(&pointer);
@@ -134,38 +134,38 @@ pub(super) fn check_form(schema: &Value) -> Result<(), SchemaRejection> {
 
 /// Checks that a schema can be compiled and used in bounded time and stack space.
 pub(super) fn check_bounds(schema: &Value) -> Result<(), SchemaRejection> {
-    let refused = |pointer: String, why: String| {
-        Err(SchemaRejection { pointer, message: why, code: super::TOO_COMPLEX })
+    let reject = |pointer: String, reason: String| {
+        Err(SchemaRejection { pointer, message: reason, code: super::TOO_COMPLEX })
     };
     let references = SchemaReferences::collect(schema);
-    if let Some(unfit) = references.find_invalid(true) {
-        return Err(unfit);
+    if let Some(rejection) = references.find_invalid(true) {
+        return Err(rejection);
     }
     if references.count_levels() > MAX_LEVELS {
-        let why = format!(
+        let reason = format!(
             "the schema has more than {MAX_LEVELS} levels, references followed: put what repeats into fewer `$defs`"
         );
-        return refused(String::new(), why);
+        return reject(String::new(), reason);
     }
     if let Some(pointer) = CompileCost::new(&references).first_over_limit(schema) {
-        let why = format!(
+        let reason = format!(
             "to compile the schema at {} takes more than {MAX_COMPILED} schemas, since each way through its references and alternatives is \
              compiled by itself to know what `unevaluatedProperties` or `unevaluatedItems` is about: use `additionalProperties` or \
              `items`, or name each alternative once",
             super::describe_place(&pointer)
         );
-        return refused(pointer, why);
+        return reject(pointer, reason);
     }
     match SchemaSize::measure(schema).find_endless(schema) {
         None => Ok(()),
         Some(pointer) => {
-            let why = format!(
+            let reason = format!(
                 "whatever value stands there, checking it against the schema at {} would take more than {MAX_CHECK_STEPS} steps, or has no \
                  end: its references multiply (`anyOf` and the like of references to the same kind), or lead back to it; name each \
                  alternative once",
                 super::describe_place(&pointer)
             );
-            refused(pointer, why)
+            reject(pointer, reason)
         }
     }
 }
@@ -182,27 +182,27 @@ fn is_pattern(text: &str) -> bool {
     static FORM: LazyLock<Option<Validator>> = LazyLock::new(|| {
         jsonschema::options().should_validate_formats(true).build(&json!({"format": "regex"})).ok()
     });
-    FORM.as_ref().is_none_or(|form| form.is_valid(&Value::from(text)))
+    FORM.as_ref().is_none_or(|validator| validator.is_valid(&Value::from(text)))
 }
 
 fn has_look_around(pattern: &str) -> bool {
-    let back = |at: usize| {
+    let is_backreference = |at: usize| {
         let next = pattern.as_bytes().get(at + 1);
         next.is_some_and(|&c| matches!(c, b'1'..=b'9' | b'k'))
     };
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign))
-        || pattern.match_indices('\\').any(|(at, _)| back(at))
+        || pattern.match_indices('\\').any(|(at, _)| is_backreference(at))
 }
 
 /// Returns the place of the first pattern that satisfies `fits`.
-fn find_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
+fn find_pattern(schema: &Value, is_match: fn(&str) -> bool) -> Option<String> {
     let mut found = None;
     visit_schemas(schema, &mut |pointer, fields| {
         let pattern = fields.get("pattern").and_then(Value::as_str);
         let keys = fields.get("patternProperties").and_then(Value::as_object);
-        if pattern.is_some_and(fits) {
+        if pattern.is_some_and(is_match) {
             found = Some(format!("{pointer}/pattern"));
-        } else if let Some(key) = keys.into_iter().flat_map(Map::keys).find(|key| fits(key)) {
+        } else if let Some(key) = keys.into_iter().flat_map(Map::keys).find(|key| is_match(key)) {
             found = Some(format!("{pointer}/patternProperties/{}", escape_key(key)));
         }
         found.is_none()
@@ -212,20 +212,20 @@ fn find_pattern(schema: &Value, fits: fn(&str) -> bool) -> Option<String> {
 
 /// Counts the patterns of a schema. References can reach any place, so all places count.
 pub(super) struct PatternCounter<'a> {
-    left: usize,
+    patterns_left: usize,
     path: Vec<Cow<'a, str>>,
 }
 
 impl<'a> PatternCounter<'a> {
-    pub(super) fn new(most: usize) -> PatternCounter<'a> {
-        PatternCounter { left: most, path: Vec::new() }
+    pub(super) fn new(limit: usize) -> PatternCounter<'a> {
+        PatternCounter { patterns_left: limit, path: Vec::new() }
     }
 
     /// Counts all patterns.
     pub(super) fn count(schema: &Value) -> usize {
-        let mut all = PatternCounter::new(usize::MAX);
-        all.walk(schema);
-        usize::MAX - all.left
+        let mut counter = PatternCounter::new(usize::MAX);
+        counter.walk(schema);
+        usize::MAX - counter.patterns_left
     }
 
     /// Returns the place of the first pattern beyond the limit.
@@ -234,8 +234,8 @@ impl<'a> PatternCounter<'a> {
     }
 
     fn pointer(&self) -> String {
-        let escaped = self.path.iter().map(|part| part.replace('~', "~0").replace('/', "~1"));
-        escaped.fold(String::new(), |pointer, part| pointer + "/" + &part)
+        let escaped_parts = self.path.iter().map(|part| part.replace('~', "~0").replace('/', "~1"));
+        escaped_parts.fold(String::new(), |pointer, part| pointer + "/" + &part)
     }
 
     /// Returns true if there are too many patterns; `path` then leads to the first one beyond the limit.
@@ -244,40 +244,40 @@ impl<'a> PatternCounter<'a> {
             Value::Object(fields) => fields.iter().any(|(key, value)| {
                 let keys = value.as_object().filter(|_| key == "patternProperties");
                 self.path.push(key.into());
-                let over = (key == "pattern" && value.is_string() && self.take())
+                let is_over = (key == "pattern" && value.is_string() && self.take())
                     || keys.is_some_and(|keys| keys.keys().any(|key| self.take_at(key)))
                     || self.walk(value);
-                if !over {
+                if !is_over {
                     self.path.pop();
                 }
-                over
+                is_over
             }),
             Value::Array(items) => items.iter().enumerate().any(|(at, item)| {
                 if !(item.is_object() || item.is_array()) {
                     return false;
                 }
                 self.path.push(at.to_string().into());
-                let over = self.walk(item);
-                if !over {
+                let is_over = self.walk(item);
+                if !is_over {
                     self.path.pop();
                 }
-                over
+                is_over
             }),
             _ => false,
         }
     }
 
     fn take_at(&mut self, key: &'a str) -> bool {
-        let over = self.take();
-        if over {
+        let is_over = self.take();
+        if is_over {
             self.path.push(key.into());
         }
-        over
+        is_over
     }
 
     fn take(&mut self) -> bool {
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
+        match self.patterns_left.checked_sub(1) {
+            Some(patterns_left) => self.patterns_left = patterns_left,
             None => return true,
         }
         false

@@ -69,7 +69,7 @@ impl Schema {
     /// The value is not a valid schema, or refers to another document.
     pub fn new(value: Value) -> Result<Schema> {
         let validator =
-            SchemaLimits::trusted().compile(&value).map_err(|unfit| Error::invalid(unfit.message))?;
+            SchemaLimits::trusted().compile(&value).map_err(|rejection| Error::invalid(rejection.message))?;
         Ok(Schema::from_validator(value, validator))
     }
 
@@ -104,7 +104,7 @@ impl Schema {
     /// # Errors
     /// The value is not a schema, refers to another document, or has a pattern with look-around.
     pub fn from_checked(value: Value) -> Result<Schema> {
-        limits::check_form(&value).map_err(|unfit| Error::invalid(unfit.message))?;
+        limits::check_form(&value).map_err(|rejection| Error::invalid(rejection.message))?;
         Ok(Schema::from_trusted(value))
     }
 
@@ -125,39 +125,44 @@ impl Schema {
     /// collecting all faults would take more than 16 MiB, only the first one is reported, or merely that
     /// there is one.
     #[must_use]
-    pub fn check(&self, value: &Value, most: usize) -> Vec<SchemaMismatch> {
-        let mut left = u64::MAX;
-        self.check_within(value, most, &mut left)
+    pub fn check(&self, value: &Value, max_mismatches: usize) -> Vec<SchemaMismatch> {
+        let mut steps_left = u64::MAX;
+        self.check_within(value, max_mismatches, &mut steps_left)
     }
 
     /// Like [`Schema::check`], for one of several values with a common budget. Deducts the steps from `left`.
-    pub(crate) fn check_within(&self, value: &Value, most: usize, left: &mut u64) -> Vec<SchemaMismatch> {
-        let alone = |message: String, is_too_complex| {
+    pub(crate) fn check_within(
+        &self,
+        value: &Value,
+        max_mismatches: usize,
+        steps_left: &mut u64,
+    ) -> Vec<SchemaMismatch> {
+        let single = |message: String, is_too_complex| {
             // The message repeats the code, because findings of several rules quote it.
             let message = if is_too_complex { format!("{TOO_COMPLEX}: {message}") } else { message };
             vec![SchemaMismatch { pointer: String::new(), message, is_too_complex }]
         };
-        let bound = MAX_CHECK_STEPS.min(*left);
-        let steps = if bound == 0 { None } else { self.size.count_steps(&self.value, value, bound) };
+        let max_steps = MAX_CHECK_STEPS.min(*steps_left);
+        let steps = if max_steps == 0 { None } else { self.size.count_steps(&self.value, value, max_steps) };
         let Some(steps) = steps else {
             // Finding out has cost as many steps.
-            *left -= bound;
-            let message = if bound < MAX_CHECK_STEPS {
+            *steps_left -= max_steps;
+            let message = if max_steps < MAX_CHECK_STEPS {
                 "the checks of the values before it have taken the steps that all may take together"
                     .to_owned()
             } else {
                 format!("checking it against its schema would take more than {MAX_CHECK_STEPS} steps")
             };
-            return alone(message, true);
+            return single(message, true);
         };
-        *left = left.saturating_sub(steps);
+        *steps_left = steps_left.saturating_sub(steps);
         let mismatch = |error: ValidationError<'_>| SchemaMismatch {
             pointer: error.instance_path().to_string(),
             message: clip(&error.masked().to_string(), MAX_MESSAGE_CHARS).into_owned(),
             is_too_complex: false,
         };
         let Some(validator) = self.validator() else {
-            return alone("there is no usable schema".to_owned(), false);
+            return single("there is no usable schema".to_owned(), false);
         };
         // Most values are valid, and testing that is cheaper than collecting violations.
         if validator.is_valid(value) {
@@ -165,18 +170,18 @@ impl Schema {
         }
         match self.size.estimate_cost(&self.value, value, MAX_CHECK_STEPS) {
             Some(cost) if cost.all_fault_bytes <= MAX_REPORT_BYTES => {
-                *left = left.saturating_sub(cost.all_fault_bytes / FAULT_BYTES_PER_STEP);
-                validator.iter_errors(value).take(most).map(mismatch).collect()
+                *steps_left = steps_left.saturating_sub(cost.all_fault_bytes / FAULT_BYTES_PER_STEP);
+                validator.iter_errors(value).take(max_mismatches).map(mismatch).collect()
             }
             Some(cost) if cost.first_fault_bytes <= MAX_REPORT_BYTES => {
-                *left = left.saturating_sub(cost.first_fault_bytes / FAULT_BYTES_PER_STEP);
-                validator.validate(value).err().map(mismatch).into_iter().take(most).collect()
+                *steps_left = steps_left.saturating_sub(cost.first_fault_bytes / FAULT_BYTES_PER_STEP);
+                validator.validate(value).err().map(mismatch).into_iter().take(max_mismatches).collect()
             }
             _ => {
                 let message = format!(
                     "it breaks its schema; to say where would take more than {MAX_REPORT_BYTES} bytes"
                 );
-                alone(message, true)
+                single(message, true)
             }
         }
     }

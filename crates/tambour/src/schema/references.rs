@@ -26,9 +26,9 @@ impl<'a> SchemaReferences<'a> {
     pub(super) fn collect(root: &'a Value) -> SchemaReferences<'a> {
         let (mut addresses, mut has_nested_address) = (HashSet::new(), false);
         visit_schemas(root, &mut |pointer, fields| {
-            let own = ["$id", "id"].into_iter().filter_map(|key| fields.get(key)?.as_str());
+            let ids = ["$id", "id"].into_iter().filter_map(|key| fields.get(key)?.as_str());
             let before = addresses.len();
-            addresses.extend(own.map(|own| own.trim_end_matches('#')));
+            addresses.extend(ids.map(|ids| ids.trim_end_matches('#')));
             has_nested_address |= !pointer.is_empty() && addresses.len() > before;
             true
         });
@@ -37,12 +37,13 @@ impl<'a> SchemaReferences<'a> {
 
     /// Returns the first reference without a target, or to another document. With `surely`, reports only what
     /// is certain without resolving addresses.
-    pub(super) fn find_invalid(&self, surely: bool) -> Option<SchemaRejection> {
+    pub(super) fn find_invalid(&self, only_certain: bool) -> Option<SchemaRejection> {
         let mut found = None;
         visit_schemas(self.root, &mut |pointer, fields| {
             let mut references =
                 REFERENCE_KEYWORDS.iter().filter_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
-            let fault = references.find_map(|(key, target)| Some((key, self.find_fault(target, surely)?)));
+            let fault =
+                references.find_map(|(key, target)| Some((key, self.find_fault(target, only_certain)?)));
             if let Some((key, fault)) = fault {
                 let pointer = format!("{pointer}/{key}");
                 let message = format!("the reference at `{pointer}` {fault}");
@@ -53,29 +54,29 @@ impl<'a> SchemaReferences<'a> {
         found
     }
 
-    fn find_fault(&self, target: &str, surely: bool) -> Option<String> {
+    fn find_fault(&self, target: &str, only_certain: bool) -> Option<String> {
         let (base, fragment) = target.split_once('#').unwrap_or((target, ""));
-        let shown = clip(target, 200);
+        let excerpt = clip(target, 200);
         if base.is_empty() {
             // In a nested schema with its own address, the fragment may refer to another place.
-            let lost = !self.has_nested_address
+            let is_lost = !self.has_nested_address
                 && fragment.starts_with('/')
                 && decode_fragment(fragment).is_none_or(|pointer| self.root.pointer(&pointer).is_none());
-            return lost.then(|| {
+            return is_lost.then(|| {
                 format!(
-                    "leads to `{shown}`, where nothing stands: put that schema there, or name another place"
+                    "leads to `{excerpt}`, where nothing stands: put that schema there, or name another place"
                 )
             });
         }
-        let known = base.split_once("://").is_some_and(|(_, rest)| rest.starts_with(META_SCHEMA_PREFIX));
-        if known || self.addresses.contains(base) {
+        let is_known = base.split_once("://").is_some_and(|(_, rest)| rest.starts_with(META_SCHEMA_PREFIX));
+        if is_known || self.addresses.contains(base) {
             return None;
         }
         // An address without a scheme is relative to the surrounding schemas.
         let is_certain = has_scheme(base) || !self.has_nested_address && !self.is_own_address(base);
-        (is_certain || !surely).then(|| {
+        (is_certain || !only_certain).then(|| {
             format!(
-                "leads to another document, `{shown}`, and none is fetched: put that schema into `$defs`, and refer to it as \
+                "leads to another document, `{excerpt}`, and none is fetched: put that schema into `$defs`, and refer to it as \
                  `#/$defs/NAME`"
             )
         })
@@ -83,13 +84,11 @@ impl<'a> SchemaReferences<'a> {
 
     /// Returns true if a relative address refers to the schema itself.
     fn is_own_address(&self, base: &str) -> bool {
-        let file = |address: &'a str| address.rsplit('/').next().unwrap_or_default();
+        let file_name = |address: &'a str| address.rsplit('/').next().unwrap_or_default();
         let base = base.strip_prefix("./").unwrap_or(base);
-        self.addresses.iter().any(
-            |own| {
-                if base.contains('/') { own.ends_with(base) } else { file(own) == base }
-            },
-        )
+        self.addresses.iter().any(|own_address| {
+            if base.contains('/') { own_address.ends_with(base) } else { file_name(own_address) == base }
+        })
     }
 
     /// Returns the schemas that a schema refers to directly.
@@ -217,26 +216,26 @@ pub(super) fn escape_key(key: &str) -> String {
 /// Visits each object of a schema that is not data, with its pointer, until `see` returns false.
 pub(super) fn visit_schemas<'a>(
     schema: &'a Value,
-    see: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,
 ) {
-    visit_from(schema, &mut String::new(), see);
+    visit_from(schema, &mut String::new(), visit);
 }
 
 fn visit_from<'a>(
     value: &'a Value,
     pointer: &mut String,
-    see: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,
+    visit: &mut dyn FnMut(&str, &'a Map<String, Value>) -> bool,
 ) -> bool {
     let length = pointer.len();
     match value {
         Value::Object(fields) => {
-            if !see(pointer, fields) {
+            if !visit(pointer, fields) {
                 return false;
             }
             for (key, value) in fields.iter().filter(|(key, _)| !DATA_KEYWORDS.contains(&key.as_str())) {
                 pointer.push('/');
                 pointer.push_str(&escape_key(key));
-                if !visit_from(value, pointer, see) {
+                if !visit_from(value, pointer, visit) {
                     return false;
                 }
                 pointer.truncate(length);
@@ -246,7 +245,7 @@ fn visit_from<'a>(
             for (at, value) in items.iter().enumerate() {
                 pointer.push('/');
                 pointer.push_str(&at.to_string());
-                if !visit_from(value, pointer, see) {
+                if !visit_from(value, pointer, visit) {
                     return false;
                 }
                 pointer.truncate(length);

@@ -22,7 +22,7 @@ fn format_fields(schema: &Value, depth: usize) -> Vec<String> {
 
 fn is_required(schema: &Value, name: &str) -> bool {
     let names = schema.get("required").and_then(Value::as_array);
-    names.is_some_and(|names| names.iter().any(|one| one == name))
+    names.is_some_and(|names| names.iter().any(|required_name| required_name == name))
 }
 
 fn format_type(schema: &Value, depth: usize) -> String {
@@ -53,9 +53,9 @@ pub(super) fn generate_sample(schema: &Value) -> Value {
 
 fn generate_value(schema: &Value, name: &str, depth: usize) -> Value {
     let first = |key: &str| schema.get(key).and_then(Value::as_array).and_then(|list| list.first()).cloned();
-    let given = schema.get("const").or_else(|| schema.get("default")).cloned();
-    if let Some(given) = given.or_else(|| first("examples")).or_else(|| first("enum")) {
-        return given;
+    let constant = schema.get("const").or_else(|| schema.get("default")).cloned();
+    if let Some(constant) = constant.or_else(|| first("examples")).or_else(|| first("enum")) {
+        return constant;
     }
     let kind = match schema.get("type") {
         Some(Value::Array(names)) => names.first().and_then(Value::as_str).unwrap_or("string"),

@@ -198,10 +198,10 @@ impl Sequencer {
         if self.stage != StreamStage::Answer && !self.begin_answer(text, out) {
             return;
         }
-        let (delta, answered) = (self.max_delta, &mut self.has_answer);
+        let (max_delta, has_answer) = (self.max_delta, &mut self.has_answer);
         self.trim.push(text, &mut |text| {
-            *answered = true;
-            split_delta(text, delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
+            *has_answer = true;
+            split_delta(text, max_delta, |text| out(Event::FinalDelta { text: Cow::Borrowed(text) }));
         });
     }
 

@@ -25,8 +25,8 @@ impl SpaceTrimmer {
     #[inline]
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(&str)) {
         // Fast path: most pieces end in a word and follow one that did.
-        let ends = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
-        if ends && self.has_text && self.held_space.is_empty() {
+        let has_text_end = text.as_bytes().last().is_some_and(|&byte| !is_space(char::from(byte)));
+        if has_text_end && self.has_text && self.held_space.is_empty() {
             return out(text);
         }
         self.push_spaced(text, out);
@@ -36,8 +36,8 @@ impl SpaceTrimmer {
     /// fast path is.
     #[inline(never)]
     fn push_spaced(&mut self, text: &str, out: &mut impl FnMut(&str)) {
-        let empty = !self.has_text && self.held_space.is_empty();
-        let text = if empty { text.trim_start_matches(is_space) } else { text };
+        let is_empty = !self.has_text && self.held_space.is_empty();
+        let text = if is_empty { text.trim_start_matches(is_space) } else { text };
         let last = text.bytes().rposition(|byte| !is_space(char::from(byte)));
         let (mut inner, mut space) = text.split_at(last.map_or(0, |last| last + 1));
         if !self.has_text && inner.trim().is_empty() {
@@ -90,8 +90,8 @@ impl SpaceTrimmer {
     #[cold]
     fn overflow(&mut self, mut space: &str, out: &mut impl FnMut(&str)) {
         while self.held_space.len() + space.len() > self.limit {
-            let (fits, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held_space.len()));
-            self.held_space.push_str(fits);
+            let (head, rest) = space.split_at(space.floor_char_boundary(self.limit - self.held_space.len()));
+            self.held_space.push_str(head);
             out(&self.held_space);
             self.held_space.clear();
             if !std::mem::replace(&mut self.has_text, true) {

@@ -33,13 +33,13 @@ pub(super) fn resolve_command(
     state: &mut Value,
     operation: &Operation,
     command: &StateCommand,
-    most: usize,
+    limit: usize,
     room: &mut usize,
 ) -> Vec<Operation> {
-    let as_it_is = || vec![operation.clone().without_command()];
-    let one = |op: Op, path: Option<StatePath>, value: Option<Value>| match path {
+    let unchanged = || vec![operation.clone().without_command()];
+    let single = |op: Op, path: Option<StatePath>, value: Option<Value>| match path {
         Some(path) => vec![Operation::new(op, path, value)],
-        None => as_it_is(),
+        None => unchanged(),
     };
     match command {
         StateCommand::Number => match (operation.parts(), operation.value().and_then(Value::as_str)) {
@@ -47,21 +47,21 @@ pub(super) fn resolve_command(
                 if find_value(state, path).is_some_and(|place| place.is_number()) =>
             {
                 match serde_json::from_str(text.trim()) {
-                    Ok(number @ Value::Number(_)) => one(op, Some(path.clone()), Some(number)),
-                    _ => as_it_is(),
+                    Ok(number @ Value::Number(_)) => single(op, Some(path.clone()), Some(number)),
+                    _ => unchanged(),
                 }
             }
-            _ => as_it_is(),
+            _ => unchanged(),
         },
         StateCommand::Root(fields) => {
-            let Value::Object(old) = &*state else { return as_it_is() };
+            let Value::Object(old_fields) = &*state else { return unchanged() };
             let key = |key: &String| StatePath::new(vec![StateStep::Key(key.clone())]);
-            let gone = old.keys().filter(|name| !fields.contains_key(*name)).filter_map(key);
-            let gone = gone.map(|path| Operation::new(Op::Delete, path, None));
-            let set = fields
+            let deletions = old_fields.keys().filter(|name| !fields.contains_key(*name)).filter_map(key);
+            let deletions = deletions.map(|path| Operation::new(Op::Delete, path, None));
+            let settings = fields
                 .iter()
                 .filter_map(|(name, value)| Some(Operation::new(Op::Set, key(name)?, Some(value.clone()))));
-            gone.chain(set).take(most).collect()
+            deletions.chain(settings).take(limit).collect()
         }
         StateCommand::Insert(path, key, value) => match (find_value(state, path), key) {
             (Some(Value::Array(items)), Value::Number(index)) => {
@@ -76,11 +76,11 @@ pub(super) fn resolve_command(
                     ];
                 };
                 if index == items.len() {
-                    return one(Op::Push, Some(path.clone()), Some(value.clone()));
+                    return single(Op::Push, Some(path.clone()), Some(value.clone()));
                 }
                 let size =
                     items.iter().map(measure).map(|found| found.bytes + VALUE_COST * found.values).sum();
-                let Some(left) = room.checked_sub(size) else {
+                let Some(room_left) = room.checked_sub(size) else {
                     let message = "lists that are written anew have too many bytes";
                     return vec![
                         operation
@@ -89,16 +89,16 @@ pub(super) fn resolve_command(
                             .refuse_with_value(RefusalReason::LimitExceeded, message),
                     ];
                 };
-                *room = left;
+                *room = room_left;
                 let mut items = items.clone();
                 items.insert(index, value.clone());
-                one(Op::Set, Some(path.clone()), Some(Value::Array(items)))
+                single(Op::Set, Some(path.clone()), Some(Value::Array(items)))
             }
             (Some(Value::Object(_)) | None, Value::String(_) | Value::Number(_)) => {
                 let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-                one(Op::Set, append_step(path, StateStep::Key(name)), Some(value.clone()))
+                single(Op::Set, append_step(path, StateStep::Key(name)), Some(value.clone()))
             }
-            _ => as_it_is(),
+            _ => unchanged(),
         },
         StateCommand::Remove(path, key) => {
             let step = match find_value(state, path) {
@@ -118,14 +118,14 @@ pub(super) fn resolve_command(
                 },
                 _ => None,
             };
-            one(Op::Delete, step.and_then(|step| append_step(path, step)), None)
+            single(Op::Delete, step.and_then(|step| append_step(path, step)), None)
         }
     }
 }
 
 fn find_value<'a>(state: &'a mut Value, path: &StatePath) -> Option<&'a mut Value> {
-    let way = resolve_path(state, path).ok().filter(|way| way.has_value)?;
-    value_at(state, &way.parts)
+    let resolved = resolve_path(state, path).ok().filter(|resolved| resolved.has_value)?;
+    value_at(state, &resolved.parts)
 }
 
 fn append_step(path: &StatePath, step: StateStep) -> Option<StatePath> {

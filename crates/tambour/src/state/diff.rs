@@ -47,24 +47,24 @@ pub fn diff(before: &Value, after: &Value) -> Vec<StateDifference> {
 /// Most levels compared; below them a value differs as a unit.
 const MAX_DEPTH: usize = 128;
 
-fn compare(before: &Value, after: &Value, way: &mut Vec<StateKey>, found: &mut Vec<StateDifference>) {
+fn compare(before: &Value, after: &Value, keys: &mut Vec<StateKey>, found: &mut Vec<StateDifference>) {
     match (before, after) {
-        (Value::Object(a), Value::Object(b)) if way.len() < MAX_DEPTH => {
+        (Value::Object(a), Value::Object(b)) if keys.len() < MAX_DEPTH => {
             for (key, value) in a {
-                compare_member(StateKey::Key(key.clone()), Some(value), b.get(key), way, found);
+                compare_member(StateKey::Key(key.clone()), Some(value), b.get(key), keys, found);
             }
             for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
-                compare_member(StateKey::Key(key.clone()), None, Some(value), way, found);
+                compare_member(StateKey::Key(key.clone()), None, Some(value), keys, found);
             }
         }
-        (Value::Array(a), Value::Array(b)) if way.len() < MAX_DEPTH => {
+        (Value::Array(a), Value::Array(b)) if keys.len() < MAX_DEPTH => {
             for index in 0..a.len().max(b.len()) {
-                compare_member(StateKey::Index(index), a.get(index), b.get(index), way, found);
+                compare_member(StateKey::Index(index), a.get(index), b.get(index), keys, found);
             }
         }
         (a, b) if a == b => {}
         (a, b) => found.push(StateDifference {
-            path: format_keys(way),
+            path: format_keys(keys),
             before: Some(a.clone()),
             after: Some(b.clone()),
         }),
@@ -75,15 +75,15 @@ fn compare_member(
     part: StateKey,
     before: Option<&Value>,
     after: Option<&Value>,
-    way: &mut Vec<StateKey>,
+    keys: &mut Vec<StateKey>,
     found: &mut Vec<StateDifference>,
 ) {
-    way.push(part);
+    keys.push(part);
     match (before, after) {
-        (Some(a), Some(b)) => compare(a, b, way, found),
+        (Some(a), Some(b)) => compare(a, b, keys, found),
         (a, b) => {
-            found.push(StateDifference { path: format_keys(way), before: a.cloned(), after: b.cloned() })
+            found.push(StateDifference { path: format_keys(keys), before: a.cloned(), after: b.cloned() })
         }
     }
-    way.pop();
+    keys.pop();
 }

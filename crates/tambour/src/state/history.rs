@@ -40,9 +40,9 @@ impl AppliedBlock {
         operations: Vec<Operation>,
         options: &ApplyOptions<'_>,
     ) -> AppliedBlock {
-        let BlockResult { operations: settled, results, spots } =
+        let BlockResult { operations: resolved_operations, results, spots } =
             BlockRun::apply(state, &operations, options);
-        let operations = settled.unwrap_or(operations);
+        let operations = resolved_operations.unwrap_or(operations);
         AppliedBlock { message: message.into(), analysis, operations, results, spots }
     }
 
@@ -52,12 +52,12 @@ impl AppliedBlock {
     /// # Errors
     /// The state is not the one after the block; it is left unchanged.
     pub fn undo(&self, state: &mut Value) -> Result<()> {
-        for (at, spot) in self.spots.iter().enumerate().rev() {
-            if self.undo_change(state, spot).is_none() {
-                for spot in &self.spots[at + 1..] {
-                    self.redo_change(state, spot);
+        for (at, changed_place) in self.spots.iter().enumerate().rev() {
+            if self.undo_change(state, changed_place).is_none() {
+                for changed_place in &self.spots[at + 1..] {
+                    self.redo_change(state, changed_place);
                 }
-                return Err(mismatch_error(&spot.parts));
+                return Err(mismatch_error(&changed_place.parts));
             }
         }
         Ok(())
@@ -68,56 +68,66 @@ impl AppliedBlock {
     /// # Errors
     /// The state is not the one before the block; it is left unchanged.
     pub fn redo(&self, state: &mut Value) -> Result<()> {
-        for (at, spot) in self.spots.iter().enumerate() {
-            if self.redo_change(state, spot).is_none() {
-                for spot in self.spots[..at].iter().rev() {
-                    self.undo_change(state, spot);
+        for (at, changed_place) in self.spots.iter().enumerate() {
+            if self.redo_change(state, changed_place).is_none() {
+                for changed_place in self.spots[..at].iter().rev() {
+                    self.undo_change(state, changed_place);
                 }
-                return Err(mismatch_error(&spot.parts));
+                return Err(mismatch_error(&changed_place.parts));
             }
         }
         Ok(())
     }
 
     /// Undoes one change if the new value is present.
-    fn undo_change(&self, state: &mut Value, spot: &ChangedPlace) -> Option<()> {
-        let result = self.results.get(spot.index)?;
-        let came = match &result.after {
-            Some(after) => Some(self.added_value(spot, after)?),
+    fn undo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
+        let result = self.results.get(changed_place.index)?;
+        let added_value = match &result.after {
+            Some(after) => Some(self.added_value(changed_place, after)?),
             None => None,
         };
-        if let Some(came) = &came
-            && value_at(state, &spot.parts)? != came
+        if let Some(added_value) = &added_value
+            && value_at(state, &changed_place.parts)? != added_value
         {
             return None;
         }
-        undo_change(state, &spot.parts, spot.position, result.before.clone(), came.is_some()).then_some(())
+        undo_change(
+            state,
+            &changed_place.parts,
+            changed_place.position,
+            result.before.clone(),
+            added_value.is_some(),
+        )
+        .then_some(())
     }
 
     /// Redoes one change if the old value is present.
-    fn redo_change(&self, state: &mut Value, spot: &ChangedPlace) -> Option<()> {
-        let result = self.results.get(spot.index)?;
+    fn redo_change(&self, state: &mut Value, changed_place: &ChangedPlace) -> Option<()> {
+        let result = self.results.get(changed_place.index)?;
         if let Some(before) = &result.before
-            && value_at(state, &spot.parts)? != before
+            && value_at(state, &changed_place.parts)? != before
         {
             return None;
         }
         match (&result.before, &result.after) {
-            (Some(_), Some(after)) => value_at(state, &spot.parts).map(|place| *place = after.clone()),
-            (Some(_), None) => take_value(state, &spot.parts).map(drop),
+            (Some(_), Some(after)) => {
+                value_at(state, &changed_place.parts).map(|place| *place = after.clone())
+            }
+            (Some(_), None) => take_value(state, &changed_place.parts).map(drop),
             (None, Some(after)) => {
-                insert_value(state, &spot.parts, None, self.added_value(spot, after)?).ok()
+                insert_value(state, &changed_place.parts, None, self.added_value(changed_place, after)?).ok()
             }
             (None, None) => None,
         }
     }
 
     /// Returns the value added at a spot, including the parents created for it.
-    fn added_value(&self, spot: &ChangedPlace, after: &Value) -> Option<Value> {
-        let (op, below) = self.operations.get(spot.index)?.keys_below(spot.parts.len())?;
+    fn added_value(&self, changed_place: &ChangedPlace, after: &Value) -> Option<Value> {
+        let (op, parent_keys) =
+            self.operations.get(changed_place.index)?.keys_below(changed_place.parts.len())?;
         // An appended element is below the list that its path names, so no list was created.
-        let appended = matches!(spot.parts.last(), Some(StateKey::Index(_)));
-        Some(wrap_in_parents(&below, if appended { Op::Set } else { op }, after.clone()))
+        let is_appended = matches!(changed_place.parts.last(), Some(StateKey::Index(_)));
+        Some(wrap_in_parents(&parent_keys, if is_appended { Op::Set } else { op }, after.clone()))
     }
 }
 
@@ -129,8 +139,8 @@ fn mismatch_error(parts: &[StateKey]) -> Error {
 ///
 /// # Errors
 /// The blocks do not fit together.
-pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a AppliedBlock>) -> Result<Value> {
-    applied.into_iter().try_for_each(|one| one.redo(&mut base))?;
+pub fn fold<'a>(mut base: Value, blocks: impl IntoIterator<Item = &'a AppliedBlock>) -> Result<Value> {
+    blocks.into_iter().try_for_each(|block| block.redo(&mut base))?;
     Ok(base)
 }
 
@@ -138,10 +148,10 @@ pub fn fold<'a>(mut base: Value, applied: impl IntoIterator<Item = &'a AppliedBl
 ///
 /// # Errors
 /// The blocks do not fit the state, which is left unchanged.
-pub fn rollback(state: &mut Value, applied: &[AppliedBlock]) -> Result<()> {
-    for (at, one) in applied.iter().enumerate().rev() {
-        if let Err(error) = one.undo(state) {
-            applied[at + 1..].iter().try_for_each(|one| one.redo(state))?;
+pub fn rollback(state: &mut Value, blocks: &[AppliedBlock]) -> Result<()> {
+    for (at, block) in blocks.iter().enumerate().rev() {
+        if let Err(error) = block.undo(state) {
+            blocks[at + 1..].iter().try_for_each(|block| block.redo(state))?;
             return Err(error);
         }
     }
@@ -213,8 +223,8 @@ impl StateHistory {
     }
 
     /// Adds a block applied to the latest state.
-    pub fn push(&mut self, applied: AppliedBlock) {
-        self.applied.push(applied);
+    pub fn push(&mut self, block: AppliedBlock) {
+        self.applied.push(block);
     }
 
     /// Returns all known updates in order.
@@ -264,7 +274,7 @@ impl StateHistory {
     /// # Errors
     /// The records do not fit together.
     pub fn remove_message(&mut self, message: &str) -> Result<bool> {
-        let Some(last) = self.applied.iter().rposition(|one| one.message == message) else {
+        let Some(last) = self.applied.iter().rposition(|block| block.message == message) else {
             return Ok(false);
         };
         if last >= self.passed {
@@ -272,15 +282,15 @@ impl StateHistory {
             self.passed = last + 1;
             self.moved = true;
         }
-        let of = |one: &&AppliedBlock| one.message == message;
-        self.passed -= self.applied[..self.passed].iter().filter(of).count();
-        self.applied.retain(|one| one.message != message);
+        let is_of_message = |block: &&AppliedBlock| block.message == message;
+        self.passed -= self.applied[..self.passed].iter().filter(is_of_message).count();
+        self.applied.retain(|block| block.message != message);
         Ok(true)
     }
 
     /// Returns the number of updates before a point.
     fn updates_before(&self, point: HistoryPoint<'_>) -> std::result::Result<usize, RollbackError> {
-        let reachable = |at: Option<usize>| match at {
+        let check_reachable = |at: Option<usize>| match at {
             None => Err(RollbackError::UnknownMessage),
             Some(at) if at < self.passed => Err(RollbackError::Expired),
             Some(at) => Ok(at),
@@ -289,10 +299,11 @@ impl StateHistory {
             HistoryPoint::Start if self.moved => Err(RollbackError::Expired),
             HistoryPoint::Start => Ok(0),
             HistoryPoint::BeforeMessage(message) => {
-                reachable(self.applied.iter().position(|one| one.message == message))
+                check_reachable(self.applied.iter().position(|block| block.message == message))
             }
             HistoryPoint::AfterMessage(message) => {
-                reachable(self.applied.iter().rposition(|one| one.message == message)).map(|at| at + 1)
+                check_reachable(self.applied.iter().rposition(|block| block.message == message))
+                    .map(|at| at + 1)
             }
             HistoryPoint::End => Ok(self.applied.len()),
         }

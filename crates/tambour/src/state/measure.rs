@@ -17,23 +17,23 @@ pub(super) struct ValueSize {
 
 /// Measures a value without recursion, because a caller's value may have any depth.
 pub(super) fn measure(value: &Value) -> ValueSize {
-    let mut measure = ValueSize::default();
-    let mut open = vec![(value, 1)];
-    while let Some((value, depth)) = open.pop() {
-        measure.values += 1;
-        measure.depth = measure.depth.max(depth);
+    let mut size = ValueSize::default();
+    let mut pending = vec![(value, 1)];
+    while let Some((value, depth)) = pending.pop() {
+        size.values += 1;
+        size.depth = size.depth.max(depth);
         match value {
-            Value::String(text) => measure.bytes += text.len(),
+            Value::String(text) => size.bytes += text.len(),
             Value::Array(items) => {
-                measure.longest_list = measure.longest_list.max(items.len());
-                open.extend(items.iter().map(|item| (item, depth + 1)));
+                size.longest_list = size.longest_list.max(items.len());
+                pending.extend(items.iter().map(|item| (item, depth + 1)));
             }
             Value::Object(fields) => {
-                measure.bytes += fields.keys().map(String::len).sum::<usize>();
-                open.extend(fields.values().map(|value| (value, depth + 1)));
+                size.bytes += fields.keys().map(String::len).sum::<usize>();
+                pending.extend(fields.values().map(|value| (value, depth + 1)));
             }
             _ => {}
         }
     }
-    measure
+    size
 }

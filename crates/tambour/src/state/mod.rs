@@ -99,7 +99,7 @@ impl AttachedState {
 /// Returns the operations of an event, as they were read.
 #[must_use]
 pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
-    let read = |StateOperation { op, path, value, refused }: &StateOperation| {
+    let to_operation = |StateOperation { op, path, value, refused }: &StateOperation| {
         let operation = Operation::from_stored(op.clone(), path.clone(), value.clone());
         let reason = refused.as_ref().map(|word| {
             RefusalReason::deserialize(Value::from(word.as_str())).unwrap_or(RefusalReason::ValueGuessed)
@@ -109,7 +109,7 @@ pub fn operations_from_event(update: &StateUpdate) -> Vec<Operation> {
             None => operation,
         }
     };
-    update.operations.iter().map(read).collect()
+    update.operations.iter().map(to_operation).collect()
 }
 
 /// Builds the event of an update, with results if it was applied.
@@ -148,11 +148,11 @@ pub fn describe_refusals(operations: &[Operation], results: Option<&[OpResult]>)
     };
     let first: Vec<String> =
         refusals.iter().take(MAX_REFUSALS).map(|(at, reason)| format!("{at}: {reason}")).collect();
-    let more = refusals.len().saturating_sub(MAX_REFUSALS);
-    match (first.is_empty(), more) {
+    let omitted_count = refusals.len().saturating_sub(MAX_REFUSALS);
+    match (first.is_empty(), omitted_count) {
         (true, _) => None,
         (false, 0) => Some(first.join(", ")),
-        (false, more) => Some(format!("{}, {more} more", first.join(", "))),
+        (false, omitted_count) => Some(format!("{}, {omitted_count} more", first.join(", "))),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn calculate(op: Op, place: &Number, operand: &Number) -> Result<Numb
 /// Returns true if the number is kept exactly: an integer of 64 bits, or a decimal within the integers that a
 /// double holds.
 pub(super) fn is_in_range(number: &Number) -> bool {
-    to_integer(number).is_some() || number.as_f64().is_some_and(|double| double.abs() <= MAX_EXACT)
+    to_integer(number).is_some() || number.as_f64().is_some_and(|float| float.abs() <= MAX_EXACT)
 }
 
 /// Replaces numbers in a JSON text that no double can hold by the largest one, which is refused wherever it
@@ -40,7 +40,7 @@ pub(super) fn is_in_range(number: &Number) -> bool {
 #[must_use]
 pub fn bound_numbers(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    let (mut result, mut copied, mut at) = (String::new(), 0, 0);
+    let (mut result, mut copied_end, mut at) = (String::new(), 0, 0);
     while at < bytes.len() {
         match bytes[at] {
             b'"' => {
@@ -55,20 +55,20 @@ pub fn bound_numbers(text: &str) -> Cow<'_, str> {
                 let end = at + bytes[at..].iter().take_while(word).count();
                 let number = &text[at..end];
                 if number.parse().is_ok_and(f64::is_infinite) {
-                    result.push_str(&text[copied..at]);
+                    result.push_str(&text[copied_end..at]);
                     result.push_str(if number.starts_with('-') { "-" } else { "" });
                     result.push_str(MAX_DOUBLE);
-                    copied = end;
+                    copied_end = end;
                 }
                 at = end;
             }
             _ => at += 1,
         }
     }
-    if copied == 0 {
+    if copied_end == 0 {
         return Cow::Borrowed(text);
     }
-    result.push_str(&text[copied..]);
+    result.push_str(&text[copied_end..]);
     Cow::Owned(result)
 }
 
@@ -88,13 +88,13 @@ fn calculate_decimal(op: Op, place: &Number, operand: &Number) -> Result<Number,
         let digits = result.with_scale(0).to_plain_string();
         return digits.parse().ok().and_then(from_integer).ok_or_else(out_of_range);
     }
-    let double: f64 = result.to_scientific_notation().parse().unwrap_or(f64::NAN);
-    let Some(number) = Number::from_f64(double) else {
+    let float: f64 = result.to_scientific_notation().parse().unwrap_or(f64::NAN);
+    let Some(number) = Number::from_f64(float) else {
         let message = "the result is too large for a number";
         return Err(OperationRefusal::new(RefusalReason::NumberNotFinite, message));
     };
     // Integers beyond the range would be rounded silently.
-    if double.abs() > MAX_EXACT && to_decimal(&number)? != result {
+    if float.abs() > MAX_EXACT && to_decimal(&number)? != result {
         return Err(out_of_range());
     }
     Ok(number)

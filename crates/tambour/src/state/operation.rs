@@ -173,9 +173,9 @@ struct StoredOperation {
 }
 
 impl From<StoredOperation> for Operation {
-    fn from(written: StoredOperation) -> Operation {
-        let operation = Operation::parse(written.op, written.path, written.value);
-        match written.refused {
+    fn from(stored: StoredOperation) -> Operation {
+        let operation = Operation::parse(stored.op, stored.path, stored.value);
+        match stored.refused {
             Some(reason) => operation.refuse(reason, "it was refused when it was read"),
             None => operation,
         }
@@ -219,10 +219,10 @@ impl Operation {
         match item.as_array().map(Vec::as_slice) {
             Some([Value::String(op), Value::String(path), rest @ ..]) => {
                 // The intended one of several values is unknown.
-                let most = usize::from(Op::from_name(op).is_some_and(Op::takes_value));
+                let max_values = usize::from(Op::from_name(op).is_some_and(Op::takes_value));
                 let value = match rest {
                     [_, _, ..] if Op::from_name(op).is_none() => Some(Value::Array(rest.to_vec())),
-                    _ => rest.first().filter(|_| rest.len() == 1 || most == 0).cloned(),
+                    _ => rest.first().filter(|_| rest.len() == 1 || max_values == 0).cloned(),
                 };
                 Operation::parse(op.clone(), path.clone(), value)
             }
@@ -238,19 +238,22 @@ impl Operation {
         Operation::parse(op, path, value)
     }
 
-    fn parse(written: String, path: String, value: Option<Value>) -> Operation {
-        let Some(op) = Op::from_name(&written) else {
-            let refusal = if written.is_empty() {
+    fn parse(name: String, path: String, value: Option<Value>) -> Operation {
+        let Some(op) = Op::from_name(&name) else {
+            let refusal = if name.is_empty() {
                 let message = "an operation is a list of its name, a path and perhaps a value";
                 OperationRefusal::new(RefusalReason::OperationMalformed, message)
             } else {
-                let known: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
-                let message =
-                    format!("there is no operation {}; known: {}", format_shown(&written), known.join(", "));
+                let known_names: Vec<&str> = OPS.iter().map(|op| op.name()).collect();
+                let message = format!(
+                    "there is no operation {}; known: {}",
+                    format_shown(&name),
+                    known_names.join(", ")
+                );
                 OperationRefusal::new(RefusalReason::OperationUnknown, message)
             };
             return Operation {
-                op: written,
+                op: name,
                 path,
                 value,
                 refused: None,
@@ -266,7 +269,7 @@ impl Operation {
                 Err(OperationRefusal::new(RefusalReason::PathInvalid, message))
             }
         });
-        let original_name = (written != op.name()).then_some(written);
+        let original_name = (name != op.name()).then_some(name);
         Operation {
             op: op.name().to_owned(),
             path,
@@ -394,8 +397,8 @@ impl Operation {
             };
             return Some(found.with_repair(format!("it is not carried out{values}")));
         }
-        let spelled = self.original_name.as_deref()?;
-        let message = format!("{} is not in upper case", format_shown(spelled));
+        let original_name = self.original_name.as_deref()?;
+        let message = format!("{} is not in upper case", format_shown(original_name));
         Some(
             FindingReport::new(rules::OPERATION_CASE, place, end, message)
                 .with_repair(format!("read as `{}`", self.op)),
@@ -413,15 +416,15 @@ fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), Operati
         value if value.is_some() == op.takes_value() => match value.and_then(find_inexact) {
             None => Ok(()),
             Some(number) => {
-                let vast = number.as_f64().is_some_and(|double| double.abs() == f64::MAX);
-                let number = if vast { "the number".to_owned() } else { number.to_string() };
+                let is_vast = number.as_f64().is_some_and(|float| float.abs() == f64::MAX);
+                let number = if is_vast { "the number".to_owned() } else { number.to_string() };
                 let message = format!("{number} lies beyond the range in which numbers are exact");
                 Err(OperationRefusal::new(RefusalReason::NumberOutOfRange, message))
             }
         },
         _ => {
-            let takes = if op.takes_value() { "a path and one value" } else { "a path and no value" };
-            Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes {takes}")))
+            let expectation = if op.takes_value() { "a path and one value" } else { "a path and no value" };
+            Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes {expectation}")))
         }
     }
 }
@@ -429,12 +432,12 @@ fn check_value(op: Op, value: Option<&Value>) -> std::result::Result<(), Operati
 /// Returns the first number in the value that is not kept exactly. Avoids recursion, because a caller's value
 /// may have any depth.
 fn find_inexact(value: &Value) -> Option<&Number> {
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
         match value {
             Value::Number(number) if !is_in_range(number) => return Some(number),
-            Value::Array(items) => open.extend(items),
-            Value::Object(fields) => open.extend(fields.values()),
+            Value::Array(items) => pending.extend(items),
+            Value::Object(fields) => pending.extend(fields.values()),
             _ => {}
         }
     }

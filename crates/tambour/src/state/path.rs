@@ -43,9 +43,9 @@ impl StatePath {
     /// Creates a path; returns `None` if `steps` is empty or has an empty key.
     #[must_use]
     pub fn new(steps: Vec<StateStep>) -> Option<StatePath> {
-        let empty =
+        let is_empty_key =
             |step: &StateStep| matches!(step, StateStep::Key(key) | StateStep::Token(key) if key.is_empty());
-        (!steps.is_empty() && !steps.iter().any(empty)).then_some(StatePath(steps))
+        (!steps.is_empty() && !steps.iter().any(is_empty_key)).then_some(StatePath(steps))
     }
 
     /// Parses a JSON Pointer (RFC 6901, F-141): `/items/0/a~1b`. Keys keep their dots.
@@ -139,26 +139,26 @@ fn parse_key(text: &str, at: usize, steps: &mut Vec<StateStep>) -> Result<usize,
 }
 
 /// Parses an index or a quoted key in brackets; returns the offset after it.
-fn parse_bracket(text: &str, open: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
-    let at = open + 1;
+fn parse_bracket(text: &str, bracket_at: usize, steps: &mut Vec<StateStep>) -> Result<usize, StatePathError> {
+    let at = bracket_at + 1;
     let rest = &text[at..];
     let (step, len) =
-        if rest.starts_with('"') { parse_quoted_key(rest, at)? } else { parse_index(rest, at, open)? };
+        if rest.starts_with('"') { parse_quoted_key(rest, at)? } else { parse_index(rest, at, bracket_at)? };
     steps.push(step);
     match rest.as_bytes().get(len) {
         Some(b']') => Ok(at + len + 1),
         Some(_) => Err(StatePathError::new(at + len, "behind the quotes stands `]`")),
-        None => Err(StatePathError::new(open, "the bracket is not closed")),
+        None => Err(StatePathError::new(bracket_at, "the bracket is not closed")),
     }
 }
 
 /// Parses a quoted key, which is a JSON string; returns it with its length.
 fn parse_quoted_key(rest: &str, at: usize) -> Result<(StateStep, usize), StatePathError> {
-    let mut escaped = false;
+    let mut is_escaped = false;
     let end = rest.bytes().skip(1).position(|byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
     });
     let Some(end) = end else { return Err(StatePathError::new(at, "the quotes are not closed")) };
     let len = end + 2;
@@ -166,16 +166,16 @@ fn parse_quoted_key(rest: &str, at: usize) -> Result<(StateStep, usize), StatePa
         Ok(key) if key.is_empty() => Err(StatePathError::new(at, "a key was expected, and there is none")),
         Ok(key) => Ok((StateStep::Key(key), len)),
         Err(error) => {
-            let inside = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
-            Err(StatePathError::new(at + inside, "the quoted key is no JSON string"))
+            let error_at = rest.floor_char_boundary(error.column().saturating_sub(1).min(len));
+            Err(StatePathError::new(at + error_at, "the quoted key is no JSON string"))
         }
     }
 }
 
 /// Parses an index; returns it with its length.
-fn parse_index(rest: &str, at: usize, open: usize) -> Result<(StateStep, usize), StatePathError> {
+fn parse_index(rest: &str, at: usize, bracket_at: usize) -> Result<(StateStep, usize), StatePathError> {
     let Some(len) = rest.find(']') else {
-        return Err(StatePathError::new(open, "the bracket is not closed"));
+        return Err(StatePathError::new(bracket_at, "the bracket is not closed"));
     };
     let digits = rest[..len].strip_prefix('-').unwrap_or(&rest[..len]);
     let zero = digits.starts_with('0') && &rest[..len] != "0";

@@ -66,7 +66,7 @@ pub(super) fn resolve_path(state: &Value, path: &StatePath) -> Result<ResolvedPa
                     Ok(index) => Some(index),
                     Err(_) => usize::try_from(index.unsigned_abs())
                         .ok()
-                        .and_then(|back| items.len().checked_sub(back)),
+                        .and_then(|distance| items.len().checked_sub(distance)),
                 };
                 resolve_element(items, from_start, &mut parts, &steps[..=at])?
             }
@@ -98,8 +98,8 @@ fn resolve_element<'a>(
     parts: &mut Vec<StateKey>,
     steps: &[StateStep],
 ) -> Result<&'a Value, OperationRefusal> {
-    let there = index.and_then(|index| Some((index, items.get(index)?)));
-    let Some((index, item)) = there else {
+    let element = index.and_then(|index| Some((index, items.get(index)?)));
+    let Some((index, item)) = element else {
         let message = format!("{} is not there: the list has {} elements", format_path(steps), items.len());
         return Err(OperationRefusal::new(RefusalReason::IndexOutOfRange, message));
     };
@@ -168,7 +168,8 @@ pub(super) fn take_value(state: &mut Value, parts: &[StateKey]) -> Option<(Value
         (Value::Object(fields), StateKey::Key(key)) => {
             // Undo removes the last field, which this finds without a search.
             let last = fields.keys().next_back().is_some_and(|last| last == key);
-            let position = if last { fields.len() - 1 } else { fields.keys().position(|one| one == key)? };
+            let position =
+                if last { fields.len() - 1 } else { fields.keys().position(|name| name == key)? };
             Some((fields.shift_remove(key)?, Some(position)))
         }
         (Value::Array(items), StateKey::Index(index)) if *index < items.len() => {

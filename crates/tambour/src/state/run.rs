@@ -68,26 +68,26 @@ impl BlockRun<'_> {
     ) -> BlockResult {
         let ValueSize { values, bytes, .. } = measure(state);
         let mut steps_left = CHECK_BUDGET;
-        let mut broken =
+        let mut mismatches =
             options.schema.map(|schema| schema.check_within(state, MAX_VIOLATIONS, &mut steps_left));
         let (size, stop_flag) = (StateSize { values, bytes }, options.stop_flag);
         let mut run = BlockRun { state, limits: &options.limits, size, steps_left, stop_flag };
         let (mut results, mut spots) = (Vec::with_capacity(operations.len()), Vec::new());
-        let mut settled = operations.iter().any(|one| one.command().is_some()).then(Vec::new);
+        let mut resolved_operations = operations.iter().any(|item| item.command().is_some()).then(Vec::new);
         let mut room = options.limits.bytes;
-        for (at, written) in operations.iter().enumerate() {
-            let command = written.command().map(|command| {
+        for (at, source) in operations.iter().enumerate() {
+            let command = source.command().map(|command| {
                 // One operation more than the limit allows, so that the excess is reported.
-                let most = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
-                resolve_command(run.state, written, command, most, &mut room)
+                let limit = (options.limits.operations + 1).saturating_sub(results.len()).max(1);
+                resolve_command(run.state, source, command, limit, &mut room)
             });
-            let these = command.as_deref().unwrap_or(std::slice::from_ref(written));
-            if let Some(settled) = &mut settled {
-                settled.extend_from_slice(these);
+            let block_operations = command.as_deref().unwrap_or(std::slice::from_ref(source));
+            if let Some(resolved_operations) = &mut resolved_operations {
+                resolved_operations.extend_from_slice(block_operations);
             }
-            for operation in these {
+            for operation in block_operations {
                 let index = results.len();
-                match run.apply_operation(index, operation, options.schema, &mut broken) {
+                match run.apply_operation(index, operation, options.schema, &mut mismatches) {
                     Ok(OperationChange { parts, position, before, after }) => {
                         spots.push(ChangedPlace { index, parts, position });
                         results.push(OpResult {
@@ -102,19 +102,23 @@ impl BlockRun<'_> {
                     Err(refusal) => {
                         results.push(refused_result(index, refusal));
                         if options.is_atomic {
-                            if let Some(settled) = &mut settled {
+                            if let Some(resolved_operations) = &mut resolved_operations {
                                 let rest = operations[at + 1..].iter().cloned();
-                                settled.extend(rest.map(Operation::without_command));
+                                resolved_operations.extend(rest.map(Operation::without_command));
                             }
-                            let all = settled.as_deref().unwrap_or(operations);
-                            run.undo_all(all, &mut results, &spots);
-                            return BlockResult { operations: settled, results, spots: Vec::new() };
+                            let applied_operations = resolved_operations.as_deref().unwrap_or(operations);
+                            run.undo_all(applied_operations, &mut results, &spots);
+                            return BlockResult {
+                                operations: resolved_operations,
+                                results,
+                                spots: Vec::new(),
+                            };
                         }
                     }
                 }
             }
         }
-        BlockResult { operations: settled, results, spots }
+        BlockResult { operations: resolved_operations, results, spots }
     }
 
     fn apply_operation(
@@ -122,7 +126,7 @@ impl BlockRun<'_> {
         index: usize,
         operation: &Operation,
         schema: Option<&Schema>,
-        broken: &mut Option<Vec<SchemaMismatch>>,
+        mismatches: &mut Option<Vec<SchemaMismatch>>,
     ) -> Result<OperationChange, OperationRefusal> {
         let (op, path) = operation.parts()?;
         if index >= self.limits.operations {
@@ -131,22 +135,26 @@ impl BlockRun<'_> {
                 format_count(self.limits.operations, "operation")
             )));
         }
-        if self.stop_flag.is_some_and(|stopped| stopped.load(Ordering::Relaxed)) {
+        if self.stop_flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(OperationRefusal::new(RefusalReason::NotApplied, "nobody waits for it any more"));
         }
         self.check_path(operation.path(), path)?;
         let size = self.size;
         let change = self.change_state(op, path, operation.value())?;
-        if let (Some(schema), Some(before)) = (schema, broken.as_mut()) {
-            let now = schema.check_within(self.state, MAX_VIOLATIONS, &mut self.steps_left);
+        if let (Some(schema), Some(before)) = (schema, mismatches.as_mut()) {
+            let current = schema.check_within(self.state, MAX_VIOLATIONS, &mut self.steps_left);
             // The fault of an element that has moved down is not new.
-            let count = |list: &[SchemaMismatch], one: &SchemaMismatch| {
-                list.iter().filter(|m| m.message == one.message).count()
+            let count = |list: &[SchemaMismatch], mismatch: &SchemaMismatch| {
+                list.iter().filter(|other| other.message == mismatch.message).count()
             };
-            let new = now.iter().find(|one| !before.contains(one) && count(&now, one) > count(before, one));
+            let new_mismatch = current.iter().find(|mismatch| {
+                !before.contains(mismatch) && count(&current, mismatch) > count(before, mismatch)
+            });
             // Earlier faults do not count, but if a check is impossible the operation is refused.
-            let cut = now.iter().find(|one| one.is_too_complex);
-            if let Some(SchemaMismatch { pointer, message, is_too_complex, .. }) = cut.or(new) {
+            let too_complex = current.iter().find(|mismatch| mismatch.is_too_complex);
+            if let Some(SchemaMismatch { pointer, message, is_too_complex, .. }) =
+                too_complex.or(new_mismatch)
+            {
                 let refusal = if *is_too_complex {
                     OperationRefusal::new(RefusalReason::SchemaTooComplex, message.as_str())
                 } else {
@@ -160,7 +168,7 @@ impl BlockRun<'_> {
                 self.size = size;
                 return Err(refusal);
             }
-            *before = now;
+            *before = current;
         }
         Ok(change)
     }
@@ -171,17 +179,17 @@ impl BlockRun<'_> {
         path: &StatePath,
         value: Option<&Value>,
     ) -> Result<OperationChange, OperationRefusal> {
-        let way = resolve_path(self.state, path)?;
+        let resolved = resolve_path(self.state, path)?;
         match (op, value) {
-            (Op::Set | Op::Push, Some(value)) if !way.has_value => {
-                self.create(op, way.parts, &way.missing_keys, path, value)
+            (Op::Set | Op::Push, Some(value)) if !resolved.has_value => {
+                self.create(op, resolved.parts, &resolved.missing_keys, path, value)
             }
-            _ if !way.has_value => Err(path_missing(path.steps())),
-            (Op::Set, Some(value)) => self.replace(way.parts, path, value),
-            (Op::Push, Some(value)) => self.push(way.parts, path, value),
-            (Op::Pop, _) => self.pop(way.parts, path),
-            (Op::Delete, _) => self.delete(way.parts, path),
-            (op, Some(Value::Number(operand))) => self.calculate(op, way.parts, path, operand),
+            _ if !resolved.has_value => Err(path_missing(path.steps())),
+            (Op::Set, Some(value)) => self.replace(resolved.parts, path, value),
+            (Op::Push, Some(value)) => self.push(resolved.parts, path, value),
+            (Op::Pop, _) => self.pop(resolved.parts, path),
+            (Op::Delete, _) => self.delete(resolved.parts, path),
+            (op, Some(Value::Number(operand))) => self.calculate(op, resolved.parts, path, operand),
             _ => Err(OperationRefusal::new(RefusalReason::OperationArity, format!("{op} takes a value"))),
         }
     }
@@ -191,16 +199,17 @@ impl BlockRun<'_> {
         &mut self,
         op: Op,
         parts: Vec<StateKey>,
-        below: &[String],
+        parent_keys: &[String],
         path: &StatePath,
         value: &Value,
     ) -> Result<OperationChange, OperationRefusal> {
         let list = usize::from(op == Op::Push);
-        let measure = self.check_size(value, path, list)?;
-        let keys: usize = below.iter().map(String::len).sum::<usize>() + parts.last().map_or(0, key_len);
-        self.grow(None, measure.values + below.len() + list, measure.bytes + keys)?;
-        let made = wrap_in_parents(below, op, value.clone());
-        if insert_value(self.state, &parts, None, made).is_err() {
+        let size = self.check_size(value, path, list)?;
+        let keys: usize =
+            parent_keys.iter().map(String::len).sum::<usize>() + parts.last().map_or(0, key_len);
+        self.grow(None, size.values + parent_keys.len() + list, size.bytes + keys)?;
+        let tree = wrap_in_parents(parent_keys, op, value.clone());
+        if insert_value(self.state, &parts, None, tree).is_err() {
             return Err(path_missing(path.steps()));
         }
         Ok(OperationChange { parts, position: None, before: None, after: Some(value.clone()) })
@@ -212,9 +221,9 @@ impl BlockRun<'_> {
         path: &StatePath,
         value: &Value,
     ) -> Result<OperationChange, OperationRefusal> {
-        let new = self.check_size(value, path, 0)?;
-        let old = measure(self.value_at(&parts, path)?);
-        self.grow(Some(old), new.values, new.bytes)?;
+        let new_size = self.check_size(value, path, 0)?;
+        let old_size = measure(self.value_at(&parts, path)?);
+        self.grow(Some(old_size), new_size.values, new_size.bytes)?;
         let before = std::mem::replace(self.value_at(&parts, path)?, value.clone());
         Ok(OperationChange { parts, position: None, before: Some(before), after: Some(value.clone()) })
     }
@@ -225,17 +234,17 @@ impl BlockRun<'_> {
         path: &StatePath,
         value: &Value,
     ) -> Result<OperationChange, OperationRefusal> {
-        let new = self.check_size(value, path, 1)?;
-        let most = self.limits.list;
+        let size = self.check_size(value, path, 1)?;
+        let max_items = self.limits.list;
         let items = self.list_at(&parts, path, Op::Push)?;
         let index = items.len();
-        if index >= most {
+        if index >= max_items {
             return Err(limit_exceeded(format!(
-                "the list at {} has {most} elements",
+                "the list at {} has {max_items} elements",
                 format_path(path.steps())
             )));
         }
-        self.grow(None, new.values, new.bytes)?;
+        self.grow(None, size.values, size.bytes)?;
         self.list_at(&parts, path, Op::Push)?.push(value.clone());
         parts.push(StateKey::Index(index));
         Ok(OperationChange { parts, position: None, before: None, after: Some(value.clone()) })
@@ -302,9 +311,9 @@ impl BlockRun<'_> {
         }
     }
 
-    fn check_path(&self, written: &str, path: &StatePath) -> Result<(), OperationRefusal> {
+    fn check_path(&self, text: &str, path: &StatePath) -> Result<(), OperationRefusal> {
         let (bytes, steps) = (self.limits.path, self.limits.depth);
-        if written.len() > bytes {
+        if text.len() > bytes {
             return Err(limit_exceeded(format!("a path of more than {}", format_count(bytes, "byte"))));
         }
         if path.steps().len() > steps {
@@ -341,11 +350,16 @@ impl BlockRun<'_> {
     }
 
     /// Updates the size for a value that replaces `old`. A state already beyond the limits may shrink.
-    fn grow(&mut self, old: Option<ValueSize>, values: usize, bytes: usize) -> Result<(), OperationRefusal> {
-        let old = old.unwrap_or_default();
+    fn grow(
+        &mut self,
+        old_size: Option<ValueSize>,
+        values: usize,
+        bytes: usize,
+    ) -> Result<(), OperationRefusal> {
+        let old_size = old_size.unwrap_or_default();
         let size = StateSize {
-            values: self.size.values.saturating_sub(old.values).saturating_add(values),
-            bytes: self.size.bytes.saturating_sub(old.bytes).saturating_add(bytes),
+            values: self.size.values.saturating_sub(old_size.values).saturating_add(values),
+            bytes: self.size.bytes.saturating_sub(old_size.bytes).saturating_add(bytes),
         };
         if size.values > self.limits.values.max(self.size.values) {
             return Err(limit_exceeded(format!(
@@ -363,28 +377,39 @@ impl BlockRun<'_> {
         Ok(())
     }
 
-    fn shrink(&mut self, gone: &Value, key: usize) {
-        let gone = measure(gone);
-        self.size.values = self.size.values.saturating_sub(gone.values);
-        self.size.bytes = self.size.bytes.saturating_sub(gone.bytes + key);
+    fn shrink(&mut self, removed_value: &Value, key: usize) {
+        let removed_value = measure(removed_value);
+        self.size.values = self.size.values.saturating_sub(removed_value.values);
+        self.size.bytes = self.size.bytes.saturating_sub(removed_value.bytes + key);
     }
 
     /// Undoes all operations, because the last result is a refusal and the block is atomic.
-    fn undo_all(&mut self, operations: &[Operation], results: &mut Vec<OpResult>, spots: &[ChangedPlace]) {
+    fn undo_all(
+        &mut self,
+        operations: &[Operation],
+        results: &mut Vec<OpResult>,
+        changed_places: &[ChangedPlace],
+    ) {
         let last = results.len() - 1;
-        for spot in spots.iter().rev() {
-            let OpResult { before, after, .. } = &mut results[spot.index];
-            undo_change(self.state, &spot.parts, spot.position, before.take(), after.take().is_some());
+        for changed_place in changed_places.iter().rev() {
+            let OpResult { before, after, .. } = &mut results[changed_place.index];
+            undo_change(
+                self.state,
+                &changed_place.parts,
+                changed_place.position,
+                before.take(),
+                after.take().is_some(),
+            );
         }
-        let withdrawn = || {
+        let withdrawal = || {
             let message = format!("operation {last} was refused, and all are applied or none");
             OperationRefusal::new(RefusalReason::NotApplied, message)
         };
         for result in &mut results[..last] {
-            *result = refused_result(result.index, withdrawn());
+            *result = refused_result(result.index, withdrawal());
         }
         for (index, operation) in operations.iter().enumerate().skip(last + 1) {
-            results.push(refused_result(index, operation.refusal().cloned().unwrap_or_else(withdrawn)));
+            results.push(refused_result(index, operation.refusal().cloned().unwrap_or_else(withdrawal)));
         }
     }
 }
@@ -395,9 +420,9 @@ pub(super) fn undo_change(
     parts: &[StateKey],
     position: Option<usize>,
     before: Option<Value>,
-    came: bool,
+    is_present: bool,
 ) -> bool {
-    match (before, came) {
+    match (before, is_present) {
         (None, _) => take_value(state, parts).is_some(),
         (Some(before), true) => value_at(state, parts).map(|place| *place = before).is_some(),
         (Some(before), false) => insert_value(state, parts, position, before).is_ok(),
@@ -405,9 +430,9 @@ pub(super) fn undo_change(
 }
 
 /// Wraps a value in new parents with these keys.
-pub(super) fn wrap_in_parents(below: &[String], op: Op, value: Value) -> Value {
+pub(super) fn wrap_in_parents(parent_keys: &[String], op: Op, value: Value) -> Value {
     let value = if op == Op::Push { Value::Array(vec![value]) } else { value };
-    below.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))
+    parent_keys.iter().rev().fold(value, |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])))
 }
 
 fn key_len(part: &StateKey) -> usize {
@@ -419,12 +444,12 @@ fn refused_result(index: usize, refusal: OperationRefusal) -> OpResult {
     OpResult { index, ok: false, before: None, after: None, reason: Some(reason), message: Some(message) }
 }
 
-fn limit_exceeded(what: String) -> OperationRefusal {
-    OperationRefusal::new(RefusalReason::LimitExceeded, what)
+fn limit_exceeded(message: String) -> OperationRefusal {
+    OperationRefusal::new(RefusalReason::LimitExceeded, message)
 }
 
-fn type_mismatch(op: Op, needed: &str, found: &Value, path: &StatePath) -> OperationRefusal {
+fn type_mismatch(op: Op, expected_type: &str, found: &Value, path: &StatePath) -> OperationRefusal {
     let message =
-        format!("{op} needs {needed} at {}, which is {}", format_path(path.steps()), type_name(found));
+        format!("{op} needs {expected_type} at {}, which is {}", format_path(path.steps()), type_name(found));
     OperationRefusal::new(RefusalReason::OperationTypeMismatch, message)
 }

@@ -76,8 +76,8 @@ impl RegisteredTool {
         RegisteredTool::from_schema(name, args)
     }
 
-    fn from_schema(name: &str, of_args: Schema) -> RegisteredTool {
-        let schema = of_args.value();
+    fn from_schema(name: &str, args_schema: Schema) -> RegisteredTool {
+        let schema = args_schema.value();
         let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         RegisteredTool {
             name: name.to_owned(),
@@ -88,7 +88,7 @@ impl RegisteredTool {
                 .and_then(Value::as_array)
                 .map(|callers| callers.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             requires_confirmation: false,
-            schema: of_args,
+            schema: args_schema,
         }
     }
 
@@ -112,14 +112,19 @@ impl RegisteredTool {
 
     /// Returns the first `most` violations of these arguments (P-016).
     #[must_use]
-    pub fn check(&self, args: &Value, most: usize) -> Vec<SchemaMismatch> {
-        self.schema.check(args, most)
+    pub fn check(&self, args: &Value, max_mismatches: usize) -> Vec<SchemaMismatch> {
+        self.schema.check(args, max_mismatches)
     }
 
     /// Like [`RegisteredTool::check`], for one of several calls that share [`MAX_CHECK_STEPS`] steps. Deducts the steps from
     /// `left`.
-    pub(crate) fn check_within(&self, args: &Value, most: usize, left: &mut u64) -> Vec<SchemaMismatch> {
-        self.schema.check_within(args, most, left)
+    pub(crate) fn check_within(
+        &self,
+        args: &Value,
+        max_mismatches: usize,
+        steps_left: &mut u64,
+    ) -> Vec<SchemaMismatch> {
+        self.schema.check_within(args, max_mismatches, steps_left)
     }
 
     /// Returns the arguments as a signature: `(userInput: string, projectName?: string)`.
@@ -145,7 +150,7 @@ impl RegisteredTool {
     pub fn allows_caller(&self, caller: Option<&str>) -> bool {
         match (&self.callers, caller) {
             (None, _) => true,
-            (Some(callers), Some(caller)) => callers.iter().any(|one| one == caller),
+            (Some(callers), Some(caller)) => callers.iter().any(|name| name == caller),
             (Some(_), None) => false,
         }
     }
@@ -155,14 +160,14 @@ impl ToolRegistry {
     /// Creates a registry; a later tool replaces an earlier one with the same name.
     #[must_use]
     pub fn new(tools: impl IntoIterator<Item = RegisteredTool>) -> ToolRegistry {
-        let mut kept: Vec<RegisteredTool> = Vec::new();
+        let mut registered: Vec<RegisteredTool> = Vec::new();
         for tool in tools {
-            match kept.iter_mut().find(|one| one.name == tool.name) {
-                Some(one) => *one = tool,
-                None => kept.push(tool),
+            match registered.iter_mut().find(|existing| existing.name == tool.name) {
+                Some(existing) => *existing = tool,
+                None => registered.push(tool),
             }
         }
-        ToolRegistry(Arc::new(kept))
+        ToolRegistry(Arc::new(registered))
     }
 
     /// Returns the four tools of the specification's example (P-020).

@@ -13,13 +13,13 @@ const SAMPLE_TOOLS: [(&str, &str, &str, bool); 4] = [
 ];
 
 pub(super) fn sample_tools() -> Vec<RegisteredTool> {
-    let make = |(name, chinese, english, read_only): (&str, &str, &str, bool)| {
+    let make_tool = |(name, chinese, english, read_only): (&str, &str, &str, bool)| {
         let mut tool = RegisteredTool::from_trusted(name, schema());
         tool.description = [chinese.to_owned(), english.to_owned()];
         tool.read_only = read_only;
         tool
     };
-    SAMPLE_TOOLS.into_iter().map(make).collect()
+    SAMPLE_TOOLS.into_iter().map(make_tool).collect()
 }
 
 /// Returns the schema of the arguments of all four tools (R-31: `userInput` is required, others are allowed).

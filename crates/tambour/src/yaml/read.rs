@@ -33,16 +33,16 @@ impl Default for YamlLimits {
 /// # Errors
 /// The text is not YAML, has several documents, a duplicate or non-scalar key, or a number that is not
 /// finite, or exceeds a limit. The error has the position.
-pub fn parse(what: &str, text: &str) -> Result<Value> {
-    parse_with(what, text, &YamlLimits::default())
+pub fn parse(subject: &str, text: &str) -> Result<Value> {
+    parse_with(subject, text, &YamlLimits::default())
 }
 
 /// Like [`parse`], with other limits.
 ///
 /// # Errors
 /// Same as [`parse`].
-pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> {
-    parse_typed(what, text, limits)
+pub fn parse_with(subject: &str, text: &str, limits: &YamlLimits) -> Result<Value> {
+    parse_typed(subject, text, limits)
 }
 
 /// Parses one YAML document into a typed value, within the default limits. Errors name the field and its
@@ -50,17 +50,19 @@ pub fn parse_with(what: &str, text: &str, limits: &YamlLimits) -> Result<Value> 
 ///
 /// # Errors
 /// Same as [`parse`]; also fails if the document does not have the shape of `T`.
-pub fn parse_as<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
-    parse_typed(what, text, &YamlLimits::default())
+pub fn parse_as<T: DeserializeOwned>(subject: &str, text: &str) -> Result<T> {
+    parse_typed(subject, text, &YamlLimits::default())
 }
 
-fn parse_typed<T: DeserializeOwned>(what: &str, text: &str, limits: &YamlLimits) -> Result<T> {
+fn parse_typed<T: DeserializeOwned>(subject: &str, text: &str, limits: &YamlLimits) -> Result<T> {
     if text.len() > limits.bytes {
-        let (is, may) = (text.len(), limits.bytes);
-        return Err(Error::invalid(format!("{what} is too long for YAML: {is} bytes, at most {may}")));
+        let (length, limit) = (text.len(), limits.bytes);
+        return Err(Error::invalid(format!(
+            "{subject} is too long for YAML: {length} bytes, at most {limit}"
+        )));
     }
     serde_saphyr::from_str_with_options(text, reader_options(limits))
-        .map_err(|cause| yaml_error(what, text, &cause))
+        .map_err(|cause| yaml_error(subject, text, &cause))
 }
 
 /// Returns options for the reader. An alias is charged for what it repeats, so a small text cannot become a
@@ -91,16 +93,16 @@ fn reader_options(limits: &YamlLimits) -> serde_saphyr::Options {
     }
 }
 
-fn yaml_error(what: &str, text: &str, cause: &Cause) -> Error {
-    let plain = cause.without_snippet();
-    let message = match plain {
+fn yaml_error(subject: &str, text: &str, cause: &Cause) -> Error {
+    let bare_cause = cause.without_snippet();
+    let message = match bare_cause {
         Cause::DuplicateMappingKey { key: Some(key), .. } => format!("the key `{key}` stands there twice"),
         Cause::Budget { breach, .. } => format!("it goes beyond a limit ({breach:?})"),
         other => explain_parse_error(&UserMessageFormatter.format_message(other)),
     };
     let found = cause.location().filter(|found| found.line() > 0);
     let place = found.map(|found| locate(text, &found));
-    Error::malformed(format!("{what} is not YAML as expected: {message}"), place)
+    Error::malformed(format!("{subject} is not YAML as expected: {message}"), place)
 }
 
 /// Returns the position of a value in its text.

@@ -8,41 +8,43 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::each_dialect::each_dialect;
-use tambour_fixtures::acts::{Action, ActionKind, FORMS, Outcome, Trial, Way, Zone, trial, zones};
+use tambour_fixtures::acts::{
+    Action, ActionKind, ActionTrial, BlockZone, FORMS, TrialOutcome, ViolationKind, make_action_trial, zones,
+};
 
 /// Damaged replies of each dialect when `ACTS_ITERATIONS` does not say. Before a release, and after changes to a dialect,
 /// seeds 0 to 100,000 are read.
 const ITERATIONS: u64 = 600;
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    let given = std::env::var(name).ok();
-    given.map_or(otherwise, |given| given.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+fn env_number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let from = number("ACTS_FROM", 0);
-    from..from + number("ACTS_ITERATIONS", ITERATIONS)
+    let first_seed = env_number("ACTS_FROM", 0);
+    first_seed..first_seed + env_number("ACTS_ITERATIONS", ITERATIONS)
 }
 
 /// What the replies of a dialect came to.
 #[derive(Default)]
-struct Total {
-    tried: Outcome,
+struct DialectTotal {
+    outcome: TrialOutcome,
     /// Seeds of each way to be wrong.
-    wrong: BTreeMap<Way, Vec<u64>>,
+    failed_seeds: BTreeMap<ViolationKind, Vec<u64>>,
 }
 
 #[test]
 fn nothing_acts_that_must_not() {
     // S-055, X-014
-    let read = each_dialect("ACTS_DIALECT", |name| {
-        let mut total = Total::default();
+    let totals = each_dialect("ACTS_DIALECT", |name| {
+        let mut total = DialectTotal::default();
         for seed in seeds() {
-            match trial(name, seed).check() {
-                Ok(tried) => total.tried.add(&tried),
+            match make_action_trial(name, seed).check() {
+                Ok(outcome) => total.outcome.add(&outcome),
                 Err(found) => {
-                    for way in found.iter().map(|found| found.way) {
-                        let seeds = total.wrong.entry(way).or_default();
+                    for way in found.iter().map(|found| found.kind) {
+                        let seeds = total.failed_seeds.entry(way).or_default();
                         if seeds.last() != Some(&seed) {
                             seeds.push(seed);
                         }
@@ -52,42 +54,45 @@ fn nothing_acts_that_must_not() {
         }
         total
     });
-    let table = std::env::var_os("ACTS_TABLE").is_some();
-    let mut stories = String::new();
-    for (name, Total { tried, wrong }) in &read {
-        if table {
-            println!("{name}: {tried:?}");
+    let prints_table = std::env::var_os("ACTS_TABLE").is_some();
+    let mut reports = String::new();
+    for (name, DialectTotal { outcome, failed_seeds }) in &totals {
+        if prints_table {
+            println!("{name}: {outcome:?}");
         }
-        for (way, seeds) in wrong {
-            let _ = writeln!(stories, "{name}: {} replies {way:?}, such as", seeds.len());
-            for seed in seeds.iter().take(if table { 3 } else { 1 }) {
-                let trial = trial(name, *seed);
+        for (way, seeds) in failed_seeds {
+            let _ = writeln!(reports, "{name}: {} replies {way:?}, such as", seeds.len());
+            for seed in seeds.iter().take(if prints_table { 3 } else { 1 }) {
+                let trial = make_action_trial(name, *seed);
                 let found = trial.check().expect_err("it was wrong before");
-                let found = found.iter().find(|found| found.way == *way).expect("it was found before");
-                let _ = writeln!(stories, "{trial}\n{found}\n");
+                let found = found.iter().find(|found| found.kind == *way).expect("it was found before");
+                let _ = writeln!(reports, "{trial}\n{found}\n");
             }
         }
     }
-    assert!(stories.is_empty(), "{stories}");
-    for (name, total) in &read {
-        assert_shares(name, &total.tried);
+    assert!(reports.is_empty(), "{reports}");
+    for (name, total) in &totals {
+        assert_shares(name, &total.outcome);
     }
 }
 
 /// The property says nothing when nothing acts, or where nothing was there that must not.
-fn assert_shares(dialect: &str, tried: &Outcome) {
+fn assert_shares(dialect: &str, outcome: &TrialOutcome) {
     // `auto` reads replies of all dialects.
     let share = if dialect == "auto" { 1000 } else { 200 };
-    let least = (seeds().end - seeds().start) as usize / share;
+    let min_count = (seeds().end - seeds().start) as usize / share;
     // What could be done before is done after a repair, but where the text around it must be escaped.
-    let Outcome { acting, kept, .. } = tried;
-    assert!(kept * 20 >= acting * 19, "{dialect}: all acts of {kept} of {acting} repaired replies");
+    let TrialOutcome { acting_count: acting, stable_count: preserved_count, .. } = outcome;
+    assert!(
+        preserved_count * 20 >= acting * 19,
+        "{dialect}: all acts of {preserved_count} of {acting} repaired replies"
+    );
     for zone in zones(dialect) {
-        let count = tried.zones.get(&zone).copied().unwrap_or_default();
-        assert!(count > least, "{dialect}: only {count} blocks in {zone:?}");
+        let count = outcome.zones.get(&zone).copied().unwrap_or_default();
+        assert!(count > min_count, "{dialect}: only {count} blocks in {zone:?}");
     }
     if dialect == "toolcall" {
-        assert_forms(tried);
+        assert_forms(outcome);
     }
     use ActionKind::*;
     let kinds: &[ActionKind] = match dialect {
@@ -99,79 +104,89 @@ fn assert_shares(dialect: &str, tried: &Outcome) {
         _ => &[],
     };
     for kind in kinds {
-        let count = tried.actions.get(kind).copied().unwrap_or_default();
-        assert!(count > least, "{dialect}: only {count} of {kind:?} acted");
+        let count = outcome.actions.get(kind).copied().unwrap_or_default();
+        assert!(count > min_count, "{dialect}: only {count} of {kind:?} acted");
     }
 }
 
 /// Every form of a call is read where it acts and where it must not.
-fn assert_forms(tried: &Outcome) {
-    let least = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
-    let count = |form: &str, zone: Zone| tried.forms.get(&(form, zone)).copied().unwrap_or_default();
+fn assert_forms(outcome: &TrialOutcome) {
+    let min_count = (seeds().end - seeds().start) as usize / ITERATIONS as usize;
+    let count = |form: &str, zone: BlockZone| outcome.forms.get(&(form, zone)).copied().unwrap_or_default();
     for form in FORMS {
-        assert!(count(form, Zone::Plain) > least, "{form}: only {} acted", count(form, Zone::Plain));
+        assert!(
+            count(form, BlockZone::Plain) > min_count,
+            "{form}: only {} acted",
+            count(form, BlockZone::Plain)
+        );
         let zones = zones("toolcall");
-        let tried: usize = zones.iter().map(|zone| count(form, *zone)).sum();
-        assert!(tried > 4 * least, "{form}: only {tried} that must not act");
+        let outcome: usize = zones.iter().map(|zone| count(form, *zone)).sum();
+        assert!(outcome > 4 * min_count, "{form}: only {outcome} that must not act");
         // A few replies do not try all zones. Values between tags are texts, which nothing guesses.
-        let never = |zone: Zone| match zone {
-            Zone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
+        let is_impossible = |zone: BlockZone| match zone {
+            BlockZone::Guessed => ["qwen3_coder", "function", "glm", "python", "minimax"].contains(form),
             // It holds backticks.
-            Zone::Span | Zone::LongSpan => *form == "deepseek",
+            BlockZone::Span | BlockZone::LongSpan => *form == "deepseek",
             _ => false,
         };
-        for zone in zones.into_iter().filter(|zone| least >= 20 && !never(*zone)) {
+        for zone in zones.into_iter().filter(|zone| min_count >= 20 && !is_impossible(*zone)) {
             assert!(count(form, zone) > 0, "{form}: none in {zone:?}");
         }
     }
 }
 
 /// The ways in which a trial is wrong when its actions are changed.
-fn when(trial: &Trial, change: impl FnOnce(&mut Vec<Action>)) -> Vec<Way> {
+fn violated_ways(trial: &ActionTrial, change: impl FnOnce(&mut Vec<Action>)) -> Vec<ViolationKind> {
     let mut actions = trial.read().actions;
     change(&mut actions);
-    trial.judge(&actions).into_iter().map(|found| found.way).collect()
+    trial.judge(&actions).into_iter().map(|found| found.kind).collect()
 }
 
 #[test]
 fn planted_faults_are_noticed() {
-    let mut planted: BTreeMap<String, usize> = BTreeMap::new();
+    let mut planted_counts: BTreeMap<String, usize> = BTreeMap::new();
     for dialect in ["filament", "toolcall", "aiplan", "ai_say", "plain"] {
         for seed in 0..400 {
-            let trial = trial(dialect, seed);
+            let trial = make_action_trial(dialect, seed);
             let actions = trial.read().actions;
             if !trial.judge(&actions).is_empty() {
                 continue;
             }
-            let forbidden: Vec<_> = trial.forbidden().collect();
+            let forbidden: Vec<_> = trial.forbidden_words().collect();
             for (word, way) in forbidden {
                 let data = serde_json::json!({ "items": [{ "name": "mood", "text": word }] });
                 let status = Action { kind: ActionKind::Status, data };
-                let ways = when(&trial, |actions| actions.push(status));
+                let ways = violated_ways(&trial, |actions| actions.push(status));
                 assert!(ways.contains(&way), "{trial}\n{word} {way:?}");
-                *planted.entry(format!("{way:?}")).or_default() += 1;
+                *planted_counts.entry(format!("{way:?}")).or_default() += 1;
             }
             for (at, action) in actions.iter().enumerate() {
                 if !action.words().is_empty() {
-                    let ways = when(&trial, |actions| {
+                    let ways = violated_ways(&trial, |actions| {
                         for _ in 0..trial.input.len() / 8 {
                             actions.push(actions[at].clone());
                         }
                     });
-                    assert!(ways.contains(&Way::Twice), "{trial}\n{action:?}");
-                    *planted.entry("Twice".to_owned()).or_default() += 1;
+                    assert!(ways.contains(&ViolationKind::Duplicate), "{trial}\n{action:?}");
+                    *planted_counts.entry("Twice".to_owned()).or_default() += 1;
                 }
                 if action.kind == ActionKind::Call {
-                    let other =
+                    let change =
                         |actions: &mut Vec<Action>| actions[at].data["args"]["text"] = "guessed".into();
-                    assert!(when(&trial, other).contains(&Way::Guess), "{trial}");
-                    let other = |actions: &mut Vec<Action>| actions[at].data["args"]["more"] = 4711.into();
-                    assert!(when(&trial, other).contains(&Way::Guess), "{trial}");
-                    let other = |actions: &mut Vec<Action>| actions[at].data["name"] = "wipe".into();
-                    assert!(when(&trial, other).contains(&Way::Tool), "{trial}");
-                    let cut = trial.clone().ending("length");
-                    assert!(cut.judge(&actions).iter().any(|found| found.way == Way::Cut), "{trial}");
-                    *planted.entry("Call".to_owned()).or_default() += 1;
+                    assert!(violated_ways(&trial, change).contains(&ViolationKind::Guessed), "{trial}");
+                    let change = |actions: &mut Vec<Action>| actions[at].data["args"]["more"] = 4711.into();
+                    assert!(violated_ways(&trial, change).contains(&ViolationKind::Guessed), "{trial}");
+                    let change = |actions: &mut Vec<Action>| actions[at].data["name"] = "wipe".into();
+                    assert!(
+                        violated_ways(&trial, change).contains(&ViolationKind::UnregisteredTool),
+                        "{trial}"
+                    );
+                    let cut = trial.clone().with_finish("length");
+                    assert!(
+                        cut.judge(&actions).iter().any(|found| found.kind == ViolationKind::Truncated),
+                        "{trial}"
+                    );
+                    *planted_counts.entry("Call".to_owned()).or_default() += 1;
                 }
             }
         }
@@ -196,7 +211,7 @@ fn planted_faults_are_noticed() {
         "Call",
     ];
     for way in ways {
-        let count = planted.get(way).copied().unwrap_or_default();
+        let count = planted_counts.get(way).copied().unwrap_or_default();
         assert!(count > 20, "{way}: only {count} planted");
     }
 }

@@ -45,30 +45,30 @@ proptest! {
 }
 
 /// Replies with a text that goes on past a limit, and something that is told at that very place.
-fn past_limits() -> Vec<(&'static str, String)> {
+fn replies_past_limits() -> Vec<(&'static str, String)> {
     let long = |n: usize| "a".repeat(n);
     let mut replies = Vec::new();
     for n in [60, 63, 64, 65, 90] {
-        for told in ["\u{1}", "\t", "\n", "\\q", "\\u00zz", "\r\n\u{2}"] {
-            replies.push(("ai_say", format!("{{\"response\":{{\"other\":\"{}{told}b\"}}}}", long(n))));
+        for fault in ["\u{1}", "\t", "\n", "\\q", "\\u00zz", "\r\n\u{2}"] {
+            replies.push(("ai_say", format!("{{\"response\":{{\"other\":\"{}{fault}b\"}}}}", long(n))));
             replies
-                .push(("aiplan", format!("{{\"direct_response\":\"{}{told}b\",\"mode\":\"x\"}}", long(n))));
+                .push(("aiplan", format!("{{\"direct_response\":\"{}{fault}b\",\"mode\":\"x\"}}", long(n))));
         }
     }
     for blanks in [900, 1005, 1006, 1007, 1008, 1009, 1100, 2100] {
-        for behind in ["", "?", "?x", ":  \u{3000}", "<", "<think>x</think>y", "x", ". <thi", " `", "``` ?"] {
+        for suffix in ["", "?", "?x", ":  \u{3000}", "<", "<think>x</think>y", "x", ". <thi", " `", "``` ?"] {
             for blank in [" ", "\n"] {
-                replies.push(("plain", format!("<<ParsingError>>{}{behind}", blank.repeat(blanks))));
+                replies.push(("plain", format!("<<ParsingError>>{}{suffix}", blank.repeat(blanks))));
                 replies.push((
                     "plain",
-                    format!("<<ParsingError>>?{}{behind}{}", blank.repeat(9), blank.repeat(blanks)),
+                    format!("<<ParsingError>>?{}{suffix}{}", blank.repeat(9), blank.repeat(blanks)),
                 ));
-                replies.push(("plain", format!("```{}<<ParsingError>>{behind}", blank.repeat(blanks))));
+                replies.push(("plain", format!("```{}<<ParsingError>>{suffix}", blank.repeat(blanks))));
             }
         }
     }
-    for behind in ["~~~", "~", "``", "x", " ~~~"] {
-        replies.push(("plain", format!("<<ParsingError>></think>{behind}")));
+    for suffix in ["~~~", "~", "``", "x", " ~~~"] {
+        replies.push(("plain", format!("<<ParsingError>></think>{suffix}")));
     }
     replies
 }
@@ -78,7 +78,7 @@ fn what_is_cut_at_a_limit_is_cut_the_same() {
     // J-038, X-007
     let mut options = Options::default();
     (options.limits.hold, options.limits.tag, options.limits.line) = (64, 48, 40);
-    for (dialect, reply) in past_limits() {
+    for (dialect, reply) in replies_past_limits() {
         for finish in ["stop", "length", "failed"] {
             let end = fixture::parse_end(finish).expect("these words are known");
             let case = ReadingCase {
@@ -90,8 +90,8 @@ fn what_is_cut_at_a_limit_is_cut_the_same() {
             };
             let whole = case.read(ChunkCuts::Single).expect("it is in the table");
             for n in [1, 2, 7, 16, 40, 64] {
-                let same = case.check_same(&whole, ChunkCuts::Every(n));
-                assert!(same.is_ok(), "{same:?}\n{reply:?}");
+                let result = case.check_same(&whole, ChunkCuts::Every(n));
+                assert!(result.is_ok(), "{result:?}\n{reply:?}");
             }
         }
     }

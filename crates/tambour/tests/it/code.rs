@@ -49,7 +49,7 @@ const LINES: &[&str] =
     &["```", "```", "~~~", "``` x", "x", "x", "`x`", "", "", "---", "***", "- - -", "===", "````", "~~~x"];
 
 /// A few lines.
-fn text(random: &mut RandomSource) -> String {
+fn random_text(random: &mut RandomSource) -> String {
     let mut text = String::new();
     for line in 0..1 + random.below(7) {
         if line > 0 {
@@ -70,10 +70,10 @@ fn text(random: &mut RandomSource) -> String {
 }
 
 /// Where each `x` stands, and whether that is code. `cut`: read byte by byte.
-fn ours(text: &str, cut: bool) -> Vec<(usize, bool)> {
+fn tracked_places(text: &str, is_bytewise: bool) -> Vec<(usize, bool)> {
     let mut found = Vec::new();
     let mut filter = CodeFilter::new(usize::MAX);
-    let mut put = |piece: FilteredPiece<'_, usize>| {
+    let mut sink = |piece: FilteredPiece<'_, usize>| {
         if let FilteredPiece::Tag(_, at, in_code) = piece {
             found.push((at, in_code));
         }
@@ -81,23 +81,23 @@ fn ours(text: &str, cut: bool) -> Vec<(usize, bool)> {
     let mut at = 0;
     for (index, piece) in text.split('x').enumerate() {
         if index > 0 {
-            filter.push_text_tag("x", at, &mut put);
+            filter.push_text_tag("x", at, &mut sink);
             at += 1;
         }
-        let step = if cut { 1 } else { piece.len().max(1) };
+        let step = if is_bytewise { 1 } else { piece.len().max(1) };
         for start in (0..piece.len()).step_by(step) {
-            filter.push_text(&piece[start..start + step], &mut put);
+            filter.push_text(&piece[start..start + step], &mut sink);
         }
         at += piece.len();
     }
-    filter.finish(&mut put);
+    filter.finish(&mut sink);
     found
 }
 
 /// Places that are code for the library, and places that are not compared: indented code, which counts as text, and lines that
 /// share a code span, since only spans on one line count (T-029).
-fn theirs(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    let (mut code, mut left_out) = (Vec::new(), Vec::new());
+fn reference_places(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let (mut code, mut excluded) = (Vec::new(), Vec::new());
     let mut block = None;
     for (event, range) in Parser::new_ext(text, Options::empty()).into_offset_iter() {
         match event {
@@ -106,17 +106,17 @@ fn theirs(text: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
             }
             Event::End(_) => block = None,
             Event::Text(_) if matches!(block, Some(CodeBlockKind::Fenced(_))) => code.push(range),
-            Event::Text(_) if block.is_some() => left_out.push(range),
+            Event::Text(_) if block.is_some() => excluded.push(range),
             Event::Code(_) if text[range.clone()].contains('\n') => {
                 let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
                 let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);
-                left_out.push(start..end);
+                excluded.push(start..end);
             }
             Event::Code(_) => code.push(range),
             _ => {}
         }
     }
-    (code, left_out)
+    (code, excluded)
 }
 
 /// Returns whether the library is known to read a tab wrong: before `>` it is no indentation there, and behind the run that closes a
@@ -134,35 +134,35 @@ fn code_is_what_a_markdown_library_takes_for_it() {
     // T-029, R-71, X-012
     let cases = std::env::var("PROPTEST_CASES").map_or(20_000, |cases| cases.parse().expect("a number"));
     let mut random = RandomSource::new(29);
-    let holds = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
-    let mut in_code = 0;
+    let contains = |ranges: &[Range<usize>], at: usize| ranges.iter().any(|range| range.contains(&at));
+    let mut code_count = 0;
     for _ in 0..cases {
-        let text = text(&mut random);
-        let found = ours(&text, false);
-        assert_eq!(found, ours(&text, true), "byte by byte: {text:?}");
+        let text = random_text(&mut random);
+        let found = tracked_places(&text, false);
+        assert_eq!(found, tracked_places(&text, true), "byte by byte: {text:?}");
         if is_misread(&text) {
             continue;
         }
-        let (code, left_out) = theirs(&text);
-        for (at, ours) in found.into_iter().filter(|(at, _)| !holds(&left_out, *at)) {
-            assert_eq!(ours, holds(&code, at), "byte {at} of {text:?}");
-            in_code += usize::from(ours);
+        let (code, excluded) = reference_places(&text);
+        for (at, is_code) in found.into_iter().filter(|(at, _)| !contains(&excluded, *at)) {
+            assert_eq!(is_code, contains(&code, at), "byte {at} of {text:?}");
+            code_count += usize::from(is_code);
         }
     }
-    assert!(in_code > cases / 8, "only {in_code} places in code");
+    assert!(code_count > cases / 8, "only {code_count} places in code");
 }
 
 /// What a place is, and what it would be behind some texts.
-fn probed(code: &CodeTracker) -> Vec<CodeContext> {
-    let behind =
+fn probe_contexts(code: &CodeTracker) -> Vec<CodeContext> {
+    let suffix =
         ["", "x", "`", "\n", "\nx", "\n\nx", "\n  x ```", "\n  ```\nx", "\n```\nx", "\n> x", "\n2. ```\nx"];
-    let place = |behind: &&str| {
+    let place = |suffix: &&str| {
         let mut code = code.clone();
-        code.skim(behind, false);
+        code.skim(suffix, false);
         code.end_line_start();
         code.context()
     };
-    behind.iter().map(place).collect()
+    suffix.iter().map(place).collect()
 }
 
 #[test]
@@ -170,17 +170,22 @@ fn pieces_whose_signs_are_known_are_read_like_others() {
     // T-029: a way of its own, on which lines of known kinds are not looked at byte by byte
     let mut random = RandomSource::new(30);
     for _ in 0..20_000 {
-        let mut text = text(&mut random);
+        let mut text = random_text(&mut random);
         if random.below(2) == 0 {
             text = text.replace('x', "**x**").replace('~', "");
         }
         let (mut slow, mut fast, mut rest) = (CodeTracker::default(), CodeTracker::default(), &*text);
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(rest.len().min(1 + random.below(SignMasks::MAX_LEN)));
+            let (piece, remainder) = rest.split_at(rest.len().min(1 + random.below(SignMasks::MAX_LEN)));
             fast.skim_signs(piece, SignMasks::scan(piece).expect("it is short"));
             piece.bytes().for_each(|byte| _ = slow.skim(char::from(byte).to_string().as_str(), false));
-            assert_eq!(probed(&fast), probed(&slow), "{:?} of {text:?}", &text[..text.len() - behind.len()]);
-            rest = behind;
+            assert_eq!(
+                probe_contexts(&fast),
+                probe_contexts(&slow),
+                "{:?} of {text:?}",
+                &text[..text.len() - remainder.len()]
+            );
+            rest = remainder;
         }
     }
 }
@@ -188,7 +193,8 @@ fn pieces_whose_signs_are_known_are_read_like_others() {
 #[test]
 fn tabs_are_columns() {
     // T-029
-    let in_code = |text: &str| ours(text, false).into_iter().map(|(_, in_code)| in_code).collect::<Vec<_>>();
+    let in_code =
+        |text: &str| tracked_places(text, false).into_iter().map(|(_, in_code)| in_code).collect::<Vec<_>>();
     // Up to the next of every four columns, and part of a tab may be indentation of the content.
     assert_eq!(in_code("-\t```\n\tx\n   x"), [true, false]);
     assert_eq!(in_code("> ```\n\t> x"), [false]);
@@ -202,9 +208,15 @@ fn containers_without_end_are_text_from_a_depth_on() {
     // T-029, X-007
     for marker in [">", "> ", "- ", "1. "] {
         let deep = marker.repeat(100_000);
-        assert_eq!(ours(&format!("{deep}x `x`\n```\nx\n"), false).last().map(|(_, code)| *code), Some(true));
+        assert_eq!(
+            tracked_places(&format!("{deep}x `x`\n```\nx\n"), false).last().map(|(_, code)| *code),
+            Some(true)
+        );
         // Too deep to be known for a fence: text.
-        assert_eq!(ours(&format!("{deep}```\nx"), false).last().map(|(_, code)| *code), Some(false));
+        assert_eq!(
+            tracked_places(&format!("{deep}```\nx"), false).last().map(|(_, code)| *code),
+            Some(false)
+        );
     }
 }
 

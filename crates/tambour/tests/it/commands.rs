@@ -19,17 +19,18 @@ fn read(commands: &str) -> (Vec<Value>, Vec<Finding>) {
 }
 
 /// Returns whether nothing of these commands is carried out, with a finding at each of these lines of the block.
-fn refused(commands: &str, lines: &[usize]) {
+fn assert_refused(commands: &str, lines: &[usize]) {
     let (operations, findings) = read(commands);
     for operation in &operations {
-        let none = operation["op"] == "" || operation.get("value").is_none() && operation["op"] != "DELETE";
-        assert!(none, "{commands}: {operation}");
+        let is_noop =
+            operation["op"] == "" || operation.get("value").is_none() && operation["op"] != "DELETE";
+        assert!(is_noop, "{commands}: {operation}");
     }
     assert!(!operations.is_empty(), "{commands}");
     let codes = ["value_guessed", "command_invalid", "number_out_of_range"];
-    let told = findings.iter().filter(|finding| codes.contains(&&*finding.code.to_string()));
-    let told: Vec<usize> = told.map(|finding| finding.line as usize - 2).collect();
-    assert_eq!(told, lines, "{commands}: {findings:?}");
+    let reported = findings.iter().filter(|finding| codes.contains(&&*finding.code.to_string()));
+    let reported: Vec<usize> = reported.map(|finding| finding.line as usize - 2).collect();
+    assert_eq!(reported, lines, "{commands}: {findings:?}");
 }
 
 #[test]
@@ -159,8 +160,8 @@ fn values_that_would_have_to_be_computed_are_refused_with_their_place() {
         // Which element a number means, the state tells.
         let is_number = value.ends_with("e400") || value.ends_with("0123");
         for command in values.iter().chain(keys.iter().filter(|_| !is_number)) {
-            refused(command, &[1]);
-            refused(&format!("\n{command}//why\n\n{command}"), &[2, 4]);
+            assert_refused(command, &[1]);
+            assert_refused(&format!("\n{command}//why\n\n{command}"), &[2, 4]);
         }
     }
 }
@@ -198,13 +199,14 @@ fn paths_and_arguments_that_would_have_to_be_computed_are_refused_with_their_pla
         "_.update('a', n => n + 1);",
     ] {
         let (operations, findings) = read(command);
-        let known = ["SET", "ADD", "SUB", "MUL", "DIV", "PUSH", "POP", "DELETE"];
-        let acts = |one: &&Value| {
-            one.get("refused").is_none() && known.contains(&one["op"].as_str().expect("a name"))
+        let op_names = ["SET", "ADD", "SUB", "MUL", "DIV", "PUSH", "POP", "DELETE"];
+        let is_executed = |operation: &&Value| {
+            operation.get("refused").is_none()
+                && op_names.contains(&operation["op"].as_str().expect("a name"))
         };
-        assert_eq!(operations.iter().find(acts), None, "{command}: {operations:?}");
-        let told = findings.iter().any(|finding| finding.line == 3);
-        assert!(told || operations.is_empty(), "{command}: {findings:?}");
+        assert_eq!(operations.iter().find(is_executed), None, "{command}: {operations:?}");
+        let is_reported = findings.iter().any(|finding| finding.line == 3);
+        assert!(is_reported || operations.is_empty(), "{command}: {findings:?}");
     }
 }
 
@@ -229,7 +231,7 @@ fn commands_in_code_that_nobody_runs_are_refused_with_their_place() {
         ("const d = 30;\n_.set('hp', d);", &[2]),
         ("let path = 'hp';\n_.set(path, 5);", &[2]),
     ] {
-        refused(commands, lines);
+        assert_refused(commands, lines);
     }
     let (operations, _) = read("if (x) { _.set('a', 1); } else { _.set('b', 1); }\n_.set('c', 1);");
     assert_eq!(operations[2], json!({"op": "SET", "path": "c", "value": 1}));

@@ -22,7 +22,7 @@ fn dialects() -> impl Iterator<Item = &'static str> {
 const UNDECIDABLE: [&str; 2] = ["fraction", "bare_ampersand"];
 
 /// One that is no fault: the default key of either language is read (S-052).
-const READ: &str = "response_english_key";
+const READABLE_FAULT: &str = "response_english_key";
 
 fn read(
     reply: &CorpusReply,
@@ -41,7 +41,7 @@ fn read(
 }
 
 /// Runs `check` on each reply and fails with all complaints at once.
-fn each(replies: &[CorpusReply], check: impl Fn(&CorpusReply) -> Result<(), String>) {
+fn check_replies(replies: &[CorpusReply], check: impl Fn(&CorpusReply) -> Result<(), String>) {
     let complaint = |reply: &CorpusReply| check(reply).err().map(|error| format!("{}: {error}", reply.id));
     let complaints: Vec<String> = replies.iter().filter_map(complaint).collect();
     assert!(complaints.is_empty(), "{} replies:\n{}", complaints.len(), complaints.join("\n\n"));
@@ -53,12 +53,12 @@ fn authored_replies_give_their_events() {
     for dialect in dialects().filter(|dialect| !matches!(*dialect, "ai_say" | "filament")) {
         let replies = load_authored(dialect).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no replies for {dialect}");
-        each(&replies, |reply| {
+        check_replies(&replies, |reply| {
             let Some(expected) = &reply.expected else { return Ok(()) };
             let reading = read(reply, dialect, Profile::Lenient, ChunkCuts::Offsets(&reply.cut_offsets()))?;
-            let Value::Array(expected) = expected else { return plan(expected, &reading) };
+            let Value::Array(expected) = expected else { return check_plan(expected, &reading) };
             let found = contract_events(&reading, false);
-            if agrees(expected, &found, &reply.ambiguous) {
+            if is_equivalent(expected, &found, &reply.ambiguous) {
                 return Ok(());
             }
             Err(format!("expected {}\nfound    {}", Value::from(expected.clone()), Value::from(found)))
@@ -67,7 +67,7 @@ fn authored_replies_give_their_events() {
 }
 
 /// Compares the plan of a reply, which is used as it is.
-fn plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> {
+fn check_plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> {
     let found = reading.events.iter().filter_map(Event::extension).find_map(|event| match event {
         Extension::Plan(outcome) => Some(outcome),
         _ => None,
@@ -79,28 +79,29 @@ fn plan(expected: &Value, reading: &FixtureReading) -> Result<(), String> {
 }
 
 /// Compares after joining neighbouring deltas and trimming, with the points the contract leaves open.
-fn agrees(expected: &[Value], found: &[Value], ambiguous: &[String]) -> bool {
-    let open = |point: &str| ambiguous.iter().any(|name| name == point);
-    let normal = |events: &[Value]| -> Vec<Value> {
-        let wanted = |event: &Value| {
-            let empty = event["data"]["queries"].as_array().is_some_and(Vec::is_empty);
-            !(open("empty_serp_queries") && empty)
+fn is_equivalent(expected: &[Value], found: &[Value], ambiguous: &[String]) -> bool {
+    let is_open = |point: &str| ambiguous.iter().any(|name| name == point);
+    let normalize = |events: &[Value]| -> Vec<Value> {
+        let is_relevant = |event: &Value| {
+            let has_no_queries = event["data"]["queries"].as_array().is_some_and(Vec::is_empty);
+            !(is_open("empty_serp_queries") && has_no_queries)
         };
-        let trimmed = |mut event: Value| {
+        let trim = |mut event: Value| {
             for key in ["text", "title"] {
                 if let Some(text) = event["data"][key].as_str() {
-                    let decoded = if open("entity_decoding") { decode(text) } else { text.to_owned() };
+                    let decoded =
+                        if is_open("entity_decoding") { decode_entities(text) } else { text.to_owned() };
                     event["data"][key] = Value::from(decoded.trim());
                 }
             }
             event
         };
-        join_deltas(events).into_iter().filter(wanted).map(trimmed).collect()
+        join_deltas(events).into_iter().filter(is_relevant).map(trim).collect()
     };
-    normal(expected) == normal(found)
+    normalize(expected) == normalize(found)
 }
 
-fn decode(text: &str) -> String {
+fn decode_entities(text: &str) -> String {
     let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
@@ -110,7 +111,7 @@ fn authored_valid_replies_have_no_findings() {
     // X-002
     for dialect in dialects() {
         let replies = load_authored(dialect).expect("the corpus is readable");
-        each(&replies, |reply| {
+        check_replies(&replies, |reply| {
             if reply.expected.is_none() {
                 return Ok(());
             }
@@ -125,13 +126,13 @@ fn authored_valid_replies_have_no_findings() {
 fn authored_faults_are_reported() {
     for dialect in dialects() {
         let replies = load_authored(dialect).expect("the corpus is readable");
-        each(&replies, |reply| {
+        check_replies(&replies, |reply| {
             let Some(fault) = &reply.fault else { return Ok(()) };
-            if dialect != "ai_say" && UNDECIDABLE.contains(&fault.as_str()) || fault == READ {
+            if dialect != "ai_say" && UNDECIDABLE.contains(&fault.as_str()) || fault == READABLE_FAULT {
                 return Ok(());
             }
             // A cut is told by the finish reason, or by the section that is left open.
-            let least = match fault.as_str() {
+            let min_severity = match fault.as_str() {
                 "flat_data"
                 | "prose_around"
                 | "prose_before"
@@ -146,9 +147,11 @@ fn authored_faults_are_reported() {
                 _ => Severity::Error,
             };
             let reading = read(reply, dialect, Profile::Strict, ChunkCuts::Offsets(&reply.cut_offsets()))?;
-            match reading.findings.iter().any(|finding| finding.severity >= least) {
+            match reading.findings.iter().any(|finding| finding.severity >= min_severity) {
                 true => Ok(()),
-                false => Err(format!("`{fault}` is not reported as {least:?}: {:?}", reading.findings)),
+                false => {
+                    Err(format!("`{fault}` is not reported as {min_severity:?}: {:?}", reading.findings))
+                }
             }
         });
     }
@@ -161,7 +164,7 @@ fn recordings_end_in_valid_streams_under_every_cutting() {
         let replies = load_recorded(corpus).expect("the corpus is readable");
         assert!(!replies.is_empty(), "no recordings for {corpus}");
         for entry in DIALECTS {
-            each(&replies, |reply| {
+            check_replies(&replies, |reply| {
                 let (input, end) = (reply.joined_text(), parse_end(&reply.finish)?);
                 let options = Options::default();
                 let case = ReadingCase {

@@ -80,7 +80,7 @@ fn options() -> Options {
 }
 
 /// A call in one of the forms, its arguments, and what stands around it.
-fn written(random: &mut RandomSource) -> (String, Value) {
+fn random_call(random: &mut RandomSource) -> (String, Value) {
     const PATHS: &[&str] = &["/a", "/tmp/b c", "a <b> c", "名字", "x, y: z", "it's"];
     let path = PATHS[random.below(PATHS.len())];
     let force = random.below(2) == 0;
@@ -129,7 +129,7 @@ fn written(random: &mut RandomSource) -> (String, Value) {
 }
 
 /// Where the marks of a text stand.
-fn marks(text: &str) -> Vec<(usize, usize)> {
+fn mark_spans(text: &str) -> Vec<(usize, usize)> {
     let places = (0..text.len()).filter(|&at| text.is_char_boundary(at));
     let found = places.filter_map(|at| {
         let mark =
@@ -139,10 +139,10 @@ fn marks(text: &str) -> Vec<(usize, usize)> {
     found.collect()
 }
 
-fn damaged(text: &str, times: usize, random: &mut RandomSource) -> String {
+fn damage(text: &str, times: usize, random: &mut RandomSource) -> String {
     let mut text = text.to_owned();
     for _ in 0..times {
-        let marks = marks(&text);
+        let marks = mark_spans(&text);
         if marks.is_empty() {
             break;
         }
@@ -189,37 +189,40 @@ fn what_runs_was_written_or_is_told() {
     let times = std::env::var("FUZZ_ITERATIONS").ok().and_then(|times| times.parse().ok()).unwrap_or(2_000);
     for seed in 0..times {
         let mut random = RandomSource::new(seed);
-        let (call, args) = written(&mut random);
+        let (call, args) = random_call(&mut random);
         let (whole, codes, _) = read(&call, None, &options);
         assert!(whole == [args.clone()] && codes.is_empty(), "seed {seed}: {codes:?} in {call}");
         let times = 1 + random.below(2);
-        let reply = damaged(&call, times, &mut random);
+        let reply = damage(&call, times, &mut random);
         let (calls, codes, events) = read(&reply, None, &options);
-        for one in &calls {
+        for found_call in &calls {
             // Of a string that holds a mark, or has lost a sign of its own, nobody can tell.
             let words = |value: &Value| {
                 let text = value.to_string().replace("\\n", "").replace("\\\"", "\"");
                 let text = MARKS.iter().fold(text, |text, mark| text.replace(mark, ""));
                 text.replace(|c: char| !c.is_alphanumeric(), "")
             };
-            let same = words(one) == words(&args);
-            assert!(times > 1 || same || !codes.is_empty(), "seed {seed}: silently {one} of {reply:?}");
-            let text = one.to_string();
-            let own = [
+            let is_same = words(found_call) == words(&args);
+            assert!(
+                times > 1 || is_same || !codes.is_empty(),
+                "seed {seed}: silently {found_call} of {reply:?}"
+            );
+            let text = found_call.to_string();
+            let formats = [
                 ("<function=", "<parameter=", "</parameter>"),
                 ("<arg_key>", "<arg_value>", "</arg_value>"),
                 ("<｜DSML｜invoke ", "<｜DSML｜parameter ", "</｜DSML｜parameter>"),
                 ("<invoke ", "<parameter ", "</parameter>"),
             ];
-            for (_, open, close) in own.into_iter().filter(|(form, ..)| reply.contains(form)) {
+            for (_, open, close) in formats.into_iter().filter(|(form, ..)| reply.contains(form)) {
                 let (opens, closes) = (text.matches(open).count(), text.matches(close).count());
-                assert_eq!(opens, closes, "seed {seed}: {one} of {reply:?}");
+                assert_eq!(opens, closes, "seed {seed}: {found_call} of {reply:?}");
             }
         }
         let cut = 1 + random.below(reply.len().max(2) - 1);
         for cut in [Some(0), Some(cut)] {
-            let (_, other, others) = read(&reply, cut, &options);
-            assert_eq!((&events, &codes), (&others, &other), "seed {seed}, {cut:?}: {reply:?}");
+            let (_, cut_codes, cut_events) = read(&reply, cut, &options);
+            assert_eq!((&events, &codes), (&cut_events, &cut_codes), "seed {seed}, {cut:?}: {reply:?}");
         }
     }
 }

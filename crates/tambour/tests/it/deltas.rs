@@ -26,12 +26,12 @@ fn white_space_goes_out_with_the_text_behind_it() {
         ("thinkingml", "<final>\na", "</final>"),
     ] {
         let pieces = [&[before], &["word "; 100][..], &[after]].concat();
-        let sent = deltas(dialect, &Options::default(), &pieces);
+        let texts = deltas(dialect, &Options::default(), &pieces);
         let text = format!("a{}", "word ".repeat(100));
-        assert!(sent.concat().contains(text.trim_end()), "{dialect}: {sent:?}");
-        assert_eq!(sent.iter().filter(|text| text.contains("word")).count(), 100, "{dialect}");
-        assert!(sent.len() <= 102, "{dialect}: {} deltas", sent.len());
-        assert!(sent.contains(&" word".to_owned()), "{dialect}: {sent:?}");
+        assert!(texts.concat().contains(text.trim_end()), "{dialect}: {texts:?}");
+        assert_eq!(texts.iter().filter(|text| text.contains("word")).count(), 100, "{dialect}");
+        assert!(texts.len() <= 102, "{dialect}: {} deltas", texts.len());
+        assert!(texts.contains(&" word".to_owned()), "{dialect}: {texts:?}");
     }
 }
 
@@ -55,24 +55,24 @@ fn white_space_and_text_are_one_delta_up_to_the_limit() {
 #[test]
 fn text_in_pieces_costs_no_allocation() {
     // nor does the white space that is put in front of it.
-    struct Nothing;
-    impl tambour::event::Sink for Nothing {
+    struct NullSink;
+    impl tambour::event::Sink for NullSink {
         fn event(&mut self, _: Event<'_>) {}
         fn finding(&mut self, _: tambour::Finding) {}
     }
     for (dialect, before) in [("plain", "<think>a</think>a word "), ("thinkingml", "<final>\na word ")] {
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("the dialect exists");
-        pipeline.push(before.as_bytes(), &mut Nothing);
-        let mut read = || {
+        pipeline.push(before.as_bytes(), &mut NullSink);
+        let mut push_pieces = || {
             for _ in 0..1000 {
                 for piece in [&b"word "[..], b" other", b"\n\n"] {
-                    pipeline.push(piece, &mut Nothing);
+                    pipeline.push(piece, &mut NullSink);
                 }
             }
         };
         // The buffers have grown by then.
-        read();
-        let cost = allocation_counter::measure(read);
+        push_pieces();
+        let cost = allocation_counter::measure(push_pieces);
         assert_eq!(cost.count_total, 0, "{dialect}");
     }
 }

@@ -26,76 +26,98 @@ fn criteria(value: &Value) -> ExitCriteria {
 #[test]
 fn decisions() {
     use DecisionSource::{ExitCriteria, LlmSuggestion, MaxRounds};
-    let zh = |round, max, given: Value, answer: &RoundAnswer| {
-        let decision = decide(round, max, &criteria(&given), answer, Language::Zh);
+    let decide_zh = |round, max, criteria_json: Value, answer: &RoundAnswer| {
+        let decision = decide(round, max, &criteria(&criteria_json), answer, Language::Zh);
         (decision.should_exit, decision.decision_source, decision.reason)
     };
-    let none = || json!({});
-    let of = |exit: bool, source: DecisionSource, reason: &str| (exit, source, reason.to_owned());
-    let stay = answer(0.0, true, false, false, "x");
-    assert_eq!(zh(5, 5, none(), &stay), of(true, MaxRounds, "达到最大轮次限制 (5)")); // S-070
-    assert_eq!(zh(6, 5, none(), &stay), of(true, MaxRounds, "达到最大轮次限制 (5)")); // S-070
-    assert_eq!(zh(1, 1, none(), &stay), of(true, MaxRounds, "达到最大轮次限制 (1)")); // S-078
-    assert_eq!(zh(4, 5, none(), &stay), of(false, LlmSuggestion, "x")); // S-073, S-078
-    let high = answer(85.0, false, false, true, "x");
+    let no_criteria = || json!({});
+    let expected = |exit: bool, source: DecisionSource, reason: &str| (exit, source, reason.to_owned());
+    let without_understanding = answer(0.0, true, false, false, "x");
+    assert_eq!(
+        decide_zh(5, 5, no_criteria(), &without_understanding),
+        expected(true, MaxRounds, "达到最大轮次限制 (5)")
+    ); // S-070
+    assert_eq!(
+        decide_zh(6, 5, no_criteria(), &without_understanding),
+        expected(true, MaxRounds, "达到最大轮次限制 (5)")
+    ); // S-070
+    assert_eq!(
+        decide_zh(1, 1, no_criteria(), &without_understanding),
+        expected(true, MaxRounds, "达到最大轮次限制 (1)")
+    ); // S-078
+    assert_eq!(decide_zh(4, 5, no_criteria(), &without_understanding), expected(false, LlmSuggestion, "x")); // S-073, S-078
+    let high_level = answer(85.0, false, false, true, "x");
     let eighty = json!({ "understanding_threshold": 80 });
-    assert_eq!(zh(2, 5, eighty.clone(), &high), of(true, ExitCriteria, "理解度85达到80且无疑问")); // S-071
-    let said = answer(75.0, true, true, true, "x");
+    assert_eq!(
+        decide_zh(2, 5, eighty.clone(), &high_level),
+        expected(true, ExitCriteria, "理解度85达到80且无疑问")
+    ); // S-071
+    let expressed_answer = answer(75.0, true, true, true, "x");
     let reason = "理解度75达到70+且用户明确表达理解";
-    assert_eq!(zh(2, 5, none(), &said), of(true, ExitCriteria, reason)); // S-072
-    let both = answer(85.0, false, true, true, "x");
-    assert_eq!(zh(2, 5, none(), &both), of(true, ExitCriteria, "理解度85达到80且无疑问")); // S-072
-    let low = answer(60.0, false, false, true, "");
-    assert_eq!(zh(2, 5, eighty, &low), of(false, LlmSuggestion, "继续讲解")); // S-073
-    let unasked = answer(100.0, false, true, false, "x");
-    assert_eq!(zh(2, 5, none(), &unasked), of(false, LlmSuggestion, "x")); // S-074
-    let eager = answer(50.0, false, true, true, "x");
-    assert_eq!(zh(2, 5, none(), &eager), of(false, LlmSuggestion, "x")); // S-075
+    assert_eq!(decide_zh(2, 5, no_criteria(), &expressed_answer), expected(true, ExitCriteria, reason)); // S-072
+    let both_ways = answer(85.0, false, true, true, "x");
+    assert_eq!(
+        decide_zh(2, 5, no_criteria(), &both_ways),
+        expected(true, ExitCriteria, "理解度85达到80且无疑问")
+    ); // S-072
+    let low_level = answer(60.0, false, false, true, "");
+    assert_eq!(decide_zh(2, 5, eighty, &low_level), expected(false, LlmSuggestion, "继续讲解")); // S-073
+    let without_exit = answer(100.0, false, true, false, "x");
+    assert_eq!(decide_zh(2, 5, no_criteria(), &without_exit), expected(false, LlmSuggestion, "x")); // S-074
+    let unmet_exit = answer(50.0, false, true, true, "x");
+    assert_eq!(decide_zh(2, 5, no_criteria(), &unmet_exit), expected(false, LlmSuggestion, "x")); // S-075
     // S-076, S-077: the default is 80, and the borders count.
     for (level, exit) in [(80.0, true), (79.9, false), (79.0, false)] {
-        assert_eq!(zh(2, 5, none(), &answer(level, false, false, true, "x")).0, exit, "{level}");
+        assert_eq!(
+            decide_zh(2, 5, no_criteria(), &answer(level, false, false, true, "x")).0,
+            exit,
+            "{level}"
+        );
     }
     for (level, exit) in [(70.0, true), (69.9, false)] {
-        assert_eq!(zh(2, 5, none(), &answer(level, true, true, true, "x")).0, exit, "{level}"); // S-077
+        assert_eq!(decide_zh(2, 5, no_criteria(), &answer(level, true, true, true, "x")).0, exit, "{level}"); // S-077
     }
     let zero = json!({ "understanding_threshold": 0 });
-    let nothing = answer(0.0, false, false, true, "x");
-    assert_eq!(zh(2, 5, zero, &nothing), of(true, ExitCriteria, "理解度0达到0且无疑问"));
-    let asking = answer(85.0, true, false, true, "x");
-    let allowed = json!({ "understanding_threshold": 80, "has_questions": true });
+    let zero_level = answer(0.0, false, false, true, "x");
+    assert_eq!(decide_zh(2, 5, zero, &zero_level), expected(true, ExitCriteria, "理解度0达到0且无疑问"));
+    let with_questions = answer(85.0, true, false, true, "x");
+    let allowing_questions = json!({ "understanding_threshold": 80, "has_questions": true });
     let reason = "理解度85达到80（允许有疑问）";
-    assert_eq!(zh(2, 5, allowed.clone(), &asking), of(true, ExitCriteria, reason)); // S-080
-    assert!(!zh(2, 5, json!({ "has_questions": false }), &asking).0); // S-080
-    assert_eq!(zh(2, 5, allowed, &said).2, "理解度75达到70+且用户明确表达理解"); // S-080
-    assert!(!zh(2, 5, json!({ "expressed_threshold": null }), &said).0); // S-083
+    assert_eq!(
+        decide_zh(2, 5, allowing_questions.clone(), &with_questions),
+        expected(true, ExitCriteria, reason)
+    ); // S-080
+    assert!(!decide_zh(2, 5, json!({ "has_questions": false }), &with_questions).0); // S-080
+    assert_eq!(decide_zh(2, 5, allowing_questions, &expressed_answer).2, "理解度75达到70+且用户明确表达理解"); // S-080
+    assert!(!decide_zh(2, 5, json!({ "expressed_threshold": null }), &expressed_answer).0); // S-083
     let sixty = json!({ "expressed_threshold": 60.5 });
     let reason = "理解度61达到60.5+且用户明确表达理解";
-    assert_eq!(zh(2, 5, sixty, &answer(61.0, true, true, true, "x")).2, reason); // S-083
+    assert_eq!(decide_zh(2, 5, sixty, &answer(61.0, true, true, true, "x")).2, reason); // S-083
 }
 
 #[test]
 fn a_decision_depends_on_nothing_else() {
     // S-079
     let answer = answer(79.9, true, false, true, "原因");
-    let once = decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh);
-    assert_eq!(once, decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh));
-    assert_eq!(once.unmet, ["understanding_level", "has_questions", "expressed_understanding"]);
-    assert_eq!(once.assessment.to_string(), answer.assessment.to_value().to_string());
+    let first = decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh);
+    assert_eq!(first, decide(2, 5, &ExitCriteria::default(), &answer, Language::Zh));
+    assert_eq!(first.unmet, ["understanding_level", "has_questions", "expressed_understanding"]);
+    assert_eq!(first.assessment.to_string(), answer.assessment.to_value().to_string());
 }
 
 #[test]
 fn every_decision_lists_what_is_unmet() {
-    let unmet = |round, given: Value, answer: &RoundAnswer| {
-        decide(round, 5, &criteria(&given), answer, Language::Zh).unmet
+    let unmet = |round, criteria_json: Value, answer: &RoundAnswer| {
+        decide(round, 5, &criteria(&criteria_json), answer, Language::Zh).unmet
     };
-    let nothing = Vec::<String>::new();
-    assert_eq!(unmet(5, json!({}), &answer(90.0, false, false, true, "")), nothing); // S-070
-    assert_eq!(unmet(2, json!({}), &answer(75.0, true, true, true, "")), nothing); // S-072
+    let no_criteria = Vec::<String>::new();
+    assert_eq!(unmet(5, json!({}), &answer(90.0, false, false, true, "")), no_criteria); // S-070
+    assert_eq!(unmet(2, json!({}), &answer(75.0, true, true, true, "")), no_criteria); // S-072
     assert_eq!(unmet(5, json!({}), &answer(90.0, false, false, false, "")), ["should_exit"]); // S-074
     // S-075: those of both ways to understanding, unless one of them was reached.
     assert_eq!(unmet(2, json!({}), &answer(50.0, false, true, true, "")), ["understanding_level"]);
-    let off = json!({ "expressed_threshold": null });
-    assert_eq!(unmet(2, off, &answer(50.0, false, false, true, "")), ["understanding_level"]); // S-083
+    let without_threshold = json!({ "expressed_threshold": null });
+    assert_eq!(unmet(2, without_threshold, &answer(50.0, false, false, true, "")), ["understanding_level"]); // S-083
     let low = json!({ "understanding_threshold": 40 });
     let found = unmet(2, low, &answer(50.0, true, true, true, ""));
     assert_eq!(found, ["understanding_level", "has_questions"]);
@@ -106,8 +128,8 @@ fn an_acknowledgement_may_be_outstanding() {
     assert_eq!(action_status(true, true, false), ActionStatus::AwaitingAck); // S-081
     assert_eq!(action_status(true, false, false), ActionStatus::Completed); // S-081
     assert_eq!(action_status(true, true, true), ActionStatus::Completed); // S-082
-    for (acknowledged, replied) in [(true, true), (true, false), (false, true), (false, false)] {
-        assert_eq!(action_status(false, acknowledged, replied), ActionStatus::Active);
+    for (requires_ack, has_reply) in [(true, true), (true, false), (false, true), (false, false)] {
+        assert_eq!(action_status(false, requires_ack, has_reply), ActionStatus::Active);
     }
 }
 
@@ -127,8 +149,8 @@ fn wrong_criteria_are_told() {
         ("expressed_threshold", "true"),       // S-083
         ("threshold", "80"),                   // S-007
     ] {
-        let said = complaint(&format!("{{\"{field}\": {value}}}"));
-        assert!(said.contains(&format!("`{field}`")), "{said}");
+        let message = complaint(&format!("{{\"{field}\": {value}}}"));
+        assert!(message.contains(&format!("`{field}`")), "{message}");
     }
     assert_eq!(criteria(&json!({ "understanding_threshold": 0 })).understanding_threshold(), 0.0); // S-008
     assert_eq!(criteria(&json!({})), ExitCriteria::default()); // S-076
@@ -137,9 +159,9 @@ fn wrong_criteria_are_told() {
 /// What is read of a reply in some round, and what is written again.
 fn read(reply: &CorpusReply, round: u32) -> (Option<ExitDecision>, Value) {
     let mut options = Options::default();
-    let given = criteria(&reply.input["exit_criteria"]);
+    let exit_criteria = criteria(&reply.input["exit_criteria"]);
     let max_rounds = reply.input["max_rounds"].as_u64().expect("a number") as u32;
-    options.round = Some(ExitRound { round, max_rounds, criteria: given });
+    options.round = Some(ExitRound { round, max_rounds, criteria: exit_criteria });
     let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect");
     let mut sink = EventCollector::default();
     reply.chunks.iter().for_each(|chunk| pipeline.push_str(chunk, &mut sink));
@@ -148,8 +170,8 @@ fn read(reply: &CorpusReply, round: u32) -> (Option<ExitDecision>, Value) {
         Event::Completed(completed) => completed.metadata.exit_decision.clone(),
         _ => None,
     });
-    let written = pipeline.rewrite(&sink.events).expect("answers can be written");
-    (decision, serde_json::from_str(&written).expect("what is written is JSON"))
+    let output = pipeline.rewrite(&sink.events).expect("answers can be written");
+    (decision, serde_json::from_str(&output).expect("what is written is JSON"))
 }
 
 #[test]
@@ -172,7 +194,7 @@ fn authored_answers_give_their_output_and_decision() {
 }
 
 /// Faults that lose something of the answer.
-const LOSING: [&str; 7] = [
+const LOSSY_FAULTS: [&str; 7] = [
     "placeholder_number",
     "placeholder_bool",
     "missing_assessment",
@@ -196,7 +218,7 @@ fn faulty_answers_are_mended() {
         let base = replies.iter().find(|base| Some(&base.id) == reply.base.as_ref()).expect("it is there");
         let expected = &base.expected.as_ref().expect("the base is valid")["output"];
         // S-053: what lost nothing is what it was made from.
-        assert!(LOSING.contains(&fault) || output == *expected, "{} ({fault}): {output}", reply.id);
+        assert!(LOSSY_FAULTS.contains(&fault) || output == *expected, "{} ({fault}): {output}", reply.id);
     }
 }
 
@@ -213,15 +235,15 @@ fn the_message_streams_and_reasoning_does_not() {
     for c in "从一个例子开始：昨天的事。".chars() {
         pushed.push(c);
         pipeline.push_str(&c.to_string(), &mut sink);
-        let out: String = sink.events.iter().filter_map(text).collect();
-        assert_eq!(out, pushed);
+        let sent: String = sink.events.iter().filter_map(final_text).collect();
+        assert_eq!(sent, pushed);
     }
     pipeline.push_str(r#""}, "should_exit": true}"#, &mut sink);
     pipeline.finish(&InputEnd::stop(), &mut sink);
     assert!(!sink.events.iter().any(|event| event.data().to_string().contains("quiet")));
 }
 
-fn text<'a>(event: &'a Event<'_>) -> Option<&'a str> {
+fn final_text<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event {
         Event::FinalDelta { text } => Some(text),
         _ => None,

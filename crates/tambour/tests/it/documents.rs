@@ -24,11 +24,11 @@ fn read(text: &str, dialect: &str, profile: Profile) -> (String, &'static str, b
 }
 
 /// The Markdown files of the repository.
-fn documents(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect_documents(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         if path.is_dir() {
-            documents(&path, files);
+            collect_documents(&path, files);
         } else if path.extension().is_some_and(|kind| kind == "md") {
             files.push(path);
         }
@@ -38,10 +38,10 @@ fn documents(folder: &Path, files: &mut Vec<PathBuf>) {
 /// The sections of a document, each from its heading on.
 fn sections(text: &str) -> Vec<String> {
     let mut sections = vec![String::new()];
-    let mut fenced = false;
+    let mut is_fenced = false;
     for line in text.split_inclusive('\n') {
-        fenced ^= line.starts_with("```");
-        if line.starts_with('#') && !fenced {
+        is_fenced ^= line.starts_with("```");
+        if line.starts_with('#') && !is_fenced {
             sections.push(String::new());
         }
         sections.last_mut().expect("one").push_str(line);
@@ -55,11 +55,11 @@ fn every_section_of_the_documents_is_kept_whole() {
     // R-91, R-92
     let root = fixtures_folder().parent().expect("the repository").to_owned();
     let mut files = Vec::new();
-    documents(&root.join("docs"), &mut files);
+    collect_documents(&root.join("docs"), &mut files);
     files.extend(
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)),
     );
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, mut complaints) = (0, Vec::new());
     for file in files {
         let text = std::fs::read_to_string(&file).expect("text");
         for section in sections(&text).iter().chain([&text]) {
@@ -71,14 +71,15 @@ fn every_section_of_the_documents_is_kept_whole() {
             if answer != trimmed && !is_reply {
                 let start: String = section.chars().take(300).collect();
                 let at = answer.bytes().zip(trimmed.bytes()).take_while(|(a, b)| a == b).count();
-                let lost: String =
+                let lost_text: String =
                     String::from_utf8_lossy(&trimmed.as_bytes()[at..]).chars().take(120).collect();
-                wrong.push(format!("{} as {dialect}:\n{start}\n... not kept: {lost:?}", file.display()));
+                complaints
+                    .push(format!("{} as {dialect}:\n{start}\n... not kept: {lost_text:?}", file.display()));
             }
         }
     }
     assert!(count > 200, "{count} sections");
-    assert!(wrong.is_empty(), "{} of {count} sections:\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(complaints.is_empty(), "{} of {count} sections:\n{}", complaints.len(), complaints.join("\n\n"));
 }
 
 #[test]
@@ -89,8 +90,8 @@ fn answers_about_formats_keep_every_word() {
         let text = words.format_answer();
         for dialect in ["auto", "plain", "toolcall"] {
             let (answer, found, _) = read(&text, dialect, Profile::Lenient);
-            let named = if dialect == "auto" { "plain" } else { dialect };
-            assert_eq!((answer.as_str(), found), (text.trim(), named), "seed {seed}");
+            let expected_dialect = if dialect == "auto" { "plain" } else { dialect };
+            assert_eq!((answer.as_str(), found), (text.trim(), expected_dialect), "seed {seed}");
         }
     }
 }

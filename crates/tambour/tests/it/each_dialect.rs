@@ -15,7 +15,7 @@ pub(crate) fn each_dialect<T: Send>(
             (name, scope.spawn(move || work(name)))
         };
         let entries = DIALECTS.iter().filter(|entry| only.as_deref().is_none_or(|only| only == entry.name));
-        let running: Vec<_> = entries.map(|entry| start(entry.name)).collect();
-        running.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
+        let threads: Vec<_> = entries.map(|entry| start(entry.name)).collect();
+        threads.into_iter().map(|(name, thread)| (name, thread.join().expect("no reading panics"))).collect()
     })
 }

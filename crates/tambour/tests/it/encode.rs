@@ -16,7 +16,7 @@ use tambour::span::Place;
 use tambour_prompt::catalogue;
 
 /// One event of each kind.
-fn all() -> Vec<Event<'static>> {
+fn sample_events() -> Vec<Event<'static>> {
     let rule = catalogue::find("T-009").next().expect("T-009 is a rule").rule;
     let finding = FindingReport::new(rule, Place::START, 3, "no `<final>`").judge(Profile::Strict);
     let notice = Notice { code: "n".into(), message: "a\nb".to_owned(), reference: Some("c1".to_owned()) };
@@ -53,7 +53,7 @@ fn failure() -> Event<'static> {
 }
 
 /// Lines of a frame by field name, and the text after them.
-fn fields_of(frame: &[u8]) -> Vec<(String, String)> {
+fn parse_frame(frame: &[u8]) -> Vec<(String, String)> {
     let text = std::str::from_utf8(frame).expect("frames are UTF-8"); // J-034
     let body = text.strip_suffix("\n\n").expect("a blank line ends a frame"); // J-034
     assert!(!body.contains('\r') && !body.contains("\n\n"), "{text:?}");
@@ -61,46 +61,46 @@ fn fields_of(frame: &[u8]) -> Vec<(String, String)> {
     body.lines().map(|line| split(line).expect("`name: value`")).collect()
 }
 
-fn frame(write: impl FnOnce(&mut Vec<u8>)) -> Vec<(String, String)> {
+fn frame_fields(write: impl FnOnce(&mut Vec<u8>)) -> Vec<(String, String)> {
     let mut out = Vec::new();
     write(&mut out);
-    fields_of(&out)
+    parse_frame(&out)
 }
 
-fn value(fields: &[(String, String)], name: &str) -> Option<String> {
+fn field_value(fields: &[(String, String)], name: &str) -> Option<String> {
     fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
 }
 
 #[test]
 fn lines_say_what_the_event_says() {
-    for event in all().iter().chain([&failure()]) {
+    for event in sample_events().iter().chain([&failure()]) {
         let mut out = Vec::new();
         jsonl::write_line(event, &mut out);
         let line = String::from_utf8(out).expect("a line is UTF-8");
         assert_eq!(line.matches('\n').count(), 1, "{line}");
-        let read: Value = serde_json::from_str(&line).expect("a line is JSON");
-        assert_eq!(read, serde_json::to_value(event).expect("an event is JSON"));
+        let decoded: Value = serde_json::from_str(&line).expect("a line is JSON");
+        assert_eq!(decoded, serde_json::to_value(event).expect("an event is JSON"));
     }
 }
 
 #[test]
 fn frames_have_one_event_line_and_one_data_line() {
     let envelope = Envelope::new("m-1", "r \"1\"");
-    for (index, event) in all().iter().chain([&failure()]).enumerate() {
+    for (index, event) in sample_events().iter().chain([&failure()]).enumerate() {
         let number = index as u64 + 7;
-        let fields = frame(|out| jsonseq::write_event(event, number, &envelope, out));
+        let fields = frame_fields(|out| jsonseq::write_event(event, number, &envelope, out));
         let count = |name: &str| fields.iter().filter(|(found, _)| found == name).count();
         assert_eq!((count("event"), count("data")), (1, 1)); // J-034
-        assert_eq!(value(&fields, "event").as_deref(), Some(event.name()));
+        assert_eq!(field_value(&fields, "event").as_deref(), Some(event.name()));
         let data: Value =
-            serde_json::from_str(&value(&fields, "data").expect("data")).expect("one line of JSON");
+            serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("one line of JSON");
         let mut expected = event.data();
         expected["message_id"] = json!("m-1"); // J-030
         expected["request_id"] = json!("r \"1\"");
         assert_eq!(data, expected);
-        let control = matches!(event.name(), "status" | "heartbeat");
-        let id = (!control).then(|| number.to_string());
-        assert_eq!(value(&fields, "id"), id, "{}", event.name()); // J-036
+        let is_control = matches!(event.name(), "status" | "heartbeat");
+        let id = (!is_control).then(|| number.to_string());
+        assert_eq!(field_value(&fields, "id"), id, "{}", event.name()); // J-036
     }
 }
 
@@ -108,7 +108,7 @@ fn frames_have_one_event_line_and_one_data_line() {
 fn a_whole_stream_passes_the_checker() {
     let envelope = Envelope::new("m", "r");
     let mut out = Vec::new();
-    for (index, event) in all().iter().enumerate() {
+    for (index, event) in sample_events().iter().enumerate() {
         jsonseq::write_event(event, index as u64 * 3, &envelope, &mut out);
         sse::write_comment("keep\nalive", &mut out);
     }
@@ -120,38 +120,38 @@ fn a_whole_stream_passes_the_checker() {
 #[test]
 fn the_raw_reply_is_in_the_legacy_protocol_only() {
     let envelope = Envelope::new("m", "r");
-    let mut with_reply = completed();
-    with_reply.reply = Some("<final>a</final>".to_owned());
-    let event = Event::Completed(Box::new(with_reply));
-    let fields = frame(|out| jsonseq::write_event(&event, 9, &envelope, out));
-    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    let mut completed_with_reply = completed();
+    completed_with_reply.reply = Some("<final>a</final>".to_owned());
+    let event = Event::Completed(Box::new(completed_with_reply));
+    let fields = frame_fields(|out| jsonseq::write_event(&event, 9, &envelope, out));
+    let data: Value = serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("JSON");
     assert_eq!(data.get("reply"), None);
 
     let event = Event::Completed(Box::new(completed()));
-    let fields = frame(|out| legacy::write_event(&event, "raw\ntext", 9, &envelope, out));
-    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    let fields = frame_fields(|out| legacy::write_event(&event, "raw\ntext", 9, &envelope, out));
+    let data: Value = serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("JSON");
     assert_eq!(data["reply"], "raw\ntext"); // J-032
     assert_eq!(data["metadata"]["dialect"], "thinkingml");
     assert_eq!(data["message_id"], "m");
-    assert_eq!(value(&fields, "id").as_deref(), Some("9"));
+    assert_eq!(field_value(&fields, "id").as_deref(), Some("9"));
 }
 
 #[test]
 fn the_legacy_protocol_has_raw_text_and_system_events() {
     let envelope = Envelope::new("m", "r");
-    let fields = frame(|out| legacy::write_content_delta(4, "<final>\n\"x", 12, &envelope, out));
-    assert_eq!(value(&fields, "event").as_deref(), Some("content_delta"));
-    assert_eq!(value(&fields, "id").as_deref(), Some("12"));
-    let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+    let fields = frame_fields(|out| legacy::write_content_delta(4, "<final>\n\"x", 12, &envelope, out));
+    assert_eq!(field_value(&fields, "event").as_deref(), Some("content_delta"));
+    assert_eq!(field_value(&fields, "id").as_deref(), Some("12"));
+    let data: Value = serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("JSON");
     assert_eq!(data, json!({ "seq": 4, "delta": "<final>\n\"x", "message_id": "m", "request_id": "r" }));
 
-    for event in all().iter().chain([&failure()]) {
+    for event in sample_events().iter().chain([&failure()]) {
         let mut out = Vec::new();
         legacy::write_event(event, "raw", 1, &envelope, &mut out);
-        let sent = event.kind() == event::EventKind::System;
-        assert_eq!(!out.is_empty(), sent, "{}", event.name()); // J-032, J-031
-        if sent {
-            let id = value(&fields_of(&out), "id");
+        let is_system = event.kind() == event::EventKind::System;
+        assert_eq!(!out.is_empty(), is_system, "{}", event.name()); // J-032, J-031
+        if is_system {
+            let id = field_value(&parse_frame(&out), "id");
             assert_eq!(id.is_none(), matches!(event.name(), "status" | "heartbeat"));
         }
     }
@@ -172,11 +172,11 @@ proptest! {
     #[test]
     fn any_text_survives(text in any::<String>(), id in any::<u32>(), number in any::<u64>()) {
         let event = Event::PhaseDelta { id, text: Cow::Borrowed(&text) };
-        let fields = frame(|out| jsonseq::write_event(&event, number, &Envelope::new(&text, ""), out)); // J-034
-        let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+        let fields = frame_fields(|out| jsonseq::write_event(&event, number, &Envelope::new(&text, ""), out)); // J-034
+        let data: Value = serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("JSON");
         let expected = json!({ "id": id, "text": text, "message_id": text, "request_id": "" });
         prop_assert_eq!(data, expected);
-        prop_assert_eq!(value(&fields, "id"), Some(number.to_string()));
+        prop_assert_eq!(field_value(&fields, "id"), Some(number.to_string()));
     }
 }
 
@@ -187,7 +187,7 @@ fn a_frame_may_have_the_number_0() {
         sse::write_frame("x", Some(id), &Envelope::new("m", "r"), &mut out, |out| {
             out.extend_from_slice(b"{}")
         });
-        assert_eq!(fields_of(&out)[0], ("id".to_owned(), id.to_string()));
+        assert_eq!(parse_frame(&out)[0], ("id".to_owned(), id.to_string()));
     }
 }
 
@@ -205,20 +205,20 @@ fn a_comment_is_one_line() {
 fn the_whole_reply_of_thinkingml_is_escaped_where_its_thinking_speaks_of_the_answer() {
     // R-90: what clients are sent, which is written from the log.
     let reply = "<thinking>I mention <final> here.</thinking>\n<final>Hi</final>";
-    let whole = |dialect: &str| {
+    let encoded_reply = |dialect: &str| {
         let log =
             json!({ "usage": null, "finish_reason": "stop", "metadata": { "dialect": dialect } }).to_string();
         let mut encoder = NativeEncoder::new(Envelope::new("m", "r"), OutputProtocol::Legacy, false, false);
         let kind = EncoderEntryKind::Event("completed");
         assert!(encoder.wants_reply(kind));
-        let fields = frame(|out| {
+        let fields = frame_fields(|out| {
             encoder.write_entry(&EncoderEntry { number: 3, kind, json: &log, reply: Some(reply) }, out)
         });
-        let data: Value = serde_json::from_str(&value(&fields, "data").expect("data")).expect("JSON");
+        let data: Value = serde_json::from_str(&field_value(&fields, "data").expect("data")).expect("JSON");
         assert_eq!(data["metadata"]["dialect"], dialect);
         data["reply"].as_str().map(str::to_owned)
     };
     let escaped = "<thinking>I mention &lt;final&gt; here.</thinking>\n<final>Hi</final>";
-    assert_eq!(whole("thinkingml").as_deref(), Some(escaped));
-    assert_eq!(whole("plain").as_deref(), Some(reply));
+    assert_eq!(encoded_reply("thinkingml").as_deref(), Some(escaped));
+    assert_eq!(encoded_reply("plain").as_deref(), Some(reply));
 }

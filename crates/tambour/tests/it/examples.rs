@@ -6,23 +6,27 @@ use tambour::Finding;
 use tambour_fixtures::example::example_findings;
 use tambour_prompt::catalogue::{self, CatalogueEntry};
 
-fn shown(findings: &[Finding]) -> Vec<String> {
+fn finding_labels(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{} {}", finding.code, finding.rule)).collect()
 }
 
 /// What is wrong with the examples of a rule.
-fn complaint(listed: CatalogueEntry) -> Option<String> {
-    let rule = listed.rule;
-    let broken = match example_findings(listed, rule.broken) {
+fn complaint(entry: CatalogueEntry) -> Option<String> {
+    let rule = entry.rule;
+    let broken = match example_findings(entry, rule.broken) {
         Ok(broken) => broken,
         Err(error) => return Some(error),
     };
     if !broken.iter().any(|finding| finding.code == rule.code && finding.rule == rule.rows[0]) {
-        return Some(format!("`broken` gives {:?}, not the code on {}", shown(&broken), rule.rows[0]));
+        return Some(format!(
+            "`broken` gives {:?}, not the code on {}",
+            finding_labels(&broken),
+            rule.rows[0]
+        ));
     }
-    match example_findings(listed, rule.correct) {
+    match example_findings(entry, rule.correct) {
         Ok(correct) if correct.is_empty() => None,
-        Ok(correct) => Some(format!("`correct` gives {:?}", shown(&correct))),
+        Ok(correct) => Some(format!("`correct` gives {:?}", finding_labels(&correct))),
         Err(error) => Some(error),
     }
 }
@@ -30,7 +34,7 @@ fn complaint(listed: CatalogueEntry) -> Option<String> {
 #[test]
 fn broken_examples_break_their_rule_and_correct_ones_none() {
     let complaints: Vec<String> = catalogue::all()
-        .filter_map(|listed| Some(format!("{} `{}`: {}", listed.owner, listed.rule.code, complaint(listed)?)))
+        .filter_map(|entry| Some(format!("{} `{}`: {}", entry.owner, entry.rule.code, complaint(entry)?)))
         .collect();
     assert!(complaints.is_empty(), "{} rules:\n{}", complaints.len(), complaints.join("\n"));
 }
@@ -39,10 +43,14 @@ fn broken_examples_break_their_rule_and_correct_ones_none() {
 fn examples_are_complete() {
     for CatalogueEntry { owner, rule, .. } in catalogue::all() {
         for example in [rule.broken, rule.correct] {
-            let left_out = example.contains("...") || example.contains('…');
+            let has_ellipsis = example.contains("...") || example.contains('…');
             // The one fault that is leaving out.
-            let meant = rule.code == "json_ellipsis" && example == rule.broken;
-            assert!(!left_out || meant, "{owner} `{}`: something is left out: {example}", rule.code);
+            let is_intended = rule.code == "json_ellipsis" && example == rule.broken;
+            assert!(
+                !has_ellipsis || is_intended,
+                "{owner} `{}`: something is left out: {example}",
+                rule.code
+            );
         }
         assert_ne!(rule.broken, rule.correct, "{owner} `{}`", rule.code);
     }
@@ -50,8 +58,8 @@ fn examples_are_complete() {
 
 #[test]
 fn a_code_stands_once_in_a_table() {
-    let mut seen = BTreeSet::new();
+    let mut codes = BTreeSet::new();
     for CatalogueEntry { owner, rule, .. } in catalogue::all() {
-        assert!(seen.insert((owner, rule.code)), "{owner} `{}` is there twice", rule.code);
+        assert!(codes.insert((owner, rule.code)), "{owner} `{}` is there twice", rule.code);
     }
 }

@@ -14,9 +14,9 @@ use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 use tambour_fixtures::corpus::load_authored;
 
-fn options(set: &[(&str, Value)]) -> Options {
+fn options(values: &[(&str, Value)]) -> Options {
     let mut options = Options::default();
-    for (name, value) in set {
+    for (name, value) in values {
         options.set(name, value.clone()).expect("an option");
     }
     options
@@ -34,15 +34,15 @@ fn read(text: &str) -> EventCollector {
     read_with(&Options::default(), text, &InputEnd::stop()).1
 }
 
-fn data(sink: &EventCollector, name: &str) -> Vec<Value> {
+fn event_data(sink: &EventCollector, name: &str) -> Vec<Value> {
     sink.join_deltas().iter().filter(|event| event.name() == name).map(Event::data).collect()
 }
 
 fn answer(sink: &EventCollector) -> String {
-    data(sink, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
+    event_data(sink, "final_delta").iter().filter_map(|data| data["text"].as_str()).collect()
 }
 
-fn strict(text: &str, options: &Options) -> Vec<String> {
+fn strict_codes(text: &str, options: &Options) -> Vec<String> {
     let mut options = options.clone();
     options.profile = Profile::Strict;
     let verdict = Contract::from_name("filament").expect("a contract").check(text.as_bytes(), &options);
@@ -87,8 +87,8 @@ fn blocks(sink: &EventCollector) -> Vec<Value> {
                     let operations: Vec<Value> = update
                         .operations
                         .iter()
-                        .map(|one| {
-                            [json!(one.op), json!(one.path)].into_iter().chain(one.value.clone()).collect()
+                        .map(|item| {
+                            [json!(item.op), json!(item.path)].into_iter().chain(item.value.clone()).collect()
                         })
                         .collect();
                     blocks.push(
@@ -105,7 +105,7 @@ fn blocks(sink: &EventCollector) -> Vec<Value> {
                 }
                 Extension::Choice(choice) => {
                     let options: Vec<Value> =
-                        choice.options.iter().map(|one| json!([one.id, one.text])).collect();
+                        choice.options.iter().map(|item| json!([item.id, item.text])).collect();
                     blocks.push(json!({"tag": "choice", "prompt": choice.prompt, "options": options}));
                 }
                 Extension::UiComponent(component) => {
@@ -140,9 +140,9 @@ fn text_comes_as_it_is_written() {
     let mut sent = 0;
     for piece in ["<thought>One ", "two three", "</thought>\n<content>Four ", "five", " *six* ", "seven"] {
         pipeline.push_str(piece, &mut sink);
-        let now = sink.events.len();
-        assert!(now > sent, "{piece:?} waits: {:?}", sink.events);
-        sent = now;
+        let event_count = sink.events.len();
+        assert!(event_count > sent, "{piece:?} waits: {:?}", sink.events);
+        sent = event_count;
         assert!(pipeline.held_bytes() <= 1, "{piece:?}: {} bytes held", pipeline.held_bytes());
     }
     assert!(answer(&sink).ends_with("*six* seven"));
@@ -156,18 +156,21 @@ fn a_block_acts_when_it_closes_and_once() {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
     pipeline.push_str("<content>a</content><variable_update>[[\"SET\",\"a\",1]]", &mut sink);
-    assert!(data(&sink, "state_update").is_empty());
+    assert!(event_data(&sink, "state_update").is_empty());
     pipeline.push_str("</variable_update>", &mut sink);
-    assert_eq!(data(&sink, "state_update").len(), 1); // F-214
+    assert_eq!(event_data(&sink, "state_update").len(), 1); // F-214
     pipeline.push_str("<tool_call name=\"roll\">{}</tool_call>", &mut sink);
-    assert!(data(&sink, "tool_call").is_empty());
-    let mut cut = sink.clone();
+    assert!(event_data(&sink, "tool_call").is_empty());
+    let mut cut_sink = sink.clone();
     let text = "<content>a</content><variable_update>[[\"SET\",\"a\",1]]</variable_update><tool_call name=\"roll\">{}</tool_call>";
     pipeline.finish(&InputEnd::stop(), &mut sink);
-    assert_eq!(data(&sink, "tool_call").len(), 1); // F-120
-    let (pipeline, read) = read_with(&options, text, &InputEnd::Finished(FinishReason::Length));
-    cut.events = read.events;
-    assert_eq!((data(&cut, "state_update").len(), data(&cut, "tool_call").len()), (1, 0));
+    assert_eq!(event_data(&sink, "tool_call").len(), 1); // F-120
+    let (pipeline, reading) = read_with(&options, text, &InputEnd::Finished(FinishReason::Length));
+    cut_sink.events = reading.events;
+    assert_eq!(
+        (event_data(&cut_sink, "state_update").len(), event_data(&cut_sink, "tool_call").len()),
+        (1, 0)
+    );
     let notices = &pipeline.outcome().metadata.notices;
     assert_eq!(notices.iter().map(|notice| &*notice.code).collect::<Vec<_>>(), ["tool_call_cut"]);
 }
@@ -183,9 +186,9 @@ fn operations_are_applied_where_a_state_is_attached() {
         Some(AttachedState { message: "m1".to_owned(), state: state.clone(), ..AttachedState::default() });
     let (pipeline, sink) = read_with(&options, reply, &InputEnd::stop());
     assert_eq!(pipeline.state(), Some(&json!({"hp": 7, "name": "Ann", "a": {"b": 0.3}}))); // F-113, F-114
-    let update = &data(&sink, "state_update")[0];
+    let update = &event_data(&sink, "state_update")[0];
     let ok: Vec<&Value> =
-        update["results"].as_array().expect("results").iter().map(|one| &one["ok"]).collect();
+        update["results"].as_array().expect("results").iter().map(|result| &result["ok"]).collect();
     assert_eq!(ok, [true, false, false, true, true]);
     let notices = &pipeline.outcome().metadata.notices;
     assert_eq!(
@@ -193,16 +196,19 @@ fn operations_are_applied_where_a_state_is_attached() {
         (1, "state_update_partial_failure", "部分状态更新失败")
     ); // F-212
     assert_eq!(notices[0].reference.as_deref(), Some("1: operation_type_mismatch, 2: division_by_zero")); // F-113
-    let mut back = pipeline.state().expect("a state").clone();
-    let applied = &pipeline.outcome().applied_updates;
-    assert_eq!((applied.len(), &*applied[0].message, applied[0].analysis.as_deref()), (1, "m1", Some("why"))); // F-116
-    applied[0].undo(&mut back).expect("it can be taken back");
-    assert_eq!(back, state);
+    let mut restored = pipeline.state().expect("a state").clone();
+    let applied_blocks = &pipeline.outcome().applied_updates;
+    assert_eq!(
+        (applied_blocks.len(), &*applied_blocks[0].message, applied_blocks[0].analysis.as_deref()),
+        (1, "m1", Some("why"))
+    ); // F-116
+    applied_blocks[0].undo(&mut restored).expect("it can be taken back");
+    assert_eq!(restored, state);
 
     options.set("filament.atomic", true).expect("an option");
     let (pipeline, sink) = read_with(&options, reply, &InputEnd::stop());
     assert_eq!(pipeline.state(), Some(&state)); // F-113
-    assert_eq!(data(&sink, "state_update")[0]["results"][0]["reason"], "not_applied");
+    assert_eq!(event_data(&sink, "state_update")[0]["results"][0]["reason"], "not_applied");
 
     // A reply of a tool loop goes on with the state of the one before.
     options.tool_loop = true;
@@ -232,19 +238,22 @@ fn a_tag_contract_of_ones_own_needs_no_code() {
     });
     let options = options(&[("filament.structure", structure)]);
     let (pipeline, sink) = read_with(&options, &reply, &InputEnd::stop());
-    assert_eq!(data(&sink, "phase_delta")[0]["text"], "Short, then the facts.");
+    assert_eq!(event_data(&sink, "phase_delta")[0]["text"], "Short, then the facts.");
     assert_eq!(answer(&sink), "The **mill** burnt down in the night.");
-    let elements = data(&sink, "element");
+    let elements = event_data(&sink, "element");
     assert_eq!(elements[0]["value"], json!({"place": "mill", "hurt": 0}));
     assert_eq!((&elements[1]["name"], &elements[1]["text"]), (&json!("remark"), &json!("Ask the miller.")));
-    assert_eq!(strict(&reply, &options), [""; 0]);
+    assert_eq!(strict_codes(&reply, &options), [""; 0]);
     assert_eq!(pipeline.rewrite(&sink.events).expect("it can be written").matches("<story>").count(), 1);
-    assert_eq!(strict("<remark>x</remark><plan>a</plan><story>b", &options), ["tag_unclosed"]);
-    assert_eq!(strict("<story>b</story><plan>a</plan>", &options), ["tag_order"]);
+    assert_eq!(strict_codes("<remark>x</remark><plan>a</plan><story>b", &options), ["tag_unclosed"]);
+    assert_eq!(strict_codes("<story>b</story><plan>a</plan>", &options), ["tag_order"]);
     // Without roles the first mandatory text is the content.
-    let bare =
+    let bare_options =
         self::options(&[("filament.structure", json!({"mandatory": ["story"], "optional": ["note"]}))]);
-    assert_eq!(answer(&read_with(&bare, "<story>Once.</story><note>n</note>", &InputEnd::stop()).1), "Once.");
+    assert_eq!(
+        answer(&read_with(&bare_options, "<story>Once.</story><note>n</note>", &InputEnd::stop()).1),
+        "Once."
+    );
 }
 
 #[test]
@@ -255,7 +264,7 @@ fn protocols_give_the_structure() {
     let by_name = options(&[("filament.protocols", json!(["choice"]))]);
     for options in [by_value, by_name] {
         let reply = "<thought>a</thought><content>b</content><media src=\"a.png\" type=\"image\" />";
-        assert_eq!(strict(reply, &options)[0], "tag_unexpected", "{options:?}");
+        assert_eq!(strict_codes(reply, &options)[0], "tag_unexpected", "{options:?}");
         assert_eq!(
             answer(&read_with(&options, "Hm.</thought><content>b</content>", &InputEnd::stop()).1),
             "b"
@@ -270,32 +279,35 @@ fn instructions_show_what_is_active() {
     // F-237: each example passes, in both languages, whatever is active.
     let views = json!(["map.small"]);
     let tools = json!({"roll": {"type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}});
-    let own = json!({"mandatory": [{"name": "story", "role": "content"}], "optional": [{"name": "plan", "role": "thought"}, "remark"]});
+    let custom_structure = json!({"mandatory": [{"name": "story", "role": "content"}], "optional": [{"name": "plan", "role": "thought"}, "remark"]});
     let sets: [&[(&str, Value)]; 6] = [
         &[],
         &[("filament.protocols", json!([]))],
         &[("filament.protocols", json!(["variable_update_v2", "choice"]))],
         &[("tools", tools), ("filament.views", views)],
         &[("filament.structure", json!({"mandatory": ["content"], "dependency": {}}))],
-        &[("filament.structure", own)],
+        &[("filament.structure", custom_structure)],
     ];
     for language in [Language::Zh, Language::En] {
         for set in sets {
             let mut options = options(set);
             options.texts = Texts::from_language(language);
             let prompt = find_dialect("filament").expect("a dialect").prompt.expect("instructions")(&options);
-            assert_eq!(strict(&prompt.example, &options), [""; 0], "{set:?}\n{}", prompt.example); // F-237
-            let other = examples_of_others(&prompt.rules);
-            for shown in &other {
-                let (first, last) =
-                    (format!("{shown}{}", prompt.example), format!("{}{shown}", prompt.example));
-                let fine = strict(&first, &options).is_empty() || strict(&last, &options).is_empty();
-                assert!(fine, "{set:?}\n{shown}"); // F-237
+            assert_eq!(strict_codes(&prompt.example, &options), [""; 0], "{set:?}\n{}", prompt.example); // F-237
+            let other_examples = examples_in_rules(&prompt.rules);
+            for example_text in &other_examples {
+                let (first, last) = (
+                    format!("{example_text}{}", prompt.example),
+                    format!("{}{example_text}", prompt.example),
+                );
+                let is_valid =
+                    strict_codes(&first, &options).is_empty() || strict_codes(&last, &options).is_empty();
+                assert!(is_valid, "{set:?}\n{example_text}"); // F-237
             }
-            let shown = other.concat() + &prompt.example;
+            let example_text = other_examples.concat() + &prompt.example;
             for tag in prompt.rules.lines().filter_map(|line| line.strip_prefix("- <")) {
                 let tag = tag.split(['>', ' ']).next().expect("a name");
-                assert!(shown.contains(&format!("<{tag}")), "{set:?} has no example of {tag}"); // F-237
+                assert!(example_text.contains(&format!("<{tag}")), "{set:?} has no example of {tag}"); // F-237
             }
             let structure = set.iter().any(|(name, _)| name.starts_with("filament.structure"));
             assert!(structure || prompt.rules.contains("<!-- -->"), "{}", prompt.rules); // F-237
@@ -305,19 +317,19 @@ fn instructions_show_what_is_active() {
 }
 
 /// The examples in the rules, each with all its lines.
-fn examples_of_others(rules: &str) -> Vec<String> {
+fn examples_in_rules(rules: &str) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
-    let mut inside = false;
+    let mut is_inside = false;
     for line in rules.lines() {
-        inside = match line {
+        is_inside = match line {
             _ if line.starts_with("- ") || line.is_empty() => false,
-            _ if line.starts_with('<') && !inside => {
+            _ if line.starts_with('<') && !is_inside => {
                 examples.push(String::new());
                 true
             }
-            _ => inside,
+            _ => is_inside,
         };
-        if inside && let Some(example) = examples.last_mut() {
+        if is_inside && let Some(example) = examples.last_mut() {
             *example += line;
             example.push('\n');
         }
@@ -328,7 +340,7 @@ fn examples_of_others(rules: &str) -> Vec<String> {
 #[test]
 fn sources_of_media_are_held_to_the_list() {
     // F-134
-    for (src, fine) in [
+    for (src, is_allowed) in [
         ("assets/a.png", true),
         ("图/夜.png", true),
         ("https://a.example/b.png?x=1&amp;y=2", true),
@@ -351,9 +363,9 @@ fn sources_of_media_are_held_to_the_list() {
         ("", false),
     ] {
         let sink = read(&format!("<content>x</content><media type=\"image\" src=\"{src}\" alt=\"seen\" />"));
-        assert_eq!(data(&sink, "media").len(), usize::from(fine), "{src}");
-        assert_eq!(answer(&sink).contains("seen"), !fine, "{src}"); // F-210
-        assert_eq!(data(&sink, "notice").len(), usize::from(!fine), "{src}"); // F-134
+        assert_eq!(event_data(&sink, "media").len(), usize::from(is_allowed), "{src}");
+        assert_eq!(answer(&sink).contains("seen"), !is_allowed, "{src}"); // F-210
+        assert_eq!(event_data(&sink, "notice").len(), usize::from(!is_allowed), "{src}"); // F-134
     }
 }
 
@@ -362,22 +374,22 @@ fn values_of_commands_are_never_evaluated() {
     // F-140, R-81
     let value = |text: &str| {
         let reply = format!("<content>x</content><UpdateVariable>_.set('a', {text});</UpdateVariable>");
-        let operation = data(&read(&reply), "state_update")[0]["operations"][0].clone();
+        let operation = event_data(&read(&reply), "state_update")[0]["operations"][0].clone();
         operation.get("refused").or(operation.get("value")).cloned().unwrap_or_default()
     };
-    let guessed = || json!("value_guessed");
+    let guessed_value = || json!("value_guessed");
     for (text, expected) in [
-        ("10 + 2 * 5", guessed()),
-        ("Math.sqrt(144) / 5", guessed()),
+        ("10 + 2 * 5", guessed_value()),
+        ("Math.sqrt(144) / 5", guessed_value()),
         ("2024-03-05", json!("2024-03-05")),
-        ("138-1234-5678", guessed()),
+        ("138-1234-5678", guessed_value()),
         ("50%", json!("50%")),
         ("12:30", json!("12:30")),
         ("'10 + 2'", json!("10 + 2")),
         ("{a: 'b', c: [1,2,],}", json!({"a": "b", "c": [1, 2]})),
-        ("process.exit(1)", guessed()),
-        ("(() => 1)()", guessed()),
-        ("1/0", guessed()),
+        ("process.exit(1)", guessed_value()),
+        ("(() => 1)()", guessed_value()),
+        ("1/0", guessed_value()),
         ("undefined", Value::Null),
         ("`it's`", json!("it's")),
         ("好", json!("好")),
@@ -385,9 +397,9 @@ fn values_of_commands_are_never_evaluated() {
         assert_eq!(value(text), expected, "{text}");
     }
     let nested = "(".repeat(100_000);
-    let begun = Instant::now();
+    let start = Instant::now();
     read(&format!("<UpdateVariable>_.set('a', {nested}1);{}", "_.set(".repeat(20_000)));
-    assert!(begun.elapsed().as_secs() < 20); // F-222
+    assert!(start.elapsed().as_secs() < 20); // F-222
 }
 
 #[test]
@@ -422,10 +434,10 @@ fn hostile_replies_end_and_cost_little() {
         ("", "<media src=\"a\">"),
     ] {
         let reply = format!("{place}{}", piece.repeat((1 << 19) / piece.len()));
-        let begun = Instant::now();
+        let start = Instant::now();
         let sink = read(&reply);
         assert!(matches!(sink.events.last(), Some(Event::Completed(_))), "{place}{piece}"); // F-223
-        assert!(begun.elapsed().as_secs() < 20, "{place}{piece}: {:?}", begun.elapsed()); // F-222
+        assert!(start.elapsed().as_secs() < 20, "{place}{piece}: {:?}", start.elapsed()); // F-222
     }
 }
 
@@ -433,9 +445,9 @@ fn hostile_replies_end_and_cost_little() {
 fn the_visible_text_is_never_empty_while_text_exists() {
     // F-209, F-210
     let structure = json!({"mandatory": ["content"], "optional": ["thought"]});
-    let given = options(&[("filament.structure", structure)]);
+    let custom_options = options(&[("filament.structure", structure)]);
     assert_eq!(
-        answer(&read_with(&given, "All of it <b>here</b>", &InputEnd::stop()).1),
+        answer(&read_with(&custom_options, "All of it <b>here</b>", &InputEnd::stop()).1),
         "All of it <b>here</b>"
     );
     for reply in [
@@ -458,13 +470,13 @@ fn the_example_of_a_game_is_as_its_readme_says() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rpg/");
     let file = |name: &str| std::fs::read_to_string(format!("{folder}{name}")).expect("the example is there");
     let reply = file("reply.txt");
-    assert_eq!(strict(&reply, &Options::default()), [""; 0]);
+    assert_eq!(strict_codes(&reply, &Options::default()), [""; 0]);
     let mut options = Options::default();
     let state = serde_json::from_str(&file("state.json")).expect("JSON");
     options.state = Some(AttachedState { state, ..AttachedState::default() });
     let (pipeline, sink) = read_with(&options, &reply, &InputEnd::stop());
     for name in ["state_update", "status_bar", "choice", "media", "aside"] {
-        assert_eq!(data(&sink, name).len(), 1, "{name}");
+        assert_eq!(event_data(&sink, name).len(), 1, "{name}");
     }
     let state = pipeline.state().expect("a state");
     assert_eq!(

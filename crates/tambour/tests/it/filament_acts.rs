@@ -26,18 +26,20 @@ fn a_block_in_a_thought_is_held_until_the_thought_ends() {
     let mut pipeline =
         Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
     pipeline.push_str("<think>plan <variable_update>", &mut sink);
-    let sent = sink.events.len();
+    let sent_count = sink.events.len();
     pipeline.push_str("[[\"SET\",\"a\",1]]</variable_update> and so on", &mut sink);
-    assert_eq!(sink.events.len(), sent);
+    assert_eq!(sink.events.len(), sent_count);
     assert!(
         pipeline.held_bytes() >= "<variable_update>[[\"SET\",\"a\",1]]</variable_update> and so on".len()
     );
-    let mut other = EventCollector::default();
-    let mut open = Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
-    open.push_str("<think>plan <variable_update>[[\"SET\",\"a\",1]]</variable_update> and", &mut other);
-    open.push_str("<content>", &mut other);
-    assert!(names(&other).contains(&"state_update".to_owned()));
-    assert!(open.held_bytes() <= "<content>".len());
+    let mut open_sink = EventCollector::default();
+    let mut open_thought =
+        Pipeline::new("filament", &Options::default()).expect("a dialect").with_extensions(true);
+    open_thought
+        .push_str("<think>plan <variable_update>[[\"SET\",\"a\",1]]</variable_update> and", &mut open_sink);
+    open_thought.push_str("<content>", &mut open_sink);
+    assert!(names(&open_sink).contains(&"state_update".to_owned()));
+    assert!(open_thought.held_bytes() <= "<content>".len());
     pipeline.push_str("</think>", &mut sink);
     assert!(!names(&sink).contains(&"state_update".to_owned()));
     assert!(pipeline.held_bytes() < 8);
@@ -49,22 +51,23 @@ fn a_draft_ends_at_the_limit_itself() {
     let mut options = Options::default();
     options.limits.hold = 64;
     let block = "<variable_update>[[\"SET\",\"a\",1]]</variable_update>";
-    for more in 0..40 {
-        let text = format!("<think>a {block}{}<content>b</content>", "x".repeat(more));
-        let acts = names(&read(&options, &text, &InputEnd::stop()).1).contains(&"state_update".to_owned());
-        assert_eq!(acts, block.len() + more <= 64, "{more}");
+    for padding in 0..40 {
+        let text = format!("<think>a {block}{}<content>b</content>", "x".repeat(padding));
+        let is_applied =
+            names(&read(&options, &text, &InputEnd::stop()).1).contains(&"state_update".to_owned());
+        assert_eq!(is_applied, block.len() + padding <= 64, "{padding}");
         let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("filament", &options).expect("a dialect").with_extensions(true);
         for at in 0..text.len() {
             pipeline.push_str(&text[at..=at], &mut sink);
         }
         pipeline.finish(&InputEnd::stop(), &mut sink);
-        assert_eq!(names(&sink).contains(&"state_update".to_owned()), acts, "{more}");
+        assert_eq!(names(&sink).contains(&"state_update".to_owned()), is_applied, "{padding}");
     }
 }
 
 /// The state after commands of MVU on another, and the reasons of what was refused.
-fn commanded(state: &Value, commands: &str) -> (Value, String) {
+fn run_commands(state: &Value, commands: &str) -> (Value, String) {
     let mut options = Options::default();
     options.state =
         Some(AttachedState { message: "m".to_owned(), state: state.clone(), ..AttachedState::default() });
@@ -72,15 +75,15 @@ fn commanded(state: &Value, commands: &str) -> (Value, String) {
     let (pipeline, _) = read(&options, &reply, &InputEnd::stop());
     let outcome = pipeline.outcome();
     let after = pipeline.state().expect("a state").clone();
-    for applied in &outcome.applied_updates {
+    for block in &outcome.applied_updates {
         // What was settled can be taken back and done again after it was stored.
-        let stored = serde_json::to_string(applied).expect("a record is JSON");
-        let stored: tambour::state::AppliedBlock = serde_json::from_str(&stored).expect("and read again");
-        let mut back = after.clone();
-        stored.undo(&mut back).expect("it can be taken back");
-        assert_eq!(back, *state, "{commands}");
-        stored.redo(&mut back).expect("it can be done again");
-        assert_eq!(back, after, "{commands}");
+        let record = serde_json::to_string(block).expect("a record is JSON");
+        let record: tambour::state::AppliedBlock = serde_json::from_str(&record).expect("and read again");
+        let mut restored = after.clone();
+        record.undo(&mut restored).expect("it can be taken back");
+        assert_eq!(restored, *state, "{commands}");
+        record.redo(&mut restored).expect("it can be done again");
+        assert_eq!(restored, after, "{commands}");
     }
     let notices = &outcome.metadata.notices;
     (after, notices.iter().filter_map(|notice| notice.reference.clone()).collect())
@@ -110,9 +113,9 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.set('who.it\\'s', 1);", "/who/it's", json!(1)),
         ("_.assign('bag', 0, 'a');_.remove('bag', 'rope');", "/bag", json!(["a", "lamp", {"n": 1}])),
     ] {
-        let (after, refused) = commanded(&list(), commands);
+        let (after, reasons) = run_commands(&list(), commands);
         assert_eq!(after.pointer(pointer), Some(&expected), "{commands}: {after}");
-        assert_eq!(refused, "", "{commands}");
+        assert_eq!(reasons, "", "{commands}");
     }
     for (commands, reason) in [
         ("_.assign('bag', 9, 'map');", "0: index_out_of_range"),
@@ -126,10 +129,10 @@ fn commands_do_what_mvu_does_with_the_state() {
         ("_.assign('bag', 0, 1e400);", "0: number_out_of_range"),
         ("_.set('hp', 1);_.set('hp', 2", ""),
     ] {
-        let (after, refused) = commanded(&list(), commands);
-        assert_eq!((after, refused.as_str()), (list(), reason), "{commands}");
+        let (after, reasons) = run_commands(&list(), commands);
+        assert_eq!((after, reasons.as_str()), (list(), reason), "{commands}");
     }
-    let (after, _) = commanded(
+    let (after, _) = run_commands(
         &json!({"items": ["a", "c"]}),
         "<JSONPatch>[{\"op\":\"add\",\"path\":\"/items/1\",\"value\":\"b\"}]</JSONPatch>",
     );
@@ -141,9 +144,9 @@ fn lists_written_anew_are_bounded() {
     // F-222: many insertions into a long list cost no more memory than the state may have.
     let items: Vec<String> = (0..2000).map(|at| format!("item {at}")).collect();
     let commands = "_.assign('list', 0, 'x');".repeat(2000);
-    let (after, refused) = commanded(&json!({"list": items}), &commands);
-    assert!(after["list"].as_array().expect("a list").len() < 2100, "{refused}");
-    assert!(refused.contains("limit_exceeded"), "{refused}");
+    let (after, reasons) = run_commands(&json!({"list": items}), &commands);
+    assert!(after["list"].as_array().expect("a list").len() < 2100, "{reasons}");
+    assert!(reasons.contains("limit_exceeded"), "{reasons}");
 }
 
 #[test]
@@ -153,12 +156,14 @@ fn a_number_out_of_range_refuses_its_operation_alone() {
     let list: Value = serde_json::from_str(&bound_numbers(text)).expect("JSON");
     let mut state = json!({"n": 1});
     let results = apply(&mut state, &Operation::parse_list(&list).expect("a list"), &Default::default());
-    let reasons: Vec<String> =
-        results.iter().map(|one| one.reason.map(|reason| reason.to_string()).unwrap_or_default()).collect();
+    let reasons: Vec<String> = results
+        .iter()
+        .map(|result| result.reason.map(|reason| reason.to_string()).unwrap_or_default())
+        .collect();
     assert_eq!(reasons, ["number_out_of_range", "number_out_of_range", "number_out_of_range", "", ""]);
     assert_eq!(state, json!({"n": 2, "t": "1e400 \" 1e400"}));
-    for kept in [json!(u64::MAX), json!(i64::MIN), json!(0.1), json!(9_007_199_254_740_992_f64)] {
-        assert!(Operation::from_value(&json!(["SET", "a", kept])).refusal().is_none(), "{kept}");
+    for value in [json!(u64::MAX), json!(i64::MIN), json!(0.1), json!(9_007_199_254_740_992_f64)] {
+        assert!(Operation::from_value(&json!(["SET", "a", value])).refusal().is_none(), "{value}");
     }
 }
 
@@ -166,8 +171,8 @@ fn a_number_out_of_range_refuses_its_operation_alone() {
 const REPLIES: usize = 3_000;
 
 /// A damaged reply, and the numbers of the blocks in it that may act.
-fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
-    let (mut text, mut may, mut block) = (String::new(), Vec::new(), 0);
+fn random_reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
+    let (mut text, mut allowed, mut block) = (String::new(), Vec::new(), 0);
     let pairs = [
         ("<think>", "</think>"),
         ("<thought>", "</thought>"),
@@ -182,10 +187,10 @@ fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
         ("<|channel|>analysis<|message|>", "<|end|>"),
     ];
-    let mut next = |random: &mut RandomSource, may: Option<&mut Vec<usize>>| {
+    let mut next_block = |random: &mut RandomSource, allowed: Option<&mut Vec<usize>>| {
         block += 1;
-        if let Some(may) = may {
-            may.push(block);
+        if let Some(allowed) = allowed {
+            allowed.push(block);
         }
         match random.below(4) {
             0 => format!("<tool_call name=\"t\">{{\"n\": {block}}}</tool_call>"),
@@ -194,70 +199,70 @@ fn reply(random: &mut RandomSource) -> (String, Vec<usize>, bool) {
             _ => format!("<variable_update>[[\"SET\",\"n\",{block}]]</variable_update>"),
         }
     };
-    let mut cut = false;
+    let mut is_cut = false;
     for _ in 0..1 + random.below(6) {
         let words = *random.pick(&["", "So. ", "令牌 ", "a < b ", "\n", "`x` "]);
         match random.below(8) {
             0 | 1 => {
                 let (open, close) = random.pick(&pairs);
-                let mut inside = String::new();
+                let mut content = String::new();
                 for _ in 0..1 + random.below(3) {
-                    inside += words;
-                    inside += &next(random, None);
-                    inside += random.pick::<&str>(&["", " x ", "\n", "</content>", "<b>"]);
+                    content += words;
+                    content += &next_block(random, None);
+                    content += random.pick::<&str>(&["", " x ", "\n", "</content>", "<b>"]);
                 }
                 if random.below(8) == 0 {
                     // Cut in the thought.
-                    text += &format!("\n{open}{inside}");
-                    cut = true;
+                    text += &format!("\n{open}{content}");
+                    is_cut = true;
                     break;
                 }
-                text += &format!("\n{open}{inside}{close}\n");
+                text += &format!("\n{open}{content}{close}\n");
             }
             2 => {
-                let (inside, more) = (next(random, None), next(random, None));
-                text += &format!("<content>{words}<!-- {inside} {more} -->{words}</content>\n");
+                let (content, second) = (next_block(random, None), next_block(random, None));
+                text += &format!("<content>{words}<!-- {content} {second} -->{words}</content>\n");
             }
             3 => {
-                let inside = next(random, None);
-                text += &format!("<content>\n{words}\n> {inside}\n{words}</content>\n");
+                let content = next_block(random, None);
+                text += &format!("<content>\n{words}\n> {content}\n{words}</content>\n");
             }
             4 => {
-                let inside = next(random, None);
+                let content = next_block(random, None);
                 let fence = *random.pick(&["```", "~~~", "````"]);
-                text += &format!("<content>\nSo:\n{fence}xml\n{inside}\n{fence}\n</content>\n");
+                text += &format!("<content>\nSo:\n{fence}xml\n{content}\n{fence}\n</content>\n");
             }
             5 => {
-                let inside = next(random, None);
-                text += &format!("<content>write `{inside}` so{words}</content>\n");
+                let content = next_block(random, None);
+                text += &format!("<content>write `{content}` so{words}</content>\n");
             }
             6 => {
-                block_cut(&mut text, random, 900 + may.len());
+                push_cut_block(&mut text, random, 900 + allowed.len());
                 if random.below(4) == 0 {
-                    cut = true;
+                    is_cut = true;
                     break;
                 }
                 text += &format!("{}\n", *random.pick(&["</variable_update>", ""]));
                 text += "<content>y</content>\n";
             }
             _ => {
-                let inside = next(random, Some(&mut may));
-                text += &format!("<content>z</content>\n{inside}\n");
+                let content = next_block(random, Some(&mut allowed));
+                text += &format!("<content>z</content>\n{content}\n");
             }
         }
     }
-    (text, may, cut)
+    (text, allowed, is_cut)
 }
 
 /// An update that lacks its end.
-fn block_cut(text: &mut String, random: &mut RandomSource, number: usize) {
-    let whole = format!("[[\"SET\",\"n\",{number}]");
-    let end = random.below(whole.len());
-    *text += &format!("<content>x</content>\n<variable_update>{}", &whole[..end]);
+fn push_cut_block(text: &mut String, random: &mut RandomSource, number: usize) {
+    let complete = format!("[[\"SET\",\"n\",{number}]");
+    let end = random.below(complete.len());
+    *text += &format!("<content>x</content>\n<variable_update>{}", &complete[..end]);
 }
 
 /// The numbers of the blocks that acted.
-fn acted(sink: &EventCollector) -> Vec<usize> {
+fn acting_blocks(sink: &EventCollector) -> Vec<usize> {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok()).map(|n| n as usize);
     let mut found = Vec::new();
     for event in sink.events.iter().filter(|event| matches!(event, Event::Extension(_))) {
@@ -267,7 +272,7 @@ fn acted(sink: &EventCollector) -> Vec<usize> {
             "status_bar" => found.extend(number(&data["items"][0]["text"])),
             "state_update" => {
                 let operations = data["operations"].as_array().expect("a list");
-                found.extend(operations.iter().filter_map(|one| number(&one["value"])));
+                found.extend(operations.iter().filter_map(|operation| number(&operation["value"])));
             }
             _ => {}
         }
@@ -278,29 +283,30 @@ fn acted(sink: &EventCollector) -> Vec<usize> {
 #[test]
 fn nothing_acts_that_was_in_reasoning_quoted_or_cut() {
     // R-80, R-69, F-103, F-105, F-214: damaged replies of seeds from 0.
-    let given = std::env::var("FUZZ_ITERATIONS").ok();
-    let replies = given.map_or(REPLIES, |given| given.parse().expect("FUZZ_ITERATIONS is a number"));
+    let text_setting = std::env::var("FUZZ_ITERATIONS").ok();
+    let replies = text_setting
+        .map_or(REPLIES, |text_setting| text_setting.parse().expect("FUZZ_ITERATIONS is a number"));
     let mut options = Options::default();
     options.tools = Some(ToolRegistry::from_json(&json!({"t": {"type": "object"}})).expect("tools"));
-    let mut none = Options::default();
-    none.tools = None;
-    let mut all = 0;
+    let mut without_tools = Options::default();
+    without_tools.tools = None;
+    let mut total = 0;
     for seed in 0..replies as u64 {
         let mut random = RandomSource::new(seed);
-        let (text, may, cut) = reply(&mut random);
-        let end = if cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
+        let (text, allowed, is_cut) = random_reply(&mut random);
+        let end = if is_cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
         let (_, sink) = read(&options, &text, &end);
-        let acted = acted(&sink);
-        for number in &acted {
+        let numbers = acting_blocks(&sink);
+        for number in &numbers {
             assert!(
-                may.contains(number),
+                allowed.contains(number),
                 "seed {seed}: block {number} acted in\n{text}\n{:?}",
                 sink.join_deltas()
             );
         }
-        all += acted.len();
-        let called = names(&read(&none, &text, &end).1).iter().any(|name| name == "tool_call");
-        assert!(!called, "seed {seed}: a call without tools in\n{text}"); // R-96
+        total += numbers.len();
+        let has_call = names(&read(&without_tools, &text, &end).1).iter().any(|name| name == "tool_call");
+        assert!(!has_call, "seed {seed}: a call without tools in\n{text}"); // R-96
     }
-    assert!(all > replies / 8, "only {all} blocks acted");
+    assert!(total > replies / 8, "only {total} blocks acted");
 }

@@ -11,33 +11,33 @@ use tambour_fixtures::run::{options_for, reading_case};
 use tambour_fixtures::{ChunkCuts, Fixture, fixtures_folder, load_fixtures, queue};
 
 /// Runs `check` on each fixture of a dialect, in both profiles, with its findings.
-fn each(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> + Sync) {
+fn check_fixtures(check: impl Fn(&Fixture, &Options, Vec<Finding>) -> Result<(), String> + Sync) {
     let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     fixtures.retain(|fixture| DIALECTS.iter().any(|entry| entry.name == fixture.dialect));
     queue::check_all(&fixtures, |fixture| {
-        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
-            let options = options_for(fixture, judged);
+        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|profile| {
+            let options = options_for(fixture, profile);
             let findings = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
             check(fixture, &options, findings)
-                .map_err(|error| format!("{}, {judged:?}: {error}", fixture.name))
+                .map_err(|error| format!("{}, {profile:?}: {error}", fixture.name))
         })
     });
 }
 
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(message()) }
+fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(message()) }
 }
 
 #[test]
 fn lines_and_columns_are_those_of_the_span() {
-    each(|fixture, _, findings| {
+    check_fixtures(|fixture, _, findings| {
         // What is no text has no characters to count.
         let Ok(reply) = std::str::from_utf8(&fixture.input) else { return Ok(()) };
         findings.iter().try_for_each(|finding| {
             let (start, end) = (finding.span.start, finding.span.end);
-            let inside = start <= end && end <= reply.len();
-            let whole = inside && reply.is_char_boundary(start) && reply.is_char_boundary(end);
-            ensure(whole, || format!("outside the reply: {finding:?}"))?;
+            let is_inside = start <= end && end <= reply.len();
+            let is_whole = is_inside && reply.is_char_boundary(start) && reply.is_char_boundary(end);
+            ensure(is_whole, || format!("outside the reply: {finding:?}"))?;
             let before = &reply[..start];
             let line = 1 + before.matches('\n').count();
             let column = 1 + before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count();
@@ -49,30 +49,30 @@ fn lines_and_columns_are_those_of_the_span() {
 
 #[test]
 fn warnings_and_repairs_are_counted() {
-    each(|fixture, options, findings| {
+    check_fixtures(|fixture, options, findings| {
         let reading = reading_case(fixture, options).read(ChunkCuts::Single)?;
         let Some(Event::Completed(completed)) = reading.events.last() else { return Ok(()) };
         let count = |fits: fn(&&Finding) -> bool| findings.iter().filter(fits).count();
         let found = (completed.metadata.warnings as usize, completed.metadata.repairs as usize);
         let listed = (count(|f| f.severity >= Severity::Warning), count(|f| f.repair.is_some()));
-        let all = findings.iter().all(|finding| finding.code != "findings_limit");
-        ensure(!all || found == listed, || format!("{found:?} counted, {listed:?} listed"))
+        let is_complete = findings.iter().all(|finding| finding.code != "findings_limit");
+        ensure(!is_complete || found == listed, || format!("{found:?} counted, {listed:?} listed"))
     });
 }
 
 #[test]
 fn the_first_error_is_listed_behind_any_number_of_lesser_findings() {
-    each(|fixture, options, findings| {
+    check_fixtures(|fixture, options, findings| {
         let mut options = options.clone();
         options.limits.findings = 1;
         let few = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
-        let (listed, told): (Vec<&Finding>, Vec<&Finding>) =
+        let (listed, limit_findings): (Vec<&Finding>, Vec<&Finding>) =
             few.iter().partition(|finding| finding.code != "findings_limit");
         let error = findings.iter().find(|finding| finding.severity == Severity::Error);
         let mut expected: Vec<&Finding> = findings.iter().take(1).collect();
         expected.extend(error.filter(|error| *error != expected[0]));
-        let more = findings.len() > expected.len();
-        ensure(listed == expected && told.len() == usize::from(more), || {
+        let has_more = findings.len() > expected.len();
+        ensure(listed == expected && limit_findings.len() == usize::from(has_more), || {
             format!("{few:#?}\nof {findings:#?}")
         })
     });
@@ -80,7 +80,7 @@ fn the_first_error_is_listed_behind_any_number_of_lesser_findings() {
 
 #[test]
 fn only_the_first_finding_is_listed_when_that_is_asked_for() {
-    each(|fixture, options, findings| {
+    check_fixtures(|fixture, options, findings| {
         let mut options = options.clone();
         options.first_only = true;
         let first = reading_case(fixture, &options).read(ChunkCuts::Single)?.findings;
@@ -97,12 +97,12 @@ fn a_verdict_lists_findings_in_order_and_the_first_that_decides() {
         let contract = Contract::from_name(&fixture.dialect).map_err(|error| error.to_string())?;
         let mut options = options_for(fixture, Profile::Strict);
         let all = contract.check(&fixture.input, &options).findings;
-        let ordered = all.is_sorted_by_key(|finding| finding.span.start);
-        ensure(ordered, || format!("{}: in no order: {all:#?}", fixture.name))?;
-        let decides = all.iter().find(|finding| finding.severity == Severity::Error).or(all.first());
+        let is_ordered = all.is_sorted_by_key(|finding| finding.span.start);
+        ensure(is_ordered, || format!("{}: in no order: {all:#?}", fixture.name))?;
+        let decisive = all.iter().find(|finding| finding.severity == Severity::Error).or(all.first());
         options.first_only = true;
         let first = contract.check(&fixture.input, &options).findings;
-        ensure(first.iter().eq(decides), || format!("{}: {first:#?}\nof {all:#?}", fixture.name))
+        ensure(first.iter().eq(decisive), || format!("{}: {first:#?}\nof {all:#?}", fixture.name))
     });
     assert!(fixtures.iter().any(|fixture| fixture.dialect == TRANSCRIPT));
 }
@@ -119,32 +119,32 @@ fn a_finding_never_ends_before_it_begins() {
 
 #[test]
 fn severity_follows_level_profile_and_repair() {
-    let of_level = |level: RuleLevel| {
-        let mut rules = tambour_prompt::catalogue::all().map(|listed| listed.rule);
+    let rule_of_level = |level: RuleLevel| {
+        let mut rules = tambour_prompt::catalogue::all().map(|entry| entry.rule);
         rules.find(|rule| rule.level == level).expect("each level has a rule")
     };
-    let severity = |level: RuleLevel, profile: Profile, repaired: bool| {
-        let report = FindingReport::new(of_level(level), Place::START, 0, "x");
-        let report = if repaired { report.with_repair("y") } else { report };
+    let severity = |level: RuleLevel, profile: Profile, has_repair: bool| {
+        let report = FindingReport::new(rule_of_level(level), Place::START, 0, "x");
+        let report = if has_repair { report.with_repair("y") } else { report };
         report.judge(profile).severity
     };
-    for (profile, repaired, must) in [
+    for (profile, has_repair, must_severity) in [
         (Profile::Strict, true, Severity::Error),
         (Profile::Strict, false, Severity::Error),
         (Profile::Lenient, true, Severity::Warning),
         (Profile::Lenient, false, Severity::Error),
     ] {
-        assert_eq!(severity(RuleLevel::Must, profile, repaired), must);
-        assert_eq!(severity(RuleLevel::Should, profile, repaired), Severity::Warning);
-        assert_eq!(severity(RuleLevel::Info, profile, repaired), Severity::Info);
+        assert_eq!(severity(RuleLevel::Must, profile, has_repair), must_severity);
+        assert_eq!(severity(RuleLevel::Should, profile, has_repair), Severity::Warning);
+        assert_eq!(severity(RuleLevel::Info, profile, has_repair), Severity::Info);
     }
 }
 
 #[test]
 fn repairs_are_named_at_their_places() {
-    let reply = |inside: &str| {
+    let reply = |body: &str| {
         format!(
-            "<thinking>\n<phase id=\"1\">\n<title>T</title>\na\n</phase>\n</thinking>\n<final>\n{inside}\n</final>"
+            "<thinking>\n<phase id=\"1\">\n<title>T</title>\na\n</phase>\n</thinking>\n<final>\n{body}\n</final>"
         )
     };
     let queries = |block: &str| reply(&format!("OK.\n<!-- <serp_queries>\n{block}\n</serp_queries> -->"));
@@ -216,8 +216,9 @@ fn repairs_are_named_at_their_places() {
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
         pipeline.push(reply.as_bytes(), &mut sink);
         pipeline.finish(&InputEnd::stop(), &mut sink);
-        let of_code: Vec<&Finding> = sink.findings.iter().filter(|finding| finding.code == code).collect();
-        let [found] = of_code.as_slice() else { panic!("{reply}: {:#?}", sink.findings) };
+        let code_findings: Vec<&Finding> =
+            sink.findings.iter().filter(|finding| finding.code == code).collect();
+        let [found] = code_findings.as_slice() else { panic!("{reply}: {:#?}", sink.findings) };
         assert_eq!(found.repair.as_deref(), Some(repair), "{reply}");
         let at = format!("{}:{}", found.line, found.column);
         assert!(place.is_empty() || place == at, "{reply}: {found:#?}");

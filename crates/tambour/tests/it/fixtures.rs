@@ -24,13 +24,13 @@ const PLANNED: [&str; 4] = ["jsonseq", "aiplan", "filament", "ai_say"];
 
 fn fixtures() -> Vec<Fixture> {
     let mut fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
-    let known = |name: &str| DIALECTS.iter().any(|entry| entry.name == name);
-    fixtures.retain(|fixture| known(&fixture.dialect) || !PLANNED.contains(&fixture.dialect.as_str()));
+    let is_known = |name: &str| DIALECTS.iter().any(|entry| entry.name == name);
+    fixtures.retain(|fixture| is_known(&fixture.dialect) || !PLANNED.contains(&fixture.dialect.as_str()));
     fixtures
 }
 
 /// Runs `check` on each fixture and fails with all complaints at once. While they are being rewritten, nothing is read.
-fn each(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
+fn check_fixtures(check: impl Fn(&Fixture) -> Result<(), String> + Sync) {
     if !is_updating() {
         queue::check_all(&fixtures(), check);
     }
@@ -42,20 +42,20 @@ fn fixtures_give_what_they_say() {
         let complaints = update_fixtures(&fixtures());
         assert!(complaints.is_empty(), "{} fixtures:\n{}", complaints.len(), complaints.join("\n\n"));
     } else {
-        each(run_fixture);
+        check_fixtures(run_fixture);
     }
 }
 
 #[test]
 fn fixtures_read_the_same_under_every_cutting() {
     // J-038, T-014, J-045, T-065: the same events and findings, cut at every byte and in random pieces.
-    each(|fixture| {
-        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|judged| {
-            let options = options_for(fixture, judged);
+    check_fixtures(|fixture| {
+        [Profile::Lenient, Profile::Strict].into_iter().try_for_each(|profile| {
+            let options = options_for(fixture, profile);
             let case = reading_case(fixture, &options);
             let whole = case.read(ChunkCuts::Single)?;
-            let result = if judged == Profile::Lenient {
-                every_cut(&case, &whole)
+            let result = if profile == Profile::Lenient {
+                check_cuts(&case, &whole)
             } else {
                 case.check_same(&whole, ChunkCuts::Every(1))
             };
@@ -65,7 +65,7 @@ fn fixtures_read_the_same_under_every_cutting() {
 }
 
 /// Reads byte by byte, cut in two everywhere, and in random pieces.
-fn every_cut(case: &ReadingCase<'_>, whole: &FixtureReading) -> Result<(), String> {
+fn check_cuts(case: &ReadingCase<'_>, whole: &FixtureReading) -> Result<(), String> {
     let len = case.input.len();
     case.check_same(whole, ChunkCuts::Every(1))?;
     let mut random = RandomSource::new(len as u64);
@@ -80,14 +80,14 @@ fn every_cut(case: &ReadingCase<'_>, whole: &FixtureReading) -> Result<(), Strin
 #[test]
 fn fixtures_give_valid_streams() {
     //
-    each(|fixture| {
+    check_fixtures(|fixture| {
         let mut options = options_for(fixture, Profile::Lenient);
         if is_judged_only(&fixture.dialect) {
             return Ok(());
         }
         let reading = reading_case(fixture, &options).read(ChunkCuts::Single)?;
-        let skips = |given: &serde_json::Value| given["plain.thinking"] == "skip";
-        options.allow_missing_thinking |= fixture.keys.get("options").is_some_and(skips);
+        let skips_thinking = |values: &serde_json::Value| values["plain.thinking"] == "skip";
+        options.allow_missing_thinking |= fixture.keys.get("options").is_some_and(skips_thinking);
         grammar::check_stream(&reading.events, &options).map_err(|error| format!("{}: {error}", fixture.name))
     });
 }
@@ -95,29 +95,31 @@ fn fixtures_give_valid_streams() {
 #[test]
 fn extensions_come_only_when_they_are_asked_for() {
     // without them the stream is the same but for them, and what is to be done is too.
-    each(|fixture| {
+    check_fixtures(|fixture| {
         if is_judged_only(&fixture.dialect) {
             return Ok(());
         }
         let options = options_for(fixture, Profile::Lenient);
-        let read = |wanted: bool| {
+        let read = |has_extensions: bool| {
             let mut sink = JoinedEvents::default();
             let pipeline = Pipeline::new(&fixture.dialect, &options).map_err(|error| error.to_string())?;
-            let mut pipeline = pipeline.with_extensions(wanted);
+            let mut pipeline = pipeline.with_extensions(has_extensions);
             pipeline.push(&fixture.input, &mut sink);
             pipeline.finish(&fixture.end, &mut sink);
             Ok::<_, String>((sink.events, pipeline.outcome().calls.clone()))
         };
-        let (without, with) = (read(false)?, read(true)?);
-        let contract = |events: Vec<Event<'static>>| {
+        let (plain, extended) = (read(false)?, read(true)?);
+        let contract_events = |events: Vec<Event<'static>>| {
             let mut joined = JoinedEvents::default();
-            let kept = events.into_iter().filter(|event| event.kind() != EventKind::Extension);
-            kept.for_each(|event| tambour::event::Sink::event(&mut joined, event));
+            let filtered = events.into_iter().filter(|event| event.kind() != EventKind::Extension);
+            filtered.for_each(|event| tambour::event::Sink::event(&mut joined, event));
             joined.events
         };
-        let asked = without.0.iter().all(|event| event.kind() != EventKind::Extension);
-        let same = asked && without.1 == with.1 && contract(without.0) == contract(with.0);
-        same.then_some(())
+        let has_none = plain.0.iter().all(|event| event.kind() != EventKind::Extension);
+        let is_same =
+            has_none && plain.1 == extended.1 && contract_events(plain.0) == contract_events(extended.0);
+        is_same
+            .then_some(())
             .ok_or_else(|| format!("{}: extensions change what comes without them", fixture.name))
     });
 }
@@ -125,7 +127,7 @@ fn extensions_come_only_when_they_are_asked_for() {
 #[test]
 fn fixtures_hold_back_no_more_than_documented() {
     // X-007, J-037: with a small `limits.hold`, nothing but the constant is left of what may be held.
-    each(|fixture| {
+    check_fixtures(|fixture| {
         let mut options = options_for(fixture, Profile::Lenient);
         options.limits.hold = 64;
         reading_case(fixture, &options).check_held().map_err(|error| format!("{}: {error}", fixture.name))

@@ -4,16 +4,16 @@ use tambour::lex::sse::SseReader;
 
 /// Name and data of each frame, and whether something was cut, as the text comes in chunks of that size.
 fn read(text: &str, size: usize, limit: usize) -> Vec<(String, String, bool)> {
-    let (mut frames, mut found) = (SseReader::new(limit), Vec::new());
-    let mut keep = |frame: tambour::lex::sse::SseFrame<'_>| {
+    let (mut reader, mut found) = (SseReader::new(limit), Vec::new());
+    let mut collect = |frame: tambour::lex::sse::SseFrame<'_>| {
         found.push((
             frame.name.to_owned(),
             String::from_utf8_lossy(frame.data).into_owned(),
             frame.is_truncated,
         ));
     };
-    text.as_bytes().chunks(size).for_each(|chunk| frames.push(chunk, &mut keep));
-    frames.finish(&mut keep);
+    text.as_bytes().chunks(size).for_each(|chunk| reader.push(chunk, &mut collect));
+    reader.finish(&mut collect);
     found
 }
 

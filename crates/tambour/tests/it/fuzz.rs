@@ -15,13 +15,13 @@ use tambour_fixtures::{fixtures_folder, load_fixtures};
 const ITERATIONS: u64 = 1000;
 
 pub(crate) fn iterations() -> u64 {
-    let given = std::env::var("FUZZ_ITERATIONS").ok();
-    given.map_or(ITERATIONS, |given| given.parse().expect("FUZZ_ITERATIONS is a number"))
+    let text = std::env::var("FUZZ_ITERATIONS").ok();
+    text.map_or(ITERATIONS, |text| text.parse().expect("FUZZ_ITERATIONS is a number"))
 }
 
 /// Seeds of all inputs, in pieces that go to one core each.
-fn pieces(most: u64) -> Vec<std::ops::Range<u64>> {
-    (0..most).step_by(500).map(|first| first..most.min(first + 500)).collect()
+fn seed_ranges(count: u64) -> Vec<std::ops::Range<u64>> {
+    (0..count).step_by(500).map(|first| first..count.min(first + 500)).collect()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn dialects() {
     let fixtures = load_fixtures(&fixtures_folder()).expect("the fixtures are readable");
     let replies: Vec<Vec<u8>> = fixtures.into_iter().map(|fixture| fixture.input).collect();
     for entry in DIALECTS {
-        queue::run_all(&pieces(iterations()), |seeds| {
+        queue::run_all(&seed_ranges(iterations()), |seeds| {
             for seed in seeds.clone() {
                 targets::check_dialect(
                     entry.name,
@@ -43,7 +43,7 @@ fn dialects() {
 
 #[test]
 fn json() {
-    queue::run_all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&seed_ranges(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
             targets::check_json(&targets::random_json_input(&mut RandomSource::new(seed)));
         }
@@ -53,7 +53,7 @@ fn json() {
 #[test]
 fn html() {
     // F-104, F-220, F-221, F-223
-    queue::run_all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&seed_ranges(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
             targets::check_html(&targets::random_html_input(&mut RandomSource::new(seed)));
         }
@@ -63,7 +63,7 @@ fn html() {
 #[test]
 fn state() {
     // F-113, F-116: random operations can be taken back exactly, and leave no trace when they are refused together.
-    queue::run_all(&pieces(iterations() * 4), |seeds| {
+    queue::run_all(&seed_ranges(iterations() * 4), |seeds| {
         for seed in seeds.clone() {
             targets::check_state(&targets::random_state_input(&mut RandomSource::new(seed)));
         }
@@ -73,7 +73,7 @@ fn state() {
 #[test]
 fn files_of_other_programs() {
     // F-013: what is read goes out and in again as the same
-    queue::run_all(&pieces(iterations()), |seeds| {
+    queue::run_all(&seed_ranges(iterations()), |seeds| {
         for seed in seeds.clone() {
             imports::check_file(&imports::file_input(&mut RandomSource::new(seed)));
         }
@@ -83,7 +83,7 @@ fn files_of_other_programs() {
 #[test]
 fn prompts() {
     // F-004, F-005
-    queue::run_all(&pieces(iterations()), |seeds| {
+    queue::run_all(&seed_ranges(iterations()), |seeds| {
         for seed in seeds.clone() {
             imports::check_skein(&imports::skein_input(&mut RandomSource::new(seed)));
         }
@@ -94,11 +94,11 @@ fn prompts() {
 fn words() {
     // Invariant 5; seeds beyond those that the property itself reads.
     let replies = ReplyPool::load().expect("the fixtures are readable");
-    let pieces: Vec<_> = pieces(iterations())
+    let jobs: Vec<_> = seed_ranges(iterations())
         .into_iter()
         .flat_map(|seeds| (0..DIALECTS.len()).map(move |at| (at, seeds.clone())))
         .collect();
-    queue::run_all(&pieces, |(dialect, seeds)| {
+    queue::run_all(&jobs, |(dialect, seeds)| {
         for seed in seeds.clone() {
             targets::check_words(&targets::random_words_input(*dialect, (1 << 32) + seed, &replies));
         }
@@ -108,7 +108,7 @@ fn words() {
 #[test]
 fn macros() {
     // F-031
-    queue::run_all(&pieces(iterations()), |seeds| {
+    queue::run_all(&seed_ranges(iterations()), |seeds| {
         for seed in seeds.clone() {
             prompts::check_macros(&prompts::macros_input(&mut RandomSource::new(seed)));
         }
@@ -118,7 +118,7 @@ fn macros() {
 #[test]
 fn templates() {
     // S-028, S-040
-    queue::run_all(&pieces(iterations()), |seeds| {
+    queue::run_all(&seed_ranges(iterations()), |seeds| {
         for seed in seeds.clone() {
             prompts::check_template(&prompts::template_input(&mut RandomSource::new(seed)));
         }

@@ -30,6 +30,6 @@ fn the_queue_does_everything_once_and_in_order() {
 #[test]
 #[should_panic(expected = "2 of 3:\none\n\nthree")]
 fn the_queue_fails_with_all_complaints() {
-    let named = [(1, "one"), (2, "two"), (3, "three")];
-    queue::check_all(&named, |(number, name)| if number % 2 == 1 { Err((*name).to_owned()) } else { Ok(()) });
+    let items = [(1, "one"), (2, "two"), (3, "three")];
+    queue::check_all(&items, |(number, name)| if number % 2 == 1 { Err((*name).to_owned()) } else { Ok(()) });
 }

@@ -21,76 +21,81 @@ const HUGE: usize = 192 << 10;
 
 /// Bytes that one reader may have allocated at a time, whatever it reads. Values that are delivered whole, such as
 /// the queries, take the most: `limits.hold` bounds their text, and each item of it has a cost of its own.
-const ALIVE: u64 = 6 << 20;
+const MAX_ALIVE_BYTES: u64 = 6 << 20;
 
 /// Size of inputs whose memory is compared with their size.
-const WEIGHED: usize = 64 << 10;
+const WEIGHED_INPUT_BYTES: usize = 64 << 10;
 
 /// Bytes that may be alive for each byte of input, whatever is done with the reply, and what comes on top: findings, of
 /// which there are `limits.findings` at most, and schemas of tools.
-const PER_BYTE: u64 = 16;
-const BASE: u64 = 320 << 10;
+const ALIVE_PER_BYTE: u64 = 16;
+const BASE_ALIVE_BYTES: u64 = 320 << 10;
 
 /// The same for repairing: what is written, where its signs are escaped up to five times as long, is read again.
-const PER_BYTE_REPAIRED: u64 = 28;
+const ALIVE_PER_REPAIRED_BYTE: u64 = 28;
 
 /// Counts what is sent, keeps nothing.
 #[derive(Default)]
-struct Count {
-    sent: u64,
+struct EventCounter {
+    count: u64,
 }
 
-impl Sink for Count {
+impl Sink for EventCounter {
     fn event(&mut self, _: Event<'_>) {
-        self.sent += 1;
+        self.count += 1;
     }
 
     fn finding(&mut self, _: Finding) {
-        self.sent += 1;
+        self.count += 1;
     }
 }
 
 /// What a reading cost.
-struct Cost {
-    sent: u64,
-    allocated: u64,
-    alive: u64,
-    held: usize,
+struct ReadingCost {
+    output_count: u64,
+    allocated_bytes: u64,
+    max_alive_bytes: u64,
+    max_held_bytes: usize,
 }
 
-fn cost(dialect: &str, input: &str, chunk: usize, options: &Options) -> Cost {
-    let (mut count, mut held) = (Count::default(), 0);
+fn cost(dialect: &str, input: &str, chunk: usize, options: &Options) -> ReadingCost {
+    let (mut count, mut max_held_bytes) = (EventCounter::default(), 0);
     let allocations = allocation_counter::measure(|| {
         let mut pipeline = Pipeline::new(dialect, options).expect("it is in the table");
         for chunk in input.as_bytes().chunks(chunk) {
             pipeline.push(chunk, &mut count);
-            held = held.max(pipeline.held_bytes());
+            max_held_bytes = max_held_bytes.max(pipeline.held_bytes());
         }
         pipeline.finish(&InputEnd::stop(), &mut count);
     });
-    Cost { sent: count.sent, allocated: allocations.bytes_total, alive: allocations.bytes_max, held }
+    ReadingCost {
+        output_count: count.count,
+        allocated_bytes: allocations.bytes_total,
+        max_alive_bytes: allocations.bytes_max,
+        max_held_bytes,
+    }
 }
 
 /// Fails when the larger input costs more than its size allows. What `limits.hold` bounds grows with the input here,
 /// so that its cost shows.
-fn linear(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
+fn check_linear(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     options.limits.hold = 1 << 30;
     let small = cost(dialect, &shape.build_input(SMALL), chunk, &options);
     let large = cost(dialect, &shape.build_input(LARGE), chunk, &options);
-    let times = (LARGE / SMALL) as u64;
+    let ratio = (LARGE / SMALL) as u64;
     // Buffers that only the larger input fills, and findings that only it has, make up the constant.
-    if large.allocated > 2 * times * small.allocated + 32 * LARGE as u64 {
-        return Err(format!("{} bytes allocated, then {}", small.allocated, large.allocated));
+    if large.allocated_bytes > 2 * ratio * small.allocated_bytes + 32 * LARGE as u64 {
+        return Err(format!("{} bytes allocated, then {}", small.allocated_bytes, large.allocated_bytes));
     }
-    if large.sent > (LARGE + options.limits.findings + 100) as u64 {
-        return Err(format!("{} events and findings for {LARGE} bytes", large.sent));
+    if large.output_count > (LARGE + options.limits.findings + 100) as u64 {
+        return Err(format!("{} events and findings for {LARGE} bytes", large.output_count));
     }
     Ok(())
 }
 
 /// Fails when reading takes more memory, or holds back more, than the limits say.
-fn bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
+fn check_bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
     let mut options = Options::default();
     // What is kept whole because it may act grows up to these.
     options.limits.value = 8 << 10;
@@ -99,44 +104,44 @@ fn bounded(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), Stri
     options.limits.findings = 100;
     let big = cost(dialect, &shape.build_input(BIG), chunk, &options);
     let huge = cost(dialect, &shape.build_input(HUGE), chunk, &options);
-    if huge.alive > ALIVE || huge.alive > big.alive + (32 << 10) {
-        return Err(format!("{} bytes alive, then {}", big.alive, huge.alive));
+    if huge.max_alive_bytes > MAX_ALIVE_BYTES || huge.max_alive_bytes > big.max_alive_bytes + (32 << 10) {
+        return Err(format!("{} bytes alive, then {}", big.max_alive_bytes, huge.max_alive_bytes));
     }
-    let allowed = options.limits.max_held_bytes() + 2 * options.limits.hold;
-    if huge.held > allowed {
-        return Err(format!("{} bytes held back, {allowed} allowed", huge.held));
+    let max_held = options.limits.max_held_bytes() + 2 * options.limits.hold;
+    if huge.max_held_bytes > max_held {
+        return Err(format!("{} bytes held back, {max_held} allowed", huge.max_held_bytes));
     }
     Ok(())
 }
 
 /// Fails when decoding, checking or repairing keeps more than so many bytes for each byte of the input.
-fn weighed(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
-    let input = shape.build_input(WEIGHED);
+fn check_weight(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), String> {
+    let input = shape.build_input(WEIGHED_INPUT_BYTES);
     // Limits as small beside this input as they are beside the longest reply.
     let mut options = Options::default();
     let limits = &mut options.limits;
-    let times = limits.input / WEIGHED;
+    let ratio = limits.input / WEIGHED_INPUT_BYTES;
     (limits.hold, limits.value, limits.items) =
-        (limits.hold / times, limits.value / times, limits.items / times);
+        (limits.hold / ratio, limits.value / ratio, limits.items / ratio);
     let mut strict = options.clone();
     strict.profile = Profile::Strict;
-    let decode = cost(dialect, &input, chunk, &options).alive;
+    let decode = cost(dialect, &input, chunk, &options).max_alive_bytes;
     let contract = Contract::from_name(dialect).expect("a dialect is a contract");
     let check = allocation_counter::measure(|| drop(contract.check(input.as_bytes(), &strict))).bytes_max;
     let repair = allocation_counter::measure(|| {
-        let mut kept = JoinedEvents::default();
+        let mut sink = JoinedEvents::default();
         let pipeline = Pipeline::new(dialect, &options).expect("it is in the table");
         let mut pipeline = pipeline.with_extensions(true);
-        input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut kept));
-        pipeline.finish(&InputEnd::stop(), &mut kept);
-        drop(pipeline.rewrite(&kept.events));
+        input.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
+        pipeline.finish(&InputEnd::stop(), &mut sink);
+        drop(pipeline.rewrite(&sink.events));
     });
-    for (name, alive, each) in [
-        ("decode", decode, PER_BYTE),
-        ("check", check, PER_BYTE),
-        ("repair", repair.bytes_max, PER_BYTE_REPAIRED),
+    for (name, alive, per_byte) in [
+        ("decode", decode, ALIVE_PER_BYTE),
+        ("check", check, ALIVE_PER_BYTE),
+        ("repair", repair.bytes_max, ALIVE_PER_REPAIRED_BYTE),
     ] {
-        if alive > each * input.len() as u64 + BASE {
+        if alive > per_byte * input.len() as u64 + BASE_ALIVE_BYTES {
             return Err(format!("{name}: {alive} bytes alive for {} of input", input.len()));
         }
     }
@@ -146,9 +151,9 @@ fn weighed(dialect: &str, shape: &HostileShape, chunk: usize) -> Result<(), Stri
 type Check = fn(&str, &HostileShape, usize) -> Result<(), String>;
 
 /// Runs a check on every dialect, in threads with a small stack: depth of the input is no depth of calls.
-fn each(shapes: &[HostileShape], chunks: &'static [usize], check: Check) {
-    let of_dialect = |dialect: &'static str| shapes.chunks(16).map(move |shapes| (dialect, shapes));
-    let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| of_dialect(entry.name)).collect();
+fn check_dialects(shapes: &[HostileShape], chunks: &'static [usize], check: Check) {
+    let jobs_of = |dialect: &'static str| shapes.chunks(16).map(move |shapes| (dialect, shapes));
+    let jobs: Vec<_> = DIALECTS.iter().flat_map(|entry| jobs_of(entry.name)).collect();
     queue::check_all(&jobs, |&(dialect, shapes)| {
         let shapes = shapes.to_vec();
         let work = move || {
@@ -170,41 +175,45 @@ fn each(shapes: &[HostileShape], chunks: &'static [usize], check: Check) {
 #[test]
 fn work_on_hostile_input_is_linear() {
     // X-007
-    each(&hostile::few_shapes(), &[4, usize::MAX], linear);
+    check_dialects(&hostile::few_shapes(), &[4, usize::MAX], check_linear);
 }
 
 #[test]
 fn memory_on_hostile_input_is_bounded() {
     // X-007
-    each(&hostile::few_shapes(), &[512], bounded);
+    check_dialects(&hostile::few_shapes(), &[512], check_bounded);
 }
 
 #[test]
 fn memory_is_bounded_by_the_bytes_of_the_input() {
     // X-007
-    each(&hostile::fewest_shapes(), &[4 << 10], weighed);
+    check_dialects(&hostile::fewest_shapes(), &[4 << 10], check_weight);
 }
 
 #[test]
 fn repairing_bytes_that_are_no_text_takes_little_memory() {
     // X-007
-    let input = vec![0xFF; WEIGHED];
+    let input = vec![0xFF; WEIGHED_INPUT_BYTES];
     for entry in DIALECTS {
         let repair = allocation_counter::measure(|| {
-            let mut kept = JoinedEvents::default();
+            let mut sink = JoinedEvents::default();
             let mut pipeline = Pipeline::new(entry.name, &Options::default()).expect("it is in the table");
-            pipeline.push(&input, &mut kept);
-            pipeline.finish(&InputEnd::stop(), &mut kept);
-            drop(pipeline.rewrite(&kept.events));
+            pipeline.push(&input, &mut sink);
+            pipeline.finish(&InputEnd::stop(), &mut sink);
+            drop(pipeline.rewrite(&sink.events));
         });
         let alive = repair.bytes_max;
-        assert!(alive < PER_BYTE_REPAIRED * WEIGHED as u64 + BASE, "{}: {alive} bytes alive", entry.name);
+        assert!(
+            alive < ALIVE_PER_REPAIRED_BYTE * WEIGHED_INPUT_BYTES as u64 + BASE_ALIVE_BYTES,
+            "{}: {alive} bytes alive",
+            entry.name
+        );
     }
 }
 
 /// Replies of many small values, or of few large ones.
 fn large_replies(size: usize) -> Vec<String> {
-    let many = |pattern: &str| pattern.repeat(size / pattern.len());
+    let repeat_to_size = |pattern: &str| pattern.repeat(size / pattern.len());
     let call = |args: &str| {
         format!(
             "{{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":\
@@ -213,20 +222,23 @@ fn large_replies(size: usize) -> Vec<String> {
     };
     let event = "{\"event\":\"thinking_start\",\"data\":{}}\n";
     vec![
-        call(&format!("\"[{}{{}}]\"", many("{},"))),
-        call(&format!("\"{{\\\"userInput\\\":[{}1]}}\"", many("1,"))),
-        call(&format!("{{\"userInput\":[{}1]}}", many("1,"))),
-        call(&format!("{{\"userInput\":\"{}\"}}", many("x"))),
-        call(&format!("{{{}\"userInput\":1}}", many("\"a\":1,"))),
-        format!("[{}{{}}]", many("{},")),
-        format!("{{\"plan\":[{}{{}}]}}", many("{},")),
-        format!("{event}[{}{{}}]", many("{},")),
-        format!("{event}{{\"event\":\"serp_queries\",\"data\":{{\"queries\":[{}\"\"]}}}}", many("\"\",")),
-        format!("{{\"should_exit\":false,\"response\":{{\"a\":[{}{{}}]}}}}", many("{},")),
-        format!("{{\"direct_response\":\"{}\"}}", many("\\n")),
-        many("{\"x\":1} "),
-        many("{\"thought\":\"t\"}\n"),
-        many("\u{1}"),
+        call(&format!("\"[{}{{}}]\"", repeat_to_size("{},"))),
+        call(&format!("\"{{\\\"userInput\\\":[{}1]}}\"", repeat_to_size("1,"))),
+        call(&format!("{{\"userInput\":[{}1]}}", repeat_to_size("1,"))),
+        call(&format!("{{\"userInput\":\"{}\"}}", repeat_to_size("x"))),
+        call(&format!("{{{}\"userInput\":1}}", repeat_to_size("\"a\":1,"))),
+        format!("[{}{{}}]", repeat_to_size("{},")),
+        format!("{{\"plan\":[{}{{}}]}}", repeat_to_size("{},")),
+        format!("{event}[{}{{}}]", repeat_to_size("{},")),
+        format!(
+            "{event}{{\"event\":\"serp_queries\",\"data\":{{\"queries\":[{}\"\"]}}}}",
+            repeat_to_size("\"\",")
+        ),
+        format!("{{\"should_exit\":false,\"response\":{{\"a\":[{}{{}}]}}}}", repeat_to_size("{},")),
+        format!("{{\"direct_response\":\"{}\"}}", repeat_to_size("\\n")),
+        repeat_to_size("{\"x\":1} "),
+        repeat_to_size("{\"thought\":\"t\"}\n"),
+        repeat_to_size("\u{1}"),
     ]
 }
 
@@ -239,7 +251,7 @@ fn memory_is_bounded_by_the_reply() {
         for reply in large_replies(size) {
             for entry in DIALECTS {
                 for chunk in [1000, usize::MAX] {
-                    let alive = cost(entry.name, &reply, chunk, &Options::default()).alive;
+                    let alive = cost(entry.name, &reply, chunk, &Options::default()).max_alive_bytes;
                     if alive > 16 * reply.len() as u64 {
                         let start: String = reply.chars().take(120).collect();
                         complaints.push(format!("{}: {alive} bytes alive: {start}", entry.name));
@@ -267,14 +279,14 @@ fn what_comes_before_an_answer_is_not_kept() {
                 format!("{{{thought},{answer}{blanks}Hi\",\"tool_calls\":[]}}"),
                 format!("{{{answer}{blanks}Hi\",{thought},\"tool_calls\":[]}}"),
             ] {
-                let (mut count, mut held) = (Count::default(), 0);
+                let (mut count, mut max_held) = (EventCounter::default(), 0);
                 let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("it is in the table");
                 for chunk in reply.as_bytes().chunks(chunk) {
                     pipeline.push(chunk, &mut count);
-                    held = held.max(pipeline.held_bytes());
+                    max_held = max_held.max(pipeline.held_bytes());
                 }
                 pipeline.finish(&InputEnd::stop(), &mut count);
-                assert!(held < 256, "{blank:?} in pieces of {chunk}: {held} bytes are held");
+                assert!(max_held < 256, "{blank:?} in pieces of {chunk}: {max_held} bytes are held");
             }
         }
     }

@@ -29,15 +29,15 @@ const LEAVES: &[&str] =
 /// The checker of streams judges what the others make: it uses what they rest on, and only `verdict` and `catalogue` use it.
 const CHECKER: &str = "contract";
 
-const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: allowed };
+const LAYERS: LayerRules = LayerRules { forbidden_words: IMPURE, is_allowed: may_use };
 
 /// Returns whether module `from` may use module `to`.
-fn allowed(from: &str, to: &str) -> bool {
+fn may_use(from: &str, to: &str) -> bool {
     let place = |order: &[&str], name: &str| order.iter().position(|module| *module == name);
     let before =
         |order: &[&str]| place(order, from).zip(place(order, to)).is_some_and(|(from, to)| to < from);
-    let leaf = place(LEAVES, to).is_some();
-    let from_on = |name: &str| place(INBOUND, from) >= place(INBOUND, name);
+    let is_leaf = place(LEAVES, to).is_some();
+    let is_at_or_after = |name: &str| place(INBOUND, from) >= place(INBOUND, name);
     if BASE.contains(&to) {
         return true;
     }
@@ -45,9 +45,11 @@ fn allowed(from: &str, to: &str) -> bool {
         return to == "lex" || before(LEAVES);
     }
     if place(INBOUND, from).is_some() {
-        return before(INBOUND) || leaf && from_on("options") || to == CHECKER && from_on("verdict");
+        return before(INBOUND)
+            || is_leaf && is_at_or_after("options")
+            || to == CHECKER && is_at_or_after("verdict");
     }
-    from == CHECKER && (leaf || place(INBOUND, to).is_some_and(|to| Some(to) <= place(INBOUND, "policy")))
+    from == CHECKER && (is_leaf || place(INBOUND, to).is_some_and(|to| Some(to) <= place(INBOUND, "policy")))
 }
 
 #[test]
@@ -58,11 +60,11 @@ fn modules_use_only_what_comes_before_them() {
 
 #[test]
 fn every_module_has_its_place() {
-    let declared: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
-    assert!(declared.len() > 20, "only {declared:?}");
-    for module in declared {
-        let known = [BASE, INBOUND, LEAVES, &[CHECKER]].iter().any(|group| group.contains(&module));
-        assert!(known, "`{module}` has no place in the order of modules");
+    let module_names: Vec<&str> = declared_modules(include_str!("../../src/lib.rs")).collect();
+    assert!(module_names.len() > 20, "only {module_names:?}");
+    for module in module_names {
+        let has_place = [BASE, INBOUND, LEAVES, &[CHECKER]].iter().any(|group| group.contains(&module));
+        assert!(has_place, "`{module}` has no place in the order of modules");
     }
 }
 

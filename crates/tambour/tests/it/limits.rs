@@ -11,9 +11,9 @@ use tambour::sequence::SpaceTrimmer;
 use tambour::span::LazyPlace;
 use tambour::{Event, Finding, InputEnd, Options, Pipeline};
 
-fn limited(set: impl FnOnce(&mut Limits)) -> Options {
+fn options_with_limits(change: impl FnOnce(&mut Limits)) -> Options {
     let mut options = Options::default();
-    set(&mut options.limits);
+    change(&mut options.limits);
     options
 }
 
@@ -26,7 +26,7 @@ fn read(dialect: &str, options: &Options, pieces: &[&[u8]]) -> EventCollector {
     sink
 }
 
-fn count(findings: &[Finding], code: &str) -> usize {
+fn count_code(findings: &[Finding], code: &str) -> usize {
     findings.iter().filter(|finding| finding.code == code).count()
 }
 
@@ -57,7 +57,7 @@ fn defaults_are_those_of_the_documents() {
 
 #[test]
 fn a_reply_of_just_the_limit_is_read() {
-    let options = limited(|limits| limits.input = 8);
+    let options = options_with_limits(|limits| limits.input = 8);
     for pieces in [&[&b"12345678"[..]][..], &[b"1234567", b"8"], &[b"1", b"", b"2345678", b""]] {
         let sink = read("plain", &options, pieces);
         assert!(matches!(sink.events.last(), Some(Event::Completed(_))), "{pieces:?}: {:?}", sink.events);
@@ -78,18 +78,23 @@ fn a_reply_of_just_the_limit_is_read() {
 
 #[test]
 fn phases_past_the_limit_are_text_of_the_last_one() {
-    let options = limited(|limits| limits.phases = 2);
+    let options = options_with_limits(|limits| limits.phases = 2);
     let reply = |phases: usize| {
         let phase =
             |id: usize| format!("<phase id=\"{id}\">\n<title>Title {id}</title>\ntext {id}\n</phase>\n");
         let phases: String = (1..=phases).map(phase).collect();
         format!("<thinking>\n{phases}</thinking>\n<final>\nOK.\n</final>")
     };
-    for (phases, told) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
+    for (phases, finding_count) in [(1, 0), (2, 0), (3, 1), (4, 1)] {
         let sink = read("thinkingml", &options, &[reply(phases).as_bytes()]);
-        let started = sink.events.iter().filter(|event| matches!(event, Event::PhaseStart { .. }));
-        assert_eq!(started.count(), phases.min(2), "{phases}");
-        assert_eq!(count(&sink.findings, "limit_exceeded"), told, "{phases}: {:?}", sink.findings);
+        let phase_starts = sink.events.iter().filter(|event| matches!(event, Event::PhaseStart { .. }));
+        assert_eq!(phase_starts.count(), phases.min(2), "{phases}");
+        assert_eq!(
+            count_code(&sink.findings, "limit_exceeded"),
+            finding_count,
+            "{phases}: {:?}",
+            sink.findings
+        );
         let text: String = sink
             .events
             .iter()
@@ -109,22 +114,23 @@ fn phases_past_the_limit_are_text_of_the_last_one() {
 
 #[test]
 fn findings_past_the_limit_are_counted() {
-    let options = limited(|limits| limits.findings = 3);
-    for (faults, listed, told) in [(2, 2, None), (3, 3, None), (4, 3, Some("1 more")), (9, 3, Some("6 more"))]
+    let options = options_with_limits(|limits| limits.findings = 3);
+    for (faults, listed_count, message) in
+        [(2, 2, None), (3, 3, None), (4, 3, Some("1 more")), (9, 3, Some("6 more"))]
     {
         let reply = b"a \xFF ".repeat(faults);
         let sink = read("plain", &options, &[&reply]);
-        assert_eq!(count(&sink.findings, "not_utf8"), listed, "{faults}");
+        assert_eq!(count_code(&sink.findings, "not_utf8"), listed_count, "{faults}");
         let last = sink.findings.iter().find(|finding| finding.code == "findings_limit");
-        assert_eq!(last.is_some(), told.is_some(), "{faults}");
-        assert!(last.is_none_or(|last| last.message.starts_with(told.unwrap())), "{last:?}");
+        assert_eq!(last.is_some(), message.is_some(), "{faults}");
+        assert!(last.is_none_or(|last| last.message.starts_with(message.unwrap())), "{last:?}");
     }
 }
 
 #[test]
 fn deltas_are_cut_at_the_limit() {
-    let options = limited(|limits| limits.delta = 8);
-    let cut = |reply: &str| -> Vec<String> {
+    let options = options_with_limits(|limits| limits.delta = 8);
+    let read_deltas = |reply: &str| -> Vec<String> {
         let sink = read("plain", &options, &[reply.as_bytes()]);
         let delta = |event: &Event<'_>| match event {
             Event::FinalDelta { text } => Some(text.to_string()),
@@ -132,23 +138,23 @@ fn deltas_are_cut_at_the_limit() {
         };
         sink.events.iter().filter_map(delta).collect()
     };
-    assert_eq!(cut("12345678"), ["12345678"]); // J-039
-    assert_eq!(cut("123456789"), ["12345678", "9"]); // J-039
-    assert_eq!(cut("1234567812345678"), ["12345678", "12345678"]); // J-039
-    assert_eq!(cut("好好好"), ["好好", "好"]); // J-039
+    assert_eq!(read_deltas("12345678"), ["12345678"]); // J-039
+    assert_eq!(read_deltas("123456789"), ["12345678", "9"]); // J-039
+    assert_eq!(read_deltas("1234567812345678"), ["12345678", "12345678"]); // J-039
+    assert_eq!(read_deltas("好好好"), ["好好", "好"]); // J-039
 }
 
 #[test]
 fn white_space_that_may_be_the_last_is_held_up_to_the_limit() {
     // R-22
-    let options = limited(|limits| limits.hold = 8);
-    for (blanks, held) in [(7, 7), (8, 8), (9, 1), (16, 8), (17, 1)] {
+    let options = options_with_limits(|limits| limits.hold = 8);
+    for (blanks, held_bytes) in [(7, 7), (8, 8), (9, 1), (16, 8), (17, 1)] {
         let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).unwrap();
         pipeline.push(b"a", &mut sink);
         (0..blanks).for_each(|_| pipeline.push(b" ", &mut sink));
-        assert_eq!(pipeline.held_bytes(), held, "{blanks}");
-        assert_eq!(answer(&sink), format!("a{}", " ".repeat(blanks - held)), "{blanks}");
+        assert_eq!(pipeline.held_bytes(), held_bytes, "{blanks}");
+        assert_eq!(answer(&sink), format!("a{}", " ".repeat(blanks - held_bytes)), "{blanks}");
         pipeline.push(b"b", &mut sink);
         assert_eq!(answer(&sink), format!("a{}b", " ".repeat(blanks)));
     }
@@ -161,18 +167,18 @@ fn ideographic_spaces_are_text_behind_more_white_space_than_is_held() {
     let cuts = (0..=text.len()).filter(|at| text.is_char_boundary(*at));
     for at in cuts {
         let mut trim = SpaceTrimmer::new(4, 4);
-        let mut sent = String::new();
+        let mut output = String::new();
         for piece in [&text[..at], &text[at..]] {
-            trim.push(piece, &mut |text| sent.push_str(text));
+            trim.push(piece, &mut |text| output.push_str(text));
         }
-        assert_eq!((sent.as_str(), trim.held_bytes()), (text.trim_end_matches(' '), 1), "cut at {at}");
+        assert_eq!((output.as_str(), trim.held_bytes()), (text.trim_end_matches(' '), 1), "cut at {at}");
     }
 }
 
 #[test]
 fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
     // T-029
-    let held = |limit: usize| {
+    let held_bytes = |limit: usize| {
         let mut filter = CodeFilter::new(limit);
         let mut out = |_: tambour::lex::code::FilteredPiece<'_, ()>| {};
         filter.push_text("`", &mut out);
@@ -181,7 +187,7 @@ fn a_line_with_tags_in_an_open_code_span_is_held_up_to_the_limit() {
         filter.push_tag("<b>", (), &mut out);
         filter.held_bytes()
     };
-    assert_eq!((held(9), held(10), held(11)), (0, 10, 10));
+    assert_eq!((held_bytes(9), held_bytes(10), held_bytes(11)), (0, 10, 10));
 }
 
 #[test]
@@ -200,9 +206,9 @@ fn a_tag_ends_at_the_limit() {
     assert_eq!(tags("<a b='c'>"), 0); // T-028
 }
 
-struct Build(ValueBuilder, Option<bool>);
+struct BuildSink(ValueBuilder, Option<bool>);
 
-impl JsonSink for Build {
+impl JsonSink for BuildSink {
     fn event(&mut self, event: JsonEvent<'_>) {
         let built = self.0.push_event(&event);
         if let JsonEvent::ValueEnd(_) = event {
@@ -215,21 +221,21 @@ impl JsonSink for Build {
 
 #[test]
 fn an_object_that_may_act_is_kept_up_to_the_limit() {
-    let kept = |text: &str, bytes: usize, items: usize| {
-        let mut build = Build(ValueBuilder::with_limits(bytes, items), None);
+    let is_built = |text: &str, bytes: usize, items: usize| {
+        let mut sink = BuildSink(ValueBuilder::with_limits(bytes, items), None);
         let mut reader = JsonReader::new_document(&Limits::default());
-        reader.push(text, &mut build);
-        reader.finish(&mut build);
-        assert_eq!(build.0.is_over_limit(), build.1 == Some(false));
-        build.1.unwrap()
+        reader.push(text, &mut sink);
+        reader.finish(&mut sink);
+        assert_eq!(sink.0.is_over_limit(), sink.1 == Some(false));
+        sink.1.unwrap()
     };
     // An object, two keys, a list, a number, a text, true and null: eight. Keys and texts have six bytes.
     let text = "{\"ab\":[1,\"xyz\",true],\"c\":null}";
-    assert!(kept(text, 6, 8));
-    assert!(!kept(text, 5, 8));
-    assert!(!kept(text, 6, 7));
-    assert!(!kept("{\"ab\":1}", 1, 8));
-    assert!(kept("[]", 0, 1) && !kept("[]", 0, 0));
+    assert!(is_built(text, 6, 8));
+    assert!(!is_built(text, 5, 8));
+    assert!(!is_built(text, 6, 7));
+    assert!(!is_built("{\"ab\":1}", 1, 8));
+    assert!(is_built("[]", 0, 1) && !is_built("[]", 0, 0));
 }
 
 #[test]
@@ -244,7 +250,7 @@ fn json_is_as_deep_as_the_limit() {
 #[test]
 fn the_form_of_a_reply_is_decided_at_the_limit() {
     // X-013
-    let options = limited(|limits| limits.detect = 8);
+    let options = options_with_limits(|limits| limits.detect = 8);
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("auto", &options).unwrap();
     pipeline.push(b"1 2 3 4\n5 6 7", &mut sink);
@@ -256,37 +262,46 @@ fn the_form_of_a_reply_is_decided_at_the_limit() {
 #[test]
 fn places_of_members_are_kept_up_to_a_limit() {
     // X-006: 256 of them; what comes behind has one place.
-    for (before, kept) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
+    for (member_count, place_count) in [(252, 2), (253, 1), (254, 0), (300, 0)] {
         // `event` and `data` are members too.
-        let more: String = (0..before).map(|n| format!("\"k{n}\":{n},")).collect();
-        let line = format!("{{\"event\":\"phase_start\",\"data\":{{{more}\"title\":[],\"id\":[]}}}}");
+        let members: String = (0..member_count).map(|n| format!("\"k{n}\":{n},")).collect();
+        let line = format!("{{\"event\":\"phase_start\",\"data\":{{{members}\"title\":[],\"id\":[]}}}}");
         let sink = read("jsonseq", &Options::default(), &[line.as_bytes()]);
-        let of_type = sink.findings.iter().filter(|finding| finding.code == "field_type");
-        let [id, title] = of_type.map(|found| (found.span.start, found.span.end)).collect::<Vec<_>>()[..]
+        let type_findings = sink.findings.iter().filter(|finding| finding.code == "field_type");
+        let [id, title] =
+            type_findings.map(|found| (found.span.start, found.span.end)).collect::<Vec<_>>()[..]
         else {
             panic!("{:?}", sink.findings)
         };
         let place = |key: &str| line.find(&format!("\"{key}\"")).unwrap();
-        let first = match before {
+        let first = match member_count {
             ..254 => "id",
             254 => "title",
             _ => "k254",
         };
-        let beyond = (place(first), line.len());
-        assert_eq!(title, if kept > 0 { (place("title"), place("id")) } else { beyond }, "{before}");
-        assert_eq!(id, if kept > 1 { (place("id"), line.len()) } else { beyond }, "{before}");
+        let shared_place = (place(first), line.len());
+        assert_eq!(
+            title,
+            if place_count > 0 { (place("title"), place("id")) } else { shared_place },
+            "{member_count}"
+        );
+        assert_eq!(
+            id,
+            if place_count > 1 { (place("id"), line.len()) } else { shared_place },
+            "{member_count}"
+        );
     }
 }
 
 #[test]
 fn a_schema_has_as_many_patterns_as_the_limit() {
     let limits = SchemaLimits::new(3, 4096);
-    let compiled = |schema: &serde_json::Value| Schema::with_limits(schema.clone(), &limits);
+    let compile = |schema: &serde_json::Value| Schema::with_limits(schema.clone(), &limits);
     let three = json!({"properties": {"a/b": {"pattern": "^a+b"}}, "patternProperties": {"^x~": {"pattern": "^c+d"}}});
-    let schema = compiled(&three).expect("it is within the limits");
+    let schema = compile(&three).expect("it is within the limits");
     assert_eq!(schema.count_patterns(), 3);
     assert_eq!(schema.check(&json!({"a/b": "b"}), 8)[0].pointer, "/a~1b");
-    for (more, pointer) in [
+    for (extra, pointer) in [
         (json!({"allOf": [{}, {"pattern": "^e+f"}]}), "/allOf/1/pattern"),
         (
             json!({"$defs": {"x/y": {"patternProperties": {"^e+/~": {}}}}}),
@@ -294,25 +309,25 @@ fn a_schema_has_as_many_patterns_as_the_limit() {
         ),
     ] {
         let mut four = three.clone();
-        four.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let unfit = compiled(&four).unwrap_err();
-        assert_eq!((unfit.pointer.as_str(), unfit.code), (pointer, "schema_limit"), "{unfit}");
-        assert!(unfit.to_string().contains('3'), "{unfit}");
+        four.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let error = compile(&four).unwrap_err();
+        assert_eq!((error.pointer.as_str(), error.code), (pointer, "schema_limit"), "{error}");
+        assert!(error.to_string().contains('3'), "{error}");
     }
     // A field of that name is none.
-    let named = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
-    assert_eq!(compiled(&named).expect("it has no patterns").count_patterns(), 0);
+    let field_schema = json!({"properties": {"pattern": {"type": "string"}, "patternProperties": {}}});
+    assert_eq!(compile(&field_schema).expect("it has no patterns").count_patterns(), 0);
     // Nested repeats stop at the size, whatever they would come to.
     for pattern in ["^[a-z]{1,500}$", "^(((a{1,99}){1,99}){1,99}){1,99}$", r"^(\p{L}{1,50}){1,50}$"] {
-        let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();
-        assert_eq!((unfit.pointer.as_str(), unfit.code), ("/items/pattern", "schema_limit"), "{unfit}");
-        assert!(unfit.to_string().contains("4096"), "{unfit}");
+        let error = compile(&json!({"items": {"pattern": pattern}})).unwrap_err();
+        assert_eq!((error.pointer.as_str(), error.code), ("/items/pattern", "schema_limit"), "{error}");
+        assert!(error.to_string().contains("4096"), "{error}");
     }
-    for (pattern, said) in
+    for (pattern, reason) in
         [("^(a", "no regular expression"), ("(?!a)b", "look-around"), (r"(a)\1", "look-around")]
     {
-        let unfit = compiled(&json!({"items": {"pattern": pattern}})).unwrap_err();
-        assert!(unfit.code == "invalid_schema" && unfit.to_string().contains(said), "{unfit}");
+        let error = compile(&json!({"items": {"pattern": pattern}})).unwrap_err();
+        assert!(error.code == "invalid_schema" && error.to_string().contains(reason), "{error}");
     }
-    assert_eq!(compiled(&json!({"type": "colour"})).unwrap_err().code, "invalid_schema");
+    assert_eq!(compile(&json!({"type": "colour"})).unwrap_err().code, "invalid_schema");
 }

@@ -19,21 +19,22 @@ fn what_no_event_holds_is_inside_a_finding() {
             reading_case(fixture, &fixture.options).read(ChunkCuts::Single).expect("the dialect exists");
         for (at, word) in text.match_indices(LOST) {
             words += 1;
-            let told = |finding: &&Finding| finding.span.start <= at && at + word.len() <= finding.span.end;
-            let found: Vec<&Finding> = reading.findings.iter().filter(told).collect();
+            let covers_word =
+                |finding: &&Finding| finding.span.start <= at && at + word.len() <= finding.span.end;
+            let found: Vec<&Finding> = reading.findings.iter().filter(covers_word).collect();
             assert!(!found.is_empty(), "{}: {:?}", fixture.name, reading.findings); // J-051
         }
-        let shown = |event: &&Event<'_>| event.data().to_string().contains(LOST);
-        let shown: Vec<&Event<'_>> = reading.events.iter().filter(shown).collect();
-        assert!(shown.is_empty(), "{}: {shown:?}", fixture.name);
+        let leaks = |event: &&Event<'_>| event.data().to_string().contains(LOST);
+        let leaks: Vec<&Event<'_>> = reading.events.iter().filter(leaks).collect();
+        assert!(leaks.is_empty(), "{}: {leaks:?}", fixture.name);
     }
     assert!(words > 20, "only {words} words");
 }
 
 /// Drops everything.
-struct Nothing;
+struct NullSink;
 
-impl Sink for Nothing {
+impl Sink for NullSink {
     fn event(&mut self, _: Event<'_>) {}
 }
 
@@ -56,12 +57,12 @@ fn lists_cost_no_more_than_their_bytes() {
     ] {
         for before in [EVENT, ""] {
             let reply = [before, begin, &item.repeat(SIZE / item.len()), end].concat();
-            let most = allocation_counter::measure(|| {
+            let memory = allocation_counter::measure(|| {
                 let mut pipeline = Pipeline::new("jsonseq", &Options::default()).expect("the dialect exists");
-                pipeline.push(reply.as_bytes(), &mut Nothing);
-                pipeline.finish(&InputEnd::stop(), &mut Nothing);
+                pipeline.push(reply.as_bytes(), &mut NullSink);
+                pipeline.finish(&InputEnd::stop(), &mut NullSink);
             });
-            assert!(most.bytes_max < 16 * SIZE as u64, "{before}{begin}{item}: {} bytes", most.bytes_max);
+            assert!(memory.bytes_max < 16 * SIZE as u64, "{before}{begin}{item}: {} bytes", memory.bytes_max);
         }
     }
 }
@@ -71,26 +72,26 @@ fn text_of_an_event_that_is_not_known_yet_is_counted() {
     // X-007: `text` before the name of its event waits, and up to the limit
     let mut options = Options::default();
     options.limits.hold = 1 << 10;
-    let mut found = EventCollector::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("jsonseq", &options).expect("the dialect exists");
-    let mut push = |text: &str, found: &mut EventCollector| {
-        pipeline.push(text.as_bytes(), found);
+    let mut push = |text: &str, sink: &mut EventCollector| {
+        pipeline.push(text.as_bytes(), sink);
         pipeline.held_bytes()
     };
-    push("{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n", &mut found);
-    push("{\"event\":\"thinking_start\",\"data\":{}}\n{\"data\":{\"text\":\"", &mut found);
-    assert!(push(&"b".repeat(900), &mut found) >= 900);
-    assert!(push("c\"},\"event\":\"final_delta\"}\n{\"data\":{\"text\":\"", &mut found) < 900);
-    let held = push(&"LOST".repeat(1000), &mut found);
+    push("{\"event\":\"final_delta\",\"data\":{\"text\":\"a\"}}\n", &mut sink);
+    push("{\"event\":\"thinking_start\",\"data\":{}}\n{\"data\":{\"text\":\"", &mut sink);
+    assert!(push(&"b".repeat(900), &mut sink) >= 900);
+    assert!(push("c\"},\"event\":\"final_delta\"}\n{\"data\":{\"text\":\"", &mut sink) < 900);
+    let held = push(&"LOST".repeat(1000), &mut sink);
     assert!(held <= 100, "{held}");
-    push("\"},\"event\":\"final_delta\"}\n", &mut found);
-    pipeline.finish(&InputEnd::stop(), &mut found);
-    let text = found.join_deltas().into_iter().find_map(|event| match event {
+    push("\"},\"event\":\"final_delta\"}\n", &mut sink);
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    let text = sink.join_deltas().into_iter().find_map(|event| match event {
         Event::FinalDelta { text } => Some(text.into_owned()),
         _ => None,
     });
     assert_eq!(text, Some(["a", &"b".repeat(900), "c"].concat()));
-    let over: Vec<&Finding> = found.findings.iter().filter(|f| f.code == "limit_exceeded").collect();
-    assert_eq!(over.len(), 1);
-    assert!(over[0].span.end - over[0].span.start > 4000);
+    let limit_findings: Vec<&Finding> = sink.findings.iter().filter(|f| f.code == "limit_exceeded").collect();
+    assert_eq!(limit_findings.len(), 1);
+    assert!(limit_findings[0].span.end - limit_findings[0].span.start > 4000);
 }

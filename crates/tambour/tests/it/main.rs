@@ -1,7 +1,7 @@
 //! One test binary for the library.
 
 mod acts;
-mod beside;
+mod byte_places;
 mod checker;
 mod chunking;
 mod code;
@@ -28,6 +28,7 @@ mod json;
 mod layers;
 mod limits;
 mod lines;
+mod native_calls;
 mod outcome;
 mod plan_text;
 mod plan_variant;
@@ -39,7 +40,6 @@ mod properties;
 mod protocol;
 mod queries;
 mod reasons;
-mod received;
 mod rewrite;
 mod routing;
 mod schema;

@@ -12,9 +12,9 @@ const PLAN: &str = r#"```json
 {"thought":"t","response_mode":"TOOL_EXECUTION","direct_response":null,"tool_calls":[{"name":"lintSRSDocument","args":{"userInput":"x"}}]}
 ```"#;
 
-fn options(set: impl FnOnce(&mut Options)) -> Options {
+fn options(change: impl FnOnce(&mut Options)) -> Options {
     let mut options = Options::default();
-    set(&mut options);
+    change(&mut options);
     options
 }
 
@@ -41,8 +41,9 @@ fn the_answer_of_a_round_is_known_whole() {
     let (pipeline, sink) = read("ai_say", &options, ANSWER, &InputEnd::stop());
     let decision = pipeline.outcome().metadata.exit_decision.as_ref().expect("a decision");
     assert!(decision.should_exit);
-    let sent = sink.events.iter().find(|event| event.name() == "exit_decision").expect("it was sent");
-    assert_eq!(sent.data(), serde_json::to_value(decision).unwrap());
+    let decision_event =
+        sink.events.iter().find(|event| event.name() == "exit_decision").expect("it was sent");
+    assert_eq!(decision_event.data(), serde_json::to_value(decision).unwrap());
     let Some(Event::Completed(completed)) = sink.events.last() else { panic!("an end") };
     assert_eq!(completed.metadata, pipeline.outcome().metadata);
 }
@@ -111,9 +112,9 @@ fn worth(sink: &EventCollector) -> ReplyWorth {
 #[test]
 fn a_reply_is_usable_or_text_or_nothing() {
     let plain = Options::default();
-    let told = options(|options| options.examples = vec![ANSWER.to_owned()]);
+    let with_examples = options(|options| options.examples = vec![ANSWER.to_owned()]);
     let other = ANSWER.replace("Good.", "Very good.");
-    let failed = InputEnd::Failed(tambour::event::Failure::new("x", "y", true));
+    let failed_end = InputEnd::Failed(tambour::event::Failure::new("x", "y", true));
     for (dialect, options, text, end, expected) in [
         ("ai_say", &plain, ANSWER, &InputEnd::stop(), ReplyWorth::Usable),
         ("aiplan", &plain, PLAN, &InputEnd::stop(), ReplyWorth::Usable),
@@ -121,9 +122,9 @@ fn a_reply_is_usable_or_text_or_nothing() {
         ("aiplan", &plain, "Good.", &InputEnd::stop(), ReplyWorth::Text), // R-70
         ("ai_say", &plain, "<<ParsingError>>", &InputEnd::stop(), ReplyWorth::Useless), // J-055
         ("ai_say", &plain, "", &InputEnd::stop(), ReplyWorth::Useless),   // R-08
-        ("ai_say", &told, ANSWER, &InputEnd::stop(), ReplyWorth::Useless), // X-011
-        ("ai_say", &told, other.as_str(), &InputEnd::stop(), ReplyWorth::Usable),
-        ("ai_say", &plain, ANSWER, &failed, ReplyWorth::Useless),
+        ("ai_say", &with_examples, ANSWER, &InputEnd::stop(), ReplyWorth::Useless), // X-011
+        ("ai_say", &with_examples, other.as_str(), &InputEnd::stop(), ReplyWorth::Usable),
+        ("ai_say", &plain, ANSWER, &failed_end, ReplyWorth::Useless),
     ] {
         let (_, sink) = read(dialect, options, text, end);
         assert_eq!(worth(&sink), expected, "{dialect}: {text}");

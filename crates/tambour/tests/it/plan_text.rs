@@ -7,45 +7,45 @@ use tambour::{Event, InputEnd, Options, Pipeline, Profile};
 use tambour_fixtures::corpus::load_recorded;
 
 fn read(reply: &str, options: &Options) -> (EventCollector, usize) {
-    let (mut read, mut held) = (EventCollector::default(), 0);
+    let (mut sink, mut held) = (EventCollector::default(), 0);
     let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
     for chunk in reply.as_bytes().chunks(997) {
-        pipeline.push(chunk, &mut read);
+        pipeline.push(chunk, &mut sink);
         held = held.max(pipeline.held_bytes());
     }
-    pipeline.finish(&InputEnd::stop(), &mut read);
-    (read, held)
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    (sink, held)
 }
 
-fn answer(read: &EventCollector) -> String {
+fn answer(sink: &EventCollector) -> String {
     let text = |event: &Event<'_>| match event {
         Event::FinalDelta { text } => Some(text.to_string()),
         _ => None,
     };
-    read.events.iter().filter_map(text).collect()
+    sink.events.iter().filter_map(text).collect()
 }
 
-fn outcome(read: &EventCollector) -> Value {
-    read.events.iter().find(|event| event.name() == "plan").expect("every reply has a plan").data()
+fn outcome(sink: &EventCollector) -> Value {
+    sink.events.iter().find(|event| event.name() == "plan").expect("every reply has a plan").data()
 }
 
-fn metadata(read: &EventCollector) -> Value {
-    read.events.last().expect("an end").data()["metadata"].clone()
+fn metadata(sink: &EventCollector) -> Value {
+    sink.events.last().expect("an end").data()["metadata"].clone()
 }
 
-fn calls(read: &EventCollector) -> usize {
-    read.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).count()
+fn count_calls(sink: &EventCollector) -> usize {
+    sink.events.iter().filter(|event| matches!(event.extension(), Some(Extension::ToolCall(_)))).count()
 }
 
 const CALL: &str = "{\"name\":\"lintSRSDocument\",\"args\":{\"userInput\":\"x\"}}";
 
-fn calling(calls: &str) -> String {
+fn tool_plan(calls: &str) -> String {
     format!(
         "{{\"thought\":\"t\",\"response_mode\":\"TOOL_EXECUTION\",\"direct_response\":null,\"tool_calls\":[{calls}]}}"
     )
 }
 
-fn chat(answer: &str) -> String {
+fn chat_plan(answer: &str) -> String {
     let answer = json!(answer);
     format!(
         "{{\"thought\":\"t\",\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":{answer},\"tool_calls\":[]}}"
@@ -58,17 +58,17 @@ fn recorded_prose_is_the_answer() {
     let mut prose = 0;
     for reply in load_recorded("aiplan").expect("a corpus") {
         let text = reply.joined_text();
-        let (read, _) = read(&text, &Options::default());
-        let outcome = outcome(&read);
+        let (sink, _) = read(&text, &Options::default());
+        let outcome = outcome(&sink);
         if text.contains("\"thought\"") {
-            assert_ne!(metadata(&read)["unused_reason"], "plan_missing", "{text}");
+            assert_ne!(metadata(&sink)["unused_reason"], "plan_missing", "{text}");
             continue;
         }
         prose += 1;
-        assert_eq!(answer(&read), text.trim_matches([' ', '\t', '\r', '\n']));
+        assert_eq!(answer(&sink), text.trim_matches([' ', '\t', '\r', '\n']));
         assert_eq!((&outcome["is_fallback"], &outcome["executable"]), (&json!(true), &json!(false)));
         assert_eq!(outcome["plan"]["direct_response"], "抱歉，我的响应格式有问题，请重新尝试您的请求。");
-        let metadata = metadata(&read);
+        let metadata = metadata(&sink);
         assert_eq!(
             (&metadata["unused_reason"], &metadata["fallback_reason"]),
             (&json!("plan_missing"), &Value::Null)
@@ -92,12 +92,12 @@ fn prose_is_written_as_a_plan() {
             Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
         pipeline.push_str(prose, &mut events);
         pipeline.finish(&InputEnd::stop(), &mut events);
-        let written = pipeline.rewrite(&events.events).expect("plans can be written");
-        assert_eq!(contract.check(written.as_bytes(), &strict).findings, [], "{written}");
-        let (again, _) = read(&written, &Options::default());
-        assert_eq!(answer(&again), answer(&events));
-        assert_eq!(outcome(&again)["plan"]["response_mode"], "GENERAL_CHAT");
-        assert_eq!(outcome(&again)["plan"]["direct_response"], answer(&events).as_str());
+        let plan_text = pipeline.rewrite(&events.events).expect("plans can be written");
+        assert_eq!(contract.check(plan_text.as_bytes(), &strict).findings, [], "{plan_text}");
+        let (second, _) = read(&plan_text, &Options::default());
+        assert_eq!(answer(&second), answer(&events));
+        assert_eq!(outcome(&second)["plan"]["response_mode"], "GENERAL_CHAT");
+        assert_eq!(outcome(&second)["plan"]["direct_response"], answer(&events).as_str());
     }
 }
 
@@ -124,7 +124,7 @@ fn an_answer_before_its_mode_is_held_and_counted() {
     );
     assert_eq!(metadata(&cut)["fallback_reason"], "plan_invalid");
     // What waits for the end of a list or key counts too.
-    let (wrapped, held) = read(&format!("[{}]", chat(&text)), &Options::default());
+    let (wrapped, held) = read(&format!("[{}]", chat_plan(&text)), &Options::default());
     assert!(held.abs_diff(text.len()) < 1000, "{held} bytes are held");
     assert_eq!(answer(&wrapped), text);
 }
@@ -132,31 +132,35 @@ fn an_answer_before_its_mode_is_held_and_counted() {
 #[test]
 fn limits_are_exact() {
     // (text before the plan, `limits.hold`), and those of the object.
-    for (length, plan) in [(99, true), (100, true), (101, false)] {
+    for (length, has_plan) in [(99, true), (100, true), (101, false)] {
         let mut options = Options::default();
         options.limits.hold = 100;
         let text = "x".repeat(length - 30);
         let reply = format!("{text}\n{{\"thought\":1,\"response_mode\":2}}");
         // Behind prose the plan begins with its second key, known 30 bytes behind the text.
-        let (read, _) = read(&reply, &options);
-        let reason = if plan { "fallback_reason" } else { "unused_reason" };
-        assert_ne!(metadata(&read)[reason], Value::Null, "{length}");
-        assert_eq!(read.findings.iter().any(|finding| finding.code == "limit_exceeded"), !plan, "{length}");
+        let (sink, _) = read(&reply, &options);
+        let reason = if has_plan { "fallback_reason" } else { "unused_reason" };
+        assert_ne!(metadata(&sink)[reason], Value::Null, "{length}");
+        assert_eq!(
+            sink.findings.iter().any(|finding| finding.code == "limit_exceeded"),
+            !has_plan,
+            "{length}"
+        );
     }
     // Keys and values of the plan: 1 + 4 + 3 and the list; each call has 1 + 2 + 1 + 1 + 2.
-    let reply = calling(&[CALL, CALL].join(","));
+    let reply = tool_plan(&[CALL, CALL].join(","));
     let bytes = "thoughtresponse_modedirect_responsetool_callstTOOL_EXECUTION".len()
         + 2 * "nameargsuserInputlintSRSDocumentx".len();
-    for (less, runs) in [(1, false), (0, true)] {
-        for of_value in [true, false] {
+    for (shortfall, is_executed) in [(1, false), (0, true)] {
+        for is_value_limit in [true, false] {
             let mut options = Options::default();
-            if of_value {
-                options.limits.value = bytes - less;
+            if is_value_limit {
+                options.limits.value = bytes - shortfall;
             } else {
-                options.limits.items = 9 + 2 * 7 - less;
+                options.limits.items = 9 + 2 * 7 - shortfall;
             }
-            let (read, _) = read(&reply, &options);
-            assert_eq!(calls(&read), if runs { 2 } else { 0 }, "{less} {of_value}");
+            let (sink, _) = read(&reply, &options);
+            assert_eq!(count_calls(&sink), if is_executed { 2 } else { 0 }, "{shortfall} {is_value_limit}");
         }
     }
     let deep = |n: usize| {
@@ -166,11 +170,11 @@ fn limits_are_exact() {
             "]".repeat(n)
         )
     };
-    for (depth, runs) in [(9, true), (10, true), (11, false)] {
+    for (depth, is_executed) in [(9, true), (10, true), (11, false)] {
         let mut options = Options::default();
         options.limits.depth = 14;
-        let (read, _) = read(&calling(&deep(depth)), &options);
-        assert_eq!(calls(&read), usize::from(runs), "{depth}");
+        let (sink, _) = read(&tool_plan(&deep(depth)), &options);
+        assert_eq!(count_calls(&sink), usize::from(is_executed), "{depth}");
     }
 }
 
@@ -182,14 +186,16 @@ fn arguments_as_texts_share_the_limits_of_the_plan() {
         json!({"name": "lintSRSDocument", "args": args}).to_string()
     };
     // A text has an object, two keys, a string and a list around its items.
-    for (items, runs) in [(vec![95], true), (vec![96], false), (vec![45, 45], true), (vec![45, 46], false)] {
+    for (items, is_executed) in
+        [(vec![95], true), (vec![96], false), (vec![45, 45], true), (vec![45, 46], false)]
+    {
         let mut options = Options::default();
         options.limits.items = 100;
-        let written: Vec<String> = items.iter().map(|&items| text(items)).collect();
-        let (read, _) = read(&calling(&written.join(",")), &options);
-        assert_eq!(calls(&read), if runs { items.len() } else { 0 }, "{items:?}");
-        let refused = read.findings.iter().find(|finding| finding.code == "tool_call_invalid");
-        assert_eq!(refused.is_some(), !runs, "{items:?}");
+        let call_texts: Vec<String> = items.iter().map(|&items| text(items)).collect();
+        let (sink, _) = read(&tool_plan(&call_texts.join(",")), &options);
+        assert_eq!(count_calls(&sink), if is_executed { items.len() } else { 0 }, "{items:?}");
+        let refusal = sink.findings.iter().find(|finding| finding.code == "tool_call_invalid");
+        assert_eq!(refusal.is_some(), !is_executed, "{items:?}");
     }
 }
 
@@ -204,19 +210,19 @@ fn numbers_of_any_length_run_or_are_refused() {
                 json!(format!("{{\"userInput\":\"x\",\"n\":{number}}}")).to_string(),
             ] {
                 let call = format!("{{\"name\":\"lintSRSDocument\",\"args\":{args}}}");
-                let (read, _) = read(&calling(&call), &Options::default());
+                let (sink, _) = read(&tool_plan(&call), &Options::default());
                 // What runs has the number that was written.
-                for event in &read.events {
+                for event in &sink.events {
                     if let Some(Extension::ToolCall(call)) = event.extension() {
-                        let kept = call.args["n"].to_string().parse::<f64>();
-                        assert_eq!(kept, number.parse::<f64>(), "{number}");
+                        let argument = call.args["n"].to_string().parse::<f64>();
+                        assert_eq!(argument, number.parse::<f64>(), "{number}");
                     }
                 }
-                let exact = form.len() < 2 && digits < 19;
-                assert!(!exact || calls(&read) == 1, "{number}");
+                let is_exact = form.len() < 2 && digits < 19;
+                assert!(!is_exact || count_calls(&sink) == 1, "{number}");
                 assert!(
-                    calls(&read) == 1
-                        || read.findings.iter().any(|finding| finding.code != "plan_not_fenced")
+                    count_calls(&sink) == 1
+                        || sink.findings.iter().any(|finding| finding.code != "plan_not_fenced")
                 );
             }
         }
@@ -226,9 +232,9 @@ fn numbers_of_any_length_run_or_are_refused() {
 #[test]
 fn what_is_left_out_lies_in_the_span_of_a_finding() {
     // (reply, code, what its findings cover)
-    let (a, b) = (chat("A"), chat("B"));
+    let (a, b) = (chat_plan("A"), chat_plan("B"));
     let wave = a.replace("GENERAL_CHAT", "WAVE");
-    let waves = calling(CALL).replace("TOOL_EXECUTION", "WAVE");
+    let waves = tool_plan(CALL).replace("TOOL_EXECUTION", "WAVE");
     let cases: Vec<(String, &str, Vec<&str>)> = vec![
         (
             format!("One {{x}} two\n{a}\nthree `four`"),
@@ -246,15 +252,15 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
             vec!["\"alpha\":\"beta\",", "\"gamma\":[1]}"],
         ),
         (wave.clone(), "mode_invalid", vec!["\"response_mode\":\"WAVE\","]),
-        (calling(CALL).replace("TOOL_EXECUTION", "WAVE"), "plan_unused", vec![&waves]),
+        (tool_plan(CALL).replace("TOOL_EXECUTION", "WAVE"), "plan_unused", vec![&waves]),
         // Its text is the answer.
         (wave.clone(), "plan_unused", vec![]),
         (
-            calling(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
+            tool_plan(&format!("{CALL},{{\"name\":\"wipe\",\"args\":{{\"all\":true}}}}")),
             "tool_unknown",
             vec!["\"name\":\"wipe\",\"args\":{\"all\":true}}]}"],
         ),
-        (calling("{\"name\":\"wipe\",\"args\":{}}"), "plan_unused", vec![]),
+        (tool_plan("{\"name\":\"wipe\",\"args\":{}}"), "plan_unused", vec![]),
         (
             "{\"response_mode\":\"GENERAL_CHAT\",\"direct_response\":\"A\",\"tool_calls\":[]}".to_owned(),
             "field_missing",
@@ -262,30 +268,30 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         ),
         ("[1, 2]".to_owned(), "plan_missing", vec!["[1, 2]"]),
         ("好。Yes.".to_owned(), "plan_missing", vec!["好。Yes."]),
-        (calling(CALL).replace(']', ""), "truncated", vec![]),
+        (tool_plan(CALL).replace(']', ""), "truncated", vec![]),
         (
-            calling(CALL).trim_end_matches("}]}").to_owned(),
+            tool_plan(CALL).trim_end_matches("}]}").to_owned(),
             "truncated",
-            vec![calling(CALL).trim_end_matches("}]}").to_owned().leak()],
+            vec![tool_plan(CALL).trim_end_matches("}]}").to_owned().leak()],
         ),
     ];
-    for (reply, code, covered) in &cases {
-        let (read, _) = read(reply, &Options::default());
-        let spans = read.findings.iter().filter(|finding| finding.code == *code);
+    for (reply, code, expected_texts) in &cases {
+        let (sink, _) = read(reply, &Options::default());
+        let spans = sink.findings.iter().filter(|finding| finding.code == *code);
         let found: Vec<&str> = spans.map(|finding| &reply[finding.span.start..finding.span.end]).collect();
-        if *code == "multiple_plans" && covered.is_empty() {
+        if *code == "multiple_plans" && expected_texts.is_empty() {
             assert_eq!(found, [format!("{b}\n{b}")], "{reply}");
         } else {
-            assert_eq!(&found, covered, "{reply}: {code} {:?}", read.findings);
+            assert_eq!(&found, expected_texts, "{reply}: {code} {:?}", sink.findings);
         }
-        let last = read.findings.iter().all(|finding| finding.span.end <= reply.len());
-        assert!(last, "{reply}: {:?}", read.findings);
+        let all_inside = sink.findings.iter().all(|finding| finding.span.end <= reply.len());
+        assert!(all_inside, "{reply}: {:?}", sink.findings);
     }
     // Findings beyond the few that are listed one by one cover the rest.
     let fields: String = (0..100).map(|n| format!(",\"f{n}\":\"v{n}\"")).collect();
-    let reply = chat("A").replace("[]}", &format!("[]{fields}}}"));
-    let (read, _) = read(&reply, &Options::default());
-    let unknown: Vec<_> = read.findings.iter().filter(|finding| finding.code == "field_unknown").collect();
+    let reply = chat_plan("A").replace("[]}", &format!("[]{fields}}}"));
+    let (sink, _) = read(&reply, &Options::default());
+    let unknown: Vec<_> = sink.findings.iter().filter(|finding| finding.code == "field_unknown").collect();
     for n in 0..100 {
         let at = reply.find(&format!("\"v{n}\"")).expect("it is there");
         assert!(unknown.iter().any(|finding| finding.span.start <= at && at < finding.span.end), "{n}");

@@ -16,7 +16,7 @@ fn options(tools: &Value) -> Options {
 }
 
 /// A tool that only reads, and one that does more.
-fn both() -> Value {
+fn sample_tools() -> Value {
     json!({ "look": { "type": "object", "readOnly": true }, "wipe": { "type": "object" } })
 }
 
@@ -28,7 +28,7 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
     let lists = [json!([]), call("look"), call("wipe")];
     let texts = [json!("Yes."), json!(null), json!(" ")];
     let steps = [None, Some(json!({ "steps": [] })), Some(json!("first this")), Some(json!(null))];
-    for tools in [both(), json!({ "wipe": { "type": "object" } })] {
+    for tools in [sample_tools(), json!({ "wipe": { "type": "object" } })] {
         let options = options(&tools);
         let schema = entry.schema.expect("it has a schema")(&options);
         let schema = jsonschema::validator_for(&schema).expect("it is a schema");
@@ -43,13 +43,13 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
                         if let Some(steps) = steps {
                             plan["execution_plan"] = steps.clone();
                         }
-                        let registered = tools.get("look").is_some() || calls[0]["name"] != "look";
+                        let is_registered = tools.get("look").is_some() || calls[0]["name"] != "look";
                         let reply = format!("```json\n{plan}\n```\n");
                         let errors = contract.check(reply.as_bytes(), &options).findings;
                         let errors: Vec<_> =
                             errors.iter().filter(|found| found.code != "field_unknown").collect();
                         // R-30; that a tool exists is beyond the schema (P-015)
-                        if registered {
+                        if is_registered {
                             assert_eq!(schema.is_valid(&plan), errors.is_empty(), "{plan}: {errors:?}");
                         }
                         valid += usize::from(errors.is_empty());
@@ -64,22 +64,22 @@ fn the_schema_of_v2_takes_what_the_check_takes() {
 #[test]
 fn the_instructions_of_v2_say_what_the_check_demands() {
     let prompt = find_dialect("aiplan").expect("a dialect").prompt.expect("it has instructions");
-    let says = |language: Language, tools: &Value, words: &[&str]| {
+    let assert_says = |language: Language, tools: &Value, words: &[&str]| {
         let mut options = options(tools);
         options.texts = Texts::from_language(language);
         let text = prompt(&options).text();
         for word in words {
             assert!(text.contains(word), "`{word}` is not in:\n{text}");
         }
-        let first = Contract::from_name("aiplan")
+        let verdict = Contract::from_name("aiplan")
             .expect("it exists")
             .check(prompt(&options).example.as_bytes(), &options);
-        assert_eq!(first.findings, []);
+        assert_eq!(verdict.findings, []);
     };
     // R-30, P-036
-    says(
+    assert_says(
         Language::En,
-        &both(),
+        &sample_tools(),
         &[
             "- TOOL_EXECUTION: direct_response is null; tool_calls has at least one call.",
             "- KNOWLEDGE_QA: direct_response is a text in Markdown that is not empty, or null if there are calls; \
@@ -88,9 +88,9 @@ fn the_instructions_of_v2_say_what_the_check_demands() {
          in Markdown that is not empty, or null; tool_calls is [].",
         ],
     );
-    says(
+    assert_says(
         Language::Zh,
-        &both(),
+        &sample_tools(),
         &[
             "- TOOL_EXECUTION：direct_response 为 null；tool_calls 至少有一个调用。",
             "- KNOWLEDGE_QA：direct_response 是非空的 Markdown 文本，有调用时也可以为 null；\
@@ -99,10 +99,10 @@ fn the_instructions_of_v2_say_what_the_check_demands() {
          direct_response 是非空的 Markdown 文本，也可以为 null；tool_calls 为 []。",
         ],
     );
-    let none = json!({ "wipe": { "type": "object" } });
-    says(
+    let no_readers = json!({ "wipe": { "type": "object" } });
+    assert_says(
         Language::En,
-        &none,
+        &no_readers,
         &["- KNOWLEDGE_QA: direct_response is a text in Markdown that is not empty; tool_calls is []."],
     );
 }

@@ -8,36 +8,36 @@ use tambour::tool::{RegisteredTool, ToolRegistry, closest_names};
 use tambour::verdict::Contract;
 use tambour::{Event, InputEnd, Options, Pipeline, Profile, Sink};
 
-fn strict() -> Options {
+fn strict_options() -> Options {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     options
 }
 
 fn read(reply: &str, options: &Options, end: &InputEnd) -> EventCollector {
-    let mut read = EventCollector::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", options).expect("a dialect").with_extensions(true);
-    pipeline.push_str(reply, &mut read);
-    pipeline.finish(end, &mut read);
-    read
+    pipeline.push_str(reply, &mut sink);
+    pipeline.finish(end, &mut sink);
+    sink
 }
 
-fn fenced(plan: &Value) -> String {
+fn fence_plan(plan: &Value) -> String {
     format!("```json\n{plan:#}\n```\n")
 }
 
-fn calling(calls: &[(&str, Value)]) -> Value {
+fn tool_plan(calls: &[(&str, Value)]) -> Value {
     let calls: Vec<Value> = calls.iter().map(|(name, args)| json!({"name": name, "args": args})).collect();
     json!({"thought": "t", "response_mode": "TOOL_EXECUTION", "direct_response": null, "tool_calls": calls})
 }
 
-fn plan_of(read: &EventCollector) -> Value {
-    let plan = read.events.iter().find(|event| event.name() == "plan");
+fn plan_of(sink: &EventCollector) -> Value {
+    let plan = sink.events.iter().find(|event| event.name() == "plan");
     plan.expect("every reply has a plan").data()
 }
 
-fn codes(read: &EventCollector) -> Vec<&str> {
-    read.findings.iter().map(|finding| &*finding.code).collect()
+fn codes(sink: &EventCollector) -> Vec<&str> {
+    sink.findings.iter().map(|finding| &*finding.code).collect()
 }
 
 #[test]
@@ -47,22 +47,22 @@ fn the_sample_registry_has_the_four_tools() {
     let expected =
         ["createComprehensiveSRS", "editSRSDocument", "classifyProjectComplexity", "lintSRSDocument"];
     assert_eq!(names, expected);
-    let about = |language| -> Vec<String> {
+    let descriptions = |language| -> Vec<String> {
         ToolRegistry::sample().iter().map(|tool| tool.description(language).to_owned()).collect()
     };
     assert_eq!(
-        about(Language::Zh),
+        descriptions(Language::Zh),
         ["创建完整的SRS文档", "编辑现有SRS文档", "分析项目复杂度", "执行SRS质量检查"]
     );
-    assert_eq!(about(Language::En)[3], "run an SRS quality check");
+    assert_eq!(descriptions(Language::En)[3], "run an SRS quality check");
     // P-021
     for tool in ToolRegistry::sample().iter() {
-        let all = json!({
+        let valid_args = json!({
             "userInput": "x", "projectName": "y",
             "sessionData": {"domain": "d", "features": ["f"], "timestamp": "2026"}, "more": 1,
         });
-        assert_eq!(tool.check(&all, 8), []);
-        let wrong = [
+        assert_eq!(tool.check(&valid_args, 8), []);
+        let invalid_args = [
             (json!({"projectName": "y"}), ""),
             (json!({"userInput": 1}), "/userInput"),
             (json!({"userInput": "x", "projectName": []}), "/projectName"),
@@ -71,7 +71,7 @@ fn the_sample_registry_has_the_four_tools() {
             (json!({"userInput": "x", "sessionData": {"features": [1]}}), "/sessionData/features/0"),
             (json!({"userInput": "x", "sessionData": {"timestamp": 5}}), "/sessionData/timestamp"),
         ];
-        for (args, pointer) in wrong {
+        for (args, pointer) in invalid_args {
             let found = tool.check(&args, 8);
             assert_eq!(found.len(), 1, "{args}: {found:?}");
             assert_eq!(found[0].pointer, pointer, "{args}");
@@ -82,14 +82,14 @@ fn the_sample_registry_has_the_four_tools() {
 #[test]
 fn findings_point_into_the_plan_and_name_what_is_close() {
     // P-015, P-016
-    let plan = calling(&[
+    let plan = tool_plan(&[
         ("lintSrsDocument", json!({"userInput": "x"})),
         ("lintSRSDocument", json!({"userInput": 1, "sessionData": {"features": "a"}})),
     ]);
-    let read = read(&fenced(&plan), &strict(), &InputEnd::stop());
+    let sink = read(&fence_plan(&plan), &strict_options(), &InputEnd::stop());
     let message = |code: &str| -> Vec<&str> {
-        let of_code = read.findings.iter().filter(|finding| finding.code == code);
-        of_code.map(|finding| finding.message.as_str()).collect()
+        let code_findings = sink.findings.iter().filter(|finding| finding.code == code);
+        code_findings.map(|finding| finding.message.as_str()).collect()
     };
     let unknown = message("tool_unknown");
     assert!(
@@ -102,7 +102,7 @@ fn findings_point_into_the_plan_and_name_what_is_close() {
         args.iter().any(|message| message.contains("/tool_calls/1/args/sessionData/features")),
         "{args:?}"
     );
-    let lines: Vec<u32> = read.findings.iter().map(|finding| finding.line).collect();
+    let lines: Vec<u32> = sink.findings.iter().map(|finding| finding.line).collect();
     assert_eq!(lines, [8, 14, 14], "each call is found where it stands");
 }
 
@@ -110,13 +110,13 @@ fn findings_point_into_the_plan_and_name_what_is_close() {
 fn the_fallback_is_itself_a_valid_plan() {
     // P-017, P-018
     for language in [Language::Zh, Language::En] {
-        let mut options = strict();
+        let mut options = strict_options();
         options.texts = Texts::from_language(language);
         let fallback = plan_of(&read("not json", &options, &InputEnd::stop()));
         assert_eq!((&fallback["is_fallback"], &fallback["executable"]), (&json!(true), &json!(false)));
         let verdict = Contract::from_name("aiplan")
             .expect("a contract")
-            .check(fenced(&fallback["plan"]).as_bytes(), &options);
+            .check(fence_plan(&fallback["plan"]).as_bytes(), &options);
         assert_eq!(verdict.findings, []);
         if language == Language::Zh {
             let expected = json!({
@@ -144,31 +144,31 @@ fn no_bytes_make_it_fail() {
         &[b'{'; 4096],
     ];
     for input in inputs {
-        let mut read = EventCollector::default();
+        let mut sink = EventCollector::default();
         let mut pipeline =
             Pipeline::new("aiplan", &Options::default()).expect("a dialect").with_extensions(true);
-        pipeline.push(input, &mut read);
-        pipeline.finish(&InputEnd::stop(), &mut read);
-        assert_eq!(plan_of(&read)["is_fallback"], true, "{:?}", &input[..input.len().min(40)]);
+        pipeline.push(input, &mut sink);
+        pipeline.finish(&InputEnd::stop(), &mut sink);
+        assert_eq!(plan_of(&sink)["is_fallback"], true, "{:?}", &input[..input.len().min(40)]);
     }
 }
 
 #[test]
 fn a_plan_that_acts_does_so_only_when_it_is_complete() {
     // P-027, P-035: cut at every byte, and ended in every way that is no proper end
-    let reply = fenced(&calling(&[
+    let reply = fence_plan(&tool_plan(&[
         ("createComprehensiveSRS", json!({"userInput": "电商平台", "projectName": "Shop"})),
         ("lintSRSDocument", json!({"userInput": "检查 \"全部\""})),
     ]));
     let complete = reply.rfind('}').expect("it is an object") + 1;
     let calls =
-        |read: &EventCollector| read.events.iter().filter(|event| event.name() == "tool_call").count();
+        |sink: &EventCollector| sink.events.iter().filter(|event| event.name() == "tool_call").count();
     for cut in (0..=reply.len()).filter(|&at| reply.is_char_boundary(at)) {
         for finish in ["stop", "length", "content_filter", "cancelled", "unknown", "failed"] {
             let end = tambour_fixtures::fixture::parse_end(finish).expect("these words are known");
-            let read = read(&reply[..cut], &Options::default(), &end);
+            let sink = read(&reply[..cut], &Options::default(), &end);
             let expected = if finish == "stop" && cut >= complete { 2 } else { 0 };
-            assert_eq!(calls(&read), expected, "{finish} after {:?}", &reply[..cut]);
+            assert_eq!(calls(&sink), expected, "{finish} after {:?}", &reply[..cut]);
         }
     }
 }
@@ -176,21 +176,21 @@ fn a_plan_that_acts_does_so_only_when_it_is_complete() {
 #[test]
 fn a_tool_can_be_limited_to_callers() {
     // P-033
-    let mut write = RegisteredTool::new("write", json!({"type": "object"})).expect("a schema");
-    write.callers = Some(vec!["orchestrator:TOOL_EXECUTION".to_owned()]);
-    let open = RegisteredTool::new("read", json!({"type": "object"})).expect("a schema");
+    let mut write_tool = RegisteredTool::new("write", json!({"type": "object"})).expect("a schema");
+    write_tool.callers = Some(vec!["orchestrator:TOOL_EXECUTION".to_owned()]);
+    let open_tool = RegisteredTool::new("read", json!({"type": "object"})).expect("a schema");
     let mut options = Options::default();
-    options.tools = Some(ToolRegistry::new([write, open]));
-    let reply = fenced(&calling(&[("read", json!({})), ("write", json!({}))]));
+    options.tools = Some(ToolRegistry::new([write_tool, open_tool]));
+    let reply = fence_plan(&tool_plan(&[("read", json!({})), ("write", json!({}))]));
     for (caller, executable) in [
         (Some("orchestrator:TOOL_EXECUTION"), true),
         (Some("orchestrator:KNOWLEDGE_QA"), false),
         (None, false),
     ] {
         options.caller = caller.map(str::to_owned);
-        let read = read(&reply, &options, &InputEnd::stop());
-        assert_eq!(plan_of(&read)["executable"], executable, "{caller:?}");
-        assert_eq!(codes(&read).contains(&"tool_forbidden"), !executable, "{caller:?}");
+        let sink = read(&reply, &options, &InputEnd::stop());
+        assert_eq!(plan_of(&sink)["executable"], executable, "{caller:?}");
+        assert_eq!(codes(&sink).contains(&"tool_forbidden"), !executable, "{caller:?}");
     }
 }
 
@@ -199,28 +199,28 @@ fn instructions_name_only_tools_that_the_caller_may_call() {
     // P-033, P-036
     let entry = tambour::dialect::find_dialect("aiplan").expect("a dialect");
     let (prompt, schema) = (entry.prompt.expect("instructions"), entry.schema.expect("a schema"));
-    let mut limited =
+    let mut limited_tool =
         RegisteredTool::new("limited_tool", json!({"type": "object", "readOnly": true})).expect("a schema");
-    limited.callers = Some(vec!["me".to_owned()]);
+    limited_tool.callers = Some(vec!["me".to_owned()]);
     let mut options = Options::default();
     options.set("aiplan.variant", "v2").unwrap();
-    options.tools = Some(ToolRegistry::new([limited]));
-    for (caller, told) in [(Some("me"), true), (Some("you"), false), (None, false)] {
+    options.tools = Some(ToolRegistry::new([limited_tool]));
+    for (caller, is_listed) in [(Some("me"), true), (Some("you"), false), (None, false)] {
         options.caller = caller.map(str::to_owned);
-        assert_eq!(prompt(&options).text().contains("limited_tool"), told, "{caller:?}");
-        assert_eq!(schema(&options).to_string().contains("limited_tool"), told, "{caller:?}");
-        assert_eq!(prompt(&options).text().contains("没有可用的工具"), !told, "{caller:?}");
+        assert_eq!(prompt(&options).text().contains("limited_tool"), is_listed, "{caller:?}");
+        assert_eq!(schema(&options).to_string().contains("limited_tool"), is_listed, "{caller:?}");
+        assert_eq!(prompt(&options).text().contains("没有可用的工具"), !is_listed, "{caller:?}");
     }
 }
 
 #[test]
 fn answers_stream_once_the_mode_allows_it() {
     // P-035, X-004
-    let mut read = EventCollector::default();
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect");
-    let texts = |read: &EventCollector| -> (String, String) {
+    let texts = |sink: &EventCollector| -> (String, String) {
         let mut texts = (String::new(), String::new());
-        for event in &read.events {
+        for event in &sink.events {
             match event {
                 Event::PhaseDelta { text, .. } => texts.0.push_str(text),
                 Event::FinalDelta { text } => texts.1.push_str(text),
@@ -229,19 +229,19 @@ fn answers_stream_once_the_mode_allows_it() {
         }
         texts
     };
-    pipeline.push_str("```json\n{\"thought\":\"small", &mut read);
-    assert_eq!(texts(&read).0, "small", "the thought is sent while it is written");
-    pipeline.push_str(" talk\",\"direct_response\":\"Hel", &mut read);
-    assert_eq!(texts(&read).1, "", "the mode is not known");
-    pipeline.push_str("lo\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":", &mut read);
-    assert_eq!(texts(&read).1, "Hello");
-    let mut read = EventCollector::default();
+    pipeline.push_str("```json\n{\"thought\":\"small", &mut sink);
+    assert_eq!(texts(&sink).0, "small", "the thought is sent while it is written");
+    pipeline.push_str(" talk\",\"direct_response\":\"Hel", &mut sink);
+    assert_eq!(texts(&sink).1, "", "the mode is not known");
+    pipeline.push_str("lo\",\"response_mode\":\"GENERAL_CHAT\",\"tool_calls\":", &mut sink);
+    assert_eq!(texts(&sink).1, "Hello");
+    let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("aiplan", &Options::default()).expect("a dialect");
     pipeline.push_str(
         "{\"thought\":\"t\",\"response_mode\":\"KNOWLEDGE_QA\",\"direct_response\":\"Spe",
-        &mut read,
+        &mut sink,
     );
-    assert_eq!(texts(&read).1, "Spe", "the answer is sent while it is written");
+    assert_eq!(texts(&sink).1, "Spe", "the answer is sent while it is written");
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn every_example_in_generated_instructions_is_valid() {
     for (tools, examples) in registries.into_iter().zip([2, 1, 2, 1]) {
         for language in [Language::Zh, Language::En] {
             for variant in ["v1", "v2"] {
-                let mut options = strict();
+                let mut options = strict_options();
                 (options.tools, options.texts) = (Some(tools.clone()), Texts::from_language(language));
                 options.set("aiplan.variant", variant).unwrap();
                 let text = prompt(&options).text();
@@ -319,9 +319,9 @@ fn every_example_in_generated_instructions_is_valid() {
 
 /// Everything of several replies, as one stream.
 #[derive(Default)]
-struct Stream(EventCollector);
+struct JoinedSink(EventCollector);
 
-impl Sink for Stream {
+impl Sink for JoinedSink {
     fn event(&mut self, event: Event<'_>) {
         self.0.event(event);
     }
@@ -336,13 +336,13 @@ fn a_loop_of_tools_is_one_stream() {
     // X-004
     let mut options = Options::default();
     options.tool_loop = true;
-    let mut out = Stream::default();
+    let mut out = JoinedSink::default();
     let mut first = Pipeline::new("aiplan", &options).expect("a dialect").with_extensions(true);
-    let lint = calling(&[
+    let lint_plan = tool_plan(&[
         ("lintSRSDocument", json!({"userInput": "x"})),
         ("editSRSDocument", json!({"userInput": "y"})),
     ]);
-    first.push_str(&fenced(&lint), &mut out);
+    first.push_str(&fence_plan(&lint_plan), &mut out);
     first.finish(&InputEnd::stop(), &mut out);
     let calls: Vec<_> = first.pending_calls().to_vec();
     assert_eq!(calls.iter().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["call_1", "call_2"]);
@@ -354,12 +354,12 @@ fn a_loop_of_tools_is_one_stream() {
         first.insert(result, &mut out);
     }
     let mut second = first.next_reply("aiplan", &options).expect("a dialect");
-    second.push_str(&fenced(&calling(&[("lintSRSDocument", json!({"userInput": "z"}))])), &mut out);
+    second.push_str(&fence_plan(&tool_plan(&[("lintSRSDocument", json!({"userInput": "z"}))])), &mut out);
     second.finish(&InputEnd::stop(), &mut out);
     assert_eq!(second.pending_calls()[0].call_id, "call_3");
     let mut third = second.next_reply("aiplan", &options).expect("a dialect");
     let answer = json!({"thought": "done", "response_mode": "GENERAL_CHAT", "direct_response": "All is well.", "tool_calls": []});
-    third.push_str(&fenced(&answer), &mut out);
+    third.push_str(&fence_plan(&answer), &mut out);
     third.finish(&InputEnd::stop(), &mut out);
     assert!(third.pending_calls().is_empty());
     let names: Vec<&str> = out.0.join_deltas().iter().map(Event::name).collect();
@@ -388,9 +388,9 @@ fn a_loop_of_tools_is_one_stream() {
     ];
     assert_eq!(names, expected);
     // X-010: with the extension events and without them.
-    for with in [true, false] {
-        let wanted = |event: &&Event<'_>| with || event.kind() != EventKind::Extension;
-        let events: Vec<Event<'_>> = out.0.events.iter().filter(wanted).cloned().collect();
+    for has_extensions in [true, false] {
+        let is_included = |event: &&Event<'_>| has_extensions || event.kind() != EventKind::Extension;
+        let events: Vec<Event<'_>> = out.0.events.iter().filter(is_included).cloned().collect();
         assert_eq!(check_events(&events), []);
     }
 }
@@ -398,17 +398,17 @@ fn a_loop_of_tools_is_one_stream() {
 #[test]
 fn further_fields_of_a_call_are_counted() {
     // P-029
-    for (more, message) in [
+    for (extra_fields, message) in [
         (&["note"][..], "`/tool_calls/0/note` is not a field of calls"),
         (&["note", "why"], "`/tool_calls/0/note` and 1 more are not fields of calls"),
         (&["note", "why", "when"], "`/tool_calls/0/note` and 2 more are not fields of calls"),
     ] {
-        let mut plan = calling(&[("lintSRSDocument", json!({"userInput": "x"}))]);
-        more.iter().for_each(|field| plan["tool_calls"][0][field] = json!("x"));
-        let read = read(&fenced(&plan), &Options::default(), &InputEnd::stop());
-        let [found] = read.findings.as_slice() else { panic!("{:?}", read.findings) };
+        let mut plan = tool_plan(&[("lintSRSDocument", json!({"userInput": "x"}))]);
+        extra_fields.iter().for_each(|field| plan["tool_calls"][0][field] = json!("x"));
+        let sink = read(&fence_plan(&plan), &Options::default(), &InputEnd::stop());
+        let [found] = sink.findings.as_slice() else { panic!("{:?}", sink.findings) };
         assert_eq!((found.code.as_ref(), found.message.as_str()), ("field_unknown", message));
-        assert_eq!(plan_of(&read)["executable"], true);
+        assert_eq!(plan_of(&sink)["executable"], true);
     }
 }
 

@@ -275,25 +275,25 @@ const HARMLESS: &[&str] = &[
 #[test]
 fn finds_sensitive_data_and_names_its_kind() {
     let privacy = DetectorSet::default();
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     for (text, kind, general) in SENSITIVE {
         let found = privacy.scan(text);
         if found.first().map(|found| found.kind) != Some(*kind) || privacy.generalise(text) != *general {
-            wrong.push(format!("{text}: {found:?}, {}", privacy.generalise(text)));
+            mismatches.push(format!("{text}: {found:?}, {}", privacy.generalise(text)));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n")); // T-048, R-11
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n")); // T-048, R-11
 }
 
 #[test]
 fn leaves_numbers_names_and_places_alone() {
     let privacy = DetectorSet::default();
-    let wrong: Vec<String> = HARMLESS
+    let mismatches: Vec<String> = HARMLESS
         .iter()
         .filter(|text| !privacy.scan(text).is_empty())
         .map(|text| format!("{text}: {:?}", privacy.scan(text)))
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
 #[test]
@@ -307,17 +307,17 @@ fn generalised_text_holds_nothing_sensitive() {
 
 #[test]
 fn takes_detectors_of_the_user() {
-    struct Project;
-    impl Detector for Project {
+    struct ProjectDetector;
+    impl Detector for ProjectDetector {
         fn kind(&self) -> &'static str {
             "project"
         }
-        fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
-            text.raw().match_indices("Falcon").for_each(|(at, name)| found(at..at + name.len()));
-            found(0..10_000); // No range of the text.
+        fn find(&self, text: &FoldedText<'_>, report: &mut dyn FnMut(Range<usize>)) {
+            text.raw().match_indices("Falcon").for_each(|(at, name)| report(at..at + name.len()));
+            report(0..10_000); // No range of the text.
         }
     }
-    let privacy = DetectorSet::default().with_detector(Project);
+    let privacy = DetectorSet::default().with_detector(ProjectDetector);
     assert_eq!(privacy.generalise("ask Falcon at a@b.com"), "ask [project] at [email]");
     assert!(DetectorSet::empty().scan("a@b.com").is_empty());
 }
@@ -367,7 +367,7 @@ proptest! {
 }
 
 /// An identity number of this place, birthday and number, with its check digit.
-fn identity(digits: &str) -> String {
+fn identity_number(digits: &str) -> String {
     let sum = digits.bytes().fold(0, |sum, byte| (sum * 2 + u32::from(byte - b'0')) % 11);
     let check = (12 - sum * 2 % 11) % 11;
     format!("{digits}{}", if check == 10 { "X".to_owned() } else { check.to_string() })
@@ -377,10 +377,10 @@ fn identity(digits: &str) -> String {
 fn the_birthday_of_an_identity_number_can_be() {
     // T-048, R-11
     let found = |birthday: &str| {
-        let number = identity(&format!("110105{birthday}002"));
+        let number = identity_number(&format!("110105{birthday}002"));
         DetectorSet::default().scan(&number).iter().any(|found| found.kind == "national_id")
     };
-    assert_eq!(identity("11010519491231002"), "11010519491231002X");
+    assert_eq!(identity_number("11010519491231002"), "11010519491231002X");
     for birthday in ["18991231", "19490101", "20001031", "20301201"] {
         assert!(found(birthday), "{birthday}");
     }
@@ -392,24 +392,24 @@ fn the_birthday_of_an_identity_number_can_be() {
 }
 
 /// Finds one word.
-struct Word(&'static str);
+struct WordDetector(&'static str);
 
-impl Detector for Word {
+impl Detector for WordDetector {
     fn kind(&self) -> &'static str {
         self.0
     }
-    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
-        text.raw().match_indices(self.0).for_each(|(at, word)| found(at..at + word.len()));
+    fn find(&self, text: &FoldedText<'_>, report: &mut dyn FnMut(Range<usize>)) {
+        text.raw().match_indices(self.0).for_each(|(at, word)| report(at..at + word.len()));
     }
 }
 
 #[test]
 fn what_overlaps_is_named_by_the_first_detector() {
-    for (detectors, named) in
+    for (detectors, expected) in
         [(["redwood", "woodland"], "[redwood]"), (["woodland", "redwood"], "[woodland]")]
     {
-        let [first, second] = detectors.map(Word);
+        let [first, second] = detectors.map(WordDetector);
         let privacy = DetectorSet::empty().with_detector(first).with_detector(second);
-        assert_eq!(privacy.generalise("a redwoodland"), format!("a {named}"));
+        assert_eq!(privacy.generalise("a redwoodland"), format!("a {expected}"));
     }
 }

@@ -20,14 +20,14 @@ fn prompts_in(language: Language) -> impl Iterator<Item = (&'static str, FormatI
 /// Those that read an example of the dialect: its own, and `auto` where the entry says how that knows it.
 fn contracts(name: &'static str) -> Vec<&'static str> {
     let opening = find_dialect(name).expect("a dialect").opening;
-    let found = !opening.keys.is_empty() || !opening.tags.is_empty();
-    [Some(name), found.then_some("auto")].into_iter().flatten().collect()
+    let is_detectable = !opening.keys.is_empty() || !opening.tags.is_empty();
+    [Some(name), is_detectable.then_some("auto")].into_iter().flatten().collect()
 }
 
 #[test]
 fn auto_may_choose_all_structures_but_values() {
-    let chosen = DIALECTS.iter().filter(|entry| entry.prompt.is_some());
-    for entry in chosen {
+    let entries = DIALECTS.iter().filter(|entry| entry.prompt.is_some());
+    for entry in entries {
         // X-013: a value of any schema has no beginning of its own.
         assert_eq!(contracts(entry.name).contains(&"auto"), entry.name != "json_value", "{}", entry.name);
     }
@@ -75,12 +75,12 @@ fn the_jsonseq_schema_describes_the_example() {
         find_dialect("jsonseq").expect("a dialect").schema.expect("it has a schema")(&Options::default());
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let branches = schema["oneOf"].as_array().expect("one schema for each event");
-    let mut seen = Vec::new();
+    let mut example_kinds = Vec::new();
     for (_, prompt) in prompts().filter(|(name, _)| *name == "jsonseq") {
         for line in prompt.example.lines() {
             let event: Value = serde_json::from_str(line).expect("a line is JSON");
-            let of_event = |branch: &&Value| branch["properties"]["event"]["const"] == event["event"];
-            let branch = branches.iter().find(of_event).expect("each event has a schema");
+            let is_branch_of = |branch: &&Value| branch["properties"]["event"]["const"] == event["event"];
+            let branch = branches.iter().find(is_branch_of).expect("each event has a schema");
             let data = &branch["properties"]["data"];
             let names = |value: &Value| -> Vec<String> {
                 let mut names: Vec<String> = value.as_object().expect("an object").keys().cloned().collect();
@@ -93,10 +93,10 @@ fn the_jsonseq_schema_describes_the_example() {
                 data["required"].as_array().map(Vec::len),
                 event["data"].as_object().map(|data| data.len())
             );
-            seen.push(event["event"].clone());
+            example_kinds.push(event["event"].clone());
         }
     }
-    assert!(branches.iter().all(|branch| seen.contains(&branch["properties"]["event"]["const"])));
+    assert!(branches.iter().all(|branch| example_kinds.contains(&branch["properties"]["event"]["const"])));
 }
 
 #[test]
@@ -175,27 +175,27 @@ fn replies_that_repeat_our_own_example_are_told() {
 }
 
 /// What a reply gives, with the examples of our own instructions: its answer, why it was replaced, and what it wanted done.
-fn given(name: &str, reply: &str, options: &Options) -> (String, Option<String>, Vec<String>) {
+fn read_reply(name: &str, reply: &str, options: &Options) -> (String, Option<String>, Vec<String>) {
     let mut events = EventCollector::default();
     let mut pipeline = Pipeline::new(name, options).expect("a dialect").with_extensions(true);
     reply.chars().for_each(|c| pipeline.push_str(c.encode_utf8(&mut [0; 4]), &mut events));
     pipeline.finish(&InputEnd::stop(), &mut events);
     let mut answer = String::new();
-    let mut wanted = Vec::new();
+    let mut actions = Vec::new();
     for event in &events.events {
         match event {
             tambour::Event::FinalDelta { text } => answer.push_str(text),
-            tambour::Event::SerpQueries { queries } => wanted.extend(queries.iter().cloned()),
+            tambour::Event::SerpQueries { queries } => actions.extend(queries.iter().cloned()),
             tambour::Event::Extension(extension) => match &**extension {
                 tambour::event::Extension::Plan(plan) if plan.is_fallback => {}
                 tambour::event::Extension::ExitDecision(decision) => assert!(!decision.should_exit),
-                other => wanted.push(other.name().to_owned()),
+                other => actions.push(other.name().to_owned()),
             },
             _ => {}
         }
     }
     let reason = pipeline.outcome().metadata.fallback_reason.clone();
-    (answer, reason.map(|reason| reason.into_owned()), wanted)
+    (answer, reason.map(|reason| reason.into_owned()), actions)
 }
 
 #[test]
@@ -207,26 +207,30 @@ fn replies_that_repeat_our_own_example_are_no_answer() {
             options.set("text_language", language).expect("an option");
             options.set("examples", "own").expect("an option");
             let example = &*prompt.example;
-            let bare = example.trim().trim_start_matches("```json\n").trim_end_matches("\n```");
-            let shouted = match name {
+            let unfenced = example.trim().trim_start_matches("```json\n").trim_end_matches("\n```");
+            let variant = match name {
                 // Where the words are between marks of their own.
-                "thinkingml" | "filament" => bare.replace(". ", "! ").replace("**", "").replace('，', ","),
-                _ => bare.replace(". ", "!  ").replace("**", "").replace('，', ", "),
+                "thinkingml" | "filament" => {
+                    unfenced.replace(". ", "! ").replace("**", "").replace('，', ",")
+                }
+                _ => unfenced.replace(". ", "!  ").replace("**", "").replace('，', ", "),
             };
             let mut replies = vec![
                 example.to_owned(),
-                bare.to_owned(),
-                shouted,
-                format!("```\n{bare}\n```\n"),
-                format!("```json\n{bare}\n```"),
+                unfenced.to_owned(),
+                variant,
+                format!("```\n{unfenced}\n```\n"),
+                format!("```json\n{unfenced}\n```"),
             ];
-            let end = answer_end(name, bare);
-            replies.extend([end - 4, end - 10].map(|at| bare[..bare.floor_char_boundary(at)].to_owned()));
+            let end = answer_end(name, unfenced);
+            replies.extend(
+                [end - 4, end - 10].map(|at| unfenced[..unfenced.floor_char_boundary(at)].to_owned()),
+            );
             for reply in replies {
-                let (answer, reason, wanted) = given(name, &reply, &options);
+                let (answer, reason, actions) = read_reply(name, &reply, &options);
                 assert_eq!(reason.as_deref(), Some("example_echo"), "{name}: {reply}\n{answer}");
                 assert_eq!(answer, options.texts.fallback, "{name}: {reply}");
-                assert_eq!(wanted, [""; 0], "{name}: {reply}");
+                assert_eq!(actions, [""; 0], "{name}: {reply}");
             }
         }
     }
@@ -253,11 +257,11 @@ fn replies_that_begin_like_our_own_example_are_answers() {
         let example = &*prompt.example;
         let end = answer_end(name, example);
         let reply = format!("{} Other words{}", &example[..end], &example[end..]);
-        let ((with, reason, wanted), (without, ..)) =
-            (given(name, &reply, &options), given(name, &reply, &Options::default()));
-        assert_eq!((with.as_str(), reason), (without.as_str(), None), "{name}: {reply}");
-        assert!(with.contains("Other words"), "{name}: {with}");
-        assert_eq!(wanted, given(name, &reply, &Options::default()).2, "{name}");
+        let ((answer, reason, actions), (plain_answer, ..)) =
+            (read_reply(name, &reply, &options), read_reply(name, &reply, &Options::default()));
+        assert_eq!((answer.as_str(), reason), (plain_answer.as_str(), None), "{name}: {reply}");
+        assert!(answer.contains("Other words"), "{name}: {answer}");
+        assert_eq!(actions, read_reply(name, &reply, &Options::default()).2, "{name}");
     }
 }
 
@@ -297,15 +301,15 @@ fn english_texts_have_an_english_role() {
             let findings = contract.check(reply(role).as_bytes(), &options).findings;
             let codes: Vec<&str> = findings.iter().map(|finding| &*finding.code).collect();
             // R-76, S-052
-            let told: &[&str] =
+            let expected: &[&str] =
                 if (language, role) == ("zh", "counsellor") { &["role_key_unexpected"] } else { &[] };
-            assert_eq!(codes, told);
+            assert_eq!(codes, expected);
             let mut events = EventCollector::default();
             let mut pipeline = Pipeline::new("ai_say", &options).expect("a dialect");
             pipeline.push(reply(role).as_bytes(), &mut events);
             pipeline.finish(&InputEnd::stop(), &mut events);
-            let written = pipeline.rewrite(&events.events).expect("it can be written");
-            assert!(written.contains(&format!("\"{default}\": \"Hi.\"")), "{written}");
+            let output = pipeline.rewrite(&events.events).expect("it can be written");
+            assert!(output.contains(&format!("\"{default}\": \"Hi.\"")), "{output}");
         }
         options.set("ai_say.role", "Dr. Li").expect("an option");
         let verdict =

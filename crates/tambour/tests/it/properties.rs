@@ -9,8 +9,8 @@ use tambour_fixtures::{ChunkCuts, ReadingCase, fixture, fixtures_folder, grammar
 
 /// The same inputs on every run; `PROPTEST_CASES` asks for more. What fails becomes a fixture, not a seed file.
 pub(crate) fn config() -> Config {
-    let given = Config::default();
-    Config { rng_seed: RngSeed::Fixed(20_261_121), failure_persistence: None, ..given }
+    let defaults = Config::default();
+    Config { rng_seed: RngSeed::Fixed(20_261_121), failure_persistence: None, ..defaults }
 }
 
 /// Text, tag soup, bytes, or a fixture with mutations.
@@ -46,17 +46,17 @@ proptest! {
 
     ///
     #[test]
-    fn every_stream_is_valid(input in any_input(), end in any_end(), skip in any::<bool>()) {
+    fn every_stream_is_valid(input in any_input(), end in any_end(), skips_thinking in any::<bool>()) {
         let mut options = Options::default();
-        if skip {
+        if skips_thinking {
             options.set("plain.thinking", "skip").unwrap();
             options.allow_missing_thinking = true;
         }
         for entry in DIALECTS {
             let case = ReadingCase { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &end };
             let reading = case.read(ChunkCuts::Single).expect("it is in the table");
-            let valid = grammar::check_stream(&reading.events, &options);
-            prop_assert!(valid.is_ok(), "{}: {valid:?}\n{:?}", entry.name, String::from_utf8_lossy(&input));
+            let validity = grammar::check_stream(&reading.events, &options);
+            prop_assert!(validity.is_ok(), "{}: {validity:?}\n{:?}", entry.name, String::from_utf8_lossy(&input));
         }
     }
 
@@ -68,8 +68,8 @@ proptest! {
         for entry in DIALECTS {
             let case =
                 ReadingCase { dialect: entry.name, options: &options, reasoning: None, input: &input, end: &InputEnd::stop() };
-            let held = case.check_held();
-            prop_assert!(held.is_ok(), "{held:?}\n{:?}", String::from_utf8_lossy(&input));
+            let result = case.check_held();
+            prop_assert!(result.is_ok(), "{result:?}\n{:?}", String::from_utf8_lossy(&input));
         }
     }
 
@@ -81,9 +81,9 @@ proptest! {
             let case =
                 ReadingCase { dialect: entry.name, options: &options, reasoning: Some(&text), input: &input, end: &end };
             let whole = case.read(ChunkCuts::Single).expect("it is in the table");
-            let valid = grammar::check_stream(&whole.events, &options);
+            let validity = grammar::check_stream(&whole.events, &options);
             prop_assert!(
-                valid.is_ok(), "{}: {valid:?}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input)
+                validity.is_ok(), "{}: {validity:?}\n{text:?} beside {:?}", entry.name, String::from_utf8_lossy(&input)
             );
         }
     }

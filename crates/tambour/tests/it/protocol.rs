@@ -49,8 +49,8 @@ fn names_give_a_structure() {
         expected.find_misfit("content", &["variable_update"]),
         Some(ElementMisfit::Late("variable_update"))
     );
-    let (alone, _) = registry.expected_structure([]);
-    assert_eq!(alone.names().collect::<Vec<_>>(), ["thought", "content"]);
+    let (core, _) = registry.expected_structure([]);
+    assert_eq!(core.names().collect::<Vec<_>>(), ["thought", "content"]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn entries_are_added_as_values() {
         (weather.body, weather.is_mandatory, weather.predecessors.len()),
         (ElementBody::Json, true, 2)
     );
-    assert_eq!(expected.find_element("Forecast").map(|known| &*known.element.name), Some("weather"));
+    assert_eq!(expected.find_element("Forecast").map(|found| &*found.element.name), Some("weather"));
     assert_eq!(registry.instructions(["weather_v1"], Language::Zh)[1], "天气");
     assert_eq!(
         registry.examples(["weather_v1"], Language::Zh)[1..],
@@ -158,8 +158,8 @@ fn a_structure_is_written_as_it_is_read() {
     assert_eq!(expected.elements[0].role(), "content");
     assert_eq!(expected.to_json(), value);
     let (generated, _) = ProtocolRegistry::builtin().expected_structure(["variable_update_v2"]);
-    let again = ExpectedStructure::from_json(&generated.to_json()).expect("what was written");
-    assert_eq!(again.to_json(), generated.to_json());
+    let second = ExpectedStructure::from_json(&generated.to_json()).expect("what was written");
+    assert_eq!(second.to_json(), generated.to_json());
     for (wrong, message) in [
         (json!({"mandatory": [{"name": "a", "as": "b"}]}), "unknown key of a tag `as`; known: name, role"),
         (json!({"mandatory": [{"name": "a", "role": "b c"}]}), "`role` holds names of tags"),

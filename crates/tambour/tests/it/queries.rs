@@ -11,14 +11,14 @@ use tambour::policy::queries::{MAX_QUERIES, MAX_QUERY_CHARS, QueryCleaner, Query
 use tambour::privacy::{Detector, DetectorSet, FoldedText};
 use tambour::span::Place;
 
-fn cleaned(value: &Value, sensitive: SensitivePolicy) -> (Option<Vec<String>>, Vec<FindingReport>) {
+fn clean_with(value: &Value, sensitive: SensitivePolicy) -> (Option<Vec<String>>, Vec<FindingReport>) {
     let privacy = DetectorSet::default();
     QueryCleaner { sensitive, privacy: &privacy, source: QuerySource::Block }.clean(value, Place::START, 0)
 }
 
 /// The queries that are kept by default, and `row code` of each report.
 fn clean(value: &Value) -> (Vec<String>, Vec<String>) {
-    let (queries, reports) = cleaned(value, SensitivePolicy::Drop);
+    let (queries, reports) = clean_with(value, SensitivePolicy::Drop);
     let codes = reports.iter().map(|report| format!("{} {}", report.row, report.rule.code)).collect();
     (queries.unwrap_or_default(), codes)
 }
@@ -76,7 +76,7 @@ fn queries_are_unique() {
     let (queries, codes) = clean(&json!(["a", "a", "b", "a "]));
     assert_eq!(queries, ["a", "b"]); // T-046
     assert_eq!(codes, ["T-046 serp_queries_duplicate"; 2]);
-    let (queries, reports) = cleaned(&json!(["Squat", "squat"]), SensitivePolicy::Drop);
+    let (queries, reports) = clean_with(&json!(["Squat", "squat"]), SensitivePolicy::Drop);
     assert_eq!(queries.unwrap(), ["Squat", "squat"]); // T-046: a difference of case only warns.
     assert_eq!(reports[0].rule.code, "serp_queries_case");
     assert_eq!(reports[0].clone().judge(Profile::Strict).severity, Severity::Warning);
@@ -99,8 +99,8 @@ fn long_queries_are_cut_between_characters() {
     let accent = format!("{}e\u{301}", "a".repeat(79));
     assert_eq!(clean(&json!([accent])).0, ["a".repeat(79)]); // T-047
     // One grapheme that is too long leaves nothing.
-    let pile = format!("e{}", "\u{301}".repeat(100));
-    assert_eq!(clean(&json!([pile, "b"])).0, ["b"]);
+    let long_grapheme = format!("e{}", "\u{301}".repeat(100));
+    assert_eq!(clean(&json!([long_grapheme, "b"])).0, ["b"]);
     // White space at the ends is the first to go.
     let padded = format!("  {}  ", "a".repeat(79));
     assert_eq!(clean(&json!([padded])).0, ["a".repeat(79)]);
@@ -118,7 +118,7 @@ fn sensitive_queries_are_dropped_or_generalised() {
         let (queries, codes) = clean(&json!([query, "b"]));
         assert_eq!(queries, ["b"]); // T-048, J-064
         assert_eq!(codes, ["T-048 serp_query_sensitive"]);
-        let (queries, reports) = cleaned(&json!([query]), SensitivePolicy::Generalise);
+        let (queries, reports) = clean_with(&json!([query]), SensitivePolicy::Generalise);
         assert_eq!(queries.unwrap(), [general]); // R-11, J-064
         let kind = general.split(['[', ']']).nth(1).unwrap();
         assert!(reports[0].message.contains(kind), "{}", reports[0].message); // T-048: with the kind.
@@ -128,9 +128,9 @@ fn sensitive_queries_are_dropped_or_generalised() {
 
 #[test]
 fn what_cleaning_makes_is_cleaned_too() {
-    let general = |value| cleaned(&value, SensitivePolicy::Generalise);
+    let generalise = |value| clean_with(&value, SensitivePolicy::Generalise);
     // Two addresses become the same text.
-    assert_eq!(general(json!(["a@b.com", "c@d.com"])).0.unwrap(), ["[email]"]);
+    assert_eq!(generalise(json!(["a@b.com", "c@d.com"])).0.unwrap(), ["[email]"]);
     // Cut at 80 characters, the long number would end as a phone number.
     let hidden = format!("{} 138001380001", "a".repeat(68));
     assert_eq!(clean(&json!([hidden])).0, Vec::<String>::new());
@@ -140,7 +140,9 @@ fn what_cleaning_makes_is_cleaned_too() {
     assert!(codes.contains(&"T-046 serp_queries_duplicate".to_owned()));
     // A generalised query may be too long.
     let long = format!("a@b.c{}", "o m".repeat(26));
-    assert!(general(json!([long])).0.unwrap().iter().all(|query| query.chars().count() <= MAX_QUERY_CHARS));
+    assert!(
+        generalise(json!([long])).0.unwrap().iter().all(|query| query.chars().count() <= MAX_QUERY_CHARS)
+    );
 }
 
 #[test]
@@ -179,10 +181,10 @@ fn the_checker_and_the_policy_agree_on_what_is_sensitive() {
     for query in
         ["a@b.com", "+44 20 7946 0958", "2001:db8::1", "4111 1111 1111 1111", "5x5 80kg", "16:8 fasting"]
     {
-        let dropped = clean(&json!([query])).0.is_empty();
-        let flagged = codes(&[query]) == ["J-004 serp_query_sensitive"];
-        assert_eq!(dropped, flagged, "{query}");
-        assert_eq!(dropped, DetectorSet::default().find_first(query).is_some(), "{query}");
+        let is_dropped = clean(&json!([query])).0.is_empty();
+        let is_flagged = codes(&[query]) == ["J-004 serp_query_sensitive"];
+        assert_eq!(is_dropped, is_flagged, "{query}");
+        assert_eq!(is_dropped, DetectorSet::default().find_first(query).is_some(), "{query}");
     }
 }
 
@@ -211,40 +213,40 @@ fn any_query() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn cleaned_queries_pass_and_stay_as_they_are(list in prop::collection::vec(any_query(), 0..9), general: bool) {
-        let mode = if general { SensitivePolicy::Generalise } else { SensitivePolicy::Drop };
-        let (queries, reports) = cleaned(&Value::Array(list), mode);
+    fn cleaned_queries_pass_and_stay_as_they_are(list in prop::collection::vec(any_query(), 0..9), generalises: bool) {
+        let mode = if generalises { SensitivePolicy::Generalise } else { SensitivePolicy::Drop };
+        let (queries, reports) = clean_with(&Value::Array(list), mode);
         let queries = queries.unwrap();
         prop_assert!(queries.len() <= MAX_QUERIES);
-        let strict = |report: &FindingReport| report.rule.level == RuleLevel::Must;
+        let is_mandatory = |report: &FindingReport| report.rule.level == RuleLevel::Must;
         // Every broken rule was repaired, and says how.
-        prop_assert!(reports.iter().filter(|report| strict(report)).all(|report| report.repair.is_some()));
+        prop_assert!(reports.iter().filter(|report| is_mandatory(report)).all(|report| report.repair.is_some()));
         // What leaves passes the checker (J-004, X-001).
         let texts: Vec<&str> = queries.iter().map(String::as_str).collect();
         let errors = findings(&texts).into_iter().filter(|finding| finding.severity == Severity::Error);
         prop_assert_eq!(errors.collect::<Vec<_>>(), vec![]);
         // Cleaning is done once.
-        let (again, reports) = cleaned(&json!(queries), mode);
-        prop_assert_eq!(again.unwrap(), queries);
-        prop_assert!(!reports.iter().any(strict));
+        let (second, reports) = clean_with(&json!(queries), mode);
+        prop_assert_eq!(second.unwrap(), queries);
+        prop_assert!(!reports.iter().any(is_mandatory));
     }
 }
 
 /// Finds `secret`, and what it is replaced by.
-struct Secret;
+struct SecretDetector;
 
-impl Detector for Secret {
+impl Detector for SecretDetector {
     fn kind(&self) -> &'static str {
         "secret"
     }
-    fn find(&self, text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
-        text.raw().match_indices("secret").for_each(|(at, word)| found(at..at + word.len()));
+    fn find(&self, text: &FoldedText<'_>, report: &mut dyn FnMut(Range<usize>)) {
+        text.raw().match_indices("secret").for_each(|(at, word)| report(at..at + word.len()));
     }
 }
 
 #[test]
 fn what_stays_sensitive_is_dropped() {
-    let privacy = DetectorSet::default().with_detector(Secret);
+    let privacy = DetectorSet::default().with_detector(SecretDetector);
     let policy = QueryCleaner {
         sensitive: SensitivePolicy::Generalise,
         privacy: &privacy,

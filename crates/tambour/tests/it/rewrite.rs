@@ -59,33 +59,33 @@ fn replies() -> Vec<Vec<u8>> {
 }
 
 /// A reply as `tambour repair` reads it.
-struct Read {
+struct RewrittenReply {
     events: Vec<Event<'static>>,
     /// The dialect that was found.
     dialect: &'static str,
     /// The reply written again.
-    written: String,
+    output: String,
 }
 
-fn read(dialect: &str, input: &[u8], options: &Options) -> Read {
+fn read(dialect: &str, input: &[u8], options: &Options) -> RewrittenReply {
     let pipeline = Pipeline::new(dialect, options).expect("the dialect exists");
     let mut pipeline = pipeline.with_extensions(true);
-    let mut found = JoinedEvents::default();
+    let mut sink = JoinedEvents::default();
     // As much at a time as `tambour repair` reads.
-    input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut found));
-    pipeline.finish(&InputEnd::stop(), &mut found);
-    let written = pipeline.rewrite(&found.events).expect("replies in the dialect can be written");
-    Read { events: found.events, dialect: pipeline.dialect(), written }
+    input.chunks(64 << 10).for_each(|chunk| pipeline.push(chunk, &mut sink));
+    pipeline.finish(&InputEnd::stop(), &mut sink);
+    let output = pipeline.rewrite(&sink.events).expect("replies in the dialect can be written");
+    RewrittenReply { events: sink.events, dialect: pipeline.dialect(), output }
 }
 
-fn strict(options: &Options) -> Options {
+fn strict_options(options: &Options) -> Options {
     let mut options = options.clone();
     options.profile = Profile::Strict;
     options
 }
 
 /// The options that change how a reply is read as text: with the second, replies start inside of reasoning.
-fn settings() -> [(&'static str, Options); 2] {
+fn option_sets() -> [(&'static str, Options); 2] {
     ["auto", "open"].map(|reasoning| {
         let mut options = Options::default();
         options.set("plain.reasoning", reasoning).expect("an option");
@@ -94,14 +94,14 @@ fn settings() -> [(&'static str, Options); 2] {
 }
 
 /// What a rewritten reply keeps.
-fn kept(events: &[Event<'_>]) -> Vec<Event<'static>> {
-    let mut kept = EventCollector::default();
+fn contract_events(events: &[Event<'_>]) -> Vec<Event<'static>> {
+    let mut sink = EventCollector::default();
     // What stood between two deltas may have been no event of the contract.
     events
         .iter()
         .filter(|event| event.kind() == EventKind::Contract)
-        .for_each(|event| kept.event(event.clone()));
-    kept.join_deltas()
+        .for_each(|event| sink.event(event.clone()));
+    sink.join_deltas()
 }
 
 /// Dialects that can be written, and the one that finds out which it is.
@@ -110,21 +110,21 @@ fn readers() -> impl Iterator<Item = &'static DialectEntry> {
 }
 
 /// Complaints about each reply as each dialect reads it with each of the settings.
-fn complaints(complaint: impl Fn(&Options, &[u8], &Read) -> Option<String>) -> Vec<String> {
+fn complaints(complaint: impl Fn(&Options, &[u8], &RewrittenReply) -> Option<String>) -> Vec<String> {
     let replies = replies();
     let mut complaints = Vec::new();
-    for (reasoning, options) in &settings() {
+    for (reasoning, options) in &option_sets() {
         // Other dialects do not have the option.
-        let has = |name| matches!(name, "plain" | "auto");
-        for entry in readers().filter(|entry| *reasoning == "auto" || has(entry.name)) {
+        let is_supported = |name| matches!(name, "plain" | "auto");
+        for entry in readers().filter(|entry| *reasoning == "auto" || is_supported(entry.name)) {
             for reply in &replies {
                 let first = read(entry.name, reply, options);
-                let from = String::from_utf8_lossy(reply);
+                let input_text = String::from_utf8_lossy(reply);
                 let found = complaint(options, reply, &first);
                 complaints.extend(found.map(|found| {
                     format!(
-                        "{}, {:?}: {from:?}\nwritten as {}: {:?}\n{found}",
-                        entry.name, reasoning, first.dialect, first.written
+                        "{}, {:?}: {input_text:?}\nwritten as {}: {:?}\n{found}",
+                        entry.name, reasoning, first.dialect, first.output
                     )
                 }));
             }
@@ -134,24 +134,24 @@ fn complaints(complaint: impl Fn(&Options, &[u8], &Read) -> Option<String>) -> V
 }
 
 /// Fails with the first of all complaints, and their number.
-fn none(complaints: &[String]) {
+fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "{} replies, such as {}", complaints.len(), complaints[0]);
 }
 
 #[test]
 fn what_is_written_passes_the_strict_check() {
-    none(&complaints(|options, _, first| {
+    assert_none(&complaints(|options, _, first| {
         let contract = Contract::from_name(first.dialect).expect("a dialect is a contract");
-        let verdict = contract.check(first.written.as_bytes(), &strict(options));
+        let verdict = contract.check(first.output.as_bytes(), &strict_options(options));
         Some(format!("{:?}", verdict.first_error()?))
     }));
 }
 
 #[test]
 fn what_is_written_stays_as_it_is() {
-    none(&complaints(|options, _, first| {
-        let twice = read(first.dialect, first.written.as_bytes(), options).written;
-        (twice != first.written).then(|| format!("twice {twice:?}"))
+    assert_none(&complaints(|options, _, first| {
+        let second = read(first.dialect, first.output.as_bytes(), options).output;
+        (second != first.output).then(|| format!("twice {second:?}"))
     }));
 }
 
@@ -174,22 +174,22 @@ fn what_is_written_acts_no_more() {
             }
         }
     }
-    none(&complaints);
+    assert_none(&complaints);
 }
 
 #[test]
 fn what_is_written_is_neither_empty_nor_the_marker() {
-    none(&complaints(|_, reply, first| {
-        let text = !String::from_utf8_lossy(reply).trim().is_empty();
-        let written = first.written.trim();
-        (text && (written.is_empty() || written == MARKER)).then(String::new)
+    assert_none(&complaints(|_, reply, first| {
+        let has_text = !String::from_utf8_lossy(reply).trim().is_empty();
+        let output = first.output.trim();
+        (has_text && (output.is_empty() || output == MARKER)).then(String::new)
     }));
 }
 
 #[test]
 fn a_valid_reply_keeps_its_events() {
     let default = Options::default();
-    let options = strict(&default);
+    let options = strict_options(&default);
     let replies = replies();
     for entry in readers().filter(|entry| entry.write.is_some()) {
         let contract = Contract::from_name(entry.name).expect("a dialect is a contract");
@@ -198,17 +198,19 @@ fn a_valid_reply_keeps_its_events() {
             findings.iter().all(|finding| finding.severity == Severity::Info)
         };
         let complaint = |reply: &Vec<u8>| {
-            let Read { events, written, .. } = read(entry.name, reply, &default);
-            let (before, after) =
-                (kept(&events), kept(&read(entry.name, written.as_bytes(), &default).events));
-            let from = String::from_utf8_lossy(reply);
+            let RewrittenReply { events, output, .. } = read(entry.name, reply, &default);
+            let (before, after) = (
+                contract_events(&events),
+                contract_events(&read(entry.name, output.as_bytes(), &default).events),
+            );
+            let input_text = String::from_utf8_lossy(reply);
             (before != after)
-                .then(|| format!("{}: {from:?}\nwritten {written:?}\n{before:?}\n{after:?}", entry.name)) // X-003
+                .then(|| format!("{}: {input_text:?}\nwritten {output:?}\n{before:?}\n{after:?}", entry.name)) // X-003
         };
         let (valid, complaints): (Vec<_>, Vec<_>) =
             replies.iter().filter(valid).map(|reply| ((), complaint(reply))).unzip();
         assert!(valid.len() > 20, "{}: only {} valid replies", entry.name, valid.len());
-        none(&complaints.into_iter().flatten().collect::<Vec<_>>());
+        assert_none(&complaints.into_iter().flatten().collect::<Vec<_>>());
     }
 }
 
@@ -231,11 +233,11 @@ fn repairing_takes_little_memory() {
     ] {
         let input = piece.repeat(SIZE / piece.len());
         for entry in DIALECTS.iter().filter(|entry| entry.write.is_some() || entry.name == "auto") {
-            let most =
+            let memory =
                 allocation_counter::measure(|| drop(read(entry.name, &input, &Options::default()))).bytes_max;
             // What is written is read again, beside the reply itself. Findings come on top, of which there is a limited number.
-            let allowed = 28 * SIZE as u64 + (512 << 10);
-            assert!(most < allowed, "{}, {:?}: {most} bytes", entry.name, String::from_utf8_lossy(piece));
+            let limit = 28 * SIZE as u64 + (512 << 10);
+            assert!(memory < limit, "{}, {:?}: {memory} bytes", entry.name, String::from_utf8_lossy(piece));
         }
     }
 }
@@ -248,7 +250,7 @@ fn a_block_that_need_not_be_there_is_not_added() {
     for block in ["", "\n<!-- <serp_queries>\n[]\n</serp_queries> -->"] {
         let reply = format!("{thinking}<final>\nOK.{block}\n</final>\n");
         for dialect in ["thinkingml", "auto"] {
-            assert_eq!(read(dialect, reply.as_bytes(), &options).written, reply); // T-040, X-003
+            assert_eq!(read(dialect, reply.as_bytes(), &options).output, reply); // T-040, X-003
         }
     }
 }
@@ -268,8 +270,13 @@ fn tags_in_a_comment_stay_as_they_are() {
         );
         let options = Options::default();
         let first = read("thinkingml", reply.as_bytes(), &options);
-        let again = read("thinkingml", first.written.as_bytes(), &options);
-        assert_eq!(kept(&first.events), kept(&again.events), "{reply:?}\n{:?}", first.written); // X-003, T-027
+        let second = read("thinkingml", first.output.as_bytes(), &options);
+        assert_eq!(
+            contract_events(&first.events),
+            contract_events(&second.events),
+            "{reply:?}\n{:?}",
+            first.output
+        ); // X-003, T-027
     }
 }
 
@@ -278,6 +285,6 @@ fn brackets_of_a_list_stay_where_only_a_block_is_left_out() {
     // F-214: what the block did cannot be written again, its neighbours can
     let reply = "<choice>\n- [A] x\nplan <variable_update>[[\"SET\",\"a\",1]]</variable_update><content>\nhi\n\
                  </content>\n\n- [x] one\n- [ ] two\n";
-    let read = read("filament", reply.as_bytes(), &Options::default());
-    assert!(read.written.contains("- [x] one\n- [ ] two"), "{}", read.written);
+    let reading = read("filament", reply.as_bytes(), &Options::default());
+    assert!(reading.output.contains("- [x] one\n- [ ] two"), "{}", reading.output);
 }

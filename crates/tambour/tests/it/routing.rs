@@ -10,7 +10,7 @@ const CONTRACT: [&str; 7] =
     ["thinking_start", "phase_start", "phase_delta", "thinking_end", "final_delta", "final_end", "completed"];
 
 /// What must come of a reply.
-struct Row {
+struct RoutingRow {
     part: &'static str,
     reply: &'static str,
     /// Thinking, and the visible text.
@@ -32,8 +32,8 @@ fn read(reply: &str, chunk: usize) -> (Pipeline, EventCollector) {
     (pipeline, sink)
 }
 
-fn rows() -> Vec<Row> {
-    let row = |part, reply, texts, events| Row { part, reply, texts, events };
+fn rows() -> Vec<RoutingRow> {
+    let row = |part, reply, texts, events| RoutingRow { part, reply, texts, events };
     vec![
         row("thought", "<thought>\nplan\n</thought>\n<content>\nseen\n</content>", ["plan", "seen"], vec![]),
         row(
@@ -111,16 +111,16 @@ fn rows() -> Vec<Row> {
 #[test]
 fn each_part_goes_where_the_table_says() {
     // F-150
-    for Row { part, reply, texts, events } in rows() {
+    for RoutingRow { part, reply, texts, events } in rows() {
         for chunk in [1, 7, reply.len()] {
             let (pipeline, sink) = read(reply, chunk);
-            let all = sink.join_deltas();
+            let joined = sink.join_deltas();
             let text = |name: &str| -> String {
-                let deltas = all.iter().filter(|event| event.name() == name).map(Event::data);
+                let deltas = joined.iter().filter(|event| event.name() == name).map(Event::data);
                 deltas.filter_map(|data| data["text"].as_str().map(str::to_owned)).collect()
             };
             assert_eq!([text("phase_delta"), text("final_delta")], texts, "{part}, by {chunk}"); // F-150
-            let beside: Vec<(&str, Value)> = all
+            let other_events: Vec<(&str, Value)> = joined
                 .iter()
                 .filter(|event| !CONTRACT.contains(&event.name()))
                 .map(|event| {
@@ -130,7 +130,7 @@ fn each_part_goes_where_the_table_says() {
                     (event.name(), data)
                 })
                 .collect();
-            assert_eq!(beside, events, "{part}, by {chunk}"); // F-150
+            assert_eq!(other_events, events, "{part}, by {chunk}"); // F-150
             let hp = if part == "variable_update" { 3 } else { 5 };
             assert_eq!(pipeline.state(), Some(&json!({"hp": hp})), "{part}"); // F-150
             assert!(pipeline.outcome().metadata.notices.is_empty(), "{part}");

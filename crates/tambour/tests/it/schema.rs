@@ -10,7 +10,7 @@ use tambour::tool::{RegisteredTool, ToolRegistry};
 use tambour::{InputEnd, Options, Pipeline};
 
 /// A chain of definitions, each made of the next twice by `link`; the last is an integer.
-fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
+fn doubling_schema(depth: usize, link: fn(Value) -> Value) -> Value {
     let definition = |at: usize| {
         let next = || json!({"$ref": format!("#/$defs/d{}", at + 1)});
         let schema = if at == depth {
@@ -25,34 +25,34 @@ fn doubling(depth: usize, link: fn(Value) -> Value) -> Value {
 
 #[test]
 fn references_that_double_the_work_are_not_followed() {
-    let refused = |schema: Value, value: Value| {
+    let assert_refused = |schema: Value, value: Value| {
         let schema = Schema::new(schema).unwrap();
         assert!(!schema.accepts(&value));
-        let wrong = schema.check(&value, 8);
-        assert!(wrong.len() == 1 && wrong[0].message.contains("2000000 steps"), "{wrong:?}");
+        let mismatches = schema.check(&value, 8);
+        assert!(mismatches.len() == 1 && mismatches[0].message.contains("2000000 steps"), "{mismatches:?}");
     };
-    refused(doubling(40, |next| next), json!(1));
-    refused(doubling(40, |next| json!({"anyOf": [next]})), json!("a"));
+    assert_refused(doubling_schema(40, |next| next), json!(1));
+    assert_refused(doubling_schema(40, |next| json!({"anyOf": [next]})), json!("a"));
     // In each element of a list of lists.
     let deep = (0..40).fold(json!(1), |value, _| json!([value]));
-    refused(doubling(40, |next| json!({"items": next})), deep.clone());
-    refused(json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]}), deep.clone());
-    let named = json!({"$anchor": "a", "allOf": [{"items": {"$ref": "#a"}}, {"items": {"$ref": "#a"}}]});
-    refused(named, deep);
+    assert_refused(doubling_schema(40, |next| json!({"items": next})), deep.clone());
+    assert_refused(json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]}), deep.clone());
+    let anchored = json!({"$anchor": "a", "allOf": [{"items": {"$ref": "#a"}}, {"items": {"$ref": "#a"}}]});
+    assert_refused(anchored, deep);
     let fields = (0..40).fold(json!(1), |value, _| json!({"a": value}));
-    let both = json!({"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}});
-    refused(both, fields.clone());
-    let others =
+    let overlapping = json!({"properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}});
+    assert_refused(overlapping, fields.clone());
+    let alternatives =
         json!({"anyOf": [{"additionalProperties": {"$ref": "#"}}, {"additionalProperties": {"$ref": "#"}}]});
-    refused(others, fields);
+    assert_refused(alternatives, fields);
     // One that leads back to itself, and one whose address is not this document's.
-    refused(json!({"allOf": [{"$ref": "#"}]}), json!(1));
-    let elsewhere = json!({"$id": "http://a/b", "$defs": {"c": {"$id": "http://a/c"}}, "$ref": "http://a/c"});
-    refused(elsewhere, json!(1));
+    assert_refused(json!({"allOf": [{"$ref": "#"}]}), json!(1));
+    let outside = json!({"$id": "http://a/b", "$defs": {"c": {"$id": "http://a/c"}}, "$ref": "http://a/c"});
+    assert_refused(outside, json!(1));
 }
 
 /// A schema of so many levels, each made twice of the next by `word`.
-fn tower(word: &str, levels: usize) -> Value {
+fn nested_schema(word: &str, levels: usize) -> Value {
     let level = |at: usize| {
         let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
         let schema = if at == levels { json!({"type": "string"}) } else { json!({ word: [next, next] }) };
@@ -62,14 +62,14 @@ fn tower(word: &str, levels: usize) -> Value {
 }
 
 /// Bytes that a check may have at once.
-const MEMORY: u64 = 16 << 20;
+const MAX_CHECK_BYTES: u64 = 16 << 20;
 
 /// Faults of a value, told within the bound of memory.
-fn measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
-    let mut wrong = Vec::new();
-    let memory = allocation_counter::measure(|| wrong = schema.check(value, 8));
-    assert!(memory.bytes_max < MEMORY, "{memory:?}");
-    wrong
+fn check_measured(schema: &Schema, value: &Value) -> Vec<SchemaMismatch> {
+    let mut mismatches = Vec::new();
+    let memory = allocation_counter::measure(|| mismatches = schema.check(value, 8));
+    assert!(memory.bytes_max < MAX_CHECK_BYTES, "{memory:?}");
+    mismatches
 }
 
 #[test]
@@ -77,48 +77,56 @@ fn what_is_wrong_is_told_within_bounds_of_time_and_memory() {
     // Each fault of alternatives has those of each within it: 2 to the power of the levels.
     for word in ["anyOf", "oneOf", "allOf"] {
         for levels in [4, 8, 12, 14, 16] {
-            let schema = Schema::new(tower(word, levels)).unwrap();
-            let started = Instant::now();
-            let mut wrong = Vec::new();
+            let schema = Schema::new(nested_schema(word, levels)).unwrap();
+            let start = Instant::now();
+            let mut mismatches = Vec::new();
             let memory = allocation_counter::measure(|| {
                 assert!(!schema.accepts(&json!({"a": 1})));
-                wrong = schema.check(&json!({"a": 1}), 8);
+                mismatches = schema.check(&json!({"a": 1}), 8);
             });
-            assert!(memory.bytes_max < MEMORY, "{word} {levels}: {memory:?}");
-            assert!(!wrong.is_empty());
+            assert!(memory.bytes_max < MAX_CHECK_BYTES, "{word} {levels}: {memory:?}");
+            assert!(!mismatches.is_empty());
             // 4 levels are told as ever, 16 alternatives are not.
-            assert!(levels > 4 || !wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
-            assert!(levels < 16 || word == "allOf" || wrong[0].is_too_complex, "{word} {levels}: {wrong:?}");
-            assert!(started.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", started.elapsed());
+            assert!(levels > 4 || !mismatches[0].is_too_complex, "{word} {levels}: {mismatches:?}");
+            assert!(
+                levels < 16 || word == "allOf" || mismatches[0].is_too_complex,
+                "{word} {levels}: {mismatches:?}"
+            );
+            assert!(start.elapsed() < Duration::from_secs(2), "{word} {levels}: {:?}", start.elapsed());
         }
     }
     // A long key stands in the place of each fault below it, and the words of an `enum` in each fault of it.
     let key = "k".repeat(100_000);
     let nulls = Value::from(vec![Value::Null; 10_000]);
-    let texts = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
+    let text_schema = Schema::new(json!({"additionalProperties": {"items": {"type": "string"}}})).unwrap();
     let value = json!({ key.as_str(): nulls });
-    let wrong = measured(&texts, &value);
-    assert!(wrong.len() == 1 && wrong[0].pointer.ends_with("/0"), "{} {}", wrong.len(), wrong[0].message);
+    let mismatches = check_measured(&text_schema, &value);
+    assert!(
+        mismatches.len() == 1 && mismatches[0].pointer.ends_with("/0"),
+        "{} {}",
+        mismatches.len(),
+        mismatches[0].message
+    );
     let words: Vec<String> = (0..10_000).map(|at| format!("word{at}")).collect();
-    let listed = Schema::new(json!({"items": {"enum": words}})).unwrap();
-    let wrong = measured(&listed, &Value::from(vec![json!("x"); 90]));
-    assert!(!wrong.is_empty() && !wrong[0].is_too_complex, "{wrong:?}");
+    let word_schema = Schema::new(json!({"items": {"enum": words}})).unwrap();
+    let mismatches = check_measured(&word_schema, &Value::from(vec![json!("x"); 90]));
+    assert!(!mismatches.is_empty() && !mismatches[0].is_too_complex, "{mismatches:?}");
     // Of many that are right one that is not is found.
-    let numbers = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
-    let mut many = vec![json!(1); 100_000];
-    many[70_000] = json!(-1);
-    let wrong = measured(&numbers, &Value::from(many));
-    assert_eq!((wrong.len(), wrong[0].pointer.as_str()), (1, "/70000"));
+    let number_schema = Schema::new(json!({"items": {"type": "integer", "minimum": 0}})).unwrap();
+    let mut integers = vec![json!(1); 100_000];
+    integers[70_000] = json!(-1);
+    let mismatches = check_measured(&number_schema, &Value::from(integers));
+    assert_eq!((mismatches.len(), mismatches[0].pointer.as_str()), (1, "/70000"));
 }
 
 #[test]
 fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
-    let limited = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default()).map(|_| ());
+    let compile = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default()).map(|_| ());
     for (schema, pointer) in [
-        (tower("anyOf", 18), ""),
-        (tower("oneOf", 22), ""),
+        (nested_schema("anyOf", 18), ""),
+        (nested_schema("oneOf", 22), ""),
         (
-            json!({"properties": {"a~/b": tower("anyOf", 18)["$defs"]["d0"], "c": true}, "$defs": tower("anyOf", 18)["$defs"]}),
+            json!({"properties": {"a~/b": nested_schema("anyOf", 18)["$defs"]["d0"], "c": true}, "$defs": nested_schema("anyOf", 18)["$defs"]}),
             "/properties/a~0~1b",
         ),
         (json!({"allOf": [{"$ref": "#"}]}), ""),
@@ -127,13 +135,13 @@ fn schemas_of_strangers_that_no_value_can_be_checked_against_are_refused() {
             "",
         ),
     ] {
-        let unfit = limited(schema.clone()).unwrap_err();
-        assert_eq!((unfit.code, unfit.pointer.as_str()), ("schema_too_complex", pointer), "{unfit}");
+        let error = compile(schema.clone()).unwrap_err();
+        assert_eq!((error.code, error.pointer.as_str()), ("schema_too_complex", pointer), "{error}");
     }
     // Schemas that lead back to themselves by way of the value are usual.
     let tree = json!({"$defs": {"t": {"properties": {"left": {"$ref": "#/$defs/t"}, "right": {"$ref": "#/$defs/t"}}}}, "$ref": "#/$defs/t"});
-    limited(tree).unwrap();
-    limited(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
+    compile(tree).unwrap();
+    compile(json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#"}}]})).unwrap();
 }
 
 #[test]
@@ -144,7 +152,7 @@ fn a_chain_of_references_is_no_deeper_than_a_stack() {
         (|next| json!({"items": next}), 480),
         (|next| json!({"properties": {"a": {"anyOf": [next]}}}), 160),
     ];
-    for (link, most) in links {
+    for (link, max_length) in links {
         let chain = |length: usize| {
             let level = |at: usize| {
                 let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
@@ -152,14 +160,14 @@ fn a_chain_of_references_is_no_deeper_than_a_stack() {
             };
             json!({"$ref": "#/$defs/d0", "$defs": (0..=length).map(level).collect::<Map<_, _>>()})
         };
-        let limited = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default());
-        let unfit = limited(chain(6000)).unwrap_err();
-        assert_eq!(unfit.code, "schema_too_complex", "{unfit}");
+        let compile = |schema: Value| Schema::with_limits(schema, &SchemaLimits::default());
+        let error = compile(chain(6000)).unwrap_err();
+        assert_eq!(error.code, "schema_too_complex", "{error}");
         // As deep as may be, on the stack of a thread as servers have them.
-        let deep = chain(most);
-        let compiled =
-            std::thread::Builder::new().stack_size(2 << 20).spawn(move || limited(deep).map(drop)).unwrap();
-        compiled.join().expect("the stack is enough").expect("it is taken");
+        let deep = chain(max_length);
+        let thread =
+            std::thread::Builder::new().stack_size(2 << 20).spawn(move || compile(deep).map(drop)).unwrap();
+        thread.join().expect("the stack is enough").expect("it is taken");
     }
 }
 
@@ -177,11 +185,11 @@ fn references_and_patterns_that_cannot_be_used_are_told_with_their_place() {
         (json!({"properties": {"a": {"pattern": "^(?=a)b"}}}), ["`/properties/a/pattern`", "look-around"]),
         (json!({"patternProperties": {"(a)\\1": {}}}), ["`/patternProperties/(a)\\1`", "back reference"]),
     ] {
-        for told in [
+        for message in [
             Schema::new(schema.clone()).unwrap_err().to_string(),
             Schema::from_checked(schema.clone()).unwrap_err().to_string(),
         ] {
-            assert!(words.iter().all(|word| told.contains(word)), "{schema}: {told}");
+            assert!(words.iter().all(|word| message.contains(word)), "{schema}: {message}");
         }
     }
     // Data is no schema, and a document may name itself and the schemas of schemas.
@@ -225,19 +233,19 @@ fn checks_of_a_block_of_operations_have_their_steps_together() {
 fn operations_behind_the_last_check_cost_nothing() {
     // What is left of the steps is less than a check, and each further operation would look how much less.
     let patterns = vec![json!({"pattern": "^(x|y)*z$"}); 20].into_iter().chain([json!({})]);
-    let any: Vec<Value> = patterns.collect();
-    let schema = Schema::new(json!({"additionalProperties": {"anyOf": any}})).unwrap();
+    let alternatives: Vec<Value> = patterns.collect();
+    let schema = Schema::new(json!({"additionalProperties": {"anyOf": alternatives}})).unwrap();
     let mut state: Value = (0..9_000).map(|at| (format!("k{at}"), json!("v".repeat(20)))).collect();
     let operations: Vec<Value> = (0..9_999).map(|at| json!(["SET", format!("a{at}"), "x"])).collect();
     let options = ApplyOptions { schema: Some(&schema), ..ApplyOptions::default() };
     let operations = Operation::parse_list(&Value::from(operations)).unwrap();
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     let results = apply(&mut state, &operations, &options);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
     assert!(results[0].ok && !results.last().unwrap().ok);
     // Nobody waits for it: nothing is applied.
-    let stopped = std::sync::atomic::AtomicBool::new(true);
-    let options = ApplyOptions { stop_flag: Some(&stopped), ..options };
+    let stop_flag = std::sync::atomic::AtomicBool::new(true);
+    let options = ApplyOptions { stop_flag: Some(&stop_flag), ..options };
     let results = apply(&mut json!({}), &operations[..2], &options);
     assert!(
         results.iter().all(|result| result.reason.is_some_and(|reason| reason.to_string() == "not_applied"))
@@ -247,7 +255,7 @@ fn operations_behind_the_last_check_cost_nothing() {
 #[test]
 fn schemas_that_are_compiled_again_and_again_are_refused() {
     let branch = json!({"properties": {"a": true}, "unevaluatedProperties": false});
-    let many = json!({
+    let heavy_schema = json!({
         "allOf": vec![json!({"$ref": "#/$defs/a"}); 2_000], "unevaluatedProperties": false,
         "$defs": {"a": {"anyOf": vec![branch; 20]}},
     });
@@ -255,24 +263,24 @@ fn schemas_that_are_compiled_again_and_again_are_refused() {
         json!({"type": "object"}),
         |inner, _| json!({"allOf": [inner], "unevaluatedProperties": false}),
     );
-    for schema in [many, nested] {
-        let begun = std::time::Instant::now();
-        let refused = Schema::with_limits(schema, &SchemaLimits::default()).unwrap_err();
-        assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
-        assert_eq!((&*refused.pointer, refused.code), ("", "schema_too_complex"), "{refused}");
-        assert!(refused.message.contains("unevaluatedProperties"), "{refused}");
+    for schema in [heavy_schema, nested] {
+        let start = std::time::Instant::now();
+        let error = Schema::with_limits(schema, &SchemaLimits::default()).unwrap_err();
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+        assert_eq!((&*error.pointer, error.code), ("", "schema_too_complex"), "{error}");
+        assert!(error.message.contains("unevaluatedProperties"), "{error}");
     }
-    let fine = json!({
+    let valid_schema = json!({
         "allOf": vec![json!({"$ref": "#/$defs/a"}); 50], "unevaluatedProperties": false,
         "$defs": {"a": {"properties": {"a": {"type": "string"}}}},
     });
-    assert!(Schema::with_limits(fine, &SchemaLimits::default()).is_ok());
+    assert!(Schema::with_limits(valid_schema, &SchemaLimits::default()).is_ok());
 }
 
 #[test]
 fn a_long_list_against_many_schemas_is_not_checked_for_minutes() {
-    let many: Vec<_> = (0..5000).map(|at| json!({"items": {"minimum": -at}})).collect();
-    let schema = Schema::new(json!({ "allOf": many })).unwrap();
+    let schemas: Vec<_> = (0..5000).map(|at| json!({"items": {"minimum": -at}})).collect();
+    let schema = Schema::new(json!({ "allOf": schemas })).unwrap();
     assert!(schema.accepts(&json!([1, 2, 3])));
     assert!(!schema.accepts(&Value::from(vec![1; 100_000])));
     // What a plain schema takes is not bounded by its length.
@@ -289,10 +297,10 @@ fn recursive_schemas_of_usual_kinds_are_checked() {
         "properties": {"root": {"$ref": "#/$defs/tree"}, "at": {"$ref": "#/$defs/tree/properties/n%25"}},
     });
     let tree = Schema::new(tree).unwrap();
-    let grown = (0..14).fold(json!({"n%": 1}), |side, _| json!({"left": side, "right": side}));
-    assert!(tree.accepts(&json!({"root": grown, "at": 2})));
-    let wrong = tree.check(&json!({"root": {"left": {"n%": "x"}}, "at": "y"}), 8);
-    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    let value = (0..14).fold(json!({"n%": 1}), |side, _| json!({"left": side, "right": side}));
+    assert!(tree.accepts(&json!({"root": value, "at": 2})));
+    let mismatches = tree.check(&json!({"root": {"left": {"n%": "x"}}, "at": "y"}), 8);
+    assert_eq!(mismatches.len(), 2, "{mismatches:?}");
 }
 
 #[test]
@@ -305,9 +313,9 @@ fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
     let call = json!({"name": "t", "arguments": args});
     let tagged = format!("<tool_call>{call}</tool_call>\n").repeat(200);
     let block = format!("<tool_call name=\"t\">{args}</tool_call>\n").repeat(200);
-    let planned = json!({"name": "t", "args": args});
+    let planned_call = json!({"name": "t", "args": args});
     let plan = json!({"thought": "x", "response_mode": "TOOL_EXECUTION", "direct_response": null,
-        "tool_calls": vec![&planned; 200]});
+        "tool_calls": vec![&planned_call; 200]});
     for (dialect, reply) in [
         ("toolcall", tagged),
         ("filament", format!("<content>x</content>{block}")),
@@ -317,10 +325,10 @@ fn checks_of_the_calls_of_a_reply_have_their_steps_together() {
         let mut pipeline = Pipeline::new(dialect, &options).unwrap();
         pipeline.push_str(&reply, &mut sink);
         pipeline.finish(&InputEnd::stop(), &mut sink);
-        let told = &sink.findings;
+        let findings = &sink.findings;
         assert!(
-            told.iter().any(|finding| finding.message.contains("schema_too_complex")),
-            "{dialect}: {told:?}"
+            findings.iter().any(|finding| finding.message.contains("schema_too_complex")),
+            "{dialect}: {findings:?}"
         );
     }
 }

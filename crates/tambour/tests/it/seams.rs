@@ -12,7 +12,7 @@ use tambour_fixtures::random::RandomSource;
 use tambour_fixtures::{ChunkCuts, ReadingCase, fixtures_folder, load_fixtures};
 
 /// Names that nothing takes for reasoning or structure.
-const ANY: fn(&str) -> bool = |_| true;
+const ANY_NAME: fn(&str) -> bool = |_| true;
 
 /// What summaries are made of.
 const PIECES: &[&str] =
@@ -31,24 +31,24 @@ fn replies() -> Vec<Vec<u8>> {
         }
     }
     let mut random = RandomSource::new(69);
-    let whole = all.len();
+    let original_count = all.len();
     for _ in 0..1500 {
         all.push(random.torn_reply().into_bytes());
         all.push(random.tag_soup(24).into_bytes());
-        let reply = random.below(whole);
+        let reply = random.below(original_count);
         all.push(random.mutate(&all[reply]));
     }
     all
 }
 
-fn events(dialect: &str, input: &[u8]) -> Vec<Event<'static>> {
+fn read_events(dialect: &str, input: &[u8]) -> Vec<Event<'static>> {
     let case =
         ReadingCase { dialect, options: &Options::default(), reasoning: None, input, end: &InputEnd::stop() };
     case.read(ChunkCuts::Single).expect("the dialect exists").events
 }
 
 /// The tags of a Markdown text that stand neither in code nor in a comment.
-fn live_tags(text: &str, counts: fn(&str) -> bool) -> Vec<String> {
+fn live_tags(text: &str, is_counted: fn(&str) -> bool) -> Vec<String> {
     #[derive(Clone, Copy)]
     enum Kind {
         Tag(bool),
@@ -57,7 +57,7 @@ fn live_tags(text: &str, counts: fn(&str) -> bool) -> Vec<String> {
     let (mut live, mut in_comment) = (Vec::new(), false);
     // Lines as long as they are: Markdown has no limit.
     let mut filter = CodeFilter::new(usize::MAX);
-    let mut put = |piece: FilteredPiece<'_, Kind>| match piece {
+    let mut sink = |piece: FilteredPiece<'_, Kind>| match piece {
         FilteredPiece::Tag(_, Kind::Comment(open), in_code) => in_comment = open && (in_comment || !in_code),
         FilteredPiece::Tag(raw, Kind::Tag(true), false) if !in_comment => live.push(raw.to_owned()),
         _ => {}
@@ -66,21 +66,21 @@ fn live_tags(text: &str, counts: fn(&str) -> bool) -> Vec<String> {
     let mut read = |token: MarkupToken<'_>| match token {
         // What begins in the line that opens a fence, and ends in the fence, is no tag.
         MarkupToken::Tag(tag) if tag.raw.contains('\n') && (text.contains("```") || text.contains("~~~")) => {
-            filter.push_text(tag.raw, &mut put);
+            filter.push_text(tag.raw, &mut sink);
         }
-        MarkupToken::Tag(tag) => filter.push_text_tag(tag.raw, Kind::Tag(counts(tag.name)), &mut put),
+        MarkupToken::Tag(tag) => filter.push_text_tag(tag.raw, Kind::Tag(is_counted(tag.name)), &mut sink),
         MarkupToken::CommentOpen | MarkupToken::CommentClose => {
             filter.push_text_tag(
                 token.raw(),
                 Kind::Comment(matches!(token, MarkupToken::CommentOpen)),
-                &mut put,
+                &mut sink,
             );
         }
-        _ => filter.push_text(token.raw(), &mut put),
+        _ => filter.push_text(token.raw(), &mut sink),
     };
     lexer.push(text, &mut |token, _| read(token));
     lexer.finish(&mut |token, _| read(token));
-    filter.finish(&mut put);
+    filter.finish(&mut sink);
     live
 }
 
@@ -93,12 +93,12 @@ fn answer(events: &[Event<'_>]) -> String {
 }
 
 /// Fails with the first of all replies whose answer holds a live tag, and their number.
-fn none_live(dialect: &str, counts: fn(&str) -> bool) {
+fn assert_no_live_tags(dialect: &str, is_counted: fn(&str) -> bool) {
     let complaint = |reply: &Vec<u8>| {
-        let answer = answer(&events(dialect, reply));
-        let live = live_tags(&answer, counts);
-        let from = String::from_utf8_lossy(reply);
-        (!live.is_empty()).then(|| format!("{live:?} in {answer:?}\nof {from:?}"))
+        let answer = answer(&read_events(dialect, reply));
+        let tags = live_tags(&answer, is_counted);
+        let reply_text = String::from_utf8_lossy(reply);
+        (!tags.is_empty()).then(|| format!("{tags:?} in {answer:?}\nof {reply_text:?}"))
     };
     let complaints: Vec<String> = replies().iter().filter_map(complaint).collect();
     assert!(complaints.is_empty(), "{dialect}: {} replies, such as {}", complaints.len(), complaints[0]);
@@ -107,7 +107,7 @@ fn none_live(dialect: &str, counts: fn(&str) -> bool) {
 #[test]
 fn no_answer_of_thinkingml_holds_a_tag() {
     // T-020, J-048
-    none_live("thinkingml", ANY);
+    assert_no_live_tags("thinkingml", ANY_NAME);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn no_tag_is_made_in_a_summary() {
             continue;
         }
         let reply = format!("<serp>{inner}</serp><thinking>");
-        for event in events("thinkingml", reply.as_bytes()) {
+        for event in read_events("thinkingml", reply.as_bytes()) {
             if let Event::SerpSummary { text } = event {
-                assert_eq!(live_tags(&text, ANY), [""; 0], "{text:?} of {reply:?}");
+                assert_eq!(live_tags(&text, ANY_NAME), [""; 0], "{text:?} of {reply:?}");
             }
         }
     }
@@ -140,8 +140,8 @@ fn text_is_read_again_from_an_unfinished_tag_on() {
         let mut out = Vec::new();
         let mut at = Place::START;
         for piece in pieces {
-            seam.push_text(piece, at, &mut |joined| {
-                out.push(match joined {
+            seam.push_text(piece, at, &mut |seam_piece| {
+                out.push(match seam_piece {
                     SeamPiece::Text(text) => text.to_owned(),
                     SeamPiece::UnfinishedTag(raw, at) => format!("[{}: {raw}]", at.offset),
                     SeamPiece::Tag { raw, at, end } => format!("[{}-{end}: {raw}]", at.offset),
@@ -149,7 +149,7 @@ fn text_is_read_again_from_an_unfinished_tag_on() {
             });
             at.advance(piece);
         }
-        seam.finish(&mut |joined| out.push(format!("{joined:?}")));
+        seam.finish(&mut |seam_piece| out.push(format!("{seam_piece:?}")));
         out
     };
     assert_eq!(read(&["a ", "<scr", "ipt>", " b"]), ["a ", "[2-10: <script>]", " b"]);

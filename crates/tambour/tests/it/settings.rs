@@ -63,7 +63,7 @@ fn tools_and_rounds_are_options_like_others() {
     assert!(options.set("tools", json!({"roll": {"type": 7}})).is_err());
 }
 
-fn names(dialect: &str, options: &Options, text: &str) -> Vec<&'static str> {
+fn event_names(dialect: &str, options: &Options, text: &str) -> Vec<&'static str> {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new(dialect, options).unwrap();
     pipeline.push_str(text, &mut sink);
@@ -76,14 +76,21 @@ fn nothing_of_one_dialect_changes_another() {
     // R-24 speaks of plain text.
     let mut options = Options::default();
     options.set("plain.thinking", "skip").unwrap();
-    assert_eq!(names("plain", &options, "Hi."), ["final_delta", "final_end", "completed"]);
+    assert_eq!(event_names("plain", &options, "Hi."), ["final_delta", "final_end", "completed"]);
     let answer = r#"{"response":{"counsellor":"Hi."},"should_exit":false}"#;
     for (dialect, text) in [("ai_say", answer), ("ai_say", "Hi."), ("thinkingml", "<final>Hi.</final>")] {
-        assert_eq!(names(dialect, &options, text), names(dialect, &Options::default(), text), "{dialect}");
-        assert_eq!(names(dialect, &options, text)[0], "thinking_start");
+        assert_eq!(
+            event_names(dialect, &options, text),
+            event_names(dialect, &Options::default(), text),
+            "{dialect}"
+        );
+        assert_eq!(event_names(dialect, &options, text)[0], "thinking_start");
     }
     let mut options = Options::default();
     options.set("plain.reasoning", "open").unwrap();
     let thought = format!("{answer}</think>");
-    assert_eq!(names("ai_say", &options, &thought), names("ai_say", &Options::default(), &thought));
+    assert_eq!(
+        event_names("ai_say", &options, &thought),
+        event_names("ai_say", &Options::default(), &thought)
+    );
 }

@@ -2,9 +2,9 @@
 
 use tambour::lex::signs::SignMasks;
 
-fn slowly(text: &str) -> SignMasks {
-    let bits = |of: fn(u8) -> bool| {
-        text.bytes().enumerate().fold(0, |bits, (at, byte)| bits | u64::from(of(byte)) << at)
+fn scan_bytewise(text: &str) -> SignMasks {
+    let bits = |is_sign: fn(u8) -> bool| {
+        text.bytes().enumerate().fold(0, |bits, (at, byte)| bits | u64::from(is_sign(byte)) << at)
     };
     SignMasks {
         line_feeds: bits(|byte| byte == b'\n'),
@@ -20,11 +20,11 @@ fn finds_each_sign_at_each_place() {
             for at in 0..=len - sign.len() {
                 let text = format!("{}{sign}{}", "x".repeat(at), ".".repeat(len - sign.len() - at));
                 let signs = SignMasks::scan(&text).expect("it is short");
-                assert_eq!(signs, slowly(&text), "{text}");
+                assert_eq!(signs, scan_bytewise(&text), "{text}");
                 assert_eq!(signs.backtick_mask(text.as_bytes()), u64::from(sign == "`") << at, "{text}");
             }
         }
     }
-    assert_eq!(SignMasks::scan(""), Some(slowly("")));
+    assert_eq!(SignMasks::scan(""), Some(scan_bytewise("")));
     assert_eq!(SignMasks::scan(&"x".repeat(SignMasks::MAX_LEN + 1)), None);
 }

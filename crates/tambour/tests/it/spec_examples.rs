@@ -10,13 +10,13 @@ use tambour::{InputEnd, Options, Pipeline, Profile};
 const TEXTS: &str = include_str!("../../../../docs/spec/texts.md");
 
 /// The first block under a heading.
-fn block(heading: &str) -> FencedExample<'static> {
+fn first_block(heading: &str) -> FencedExample<'static> {
     let at = TEXTS.find(&format!("### {heading}")).unwrap_or_else(|| panic!("no heading {heading}"));
     let line = TEXTS[..at].lines().count() as u32;
     find_examples(TEXTS).into_iter().find(|example| example.line > line).expect("a block")
 }
 
-fn strict() -> Options {
+fn strict_options() -> Options {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     options
@@ -28,7 +28,8 @@ fn the_outline_of_thinkingml_passes() {
     let at = TEXTS.find("<thinking>").expect("the outline");
     let line = TEXTS[..at].lines().count() as u32;
     let outline = find_examples(TEXTS).into_iter().find(|example| example.line + 1 >= line).expect("a block");
-    let verdict = Contract::from_name("thinkingml").expect("a dialect").check_example(&outline, &strict());
+    let verdict =
+        Contract::from_name("thinkingml").expect("a dialect").check_example(&outline, &strict_options());
     assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);
 }
 
@@ -38,7 +39,7 @@ fn plans_pass() {
     let plans = ["Example TOOL_EXECUTION", "Example KNOWLEDGE_QA", "Example GENERAL_CHAT", "Fallback object"];
     for heading in plans {
         let contract = Contract::from_name("aiplan").expect("a dialect");
-        let verdict = contract.check_example(&block(heading), &strict());
+        let verdict = contract.check_example(&first_block(heading), &strict_options());
         assert!(verdict.findings.is_empty(), "{heading}: {:?}", verdict.findings);
     }
 }
@@ -58,10 +59,10 @@ fn elements_of_filament_are_read() {
         ("`tool_call` (section 3.2.2)", "tool_call"),
     ];
     for (heading, event) in parts {
-        let part = block(heading).text;
+        let part = first_block(heading).text;
         let content = if event == "final_delta" { "" } else { "<content>\nIt is dark.\n</content>\n" };
         let reply = if event == "phase_delta" { part + content } else { content.to_owned() + &part };
-        let mut options = strict();
+        let mut options = strict_options();
         let tools: Value = serde_json::json!({"weather_forecast": {"type": "object"}});
         options.set("tools", tools).expect("an option");
         let mut sink = EventCollector::default();

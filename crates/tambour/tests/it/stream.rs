@@ -17,7 +17,7 @@ fn read(dialect: &str, options: &Options, reply: &[u8], end: &InputEnd, extensio
     sink
 }
 
-fn plain(dialect: &str, reply: &str) -> EventCollector {
+fn read_by_default(dialect: &str, reply: &str) -> EventCollector {
     read(dialect, &Options::default(), reply.as_bytes(), &InputEnd::stop(), false)
 }
 
@@ -40,15 +40,15 @@ fn assert_valid(sink: &EventCollector) {
     assert!(errors.is_empty(), "{errors:?}\n{:?}", sink.events);
 }
 
-fn options(set: &[(&str, &str)]) -> Options {
+fn options(values: &[(&str, &str)]) -> Options {
     let mut options = Options::default();
-    for (name, value) in set {
+    for (name, value) in values {
         options.set(name, *value).expect("a known option");
     }
     options
 }
 
-fn judged(profile: Profile) -> Options {
+fn options_with_profile(profile: Profile) -> Options {
     let mut options = Options::default();
     options.profile = profile;
     options
@@ -71,14 +71,14 @@ fn every_way_to_end_has_one_end() {
         for (end, expected) in &ends {
             for cut in [0, 1, 40, 150, REPLY.len()] {
                 let sink = read(dialect, &Options::default(), &REPLY.as_bytes()[..cut], end, false);
-                let terminals = |e: &&Event<'_>| matches!(e, Event::Completed(_) | Event::Error(_));
-                assert_eq!(sink.events.iter().filter(terminals).count(), 1, "{dialect} {end:?} {cut}"); // J-035
+                let is_terminal = |e: &&Event<'_>| matches!(e, Event::Completed(_) | Event::Error(_));
+                assert_eq!(sink.events.iter().filter(is_terminal).count(), 1, "{dialect} {end:?} {cut}"); // J-035
                 match (expected, sink.events.last()) {
-                    (Some((reason, truncated)), Some(Event::Completed(done))) => {
-                        assert_eq!(done.finish_reason, *reason);
-                        assert!(done.metadata.truncated || !truncated, "{dialect} {end:?} {cut}");
+                    (Some((reason, truncated)), Some(Event::Completed(completed))) => {
+                        assert_eq!(completed.finish_reason, *reason);
+                        assert!(completed.metadata.truncated || !truncated, "{dialect} {end:?} {cut}");
                     }
-                    (None, Some(Event::Error(given))) => assert_eq!(*given, failure),
+                    (None, Some(Event::Error(error))) => assert_eq!(*error, failure),
                     (expected, last) => panic!("{dialect} {end:?} {cut}: {expected:?}, {last:?}"),
                 }
                 assert_valid(&sink); // X-001
@@ -125,17 +125,17 @@ fn answer_text_is_sent_while_it_arrives() {
         let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new(dialect, &Options::default()).expect("a dialect");
         pipeline.push(before.as_bytes(), &mut sink);
-        let mut fed = 0;
+        let mut input_len = 0;
         for chunk in words.as_bytes().chunks(40) {
             pipeline.push(chunk, &mut sink);
-            fed += chunk.len();
-            let sent: usize = sink
+            input_len += chunk.len();
+            let output_len: usize = sink
                 .events
                 .iter()
                 .map(|event| if let Event::FinalDelta { text } = event { text.len() } else { 0 })
                 .sum();
             // Only white space at the very end may wait.
-            assert!(fed - sent <= 1, "{dialect}: {fed} in, {sent} out");
+            assert!(input_len - output_len <= 1, "{dialect}: {input_len} in, {output_len} out");
         }
     }
 }
@@ -146,15 +146,15 @@ fn the_text_of_one_long_line_is_sent_while_it_arrives() {
     let mut pipeline = Pipeline::new("jsonseq", &Options::default()).expect("a dialect");
     let line = format!("{{\"event\":\"final_delta\",\"data\":{{\"text\":\"{}", "word ".repeat(4000));
     pipeline.push(line.as_bytes(), &mut sink);
-    let sent: usize =
+    let output_len: usize =
         sink.events.iter().map(|e| if let Event::FinalDelta { text } = e { text.len() } else { 0 }).sum();
-    assert!(sent > 19_000, "{sent}"); // J-037
+    assert!(output_len > 19_000, "{output_len}"); // J-037
 }
 
 #[test]
 fn a_long_delta_is_split_and_nothing_is_lost() {
     let text = "增肌 and 减脂, ".repeat(200);
-    let sink = plain("plain", &text);
+    let sink = read_by_default("plain", &text);
     let deltas: Vec<&str> = sink
         .events
         .iter()
@@ -167,7 +167,8 @@ fn a_long_delta_is_split_and_nothing_is_lost() {
 #[test]
 fn valid_thinkingml_has_no_findings_in_either_profile() {
     for profile in [Profile::Strict, Profile::Lenient] {
-        let sink = read("thinkingml", &judged(profile), REPLY.as_bytes(), &InputEnd::stop(), false);
+        let sink =
+            read("thinkingml", &options_with_profile(profile), REPLY.as_bytes(), &InputEnd::stop(), false);
         assert_eq!(sink.findings, [], "{profile:?}"); // X-002
         assert_eq!(completed(&sink).metadata.warnings, 0);
     }
@@ -180,7 +181,8 @@ fn warnings_and_repairs_are_counted_without_information() {
                  {\"event\":\"thinking_end\",\"data\":{}}\n{\"event\":\"final_delta\",\"text\":\"x\"}\n\
                  {\"event\":\"final_end\",\"data\":{}}\n";
     for profile in [Profile::Strict, Profile::Lenient] {
-        let sink = read("jsonseq", &judged(profile), lines.as_bytes(), &InputEnd::stop(), false);
+        let sink =
+            read("jsonseq", &options_with_profile(profile), lines.as_bytes(), &InputEnd::stop(), false);
         let found: Vec<(&str, Severity)> =
             sink.findings.iter().map(|finding| (finding.code.as_ref(), finding.severity)).collect();
         assert_eq!(found, [("data_flat", Severity::Warning), ("single_phase", Severity::Info)]);
@@ -198,11 +200,12 @@ fn writing_and_reading_again_gives_the_same_events() {
             .and_then(|entry| entry.write)
             .expect("it can be written");
         let text = write(&first.events);
-        let again = read(name, &judged(Profile::Strict), text.as_bytes(), &InputEnd::stop(), true);
-        assert_eq!(contract_events(&first), contract_events(&again), "{text}"); // X-003
-        assert_eq!(again.findings, [], "{text}");
+        let second =
+            read(name, &options_with_profile(Profile::Strict), text.as_bytes(), &InputEnd::stop(), true);
+        assert_eq!(contract_events(&first), contract_events(&second), "{text}"); // X-003
+        assert_eq!(second.findings, [], "{text}");
         assert_eq!(
-            write(&again.events).replace("<think>draft</think>\n", ""),
+            write(&second.events).replace("<think>draft</think>\n", ""),
             text.replace("<think>draft</think>\n", "")
         );
     }
@@ -211,7 +214,7 @@ fn writing_and_reading_again_gives_the_same_events() {
 #[test]
 fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
     let broken = REPLY.replace("id=\"2\"", "id=\"7\"").replace("<title>Goal</title>", "<Title>Goal</Title>");
-    let strict = judged(Profile::Strict);
+    let strict = options_with_profile(Profile::Strict);
     let whole = read("thinkingml", &strict, broken.as_bytes(), &InputEnd::stop(), false);
     // The legacy deltas carry the raw text: joined they are the reply again.
     let joined: String = broken.split_inclusive('\n').collect();
@@ -228,7 +231,7 @@ fn the_verdict_is_the_same_whole_joined_and_in_pieces() {
 
 #[test]
 fn findings_say_where_and_what() {
-    let sink = plain(
+    let sink = read_by_default(
         "thinkingml",
         "<thinking>\n<phase id=\"1\">\n<title>增肌</title> 中<b>x</b>\n</phase>\n</thinking>\n<final>\na\n</final>",
     );
@@ -253,8 +256,8 @@ fn a_reply_over_the_input_limit_is_closed_and_fails() {
             pipeline.push(chunk, &mut sink);
         }
         pipeline.finish(&InputEnd::stop(), &mut sink);
-        let failed = matches!(sink.events.last(), Some(Event::Error(e)) if e.code == "input_too_large");
-        assert_eq!(failed, size > 100, "{size}"); // X-007
+        let has_failed = matches!(sink.events.last(), Some(Event::Error(e)) if e.code == "input_too_large");
+        assert_eq!(has_failed, size > 100, "{size}"); // X-007
         let text: String = sink
             .events
             .iter()
@@ -267,7 +270,7 @@ fn a_reply_over_the_input_limit_is_closed_and_fails() {
 
 #[test]
 fn what_exceeds_a_limit_is_text_with_a_finding() {
-    let small = options(&[("limits.hold", "200"), ("limits.phases", "3")]);
+    let small_limits = options(&[("limits.hold", "200"), ("limits.phases", "3")]);
     let long = "word ".repeat(100);
     let phases: String =
         (1..=5).map(|id| format!("<phase id=\"{id}\"><title>t{id}</title>x</phase>")).collect();
@@ -292,13 +295,13 @@ fn what_exceeds_a_limit_is_text_with_a_finding() {
         ),
     ];
     for (dialect, reply) in cases {
-        let sink = read(dialect, &small, reply.as_bytes(), &InputEnd::stop(), false);
+        let sink = read(dialect, &small_limits, reply.as_bytes(), &InputEnd::stop(), false);
         assert!(sink.findings.iter().any(|f| f.code == "limit_exceeded"), "{reply}\n{:?}", sink.findings); // X-007
         assert_valid(&sink);
-        let sent: String =
+        let output: String =
             sink.events.iter().filter_map(|e| e.data()["text"].as_str().map(str::to_owned)).collect();
         if reply.contains("word") {
-            assert!(sent.contains(long.trim()), "{reply}\n{sent}");
+            assert!(output.contains(long.trim()), "{reply}\n{output}");
         }
     }
 }
@@ -320,22 +323,26 @@ fn reasoning_in_a_field_of_its_own() {
             .iter()
             .find_map(|e| if let Event::PhaseDelta { text, .. } = e { Some(text.as_ref()) } else { None });
         assert_eq!(first, Some(phase));
-        let drafted = sink.events.iter().any(|e| matches!(e, Event::DraftDelta { text } if text == "2 + 2"));
-        assert_eq!(drafted, dialect == "thinkingml");
+        let has_draft =
+            sink.events.iter().any(|e| matches!(e, Event::DraftDelta { text } if text == "2 + 2"));
+        assert_eq!(has_draft, dialect == "thinkingml");
         assert_valid(&sink);
     }
 }
 
 #[test]
 fn a_draft_reaches_nobody_who_did_not_ask() {
-    let without = plain("thinkingml", REPLY);
-    assert!(without.events.iter().all(|event| !event.data().to_string().contains("draft"))); // J-047
-    let with = read("thinkingml", &Options::default(), REPLY.as_bytes(), &InputEnd::stop(), true);
-    assert!(with.events.iter().any(|event| matches!(event, Event::DraftDelta { .. })));
+    let plain_sink = read_by_default("thinkingml", REPLY);
+    assert!(plain_sink.events.iter().all(|event| !event.data().to_string().contains("draft"))); // J-047
+    let extended_sink = read("thinkingml", &Options::default(), REPLY.as_bytes(), &InputEnd::stop(), true);
+    assert!(extended_sink.events.iter().any(|event| matches!(event, Event::DraftDelta { .. })));
     // X-010: without the extensions the stream is the same.
-    let kept: Vec<_> =
-        with.join_deltas().into_iter().filter(|event| event.kind() != EventKind::Extension).collect();
-    assert_eq!(kept, without.join_deltas());
+    let filtered: Vec<_> = extended_sink
+        .join_deltas()
+        .into_iter()
+        .filter(|event| event.kind() != EventKind::Extension)
+        .collect();
+    assert_eq!(filtered, plain_sink.join_deltas());
 }
 
 #[test]
@@ -400,8 +407,8 @@ fn an_extension_is_its_name_its_data_and_its_schema() {
         assert_eq!((extension.name(), extension.data()), (name, data.clone()));
         let event = Event::from(extension);
         assert_eq!((event.name(), event.kind(), event.data()), (name, EventKind::Extension, data.clone()));
-        let written = serde_json::to_value(&event).expect("JSON");
-        assert!(schema.is_valid(&written), "{written}");
+        let value = serde_json::to_value(&event).expect("JSON");
+        assert!(schema.is_valid(&value), "{value}");
         assert!(!schema.is_valid(&json!({"event": name, "data": {}})), "{name}");
         assert_eq!(tambour::event::parse_kind(name), Some(EventKind::Extension));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tambour::structure::{ElementBody, ElementMisfit, ExpectedElement, ExpectedStructure, NameSpelling};
 
-fn filament() -> ExpectedStructure {
+fn filament_structure() -> ExpectedStructure {
     ExpectedStructure::from_json(&json!({
         "mandatory": ["content"],
         "optional": ["thought", "variable_update", "choice"],
@@ -15,7 +15,7 @@ fn filament() -> ExpectedStructure {
 #[test]
 fn a_structure_is_read_from_its_file_form() {
     // F-200
-    let expected = filament();
+    let expected = filament_structure();
     let content = expected.get("content").expect("it is listed");
     assert_eq!(
         (content.is_mandatory, content.is_repeatable, &*content.predecessors),
@@ -63,25 +63,24 @@ fn what_is_no_structure_says_why() {
 #[test]
 fn names_are_known_as_they_are_written() {
     // F-205, T-021: letter case and other names; one letter wrong only where it is mandatory and clear.
-    let mut expected = filament();
+    let mut expected = filament_structure();
     expected.elements[0].aliases.push("reply".into());
     assert_eq!(
         expected.names().collect::<Vec<_>>(),
         ["content", "reply", "thought", "variable_update", "choice"]
     );
-    let written =
-        |name: &str| expected.find_similar(name).map(|known| (&*known.element.name, known.spelling));
-    assert_eq!(written("content"), Some(("content", NameSpelling::Exact)));
-    assert_eq!(written("Content"), Some(("content", NameSpelling::LetterCase)));
-    assert_eq!(written("REPLY"), Some(("content", NameSpelling::Alias)));
+    let find = |name: &str| expected.find_similar(name).map(|found| (&*found.element.name, found.spelling));
+    assert_eq!(find("content"), Some(("content", NameSpelling::Exact)));
+    assert_eq!(find("Content"), Some(("content", NameSpelling::LetterCase)));
+    assert_eq!(find("REPLY"), Some(("content", NameSpelling::Alias)));
     for name in ["contnt", "contenet", "conetnt", "Contend"] {
-        assert_eq!(written(name), Some(("content", NameSpelling::Typo)), "{name}");
+        assert_eq!(find(name), Some(("content", NameSpelling::Typo)), "{name}");
         assert_eq!(expected.find_element(name), None, "{name}");
     }
     for name in ["thougt", "conten_t_", "c", "contents_", "cotnetn"] {
-        assert_eq!(written(name), None, "{name}");
+        assert_eq!(find(name), None, "{name}");
     }
     let mandatory = |name: &'static str| ExpectedElement { is_mandatory: true, ..ExpectedElement::new(name) };
-    let two = ExpectedStructure::new(vec![mandatory("part"), mandatory("port")]);
-    assert_eq!(two.find_similar("pert"), None);
+    let ambiguous = ExpectedStructure::new(vec![mandatory("part"), mandatory("port")]);
+    assert_eq!(ambiguous.find_similar("pert"), None);
 }

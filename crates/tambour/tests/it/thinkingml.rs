@@ -7,12 +7,12 @@ use tambour::{InputEnd, Options, Pipeline, Profile};
 const THINKING: &str = "<thinking>\n<phase id=\"1\">\n<title>Goal</title>\nabc\n</phase>\n</thinking>\n";
 const BLOCK: &str = "<!-- <serp_queries>\n[\"q1\"]\n</serp_queries> -->\n";
 
-fn valid() -> String {
+fn valid_reply() -> String {
     format!("{THINKING}<final>\nOK.\n{BLOCK}</final>")
 }
 
 /// The text under each finding of that code, with what was done about it.
-fn covered(reply: &str, code: &str) -> Vec<(String, String)> {
+fn covered_texts(reply: &str, code: &str) -> Vec<(String, String)> {
     let mut options = Options::default();
     options.profile = Profile::Strict;
     let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
@@ -25,41 +25,41 @@ fn covered(reply: &str, code: &str) -> Vec<(String, String)> {
 }
 
 /// Fails unless the findings of that code cover these texts and tell this repair.
-fn covers(reply: &str, code: &str, texts: &[&str], repair: &str) {
-    let found = covered(reply, code);
+fn assert_covered(reply: &str, code: &str, texts: &[&str], repair: &str) {
+    let found = covered_texts(reply, code);
     let expected: Vec<_> = texts.iter().map(|text| ((*text).to_owned(), repair.to_owned())).collect();
     assert_eq!(found, expected, "{code} of {reply:?}");
 }
 
 #[test]
 fn findings_cover_what_is_lost() {
-    let valid = valid();
-    let after = |text: &str| format!("{valid}{text}");
+    let valid = valid_reply();
+    let append = |text: &str| format!("{valid}{text}");
     // T-015
-    covers(&after("\n<thi"), "text_outside_structure", &["<thi"], "left out");
-    covers(&after("a <serp>b</serp> c"), "text_outside_structure", &["a", "c"], "left out");
+    assert_covered(&append("\n<thi"), "text_outside_structure", &["<thi"], "left out");
+    assert_covered(&append("a <serp>b</serp> c"), "text_outside_structure", &["a", "c"], "left out");
     // T-016
-    covers("Hello <thin", "unclosed_element", &["<thin"], "left out");
+    assert_covered("Hello <thin", "unclosed_element", &["<thin"], "left out");
     // T-009
-    covers(&after("<final>b</final>"), "final_duplicate", &["<final>b</final>"], "left out");
-    covers(&after("<final>b"), "final_duplicate", &["<final>b"], "left out");
-    covers(&after("<final>b<serp>c"), "final_duplicate", &["<final>b"], "left out");
+    assert_covered(&append("<final>b</final>"), "final_duplicate", &["<final>b</final>"], "left out");
+    assert_covered(&append("<final>b"), "final_duplicate", &["<final>b"], "left out");
+    assert_covered(&append("<final>b<serp>c"), "final_duplicate", &["<final>b"], "left out");
     // T-004
     let twice = format!("<serp>a</serp><serp>b</serp>{valid}");
-    covers(&twice, "serp_duplicate", &["<serp>b</serp>"], "left out");
+    assert_covered(&twice, "serp_duplicate", &["<serp>b</serp>"], "left out");
     // T-005
     let late = valid.replace("<final>", "<serp>late</serp><final>");
-    covers(&late, "serp_after_thinking", &["<serp>late</serp>"], "left out");
-    covers(&after("<serp>late"), "serp_after_thinking", &["<serp>late"], "left out");
+    assert_covered(&late, "serp_after_thinking", &["<serp>late</serp>"], "left out");
+    assert_covered(&append("<serp>late"), "serp_after_thinking", &["<serp>late"], "left out");
     let inside = valid.replace("</thinking>", "<serp>late\n</thinking>");
-    covers(&inside, "serp_after_thinking", &["<serp>late\n"], "left out");
+    assert_covered(&inside, "serp_after_thinking", &["<serp>late\n"], "left out");
     // T-001
-    let turned = format!("<final>\nOK.\n{BLOCK}</final>\n{THINKING}");
-    covers(&turned, "order_invalid", &[THINKING.trim_end()], "read as a late thought");
+    let reversed = format!("<final>\nOK.\n{BLOCK}</final>\n{THINKING}");
+    assert_covered(&reversed, "order_invalid", &[THINKING.trim_end()], "read as a late thought");
     // T-024
-    let phase = after("<phase id=\"2\"><title>T</title>a</phase> b");
-    let covered = "<phase id=\"2\"><title>T</title>a</phase>";
-    covers(&phase, "tag_misplaced", &[covered], "read as a late thought");
+    let phase = append("<phase id=\"2\"><title>T</title>a</phase> b");
+    let phase_text = "<phase id=\"2\"><title>T</title>a</phase>";
+    assert_covered(&phase, "tag_misplaced", &[phase_text], "read as a late thought");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_does_not_fit_a_summary_is_covered() {
     // X-007
     let mut options = Options::default();
     options.limits.hold = 8;
-    let reply = format!("<serp>12345678 and <b>more</b></serp>{}", valid());
+    let reply = format!("<serp>12345678 and <b>more</b></serp>{}", valid_reply());
     let verdict = Contract::from_name("thinkingml").expect("a dialect").check(reply.as_bytes(), &options);
     let found = verdict.findings.iter().find(|finding| finding.code == "limit_exceeded");
     let span = found.expect("the summary is too long").span;
@@ -76,7 +76,7 @@ fn what_does_not_fit_a_summary_is_covered() {
 
 #[test]
 fn findings_on_queries_stand_at_the_query() {
-    let with = |queries: &str| valid().replace("[\"q1\"]", queries);
+    let reply_with = |queries: &str| valid_reply().replace("[\"q1\"]", queries);
     let line = |reply: &str, code: &str| {
         let mut options = Options::default();
         options.profile = Profile::Strict;
@@ -84,59 +84,70 @@ fn findings_on_queries_stand_at_the_query() {
         verdict.findings.iter().find(|finding| finding.code == code).map(|finding| finding.line)
     };
     // T-046: the one that is dropped, not the one that is kept.
-    covers(&with("[\"a\", \"b\",\"a \"]"), "serp_queries_duplicate", &["\"a \""], "query dropped");
+    assert_covered(
+        &reply_with("[\"a\", \"b\",\"a \"]"),
+        "serp_queries_duplicate",
+        &["\"a \""],
+        "query dropped",
+    );
     // T-044, T-051
-    covers(&with("[3, \"\", {\"q\": [1]}]"), "serp_query_empty", &["\"\""], "query dropped");
-    let others = ["3", "{\"q\": [1]}"];
-    covers(&with("[3, \"\", {\"q\": [1]}]"), "serp_query_not_string", &others, "query dropped");
+    assert_covered(&reply_with("[3, \"\", {\"q\": [1]}]"), "serp_query_empty", &["\"\""], "query dropped");
+    let non_strings = ["3", "{\"q\": [1]}"];
+    assert_covered(
+        &reply_with("[3, \"\", {\"q\": [1]}]"),
+        "serp_query_not_string",
+        &non_strings,
+        "query dropped",
+    );
     // T-048
     let sensitive = "[\"a, \\\"]\",\n\"mail a@b.com\" ]";
-    covers(&with(sensitive), "serp_query_sensitive", &["\"mail a@b.com\""], "query dropped");
-    assert_eq!(line(&with(sensitive), "serp_query_sensitive"), Some(11));
+    assert_covered(&reply_with(sensitive), "serp_query_sensitive", &["\"mail a@b.com\""], "query dropped");
+    assert_eq!(line(&reply_with(sensitive), "serp_query_sensitive"), Some(11));
     // T-047
     let long = format!("\"{}\"", "a".repeat(81));
-    covers(&with(&format!("[{long}]")), "serp_query_too_long", &[&long], "query cut");
+    assert_covered(&reply_with(&format!("[{long}]")), "serp_query_too_long", &[&long], "query cut");
     // T-045: those that are left out.
     let many = "[\"a\",\"b\",3,\"c\",\"d\",\"e\",\"f\",\"g\"]";
-    covers(&with(many), "serp_queries_too_many", &["\"f\",\"g\""], "the first 5 kept");
+    assert_covered(&reply_with(many), "serp_queries_too_many", &["\"f\",\"g\""], "the first 5 kept");
     // What is about all of them stands at the list, not at the line that opens the block.
-    covers(&with("{\"a\":1}"), "serp_queries_not_array", &["{\"a\":1}"], "no queries are sent");
-    assert_eq!(line(&with("{\"a\":1}"), "serp_queries_not_array"), Some(10));
-    covers(&with("['a', 'b', 'a']"), "serp_queries_duplicate", &["'a'"], "query dropped");
+    assert_covered(&reply_with("{\"a\":1}"), "serp_queries_not_array", &["{\"a\":1}"], "no queries are sent");
+    assert_eq!(line(&reply_with("{\"a\":1}"), "serp_queries_not_array"), Some(10));
+    assert_covered(&reply_with("['a', 'b', 'a']"), "serp_queries_duplicate", &["'a'"], "query dropped");
 }
 
 #[test]
 fn of_several_blocks_the_unused_ones_are_covered() {
     // T-043
     let block = |queries: &str| format!("<!-- <serp_queries>\n{queries}\n</serp_queries> -->");
-    let with = |blocks: &[&String]| {
+    let reply_with = |blocks: &[&String]| {
         let blocks: Vec<String> = blocks.iter().map(|block| format!("{block}\n")).collect();
-        valid().replace(BLOCK, &blocks.concat())
+        valid_reply().replace(BLOCK, &blocks.concat())
     };
     let (first, second, broken) = (block("[\"a\"]"), block("[\"b\"]"), block("{}"));
     let repair = "all removed, the last valid one used";
-    covers(&with(&[&first, &second]), "serp_block_duplicate", &[&first], repair);
-    covers(&with(&[&first, &broken]), "serp_block_duplicate", &[&broken], repair);
-    covers(&with(&[&broken, &first]), "serp_block_duplicate", &[&broken], repair);
-    let three = with(&[&first, &broken, &second]);
-    covers(&three, "serp_block_duplicate", &[&first, &broken], repair);
+    assert_covered(&reply_with(&[&first, &second]), "serp_block_duplicate", &[&first], repair);
+    assert_covered(&reply_with(&[&first, &broken]), "serp_block_duplicate", &[&broken], repair);
+    assert_covered(&reply_with(&[&broken, &first]), "serp_block_duplicate", &[&broken], repair);
+    let three = reply_with(&[&first, &broken, &second]);
+    assert_covered(&three, "serp_block_duplicate", &[&first, &broken], repair);
 }
 
 #[test]
 fn a_block_says_whether_its_queries_are_kept() {
     // T-042
-    let with = |queries: &str| valid().replace("[\"q1\"]", queries).replace("</final>", "bye\n</final>");
-    let repair = |reply: &str| covered(reply, "serp_block_not_last").remove(0).1;
-    assert_eq!(repair(&with("[\"q1\"]")), "removed from the text, queries kept");
-    assert_eq!(repair(&with("[]")), "removed from the text");
-    assert_eq!(repair(&with("none")), "removed from the text");
+    let reply_with =
+        |queries: &str| valid_reply().replace("[\"q1\"]", queries).replace("</final>", "bye\n</final>");
+    let repair = |reply: &str| covered_texts(reply, "serp_block_not_last").remove(0).1;
+    assert_eq!(repair(&reply_with("[\"q1\"]")), "removed from the text, queries kept");
+    assert_eq!(repair(&reply_with("[]")), "removed from the text");
+    assert_eq!(repair(&reply_with("none")), "removed from the text");
 }
 
 /// The answer text that has left after each of `pieces`.
-fn left(options: &Options, pieces: &[&str]) -> Vec<String> {
+fn sent_answers(options: &Options, pieces: &[&str]) -> Vec<String> {
     let mut pipeline = Pipeline::new("thinkingml", options).expect("a dialect");
     let mut sink = EventCollector::default();
-    let mut read = Vec::new();
+    let mut answers = Vec::new();
     let text = |sink: &EventCollector| {
         let text = |event: &Event<'_>| match event {
             Event::FinalDelta { text } => Some(text.to_string()),
@@ -146,18 +157,21 @@ fn left(options: &Options, pieces: &[&str]) -> Vec<String> {
     };
     for piece in pieces {
         pipeline.push(piece.as_bytes(), &mut sink);
-        read.push(text(&sink));
+        answers.push(text(&sink));
     }
     pipeline.finish(&InputEnd::stop(), &mut sink);
-    read.push(text(&sink));
-    read
+    answers.push(text(&sink));
+    answers
 }
 
 #[test]
 fn an_answer_at_the_start_of_a_line_streams_at_once() {
     // R-75, J-037
     let pieces = ["<thinking>\nI use <final> here,", " then go on.\n<final>\nThe", " answer", "</final>"];
-    assert_eq!(left(&Options::default(), &pieces), ["", "The", "The answer", "The answer", "The answer"]);
+    assert_eq!(
+        sent_answers(&Options::default(), &pieces),
+        ["", "The", "The answer", "The answer", "The answer"]
+    );
 }
 
 #[test]
@@ -166,19 +180,19 @@ fn a_line_with_an_entity_in_an_open_span_is_held_up_to_its_limit() {
     let opening = format!("{THINKING}<final>\n");
     let mut options = Options::default();
     let pieces = [&*opening, "a `b", " &lt;c", "&gt;", " d` e", " &lt; f"];
-    let read = left(&options, &pieces);
+    let answers = sent_answers(&options, &pieces);
     assert_eq!(
-        read[1..],
+        answers[1..],
         ["a `b", "a `b", "a `b", "a `b <c> d` e", "a `b <c> d` e &lt; f", "a `b <c> d` e &lt; f"]
     );
     // Past the limit it is no code.
     options.limits.line = 6;
-    let read = left(&options, &pieces);
-    assert_eq!(read[3], "a `b &lt;c&gt;");
+    let answers = sent_answers(&options, &pieces);
+    assert_eq!(answers[3], "a `b &lt;c&gt;");
     // In a fence nothing has to be waited for but the entity itself.
     let pieces = [&*opening, "```\na &l", "t; b", " &amp"];
     assert_eq!(
-        left(&Options::default(), &pieces)[1..],
+        sent_answers(&Options::default(), &pieces)[1..],
         ["```\na", "```\na < b", "```\na < b", "```\na < b &amp"]
     );
 }
@@ -188,5 +202,5 @@ fn text_after_what_may_be_a_tag_leaves_with_the_next_token() {
     // J-037
     let opening = format!("{THINKING}<final>\n");
     let pieces = [&*opening, "a <b", "<", " c", "</final>"];
-    assert_eq!(left(&Options::default(), &pieces)[1..], ["a", "a", "a <b< c", "a <b< c", "a <b< c"]);
+    assert_eq!(sent_answers(&Options::default(), &pieces)[1..], ["a", "a", "a <b< c", "a <b< c", "a <b< c"]);
 }

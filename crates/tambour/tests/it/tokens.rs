@@ -7,7 +7,7 @@ use tambour::lex::utf8::Utf8Decoder;
 use tambour::span::LazyPlace;
 
 /// Where a text can be cut in two, its ends included.
-fn cuts(text: &str) -> impl Iterator<Item = (&str, &str)> {
+fn splits(text: &str) -> impl Iterator<Item = (&str, &str)> {
     (0..=text.len()).filter(|at| text.is_char_boundary(*at)).map(|at| text.split_at(at))
 }
 
@@ -24,16 +24,21 @@ fn what_is_no_character_is_replaced() {
         (b"\xe4\xbd and what follows it", "\u{fffd} and what follows it", &[2]),
     ] {
         for at in 0..=bytes.len() {
-            let (mut utf8, mut read, mut bad) = (Utf8Decoder::default(), String::new(), Vec::new());
+            let (mut utf8, mut output, mut replaced_lens) =
+                (Utf8Decoder::default(), String::new(), Vec::new());
             let mut out = |text: &str, len: Option<usize>| {
-                read.push_str(text);
-                bad.extend(len);
+                output.push_str(text);
+                replaced_lens.extend(len);
             };
             let (first, second) = bytes.split_at(at);
             utf8.push(first, &mut out);
             utf8.push(second, &mut out);
             utf8.finish(&mut out);
-            assert_eq!((read.as_str(), bad.as_slice()), (text, replaced), "{bytes:?} cut at {at}");
+            assert_eq!(
+                (output.as_str(), replaced_lens.as_slice()),
+                (text, replaced),
+                "{bytes:?} cut at {at}"
+            );
         }
     }
 }
@@ -51,13 +56,13 @@ fn entities_are_decoded_once() {
         ("&lt", "&lt"),
         ("&", "&"),
     ] {
-        for (first, second) in cuts(text) {
-            let (mut entities, mut read) = (EntityDecoder::default(), String::new());
-            let mut out = |text: &str| read.push_str(text);
+        for (first, second) in splits(text) {
+            let (mut entities, mut output) = (EntityDecoder::default(), String::new());
+            let mut out = |text: &str| output.push_str(text);
             entities.push(first, &mut out);
             entities.push(second, &mut out);
             entities.flush(&mut out);
-            assert_eq!(read, decoded, "{first:?} {second:?}");
+            assert_eq!(output, decoded, "{first:?} {second:?}");
         }
     }
 }
@@ -65,7 +70,7 @@ fn entities_are_decoded_once() {
 #[test]
 fn code_is_what_markdown_says() {
     // T-029: what the place behind the text is.
-    for (text, inside) in [
+    for (text, expected) in [
         ("a", CodeContext::Text),
         ("```\nx", CodeContext::Fence),
         ("```rust\nx", CodeContext::Fence),
@@ -84,7 +89,7 @@ fn code_is_what_markdown_says() {
         ("a ``b` c`` d", CodeContext::Text),
         ("a `b\nc", CodeContext::Text),
     ] {
-        for (first, second) in cuts(text) {
+        for (first, second) in splits(text) {
             let mut code = CodeTracker::default();
             for piece in [first, second] {
                 let mut rest = piece;
@@ -92,7 +97,7 @@ fn code_is_what_markdown_says() {
                     rest = &rest[code.read_to_stop(rest, false).0..];
                 }
             }
-            assert_eq!(code.context(), inside, "{first:?} {second:?}");
+            assert_eq!(code.context(), expected, "{first:?} {second:?}");
         }
     }
 }
@@ -119,7 +124,7 @@ fn a_line_break_in_a_tag_ends_a_code_span() {
 #[test]
 fn names_begin_with_letters_and_comments_end_with_two_dashes() {
     // T-028
-    for (text, tokens) in [
+    for (is_text, tokens) in [
         ("<a1>", &["tag <a1>"][..]),
         ("<1a>", &["<1a>"]),
         ("</1>", &["</1>"]),
@@ -127,27 +132,27 @@ fn names_begin_with_letters_and_comments_end_with_two_dashes() {
         ("<!-- a ---> c", &["open", " a -", "close", " c"]),
         ("<!-- -- > -->", &["open", " -- > ", "close"]),
     ] {
-        for (first, second) in cuts(text) {
-            let mut read: Vec<(bool, String)> = Vec::new();
+        for (first, second) in splits(is_text) {
+            let mut output: Vec<(bool, String)> = Vec::new();
             let mut out = |token: MarkupToken<'_>, _: LazyPlace<'_>| {
-                let (text, said) = match token {
-                    MarkupToken::Text(text) => (true, text.to_owned()),
+                let (is_text, label) = match token {
+                    MarkupToken::Text(is_text) => (true, is_text.to_owned()),
                     MarkupToken::Tag(tag) => (false, format!("tag {}", tag.raw)),
                     MarkupToken::CommentOpen => (false, "open".to_owned()),
                     MarkupToken::CommentClose => (false, "close".to_owned()),
                     other => panic!("{other:?}"),
                 };
-                match read.last_mut() {
-                    Some((true, last)) if text => last.push_str(&said),
-                    _ => read.push((text, said)),
+                match output.last_mut() {
+                    Some((true, last)) if is_text => last.push_str(&label),
+                    _ => output.push((is_text, label)),
                 }
             };
             let mut lexer = MarkupLexer::new("", 1024);
             lexer.push(first, &mut out);
             lexer.push(second, &mut out);
             lexer.finish(&mut out);
-            let read: Vec<String> = read.into_iter().map(|(_, said)| said).collect();
-            assert_eq!(read, tokens, "{first:?} {second:?}");
+            let output: Vec<String> = output.into_iter().map(|(_, label)| label).collect();
+            assert_eq!(output, tokens, "{first:?} {second:?}");
         }
     }
 }

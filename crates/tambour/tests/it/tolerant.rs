@@ -8,27 +8,27 @@ use tambour_fixtures::random::RandomSource;
 
 const LIMIT: usize = 1024;
 
-fn names() -> TagNames {
+fn tag_names() -> TagNames {
     let mut expected =
         ExpectedStructure::new(["thought", "content", "choice", "media"].map(ExpectedElement::new).into());
     expected.elements[0].aliases.push("think".into());
     TagNames::new(expected.names())
 }
 
-fn lexer(limit: usize) -> TolerantLexer {
-    MarkupLexer::new("", limit).into_tolerant(names())
+fn tolerant_lexer(limit: usize) -> TolerantLexer {
+    MarkupLexer::new("", limit).into_tolerant(tag_names())
 }
 
 /// A token as a test names it: text as it is, tags as `<name>` with what else is told of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
+struct TokenRecord {
     raw: String,
     /// Nothing for text.
     tag: Option<String>,
     at: Place,
 }
 
-fn say(token: &MarkupToken<'_>, at: Place) -> Said {
+fn record_token(token: &MarkupToken<'_>, at: Place) -> TokenRecord {
     let tag = match token {
         MarkupToken::Text(_) => None,
         MarkupToken::Tag(tag) => {
@@ -37,39 +37,39 @@ fn say(token: &MarkupToken<'_>, at: Place) -> Said {
                 TagKind::Close => ("/", ""),
                 TagKind::SelfClosing => ("", "/"),
             };
-            let slips: String = tag.faults.iter().map(|slip| format!(" {slip:?}")).collect();
-            Some(format!("<{slash}{}{end}>{slips}", tag.name))
+            let faults: String = tag.faults.iter().map(|fault| format!(" {fault:?}")).collect();
+            Some(format!("<{slash}{}{end}>{faults}", tag.name))
         }
         other => Some(format!("{other:?}")),
     };
-    Said { raw: token.raw().to_owned(), tag, at }
+    TokenRecord { raw: token.raw().to_owned(), tag, at }
 }
 
 /// Tokens of a text that comes in these pieces, text joined, and the most bytes held back. A half tag is told as one.
-fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Said>, usize) {
-    let (mut lexer, mut utf8, mut read, mut held) =
-        (lexer(limit), Utf8Decoder::default(), Vec::<Said>::new(), 0);
-    let mut put = |said: Said| match read.last_mut() {
-        Some(Said { raw, tag: None, .. }) if said.tag.is_none() => raw.push_str(&said.raw),
-        _ => read.push(said),
+fn read<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<TokenRecord>, usize) {
+    let (mut lexer, mut utf8, mut records, mut max_held) =
+        (tolerant_lexer(limit), Utf8Decoder::default(), Vec::<TokenRecord>::new(), 0);
+    let mut push = |record: TokenRecord| match records.last_mut() {
+        Some(TokenRecord { raw, tag: None, .. }) if record.tag.is_none() => raw.push_str(&record.raw),
+        _ => records.push(record),
     };
     for piece in pieces {
         utf8.push(piece, &mut |text, _| {
-            lexer.push(text, &mut |token, at: LazyPlace<'_>| put(say(&token, at.resolve())));
-            held = held.max(lexer.carry().len());
+            lexer.push(text, &mut |token, at: LazyPlace<'_>| push(record_token(&token, at.resolve())));
+            max_held = max_held.max(lexer.carry().len());
         });
     }
     if let Some(half) = lexer.unfinished_tag().map(str::to_owned) {
-        put(Said { raw: half, tag: Some("half".to_owned()), at: lexer.drop_carry() });
+        push(TokenRecord { raw: half, tag: Some("half".to_owned()), at: lexer.drop_carry() });
     }
-    lexer.finish(&mut |token, at| put(say(&token, at.resolve())));
-    let raw: String = read.iter().map(|said| said.raw.as_str()).collect();
+    lexer.finish(&mut |token, at| push(record_token(&token, at.resolve())));
+    let raw: String = records.iter().map(|record| record.raw.as_str()).collect();
     assert_eq!(lexer.place(), Place::START.end_of(&raw));
-    (read, held)
+    (records, max_held)
 }
 
 /// The same for every cut and byte by byte.
-fn tokens(text: &str) -> Vec<Said> {
+fn tokens(text: &str) -> Vec<TokenRecord> {
     let bytes = text.as_bytes();
     let (whole, _) = read(LIMIT, [bytes]);
     for at in 0..bytes.len() {
@@ -77,28 +77,28 @@ fn tokens(text: &str) -> Vec<Said> {
         assert_eq!(read(LIMIT, [first, second]).0, whole, "{text:?} cut at {at}");
     }
     assert_eq!(read(LIMIT, bytes.chunks(1)).0, whole, "{text:?} byte by byte");
-    let raw: String = whole.iter().map(|said| said.raw.as_str()).collect();
+    let raw: String = whole.iter().map(|record| record.raw.as_str()).collect();
     assert_eq!(raw, text);
     let mut place = Place::START;
-    for said in &whole {
-        assert_eq!(said.at, place, "{said:?} of {text:?}");
-        place.advance(&said.raw);
+    for record in &whole {
+        assert_eq!(record.at, place, "{record:?} of {text:?}");
+        place.advance(&record.raw);
     }
     whole
 }
 
 /// Tokens as the table has them: text as it is, `raw => tag`.
 fn table(text: &str) -> Vec<String> {
-    let line = |said: Said| match said.tag {
-        Some(tag) => format!("{} => {tag}", said.raw),
-        None => said.raw,
+    let line = |record: TokenRecord| match record.tag {
+        Some(tag) => format!("{} => {tag}", record.raw),
+        None => record.raw,
     };
     tokens(text).into_iter().map(line).collect()
 }
 
 #[test]
 fn tags_of_known_names_are_read_however_they_are_written() {
-    for (text, told) in [
+    for (text, expected) in [
         ("<content>", &["<content> => <content>"][..]),
         ("<content >", &["<content > => <content>"]),
         ("<media src='a' />", &["<media src='a' /> => <media/>"]),
@@ -138,7 +138,7 @@ fn tags_of_known_names_are_read_however_they_are_written() {
         ("<choice id='1'\n你", &["<choice id='1' => <choice> MissingBracket", "\n你"]),
         ("<choice id=1＜b＞", &["<choice id=1 => <choice> MissingBracket", "＜b＞"]),
     ] {
-        assert_eq!(table(text), told, "{text:?}");
+        assert_eq!(table(text), expected, "{text:?}");
     }
 }
 
@@ -179,19 +179,19 @@ fn what_may_be_meant_otherwise_is_text() {
 
 #[test]
 fn attributes_are_read_from_tags_that_are_written_wrongly() {
-    let mut read = Vec::new();
-    let mut lexer = lexer(LIMIT);
+    let mut attributes = Vec::new();
+    let mut lexer = tolerant_lexer(LIMIT);
     let text = "＜choice id = \"a＞b\" kind='c' n=1 ／ ＞\n<choice id=\"a\"\n你";
     lexer.push(text, &mut |token, _| {
         if let MarkupToken::Tag(tag) = token {
-            read.push(
+            attributes.push(
                 tag.attributes()
                     .map(|a| format!("{}={}", a.name, a.value.unwrap_or("?")))
                     .collect::<Vec<_>>(),
             );
         }
     });
-    assert_eq!(read, [&["id=a＞b", "kind=c", "n=1"][..], &["id=a"]]);
+    assert_eq!(attributes, [&["id=a＞b", "kind=c", "n=1"][..], &["id=a"]]);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn comments_hold_strict_tags_only() {
         ]
     );
     let mut tags = 0;
-    let mut lexer = MarkupLexer::new("", LIMIT).without_comments().into_tolerant(names());
+    let mut lexer = MarkupLexer::new("", LIMIT).without_comments().into_tolerant(tag_names());
     lexer.push("<!-- ＜content＞", &mut |token, _| {
         tags += usize::from(matches!(token, MarkupToken::Tag(_)))
     });
@@ -235,13 +235,13 @@ fn half_a_tag_at_the_end_is_told_from_text() {
         "<t",
         "< cont",
     ] {
-        let told = table(&format!("a{half}"));
-        assert_eq!(told, ["a".to_owned(), format!("{half} => half")], "{half:?}");
-        assert!(names().starts_tag(half), "{half:?}");
+        let lines = table(&format!("a{half}"));
+        assert_eq!(lines, ["a".to_owned(), format!("{half} => half")], "{half:?}");
+        assert!(tag_names().starts_tag(half), "{half:?}");
     }
     for text in ["<", "＜", "< ", "<b", "<contents", "<content is", "</b", "a", "", "<!-", "<!-- <conte"] {
-        assert!(table(text).iter().all(|said| !said.ends_with("=> half")), "{text:?}");
-        assert!(!names().starts_tag(text), "{text:?}");
+        assert!(table(text).iter().all(|line| !line.ends_with("=> half")), "{text:?}");
+        assert!(!tag_names().starts_tag(text), "{text:?}");
     }
 }
 
@@ -297,7 +297,7 @@ const PIECES: &[&str] = &[
     "＝",
 ];
 
-fn soup(random: &mut RandomSource) -> String {
+fn random_soup(random: &mut RandomSource) -> String {
     (0..1 + random.below(14)).map(|_| *random.pick::<&str>(PIECES)).collect()
 }
 
@@ -305,19 +305,19 @@ fn soup(random: &mut RandomSource) -> String {
 fn no_byte_is_lost_however_a_text_is_cut() {
     let mut random = RandomSource::new(205);
     for _ in 0..20_000 {
-        let text = soup(&mut random);
+        let text = random_soup(&mut random);
         let bytes = text.as_bytes();
         let limit = if random.below(4) == 0 { 12 } else { LIMIT };
         let (whole, held) = read(limit, [bytes]);
-        let raw: String = whole.iter().map(|said| said.raw.as_str()).collect();
+        let raw: String = whole.iter().map(|record| record.raw.as_str()).collect();
         assert_eq!(raw, text);
-        let (single, most) = read(limit, bytes.chunks(1));
+        let (single, single_held) = read(limit, bytes.chunks(1));
         assert_eq!(single, whole, "{text:?} byte by byte");
-        assert!(held.max(most) <= limit, "{most} bytes of {text:?} are held");
+        assert!(held.max(single_held) <= limit, "{single_held} bytes of {text:?} are held");
         let mut cuts = random.random_cuts(bytes.len());
         cuts.push(bytes.len());
-        let mut from = 0;
-        let pieces = cuts.iter().map(|&at| &bytes[std::mem::replace(&mut from, at)..at]);
+        let mut start = 0;
+        let pieces = cuts.iter().map(|&at| &bytes[std::mem::replace(&mut start, at)..at]);
         assert_eq!(read(limit, pieces).0, whole, "{text:?} cut at {cuts:?}");
     }
 }
@@ -327,33 +327,34 @@ fn tags_of_the_strict_syntax_stay_and_others_have_slips() {
     // T-028
     let mut random = RandomSource::new(28);
     for _ in 0..20_000 {
-        let text = soup(&mut random);
+        let text = random_soup(&mut random);
         let (mut strict, mut tolerant) = (Vec::new(), Vec::new());
         let mut lexer = MarkupLexer::new("", LIMIT);
-        lexer.push(&text, &mut |token, at| strict.extend(marked(&token, at)));
-        lexer.finish(&mut |token, at| strict.extend(marked(&token, at)));
-        let mut lexer = self::lexer(LIMIT);
-        lexer.push(&text, &mut |token, at| tolerant.extend(marked(&token, at)));
-        lexer.finish(&mut |token, at| tolerant.extend(marked(&token, at)));
-        assert!(strict.iter().all(|(.., slips)| slips.is_none()));
+        lexer.push(&text, &mut |token, at| strict.extend(markup_record(&token, at)));
+        lexer.finish(&mut |token, at| strict.extend(markup_record(&token, at)));
+        let mut lexer = self::tolerant_lexer(LIMIT);
+        lexer.push(&text, &mut |token, at| tolerant.extend(markup_record(&token, at)));
+        lexer.finish(&mut |token, at| tolerant.extend(markup_record(&token, at)));
+        assert!(strict.iter().all(|(.., faults)| faults.is_none()));
         let is_strict = |at: &Place, raw: &str| strict.iter().any(|(a, r, _)| a == at && r == raw);
-        let own = |slip| [TagFault::Blanks, TagFault::FullWidth, TagFault::MissingBracket].contains(&slip);
-        for (at, raw, slips) in &tolerant {
-            assert_eq!(is_strict(at, raw), !slips.iter().any(own), "{raw:?} of {text:?}");
+        let is_tolerance =
+            |fault| [TagFault::Blanks, TagFault::FullWidth, TagFault::MissingBracket].contains(&fault);
+        for (at, raw, faults) in &tolerant {
+            assert_eq!(is_strict(at, raw), !faults.iter().any(is_tolerance), "{raw:?} of {text:?}");
         }
-        let kept = tolerant.iter().filter(|(at, raw, _)| is_strict(at, raw)).count();
-        assert_eq!(kept, strict.len(), "{text:?}");
+        let strict_count = tolerant.iter().filter(|(at, raw, _)| is_strict(at, raw)).count();
+        assert_eq!(strict_count, strict.len(), "{text:?}");
     }
 }
 
 /// A token that is no text: its place, its text, and what is wrong with it.
-fn marked(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, TagFaults)> {
-    let slips = match token {
+fn markup_record(token: &MarkupToken<'_>, at: LazyPlace<'_>) -> Option<(Place, String, TagFaults)> {
+    let faults = match token {
         MarkupToken::Text(_) => return None,
         MarkupToken::Tag(tag) => tag.faults,
         _ => TagFaults::NONE,
     };
-    Some((at.resolve(), token.raw().to_owned(), slips))
+    Some((at.resolve(), token.raw().to_owned(), faults))
 }
 
 #[test]
@@ -387,16 +388,16 @@ fn work_on_hostile_text_is_linear() {
         for chunk in [1, 4, usize::MAX] {
             let cost = |size: usize| {
                 let text = pattern.repeat(size / pattern.len());
-                let (mut sent, mut held) = (0, 0);
+                let (mut token_count, mut max_held) = (0, 0);
                 let allocations = allocation_counter::measure(|| {
-                    let (mut lexer, mut utf8) = (lexer(LIMIT), Utf8Decoder::default());
+                    let (mut lexer, mut utf8) = (tolerant_lexer(LIMIT), Utf8Decoder::default());
                     for piece in text.as_bytes().chunks(chunk) {
-                        utf8.push(piece, &mut |text, _| lexer.push(text, &mut |_, _| sent += 1));
-                        held = held.max(lexer.carry().len());
+                        utf8.push(piece, &mut |text, _| lexer.push(text, &mut |_, _| token_count += 1));
+                        max_held = max_held.max(lexer.carry().len());
                     }
-                    lexer.finish(&mut |_, _| sent += 1);
+                    lexer.finish(&mut |_, _| token_count += 1);
                 });
-                (allocations.bytes_total, sent, held)
+                (allocations.bytes_total, token_count, max_held)
             };
             let (small, large) = (cost(8 << 10), cost(64 << 10));
             assert!(

@@ -26,7 +26,7 @@ fn push(pipeline: &mut Pipeline, text: &str, size: usize, sink: &mut EventCollec
 }
 
 /// A stream whose one call has run.
-fn called(size: usize, sink: &mut EventCollector) -> Pipeline {
+fn run_one_call(size: usize, sink: &mut EventCollector) -> Pipeline {
     let mut pipeline = Pipeline::new("aiplan", &options()).unwrap().with_extensions(true);
     push(&mut pipeline, PLAN, size, sink);
     pipeline.finish(&InputEnd::stop(), sink);
@@ -57,7 +57,7 @@ fn assert_valid(sink: &EventCollector) {
 fn the_thought_of_each_reply_is_the_next_phase() {
     for size in [1, 3, 1000] {
         let mut sink = EventCollector::default();
-        let pipeline = called(size, &mut sink);
+        let pipeline = run_one_call(size, &mut sink);
         let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
         push(&mut next, ANSWER, size, &mut sink);
         next.finish(&InputEnd::stop(), &mut sink);
@@ -162,7 +162,7 @@ fn late_phases_are_one_aside_in_each_reply() {
 #[test]
 fn calls_are_numbered_through_the_replies() {
     let mut sink = EventCollector::default();
-    let pipeline = called(7, &mut sink);
+    let pipeline = run_one_call(7, &mut sink);
     let mut next = pipeline.next_reply("aiplan", &options()).unwrap();
     push(&mut next, PLAN, 7, &mut sink);
     next.finish(&InputEnd::stop(), &mut sink);
@@ -176,7 +176,7 @@ fn a_stream_can_end_after_its_calls() {
         [(InputEnd::Failed(failure), "error"), (InputEnd::Finished(FinishReason::Cancelled), "completed")]
     {
         let mut sink = EventCollector::default();
-        let mut pipeline = called(7, &mut sink);
+        let mut pipeline = run_one_call(7, &mut sink);
         pipeline.set_usage(json!({"tokens": 3}));
         pipeline.abandon(&end, &mut sink);
         assert_eq!(names(&sink)[7..], ["thinking_end", "final_delta", "final_end", last]); // J-035
@@ -217,11 +217,11 @@ fn findings_are_counted_through_the_replies() {
 #[test]
 fn the_summary_of_a_later_reply_is_an_aside() {
     let summary = |text: &'static str| Intent::Summary(text.into());
-    for answered in [false, true] {
+    for has_answer in [false, true] {
         let mut sequencer = Sequencer::new(&options());
         let mut sink = EventCollector::default();
         let mut out = |event: Event<'_>| sink.event(event);
-        let first = if answered { Intent::FinalText("Hi.") } else { Intent::PhaseText("a") };
+        let first = if has_answer { Intent::FinalText("Hi.") } else { Intent::PhaseText("a") };
         for intent in [summary(" One. "), first] {
             sequencer.apply(&intent, &mut out);
         }
@@ -230,13 +230,13 @@ fn the_summary_of_a_later_reply_is_an_aside() {
             sequencer.apply(&intent, &mut out);
         }
         sequencer.finish(&mut out);
-        let told: Vec<Event<'static>> = sink
+        let summaries: Vec<Event<'static>> = sink
             .join_deltas()
             .into_iter()
             .filter(|event| matches!(event.name(), "serp_summary" | "aside"))
             .collect();
         let aside = Event::Aside { kind: AsideKind::Thought, text: Cow::Borrowed("Two.") };
-        assert_eq!(told, [Event::SerpSummary { text: Cow::Borrowed("One.") }, aside]);
+        assert_eq!(summaries, [Event::SerpSummary { text: Cow::Borrowed("One.") }, aside]);
         assert_valid(&sink);
     }
 }

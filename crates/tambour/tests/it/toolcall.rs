@@ -10,12 +10,12 @@ const PING: &str = "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool
 const NAMES: [&str; 3] = ["f", "ping", "save"];
 
 /// What a reply came to: its events and codes of findings.
-struct Read {
+struct ReplyReading {
     events: Vec<Event<'static>>,
     codes: Vec<String>,
 }
 
-impl Read {
+impl ReplyReading {
     fn calls(&self) -> Vec<(&str, &Value)> {
         let mut calls = Vec::new();
         for event in &self.events {
@@ -27,34 +27,34 @@ impl Read {
     }
 
     fn text(&self) -> String {
-        let of = |event: &Event<'_>| match event {
+        let delta_text = |event: &Event<'_>| match event {
             Event::FinalDelta { text } => Some(text.to_string()),
             _ => None,
         };
-        self.events.iter().filter_map(of).collect()
+        self.events.iter().filter_map(delta_text).collect()
     }
 }
 
 /// Options with the tools of these tests, each of which takes anything.
-fn tools() -> Options {
+fn options_with_tools() -> Options {
     let mut options = Options::default();
     let tools = NAMES.map(|name| RegisteredTool::new(name, json!({"type": "object"})).expect("a schema"));
     options.tools = Some(ToolRegistry::new(tools));
     options
 }
 
-fn read(reply: &str, chunk: usize, options: &Options) -> Read {
+fn read(reply: &str, chunk: usize, options: &Options) -> ReplyReading {
     let mut sink = EventCollector::default();
     let mut pipeline = Pipeline::new("toolcall", options).expect("a dialect").with_extensions(true);
     reply.as_bytes().chunks(chunk).for_each(|chunk| pipeline.push(chunk, &mut sink));
     pipeline.finish(&InputEnd::stop(), &mut sink);
     let codes = sink.findings.iter().map(|finding| finding.code.to_string()).collect();
-    Read { events: sink.join_deltas(), codes }
+    ReplyReading { events: sink.join_deltas(), codes }
 }
 
 #[test]
 fn text_streams_and_only_what_may_be_a_mark_waits() {
-    let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap();
+    let mut pipeline = Pipeline::new("toolcall", &options_with_tools()).unwrap();
     let mut sink = EventCollector::default();
     for piece in ["Well", ", a < b", " and <", "b>", " [link](x) [", "T", "OO", " and a{", "}"] {
         pipeline.push_str(piece, &mut sink);
@@ -72,14 +72,14 @@ fn calls_are_told_at_the_end_of_the_reply_and_not_when_it_is_cut() {
     let text = format!("I look. {PING} So.");
     for end in [InputEnd::stop(), InputEnd::WithoutReason] {
         let mut sink = EventCollector::default();
-        let mut pipeline = Pipeline::new("toolcall", &tools()).unwrap().with_extensions(true);
+        let mut pipeline = Pipeline::new("toolcall", &options_with_tools()).unwrap().with_extensions(true);
         pipeline.push_str(&text, &mut sink);
-        let told = |sink: &EventCollector| {
+        let count_calls = |sink: &EventCollector| {
             sink.join_deltas().iter().filter(|event| event.name() == "tool_call").count()
         };
-        assert_eq!(told(&sink), 0);
+        assert_eq!(count_calls(&sink), 0);
         pipeline.finish(&end, &mut sink);
-        assert_eq!(told(&sink), usize::from(end == InputEnd::stop()));
+        assert_eq!(count_calls(&sink), usize::from(end == InputEnd::stop()));
         let notices = sink.join_deltas().iter().filter(|event| event.name() == "notice").count();
         assert_eq!(notices, usize::from(end == InputEnd::WithoutReason));
     }
@@ -98,13 +98,13 @@ fn auto_never_chooses_the_dialect() {
 #[test]
 fn the_first_call_tells_the_format() {
     let other = "[TOOL_CALLS]ping[ARGS]{}";
-    let both = read(&format!("{PING} {other}"), 7, &tools());
-    assert_eq!((both.calls().len(), both.text().as_str()), (1, other));
-    let mut options = tools();
+    let reading = read(&format!("{PING} {other}"), 7, &options_with_tools());
+    assert_eq!((reading.calls().len(), reading.text().as_str()), (1, other));
+    let mut options = options_with_tools();
     options.set("toolcall.format", "mistral").unwrap();
     let mistral = read(&format!("{PING} {other}"), 7, &options);
     assert_eq!((mistral.calls().len(), mistral.text().as_str()), (1, PING));
-    assert!(tools().set("toolcall.format", "gemma").is_err());
+    assert!(options_with_tools().set("toolcall.format", "gemma").is_err());
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn an_argument_of_a_megabyte_is_read_once() {
     ];
     for form in forms {
         for chunk in [4, usize::MAX] {
-            let read = read(&form, chunk, &tools());
-            assert_eq!(read.calls(), [("save", &body)], "{}", &form[..40]);
-            assert!(read.codes.is_empty());
+            let reading = read(&form, chunk, &options_with_tools());
+            assert_eq!(reading.calls(), [("save", &body)], "{}", &form[..40]);
+            assert!(reading.codes.is_empty());
         }
     }
 }
@@ -159,10 +159,10 @@ fn marks_without_calls_are_text() {
     ];
     for piece in pieces {
         let reply = piece.repeat((64 << 10) / piece.len());
-        let whole = read(&reply, usize::MAX, &tools());
+        let whole = read(&reply, usize::MAX, &options_with_tools());
         assert!(whole.calls().is_empty(), "{piece}");
         assert_eq!(whole.text().len(), reply.trim().len(), "{piece}");
-        assert_eq!(whole.text(), read(&reply, 4, &tools()).text(), "{piece}");
+        assert_eq!(whole.text(), read(&reply, 4, &options_with_tools()).text(), "{piece}");
     }
 }
 
@@ -170,10 +170,10 @@ fn marks_without_calls_are_text() {
 fn a_missing_quote_hides_no_other_call() {
     // What stands behind the mark that ended the call is read again, once.
     let broken = "<tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"b}}\n</tool_call>\n";
-    let many = broken.repeat(2000) + PING;
-    let read = read(&many, 512, &tools());
-    assert_eq!(read.calls().last().map(|call| call.0), Some("ping"));
-    assert!(read.codes.len() >= 1000);
+    let reply = broken.repeat(2000) + PING;
+    let reading = read(&reply, 512, &options_with_tools());
+    assert_eq!(reading.calls().last().map(|call| call.0), Some("ping"));
+    assert!(reading.codes.len() >= 1000);
 }
 
 #[test]
@@ -181,36 +181,37 @@ fn types_of_bare_arguments_come_from_the_schema() {
     let schema = json!({"type": "object", "properties": {
         "id": {"type": "string"}, "n": {"type": ["integer", "null"]}, "any": {}, "either": {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
     }});
-    let mut options = tools();
+    let mut options = options_with_tools();
     options.tools = Some(ToolRegistry::new([RegisteredTool::new("f", schema).unwrap()]));
     let reply = "<tool_call>f\n<arg_key>id</arg_key>\n<arg_value>12</arg_value>\n<arg_key>n</arg_key>\n<arg_value>None</arg_value>\n\
                  <arg_key>any</arg_key>\n<arg_value>[1, 2]</arg_value>\n<arg_key>either</arg_key>\n<arg_value>maybe</arg_value>\n</tool_call>";
-    let read = read(reply, 3, &options);
-    assert_eq!(read.calls(), [("f", &json!({"id": "12", "n": null, "any": [1, 2], "either": "maybe"}))]);
+    let reading = read(reply, 3, &options);
+    assert_eq!(reading.calls(), [("f", &json!({"id": "12", "n": null, "any": [1, 2], "either": "maybe"}))]);
 }
 
 #[test]
 fn without_tools_nothing_is_called() {
     // R-96
     for reply in [PING, "[TOOL_CALLS]ping[ARGS]{}", "{\"name\": \"ping\", \"parameters\": {}}"] {
-        let read = read(reply, 3, &Options::default());
-        assert!(read.calls().is_empty(), "{reply}");
-        assert_eq!(read.codes, ["tool_unknown"], "{reply}");
-        assert_eq!(read.text(), reply);
+        let reading = read(reply, 3, &Options::default());
+        assert!(reading.calls().is_empty(), "{reply}");
+        assert_eq!(reading.codes, ["tool_unknown"], "{reply}");
+        assert_eq!(reading.text(), reply);
     }
 }
 
 #[test]
 fn arguments_without_ends_are_read_in_linear_time() {
     // R-94, X-007
-    for many in [
+    for piece in [
         "<parameter=a>x",
         "<parameter=a>x</function>",
         "<parameter=a>x</parameter> <parameter=",
         "</parameter>",
         "<function=",
     ] {
-        let reply = format!("<tool_call>\n<function=f>\n{}\n</function>\n</tool_call>", many.repeat(100_000));
-        assert!(read(&reply, 4096, &tools()).calls().is_empty(), "{many}");
+        let reply =
+            format!("<tool_call>\n<function=f>\n{}\n</function>\n</tool_call>", piece.repeat(100_000));
+        assert!(read(&reply, 4096, &options_with_tools()).calls().is_empty(), "{piece}");
     }
 }

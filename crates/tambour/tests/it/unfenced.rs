@@ -23,18 +23,18 @@ fn parts<'a>(limit: usize, pieces: impl IntoIterator<Item = &'a str>) -> Vec<(ch
             _ => parts.push((kind, raw.to_owned())),
         }
     };
-    let mut fenced = FenceStripper::new(limit);
+    let mut stripper = FenceStripper::new(limit);
     for piece in pieces {
-        fenced.push(piece, &mut out);
-        assert!(fenced.held_bytes() <= limit);
+        stripper.push(piece, &mut out);
+        assert!(stripper.held_bytes() <= limit);
     }
-    fenced.finish(&mut out);
-    assert_eq!(fenced.held_bytes(), 0);
+    stripper.finish(&mut out);
+    assert_eq!(stripper.held_bytes(), 0);
     parts
 }
 
 /// The same for every cut.
-fn fenced(limit: usize, text: &str) -> Vec<(char, String)> {
+fn fenced_parts(limit: usize, text: &str) -> Vec<(char, String)> {
     let whole = parts(limit, [text]);
     for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
         let (first, second) = text.split_at(at);
@@ -60,14 +60,14 @@ fn a_fence_around_a_whole_reply_is_taken_off() {
         ("```\n```\nb", "```\n", "```\nb", ""),
         ("```\n", "```\n", "", ""),
     ] {
-        let told: Vec<(char, &str)> = [('o', open), ('t', inner), ('c', close)]
+        let expected: Vec<(char, &str)> = [('o', open), ('t', inner), ('c', close)]
             .into_iter()
             .filter(|(_, raw)| !raw.is_empty())
             .collect();
-        let read = fenced(LIMIT, text);
+        let found = fenced_parts(LIMIT, text);
         assert_eq!(
-            read.iter().map(|(kind, raw)| (*kind, raw.as_str())).collect::<Vec<_>>(),
-            told,
+            found.iter().map(|(kind, raw)| (*kind, raw.as_str())).collect::<Vec<_>>(),
+            expected,
             "{text:?}"
         );
     }
@@ -86,11 +86,11 @@ fn what_begins_with_no_fence_passes() {
         "`",
         "",
     ] {
-        let read = fenced(LIMIT, text);
-        assert!(read.iter().all(|(kind, _)| *kind == 't'), "{text:?}: {read:?}");
+        let found = fenced_parts(LIMIT, text);
+        assert!(found.iter().all(|(kind, _)| *kind == 't'), "{text:?}: {found:?}");
     }
     // What is longer than the limit is no line of a fence.
-    let kinds = |text: &str| fenced(8, text).iter().map(|(kind, _)| *kind).collect::<String>();
+    let kinds = |text: &str| fenced_parts(8, text).iter().map(|(kind, _)| *kind).collect::<String>();
     assert_eq!(kinds("```abcd\na\n``````\n\n"), "otc");
     assert_eq!(kinds("```abcde\na\n"), "t");
     assert_eq!(kinds("```\na\n``````\n\n\n"), "ot");
@@ -104,6 +104,6 @@ fn fences_are_found_however_a_text_is_cut() {
     for _ in 0..3000 {
         let text: String = (0..random.below(12)).map(|_| *random.pick::<&str>(&pieces)).collect();
         let limit = if random.below(3) == 0 { 6 } else { LIMIT };
-        fenced(limit, &("```\n".repeat(random.below(2)) + &text));
+        fenced_parts(limit, &("```\n".repeat(random.below(2)) + &text));
     }
 }

@@ -8,11 +8,12 @@ use tambour_fixtures::update::update_fixtures;
 use tambour_fixtures::{load_fixtures, run_fixture};
 
 /// A folder of fixtures, taken away at the end.
-struct Folder(PathBuf);
+struct FixtureFolder(PathBuf);
 
-impl Folder {
-    fn new(name: &str, files: &[(&str, &str)]) -> Folder {
-        let folder = Folder(std::env::temp_dir().join(format!("tambour-{name}-{}", std::process::id())));
+impl FixtureFolder {
+    fn new(name: &str, files: &[(&str, &str)]) -> FixtureFolder {
+        let folder =
+            FixtureFolder(std::env::temp_dir().join(format!("tambour-{name}-{}", std::process::id())));
         for (path, text) in files {
             let path = folder.0.join(path);
             std::fs::create_dir_all(path.parent().expect("it is below the folder")).expect("a folder");
@@ -30,14 +31,14 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for FixtureFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// What a line of a `.jsonl` file fails with.
-fn fails(line: &Value) -> Option<String> {
+fn fixture_error(line: &Value) -> Option<String> {
     let fixture = parse_line("a", Path::new("a.jsonl"), 0, &line.to_string()).expect("a fixture");
     run_fixture(&fixture.expect("no corpus")).err()
 }
@@ -50,7 +51,7 @@ fn findings_are_compared_as_a_list() {
         "3:2 think_unopened X-012 repaired",
         "4:2 think_in_answer X-012 repaired",
     ];
-    assert_eq!(fails(&line(&good)), None);
+    assert_eq!(fixture_error(&line(&good)), None);
     let [a, b, c] = good;
     for wrong in [
         &[a, c, b][..],
@@ -63,11 +64,11 @@ fn findings_are_compared_as_a_list() {
         &[a, b, "4:2 think_in_answer X-012 repaired error"],
         &[],
     ] {
-        assert!(fails(&line(wrong)).is_some_and(|error| error.contains("findings")), "{wrong:?}");
+        assert!(fixture_error(&line(wrong)).is_some_and(|error| error.contains("findings")), "{wrong:?}");
     }
     let mut strict = line(&good);
     strict["findings_strict"] = json!([a, b]);
-    assert!(fails(&strict).is_some_and(|error| error.contains("strict reading")));
+    assert!(fixture_error(&strict).is_some_and(|error| error.contains("strict reading")));
 }
 
 #[test]
@@ -82,11 +83,11 @@ fn severities_are_compared() {
     let (plain, warning) =
         (json!(["1:68 serp_block_missing T-040 repaired"]), json!(["1:68 serp_block_missing T-040 warning"]));
     // An error in the strict profile, or with the option a warning.
-    assert_eq!(fails(&line("required", plain.clone(), Value::Null)), None);
-    assert_eq!(fails(&line("optional", warning.clone(), Value::Null)), None);
-    assert!(fails(&line("optional", warning.clone(), plain.clone())).is_some());
-    assert!(fails(&line("optional", plain.clone(), Value::Null)).is_some());
-    assert!(fails(&line("required", plain, warning)).is_some());
+    assert_eq!(fixture_error(&line("required", plain.clone(), Value::Null)), None);
+    assert_eq!(fixture_error(&line("optional", warning.clone(), Value::Null)), None);
+    assert!(fixture_error(&line("optional", warning.clone(), plain.clone())).is_some());
+    assert!(fixture_error(&line("optional", plain.clone(), Value::Null)).is_some());
+    assert!(fixture_error(&line("required", plain, warning)).is_some());
 }
 
 #[test]
@@ -99,20 +100,20 @@ fn beside_findings_absent_metadata_is_false_and_none() {
     };
     let findings = json!(["1:1 parsing_error_marker J-055 repaired"]);
     let whole = json!({"findings": findings, "truncated": true, "fallback_reason": "parsing_error"});
-    assert_eq!(fails(&line(whole.clone())), None);
+    assert_eq!(fixture_error(&line(whole.clone())), None);
     for key in ["truncated", "fallback_reason"] {
-        let mut less = whole.clone();
-        less.as_object_mut().expect("an object").remove(key);
-        assert!(fails(&line(less)).is_some_and(|error| error.contains(key)), "{key}");
+        let mut incomplete = whole.clone();
+        incomplete.as_object_mut().expect("an object").remove(key);
+        assert!(fixture_error(&line(incomplete)).is_some_and(|error| error.contains(key)), "{key}");
     }
     let mut more = whole;
     more["unused_reason"] = json!("plan_missing");
-    assert!(fails(&line(more)).is_some_and(|error| error.contains("unused_reason")));
+    assert!(fixture_error(&line(more)).is_some_and(|error| error.contains("unused_reason")));
     // Without a list it must say why there is none.
     let older = line(json!({"strict": ["parsing_error_marker"]}));
-    assert_eq!(fails(&older).is_some(), REQUIRES_LISTED_FINDINGS);
+    assert_eq!(fixture_error(&older).is_some(), REQUIRES_LISTED_FINDINGS);
     let reason = json!({"strict": ["parsing_error_marker"], "unlisted": "the places are not the point"});
-    assert!(fails(&line(reason)).is_some_and(|error| error.contains("truncated")));
+    assert!(fixture_error(&line(reason)).is_some_and(|error| error.contains("truncated")));
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn lines_keep_what_somebody_said() {
         "{\"id\":\"b\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"b\",\"events\":[],\"strict\":[]}\n",
         "{\"id\":\"c\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"c\"}\n",
     );
-    let folder = Folder::new("lines", &[("plain/lines.jsonl", before)]);
+    let folder = FixtureFolder::new("lines", &[("plain/lines.jsonl", before)]);
     // What was never recorded is not taken from a reading that differs.
     let complaints = folder.update();
     assert!(complaints.len() == 1 && complaints[0].contains("(b): events"), "{complaints:?}");
@@ -149,7 +150,7 @@ fn the_words_of_an_independent_author_stay() {
             "{{\"id\":\"a\",\"dialect\":\"plain\",\"spec\":[],\"input\":\"a\\n<think>b</think>\",\"strict\":{strict},\"findings\":[\"9:9 x X-012\"]}}\n"
         )
     };
-    let folder = Folder::new(
+    let folder = FixtureFolder::new(
         "independent",
         &[
             ("independent/right.jsonl", &line("[\"think_in_answer\"]")),
@@ -173,7 +174,7 @@ fn long_replies_get_files_of_their_own() {
     let long = "Word.\r\n".repeat(12);
     let line = json!({"id": "long.1", "spec": ["J-038"], "dialect": "plain", "chunks": [&long[..5], &long[5..]], "note": "d"});
     let short = json!({"id": "short", "spec": [], "dialect": "plain", "input": "a"});
-    let folder = Folder::new(
+    let folder = FixtureFolder::new(
         "long",
         &[("plain/b.jsonl", &format!("{line}\n{short}\n")), ("plain/c.jsonl", &format!("{line}\n"))],
     );

@@ -22,9 +22,9 @@ fn a_tree_takes_what_its_text_weighs() {
     for text in &texts {
         let alive = allocation_counter::measure(|| drop(serde_json::from_str::<Value>(text))).bytes_max;
         let (weight, alive) = (weigh(text.as_bytes()), usize::try_from(alive).unwrap());
-        let said = &text[..text.len().min(40)];
+        let excerpt = &text[..text.len().min(40)];
         // The list that grows is there twice for a moment.
-        assert!(weight.bytes + weight.bytes / 2 + 200 >= alive, "{} for {alive}: {said}", weight.bytes);
-        assert!(weight.bytes / 3 <= alive + 200, "{} for {alive}: {said}", weight.bytes);
+        assert!(weight.bytes + weight.bytes / 2 + 200 >= alive, "{} for {alive}: {excerpt}", weight.bytes);
+        assert!(weight.bytes / 3 <= alive + 200, "{} for {alive}: {excerpt}", weight.bytes);
     }
 }

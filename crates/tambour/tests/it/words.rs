@@ -20,30 +20,31 @@ use tambour_fixtures::words::{
 const ITERATIONS: u64 = 2000;
 
 fn iterations() -> u64 {
-    let given = std::env::var("WORDS_ITERATIONS").ok();
-    given.map_or(ITERATIONS, |given| given.parse().expect("WORDS_ITERATIONS is a number"))
+    let text = std::env::var("WORDS_ITERATIONS").ok();
+    text.map_or(ITERATIONS, |text| text.parse().expect("WORDS_ITERATIONS is a number"))
 }
 
 /// Seeds of the replies: from `WORDS_FROM`, or 0, on.
 fn seeds() -> std::ops::Range<u64> {
-    let from =
-        std::env::var("WORDS_FROM").ok().map_or(0, |from| from.parse().expect("WORDS_FROM is a number"));
-    from..from + iterations()
+    let first_seed = std::env::var("WORDS_FROM")
+        .ok()
+        .map_or(0, |first_seed| first_seed.parse().expect("WORDS_FROM is a number"));
+    first_seed..first_seed + iterations()
 }
 
 /// What one reply shows, in its smallest form.
-fn story(trial: &WordTrial, complaint: &WordComplaint) -> String {
-    let (small, told) = minimise_trial(trial, complaint);
+fn failure_report(trial: &WordTrial, complaint: &WordComplaint) -> String {
+    let (small, small_complaint) = minimise_trial(trial, complaint);
     let findings: Vec<Finding> = small.read().findings;
-    format!("{trial}\n{complaint}\nsmallest: {small}\n{told}\n{findings:?}")
+    format!("{trial}\n{complaint}\nsmallest: {small}\n{small_complaint}\n{findings:?}")
 }
 
 #[test]
 fn every_word_is_accounted_for() {
     // Invariant 5; J-038 for events and findings of the same replies; X-001
     let replies = ReplyPool::load().expect("the fixtures are readable");
-    let read = each_dialect("WORDS_DIALECT", |name| {
-        let (mut total, mut wrong, mut first) = (WordAccount::default(), 0, None);
+    let results = each_dialect("WORDS_DIALECT", |name| {
+        let (mut total, mut failure_count, mut first) = (WordAccount::default(), 0, None);
         // Seeds of each way to be wrong.
         let mut classes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for seed in seeds() {
@@ -51,16 +52,16 @@ fn every_word_is_accounted_for() {
             match trial.check_words() {
                 Ok(found) => total.add(&found),
                 Err(complaints) => {
-                    wrong += 1;
+                    failure_count += 1;
                     classes.entry(complaints[0].class()).or_default().push(seed);
-                    first.get_or_insert_with(|| story(&trial, &complaints[0]));
+                    first.get_or_insert_with(|| failure_report(&trial, &complaints[0]));
                 }
             }
         }
-        (total, wrong, first, classes)
+        (total, failure_count, first, classes)
     });
-    let mut stories = String::new();
-    for (name, (total, wrong, first, classes)) in &read {
+    let mut reports = String::new();
+    for (name, (total, failure_count, first, classes)) in &results {
         if std::env::var_os("WORDS_TABLE").is_some() {
             print_table(name, total);
             for (class, seeds) in classes {
@@ -68,16 +69,17 @@ fn every_word_is_accounted_for() {
                 for seed in &seeds[..seeds.len().min(3)] {
                     let trial = make_trial(name, *seed, &replies);
                     let complaints = trial.check_words().expect_err("it was wrong before");
-                    println!("{}\n", story(&trial, &complaints[0]));
+                    println!("{}\n", failure_report(&trial, &complaints[0]));
                 }
             }
         }
         if let Some(first) = first {
-            let _ = writeln!(stories, "{name}: {wrong} of {} replies, such as\n{first}\n", iterations());
+            let _ =
+                writeln!(reports, "{name}: {failure_count} of {} replies, such as\n{first}\n", iterations());
         }
     }
-    assert!(stories.is_empty(), "{stories}");
-    for (name, (total, ..)) in &read {
+    assert!(reports.is_empty(), "{reports}");
+    for (name, (total, ..)) in &results {
         assert_shares(name, total);
     }
 }
@@ -112,14 +114,14 @@ fn assert_shares(dialect: &str, total: &WordAccount) {
 }
 
 /// A reading of a reply that is as it must be.
-struct Sound {
+struct SoundReading {
     trial: WordTrial,
     reading: TrialReading,
 }
 
-impl Sound {
+impl SoundReading {
     /// The complaints when something happens to the reading on its way.
-    fn when(&self, change: impl FnOnce(&mut TrialReading)) -> Vec<WordFault> {
+    fn faults_after(&self, change: impl FnOnce(&mut TrialReading)) -> Vec<WordFault> {
         let mut reading = self.reading.clone();
         change(&mut reading);
         let complaints = self.trial.account_words(&reading).err().unwrap_or_default();
@@ -127,24 +129,24 @@ impl Sound {
     }
 }
 
-fn sound(replies: &ReplyPool, dialect: &str) -> Vec<Sound> {
+fn sound_readings(replies: &ReplyPool, dialect: &str) -> Vec<SoundReading> {
     let sound = |seed| {
         let trial = WordTrial { next_reply: None, ..make_trial(dialect, seed, replies) };
         let reading = trial.read();
         // A word that stands there twice may be lost once, and a broken one may have become whole.
         let words: Vec<_> = find_words(&trial.input).map(|(_, word)| word).collect();
-        let begun = trial.input.windows(3).filter(|window| window == b"wqx").count();
-        let single = |word| words.iter().filter(|other| *other == word).count() == 1;
-        let once = begun == words.len() && words.iter().all(single);
-        let sound = Sound { trial, reading };
-        (once && sound.when(|_| ()).is_empty()).then_some(sound)
+        let marker_starts = trial.input.windows(3).filter(|window| window == b"wqx").count();
+        let is_single = |word| words.iter().filter(|other| *other == word).count() == 1;
+        let is_unique = marker_starts == words.len() && words.iter().all(is_single);
+        let sound = SoundReading { trial, reading };
+        (is_unique && sound.faults_after(|_| ()).is_empty()).then_some(sound)
     };
     (0..200).filter_map(sound).collect()
 }
 
 /// Returns whether an event delivers words.
 fn delivers(event: &Event<'_>) -> bool {
-    let kind = matches!(
+    let is_contract_text = matches!(
         event,
         Event::SerpSummary { .. }
             | Event::PhaseStart { .. }
@@ -154,8 +156,8 @@ fn delivers(event: &Event<'_>) -> bool {
             | Event::DraftDelta { .. }
             | Event::Aside { .. }
     );
-    let calls = matches!(event.extension(), Some(Extension::ToolCall(_)));
-    (kind || calls) && find_words(event.data().to_string().as_bytes()).next().is_some()
+    let is_call = matches!(event.extension(), Some(Extension::ToolCall(_)));
+    (is_contract_text || is_call) && find_words(event.data().to_string().as_bytes()).next().is_some()
 }
 
 #[test]
@@ -187,65 +189,69 @@ fn keys_that_are_not_used_are_told() {
 #[test]
 fn the_account_notices_planted_faults() {
     let replies = ReplyPool::load().expect("the fixtures are readable");
-    let mut planted: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut planted_counts: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in DIALECTS {
-        for sound in sound(&replies, entry.name) {
+        for sound in sound_readings(&replies, entry.name) {
             let events = &sound.reading.events;
             for at in (0..events.len()).filter(|&at| delivers(&events[at])) {
                 // A sink that loses an event, whose words are in no finding.
                 let words = events[at].data().to_string();
-                let told = find_words(&sound.trial.input).any(|(place, word)| {
+                let is_covered = find_words(&sound.trial.input).any(|(place, word)| {
                     let covers = |finding: &Finding| finding.span.start <= place && place < finding.span.end;
-                    find_words(words.as_bytes()).any(|(_, lost)| lost == word)
+                    find_words(words.as_bytes()).any(|(_, lost_word)| lost_word == word)
                         && sound.reading.findings.iter().any(covers)
                 });
-                if !told {
-                    let faults = sound.when(|reading| drop(reading.events.remove(at)));
+                if !is_covered {
+                    let faults = sound.faults_after(|reading| drop(reading.events.remove(at)));
                     assert!(
                         faults.contains(&WordFault::Missing),
                         "{}\nwithout {:?}",
                         sound.trial,
                         events[at]
                     );
-                    *planted.entry("lost").or_default() += 1;
+                    *planted_counts.entry("lost").or_default() += 1;
                 }
                 // One that sends it twice.
-                let faults = sound.when(|reading| reading.events.insert(at, reading.events[at].clone()));
+                let faults =
+                    sound.faults_after(|reading| reading.events.insert(at, reading.events[at].clone()));
                 assert!(faults.contains(&WordFault::Duplicate), "{}\ntwice {:?}", sound.trial, events[at]);
-                *planted.entry("twice").or_default() += 1;
+                *planted_counts.entry("twice").or_default() += 1;
             }
-            planted_in_findings(&sound, &mut planted);
-            planted_order(&sound, &mut planted);
+            plant_span_faults(&sound, &mut planted_counts);
+            plant_order_fault(&sound, &mut planted_counts);
         }
     }
     for fault in ["lost", "twice", "short", "order", "outside"] {
-        let count = planted.get(fault).copied().unwrap_or_default();
+        let count = planted_counts.get(fault).copied().unwrap_or_default();
         assert!(count > 50, "{fault}: only {count} planted");
     }
 }
 
 /// Findings whose spans are one byte long, and one that ends behind the reply.
-fn planted_in_findings(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
-    let nothing = sound.when(|reading| reading.findings.clear());
-    if nothing.contains(&WordFault::Missing) {
-        let short = |reading: &mut TrialReading| {
+fn plant_span_faults(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, usize>) {
+    let faults = sound.faults_after(|reading| reading.findings.clear());
+    if faults.contains(&WordFault::Missing) {
+        let shorten = |reading: &mut TrialReading| {
             reading.findings.iter_mut().for_each(|finding| finding.span.end = finding.span.start);
         };
-        assert!(sound.when(short).contains(&WordFault::Missing), "{}", sound.trial);
-        *planted.entry("short").or_default() += 1;
+        assert!(sound.faults_after(shorten).contains(&WordFault::Missing), "{}", sound.trial);
+        *planted_counts.entry("short").or_default() += 1;
     }
     if !sound.reading.findings.is_empty() {
-        let outside = |reading: &mut TrialReading| reading.findings[0].span.end = sound.trial.input.len() + 1;
-        assert!(sound.when(outside).contains(&WordFault::InvalidPlace), "{}", sound.trial);
-        *planted.entry("outside").or_default() += 1;
+        let move_outside =
+            |reading: &mut TrialReading| reading.findings[0].span.end = sound.trial.input.len() + 1;
+        assert!(sound.faults_after(move_outside).contains(&WordFault::InvalidPlace), "{}", sound.trial);
+        *planted_counts.entry("outside").or_default() += 1;
     }
 }
 
 /// Two words of the answer that change places.
-fn planted_order(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
+fn plant_order_fault(sound: &SoundReading, planted_counts: &mut BTreeMap<&str, usize>) {
     let answer = |event: &Event<'_>| matches!(event, Event::FinalDelta { text } if find_words(text.as_bytes()).count() > 1);
-    let moved = sound.reading.findings.iter().any(|finding| !finding.rule.starts_with('P'));
-    let Some(at) = sound.reading.events.iter().position(answer).filter(|_| !moved) else { return };
+    let has_other_findings = sound.reading.findings.iter().any(|finding| !finding.rule.starts_with('P'));
+    let Some(at) = sound.reading.events.iter().position(answer).filter(|_| !has_other_findings) else {
+        return;
+    };
     let swap = |reading: &mut TrialReading| {
         if let Event::FinalDelta { text } = &mut reading.events[at] {
             let places: Vec<usize> = find_words(text.as_bytes()).map(|(at, _)| at).collect();
@@ -255,15 +261,15 @@ fn planted_order(sound: &Sound, planted: &mut BTreeMap<&str, usize>) {
             text.to_mut().replace_range(last..last + 8, &words[0]);
         }
     };
-    assert!(sound.when(swap).contains(&WordFault::Order), "{}", sound.trial);
-    *planted.entry("order").or_default() += 1;
+    assert!(sound.faults_after(swap).contains(&WordFault::Order), "{}", sound.trial);
+    *planted_counts.entry("order").or_default() += 1;
 }
 
 #[test]
 fn held_tells_what_has_arrived_and_not_gone_out() {
     // words every few bytes, with small limits; the newest that have not gone out are what is held back.
     let replies = ReplyPool::load().expect("the fixtures are readable");
-    let read = each_dialect("WORDS_DIALECT", |name| {
+    let results = each_dialect("WORDS_DIALECT", |name| {
         let (mut words, mut first) = (0, None);
         for seed in 0..iterations() / 10 {
             let long = (seed % 2 == 0).then(|| make_long_trial(name, seed, &replies));
@@ -275,7 +281,7 @@ fn held_tells_what_has_arrived_and_not_gone_out() {
         }
         (words, first)
     });
-    for (name, (words, first)) in read {
+    for (name, (words, first)) in results {
         assert!(first.is_none(), "{name}: {first:?}");
         // Of a JSON value nothing goes out before all of it is there.
         assert!(words as u64 > iterations() || name == "json_value", "{name}: only {words} words were timed");
@@ -324,8 +330,8 @@ fn every_kind_of_delivery_is_tried() {
         WordKind::Assessment,
     ];
     for kind in all {
-        let tried =
+        let is_tried =
             DIALECTS.iter().any(|entry| word_kinds(entry.name).is_some_and(|kinds| kinds.contains(&kind)));
-        assert!(tried, "{kind:?}");
+        assert!(is_tried, "{kind:?}");
     }
 }

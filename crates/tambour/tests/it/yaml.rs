@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tambour::yaml::{self, YamlLimits};
 
-fn parsed(text: &str) -> Value {
+fn parse_text(text: &str) -> Value {
     yaml::parse("the text", text).expect("it is YAML")
 }
 
-fn refused(text: &str) -> tambour::Error {
+fn parse_error(text: &str) -> tambour::Error {
     yaml::parse("the text", text).expect_err("it is refused")
 }
 
@@ -32,7 +32,7 @@ fn writes_block_style_with_two_spaces_and_keeps_the_order() {
 
 #[test]
 fn quotes_text_only_where_a_reader_would_take_it_for_something_else() {
-    let needs = [
+    let quoted_texts = [
         "yes",
         "No",
         "on",
@@ -73,13 +73,13 @@ fn quotes_text_only_where_a_reader_would_take_it_for_something_else() {
         "'a'",
         "\"a\"",
     ];
-    for text in needs {
+    for text in quoted_texts {
         let line = yaml::print(&json!({ "k": text }));
         // F-004
         assert!(line.starts_with("k: \"") || line.starts_with("k: '"), "{line}");
-        assert_eq!(parsed(&line), json!({ "k": text }), "{line}");
+        assert_eq!(parse_text(&line), json!({ "k": text }), "{line}");
     }
-    let needs_none = [
+    let plain_texts = [
         "it's",
         "say \"hi\"",
         "a\\b",
@@ -97,7 +97,7 @@ fn quotes_text_only_where_a_reader_would_take_it_for_something_else() {
         "nobody",
         "version 1.0",
     ];
-    for text in needs_none {
+    for text in plain_texts {
         // F-004
         assert_eq!(yaml::print(&json!({ "k": text })), format!("k: {text}\n"));
     }
@@ -142,14 +142,14 @@ fn text_of_any_kind_reads_back_also_indented() {
         ] {
             let printed = yaml::print(&value);
             // F-004
-            assert_eq!(parsed(&printed), value, "{printed}");
+            assert_eq!(parse_text(&printed), value, "{printed}");
             if !value.is_string() {
-                assert_eq!(parsed(&yaml::indent_lines(&printed, 2)), value, "{printed}");
+                assert_eq!(parse_text(&yaml::indent_lines(&printed, 2)), value, "{printed}");
             }
         }
     }
     let long = json!({ "k".repeat(3000): "v", "w".repeat(900): "word ".repeat(5000) });
-    assert_eq!(parsed(&yaml::print(&long)), long);
+    assert_eq!(parse_text(&yaml::print(&long)), long);
     // F-004: coordinates, which some writers quote.
     assert_eq!(yaml::print(&json!({"x": 1, "y": "n"})), "x: 1\ny: n\n");
 }
@@ -161,23 +161,23 @@ fn reads_yaml_1_2_and_takes_nothing_for_what_it_is_not() {
         "yes": "no", "on": "off", "zip": "017", "sum": "1_000", "day": "2024-01-01", "at": "12:30:00", "hex": 31,
         "1": "one", "<<": "x", "t": true,
     });
-    assert_eq!(parsed(text), value);
-    assert_eq!(parsed("# nothing\n"), Value::Null);
-    assert_eq!(parsed("a: &x [1]\nb: *x\n"), json!({"a": [1], "b": [1]}));
+    assert_eq!(parse_text(text), value);
+    assert_eq!(parse_text("# nothing\n"), Value::Null);
+    assert_eq!(parse_text("a: &x [1]\nb: *x\n"), json!({"a": [1], "b": [1]}));
 }
 
 #[test]
 fn an_error_names_what_where_and_the_line() {
-    let error = refused("name: a\nmood: b\nname: c\n");
+    let error = parse_error("name: a\nmood: b\nname: c\n");
     assert!(error.to_string().contains("`name` stands there twice"), "{error}");
     let place = error.location().expect("it has a place");
     assert_eq!((place.line, place.column, &*place.excerpt), (3, 1, "name: c"));
-    let error = refused("好: [1, 2\n感: 3\n");
+    let error = parse_error("好: [1, 2\n感: 3\n");
     assert_eq!(error.location().map(|place| (place.line, &*place.excerpt)), Some((2, "感: 3")));
     for text in
         ["a: b: c", "a: {{user}}", "[1]: a", "a: .inf", "a: 1\n---\nb: 2", "a: *x", "\"a", "- a\nb: c"]
     {
-        let error = refused(text);
+        let error = parse_error(text);
         assert!(error.to_string().starts_with("the text is not YAML as expected: "), "{error}");
         assert!(error.location().is_some(), "{error}");
     }
@@ -234,7 +234,7 @@ fn what_would_cost_too_much_is_refused() {
 }
 
 /// Text with everything that YAML, markup and templates give a meaning to.
-fn text() -> impl Strategy<Value = String> {
+fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[-?:,\\[\\]{}#&*!|>'\"%@` \n\ta-z0-9._~=<\\\\]{0,12}",
         "\\PC{0,8}",
@@ -243,19 +243,19 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn value() -> impl Strategy<Value = Value> {
+fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         any::<f64>().prop_filter("JSON has no others", |number| number.is_finite()).prop_map(Value::from),
-        text().prop_map(Value::from),
+        any_text().prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 40, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-            prop::collection::vec((text(), inner), 0..6)
+            prop::collection::vec((any_text(), inner), 0..6)
                 .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
         ]
     })
@@ -263,14 +263,14 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_value_reads_back_as_it_was(value in value()) {
+    fn every_value_reads_back_as_it_was(value in any_value()) {
         let printed = yaml::print(&value);
         // F-004
-        prop_assert_eq!(&parsed(&printed), &value, "{}", printed);
+        prop_assert_eq!(&parse_text(&printed), &value, "{}", printed);
         if !value.is_string() {
-            prop_assert_eq!(&parsed(&yaml::indent_lines(&printed, 2)), &value, "{}", printed);
+            prop_assert_eq!(&parse_text(&yaml::indent_lines(&printed, 2)), &value, "{}", printed);
         }
-        prop_assert_eq!(yaml::print(&parsed(&printed)), printed);
+        prop_assert_eq!(yaml::print(&parse_text(&printed)), printed);
     }
 
     #[test]

@@ -33,12 +33,12 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         lines.push(("serp_queries", vec![("queries", queries)]));
     }
     lines.push(("final_end", vec![]));
-    let (flat, sse, array) =
+    let (is_flat, sse, array) =
         (json.words().is_once_in(6), json.words().is_once_in(12), json.words().is_once_in(16));
     // Aliases of `event` and `text`.
     let event = if json.words().is_once_in(16) { "type" } else { "event" };
     let other = json.words().is_once_in(12).then(|| json.words().pick(&["content", "delta"]));
-    let mut written = Vec::new();
+    let mut output_lines = Vec::new();
     for (name, mut fields) in lines {
         if let Some(other) = other {
             fields.iter_mut().filter(|(name, _)| *name == "text").for_each(|(name, _)| *name = other);
@@ -49,7 +49,7 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
         }
         let line = if sse {
             format!("event: {name}\ndata: {}\n", json.write_object(&fields))
-        } else if flat && !fields.is_empty() {
+        } else if is_flat && !fields.is_empty() {
             fields.insert(0, (event, format!("\"{name}\"")));
             json.write_object(&fields)
         } else {
@@ -62,13 +62,14 @@ pub(super) fn jsonseq_reply(words: &mut WordSource) -> String {
             }
             json.write_object(&fields)
         };
-        written.push(line);
+        output_lines.push(line);
         if json.words().is_once_in(30) {
             let value = json.write_random(0);
-            written.push(json.write_object(&[("event", "\"progress\"".to_owned()), ("data", value)]));
+            output_lines.push(json.write_object(&[("event", "\"progress\"".to_owned()), ("data", value)]));
         }
     }
-    let reply = if array { format!("[{}]", written.join(",\n")) } else { written.join("\n") + "\n" };
+    let reply =
+        if array { format!("[{}]", output_lines.join(",\n")) } else { output_lines.join("\n") + "\n" };
     let reply = fence_reply(words, reply, "json", 10);
     let (draft, before, after) =
         (random_draft(words), random_surrounding_text(words), random_surrounding_text(words));

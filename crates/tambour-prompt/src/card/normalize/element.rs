@@ -29,38 +29,38 @@ pub(super) enum EntryPart<'a> {
 /// Splits a text into elements that begin at the start of a line, and the text between them.
 pub(super) fn split_elements<'a>(text: &'a str, warnings: &mut Vec<String>) -> Vec<EntryPart<'a>> {
     let mut parts = Vec::new();
-    let (mut kept, mut from, mut unclosed) = (0, 0, HashSet::new());
+    let (mut parts_end, mut from, mut unclosed_names) = (0, 0, HashSet::new());
     while let Some(at) = text[from..].find('<').map(|at| from + at) {
         from = at + 1;
-        let line = text[..at].rfind('\n').map_or(0, |end| end + 1).max(kept);
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1).max(parts_end);
         if !text[line..at].trim().is_empty() {
             continue;
         }
         let Some((name, attributes, open)) = parse_opening_tag(&text[at..]) else { continue };
         // Skipping names of unclosed tags, and limiting their number, keeps the work linear.
-        if unclosed.contains(name) {
+        if unclosed_names.contains(name) {
             continue;
         }
-        if unclosed.len() == MAX_UNCLOSED {
+        if unclosed_names.len() == MAX_UNCLOSED {
             break;
         }
         let Some((body, end)) = find_closing_tag(&text[at + open..], name) else {
             if parts.is_empty() && text[..at].trim().is_empty() {
                 warnings.push(format!("`<{name}>` is not closed, so that the text stays as it was"));
             }
-            unclosed.insert(name);
+            unclosed_names.insert(name);
             continue;
         };
-        if kept < at {
-            parts.push(EntryPart::Text(&text[kept..at]));
+        if parts_end < at {
+            parts.push(EntryPart::Text(&text[parts_end..at]));
         }
-        kept = at + open + end;
-        from = kept;
+        parts_end = at + open + end;
+        from = parts_end;
         let body = &text[at + open..at + open + body];
-        parts.push(EntryPart::Element { name, attributes, body, source: &text[at..kept] });
+        parts.push(EntryPart::Element { name, attributes, body, source: &text[at..parts_end] });
     }
-    if kept < text.len() {
-        parts.push(EntryPart::Text(&text[kept..]));
+    if parts_end < text.len() {
+        parts.push(EntryPart::Text(&text[parts_end..]));
     }
     parts
 }
@@ -72,8 +72,8 @@ fn parse_opening_tag(text: &str) -> Option<(&str, ElementAttributes, usize)> {
     let mut attributes = ElementAttributes::new();
     loop {
         let inner = rest.trim_start();
-        if let Some(behind) = inner.strip_prefix('>') {
-            return Some((name, attributes, text.len() - behind.len()));
+        if let Some(remainder) = inner.strip_prefix('>') {
+            return Some((name, attributes, text.len() - remainder.len()));
         }
         if inner.len() == rest.len() {
             return None;
@@ -81,14 +81,14 @@ fn parse_opening_tag(text: &str) -> Option<(&str, ElementAttributes, usize)> {
         let key = name::leading_name(inner)?;
         let value = inner[key.len()..].trim_start().strip_prefix('=')?.trim_start();
         let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let (value, behind) = value[1..].split_once(quote)?;
+        let (value, remainder) = value[1..].split_once(quote)?;
         if value.contains('<') || attributes.iter().any(|(other, _)| other == key) || attributes.len() == 32 {
             return None;
         }
         let value =
             value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&");
         attributes.push((key.to_owned(), value));
-        rest = behind;
+        rest = remainder;
     }
 }
 
@@ -99,16 +99,16 @@ fn find_closing_tag(text: &str, name: &str) -> Option<(usize, usize)> {
     let mut from = 0;
     while let Some(at) = text[from..].find('<').map(|at| from + at) {
         from = at + 1;
-        let (closes, inner) =
+        let (is_closing, inner) =
             text[from..].strip_prefix('/').map_or((false, &text[from..]), |inner| (true, inner));
-        let Some(behind) = inner.strip_prefix(name) else { continue };
-        if closes {
-            let Some(behind) = behind.trim_start().strip_prefix('>') else { continue };
+        let Some(after_name) = inner.strip_prefix(name) else { continue };
+        if is_closing {
+            let Some(after_name) = after_name.trim_start().strip_prefix('>') else { continue };
             depth -= 1;
             if depth == 0 {
-                return Some((at, text.len() - behind.len()));
+                return Some((at, text.len() - after_name.len()));
             }
-        } else if behind.starts_with('>') || behind.starts_with(char::is_whitespace) {
+        } else if after_name.starts_with('>') || after_name.starts_with(char::is_whitespace) {
             depth += 1;
         }
     }

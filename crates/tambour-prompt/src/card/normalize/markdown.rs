@@ -40,10 +40,10 @@ pub(super) fn is_markdown(text: &str) -> bool {
 pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let fields = lines.iter().filter(|line| parse_field(line).is_some()).count();
-    let some = lines.iter().any(|line| {
+    let has_structure = lines.iter().any(|line| {
         parse_heading(line).is_some() || parse_item(line).is_some() || parse_bold_field(line).is_some()
     });
-    if !some && fields < 2 {
+    if !has_structure && fields < 2 {
         return None;
     }
     let mut numbers = Vec::new();
@@ -53,14 +53,14 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
-        let own = open.last_mut().expect("the outermost is never closed");
+        let node = open.last_mut().expect("the outermost is never closed");
         if let Some(mark) = fence {
-            own.push_line(line);
+            node.push_line(line);
             fence = fence.filter(|_| !line.trim_start().starts_with(mark));
         } else if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark))
         {
             fence = Some(mark);
-            own.push_line(line);
+            node.push_line(line);
         } else if let Some((level, title)) = parse_heading(line) {
             while open.last().is_some_and(|section| section.level >= level) {
                 close_section(&mut open);
@@ -69,19 +69,19 @@ pub(super) fn parse_markdown(text: &str) -> Option<(Value, Vec<usize>)> {
         } else if parse_item(line).is_some() {
             let mut items = Vec::new();
             at = read_list(&lines, at, &mut items, &mut numbers, 0);
-            own.push("items", items.into());
+            node.push("items", items.into());
             continue;
         } else if let Some((key, value)) = parse_bold_field(line).or_else(|| parse_field(line)) {
             // A list directly below is the value.
             if value.is_empty() && lines.get(at + 1).is_some_and(|next| parse_item(next).is_some()) {
                 let mut items = Vec::new();
                 at = read_list(&lines, at + 1, &mut items, &mut numbers, 0);
-                own.push_field(key, items.into());
+                node.push_field(key, items.into());
                 continue;
             }
-            own.push_field(key, parse_scalar(value));
+            node.push_field(key, parse_scalar(value));
         } else if !is_rule(line) {
-            own.push_line(line);
+            node.push_line(line);
         }
         at += 1;
     }
@@ -136,10 +136,10 @@ impl MarkdownSection {
 
     /// Inserts `value` under `key`, or under the first free one of `key 2`, `key 3`, …
     fn insert(&mut self, key: &str, value: Value) {
-        let wanted = self.key_counts.entry(key.to_owned()).or_default();
+        let count = self.key_counts.entry(key.to_owned()).or_default();
         loop {
-            *wanted += 1;
-            let key = if *wanted == 1 { key.to_owned() } else { format!("{key} {wanted}") };
+            *count += 1;
+            let key = if *count == 1 { key.to_owned() } else { format!("{key} {count}") };
             if !self.map.contains_key(&key) {
                 self.map.insert(key, value);
                 return;
@@ -163,8 +163,8 @@ impl MarkdownSection {
         if self.map.is_empty() {
             return Value::String(String::new());
         }
-        let only = self.map.len() == 1;
-        match ["items", "text"].iter().find_map(|key| self.map.get(*key)).filter(|_| only) {
+        let is_only_member = self.map.len() == 1;
+        match ["items", "text"].iter().find_map(|key| self.map.get(*key)).filter(|_| is_only_member) {
             Some(value) => value.clone(),
             None => self.map.into(),
         }
@@ -230,11 +230,11 @@ fn nest_list(outer: Value, inner: Vec<Value>) -> Value {
     match outer {
         Value::Object(fields) => {
             map = fields;
-            let empty =
+            let empty_key =
                 map.iter().next().filter(|(_, value)| value.as_str() == Some("")).map(|(key, _)| key.clone());
             // The item has just one field, so another key is free.
-            let key =
-                empty.unwrap_or_else(|| if map.contains_key("items") { "list" } else { "items" }.to_owned());
+            let key = empty_key
+                .unwrap_or_else(|| if map.contains_key("items") { "list" } else { "items" }.to_owned());
             map.insert(key, inner.into());
         }
         Value::String(text) => {
@@ -309,11 +309,12 @@ fn parse_bold_field(line: &str) -> Option<(&str, &str)> {
 /// Parses `key: value`.
 fn parse_field(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once([':', '：'])?;
-    let wide = line[key.len()..].starts_with('：');
-    let apart = wide || value.is_empty() || value.starts_with([' ', '\t']);
+    let is_full_width = line[key.len()..].starts_with('：');
+    let is_separate = is_full_width || value.is_empty() || value.starts_with([' ', '\t']);
     let key = key.trim();
-    let plain = !key.is_empty() && is_key(key) && !key.starts_with(['>', '|', '<', '`', '*', '_', '(', '[']);
-    (apart && plain && !line.starts_with([' ', '\t'])).then_some((key, value.trim()))
+    let is_plain_key =
+        !key.is_empty() && is_key(key) && !key.starts_with(['>', '|', '<', '`', '*', '_', '(', '[']);
+    (is_separate && is_plain_key && !line.starts_with([' ', '\t'])).then_some((key, value.trim()))
 }
 
 /// Returns true if a line is a horizontal rule.
@@ -325,9 +326,9 @@ fn is_rule(line: &str) -> bool {
 /// Converts a text to a number if that prints the same, else keeps it as text.
 fn parse_scalar(text: &str) -> Value {
     // Unquotes a YAML string, recognized by its doubled quotes; quotation marks of speech are kept.
-    let single = text.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
+    let single_quoted = text.strip_prefix('\'').and_then(|inner| inner.strip_suffix('\''));
     if let Some(inner) =
-        single.filter(|inner| inner.contains("''") && !inner.replace("''", "").contains('\''))
+        single_quoted.filter(|inner| inner.contains("''") && !inner.replace("''", "").contains('\''))
     {
         return inner.replace("''", "'").into();
     }

@@ -99,8 +99,8 @@ pub fn normalize_entry(title: &str, content: &str) -> NormalizedEntry {
         [EntryPart::Text(text)] if text.len() == content.len() => {
             (ENTRY_TAG.to_owned(), attributes, self::convert_body(text, &mut warnings))
         }
-        several => {
-            let texts: Vec<String> = several.iter().map(|part| part.normalize(&mut warnings)).collect();
+        parts => {
+            let texts: Vec<String> = parts.iter().map(|part| part.normalize(&mut warnings)).collect();
             (ENTRY_TAG.to_owned(), attributes, EntryBody::Text(texts.join("\n")))
         }
     };
@@ -124,35 +124,35 @@ impl EntryPart<'_> {
 
 /// Detects whether a text is JSON, YAML, Markdown or plain text, and converts it.
 fn convert_body(text: &str, warnings: &mut Vec<String>) -> EntryBody {
-    let as_it_was = || EntryBody::Text(text.to_owned());
-    let Some(protected) = ProtectedText::new(text) else { return as_it_was() };
-    let inner = protected.text.trim();
+    let unchanged_body = || EntryBody::Text(text.to_owned());
+    let Some(protected_text) = ProtectedText::new(text) else { return unchanged_body() };
+    let inner = protected_text.text.trim();
     if inner.starts_with(['{', '[']) {
         if let Some(value) = parse_json(inner) {
-            return EntryBody::Data(protected.restore(value));
+            return EntryBody::Data(protected_text.restore(value));
         }
-        let quoted = inner[1..].trim_start().starts_with('"');
-        if inner.starts_with('{') || quoted {
+        let is_quoted = inner[1..].trim_start().starts_with('"');
+        if inner.starts_with('{') || is_quoted {
             warnings.push("what looks like JSON is not, and stays as it was".to_owned());
         }
-        return as_it_was();
+        return unchanged_body();
     }
     if !markdown::is_markdown(inner)
-        && let Some(value) = parse_yaml(&protected.text)
+        && let Some(value) = parse_yaml(&protected_text.text)
     {
-        return EntryBody::Data(protected.restore(value));
+        return EntryBody::Data(protected_text.restore(value));
     }
     match markdown::parse_markdown(inner) {
         Some((value, numbers)) if contains_words(&value, &numbers, inner) => {
-            EntryBody::Data(protected.restore(value))
+            EntryBody::Data(protected_text.restore(value))
         }
         Some(_) => {
             warnings.push(
                 "a text with lists or headings would lose words as YAML, and stays as it was".to_owned(),
             );
-            as_it_was()
+            unchanged_body()
         }
-        None => as_it_was(),
+        None => unchanged_body(),
     }
 }
 
@@ -191,22 +191,22 @@ fn parse_yaml(text: &str) -> Option<Value> {
     let mut limits = YamlLimits::default();
     (limits.aliases, limits.depth) = (0, 32);
     let value = yaml::parse_with("the entry", &remove_indent(text), &limits).ok()?;
-    let written = match &value {
+    let is_structured = match &value {
         Value::Object(map) if map.len() == 1 && text.trim().lines().count() == 1 => {
             // In prose, the text after a colon is not quoted as a whole.
-            let quoted =
+            let is_quoted =
                 text.trim().ends_with(['\'', '"']) && [": '", ": \""].iter().any(|mark| text.contains(mark));
             map.iter()
-                .all(|(key, value)| !key.contains(char::is_whitespace) && (quoted || !is_sentence(value)))
+                .all(|(key, value)| !key.contains(char::is_whitespace) && (is_quoted || !is_sentence(value)))
         }
         Value::Object(map) => !map.is_empty(),
         Value::Array(items) => !items.is_empty(),
         _ => false,
     };
     let source = words::remove_comments(text);
-    let complete = contains_words(&value, &[], &source)
+    let is_complete = contains_words(&value, &[], &source)
         || source.contains('\\') && contains_words(&value, &[], &words::decode_escapes(&source));
-    (written && has_plain_keys(&value) && complete).then_some(value)
+    (is_structured && has_plain_keys(&value) && is_complete).then_some(value)
 }
 
 /// Returns true if all keys are names rather than beginnings of sentences.
@@ -221,8 +221,8 @@ fn has_plain_keys(value: &Value) -> bool {
 /// Returns true if a text before a colon can be a key: at most four words and 40 characters, without sentence
 /// punctuation.
 fn is_key(key: &str) -> bool {
-    let short = key.chars().count() <= 40 && key.split_whitespace().count() <= 4;
-    short && !key.contains(['.', '!', '?', ';', '"', '。', '！', '？', '；', '，', '“', '”', '「', '」'])
+    let is_short = key.chars().count() <= 40 && key.split_whitespace().count() <= 4;
+    is_short && !key.contains(['.', '!', '?', ';', '"', '。', '！', '？', '；', '，', '“', '”', '「', '」'])
 }
 
 fn is_sentence(value: &Value) -> bool {
@@ -236,8 +236,8 @@ fn is_sentence(value: &Value) -> bool {
 fn remove_indent(text: &str) -> String {
     let text = text.trim_start_matches(['\n', '\r']).trim_end_matches([' ', '\t']);
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let shared = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
-    let lines: Vec<&str> = text.lines().map(|line| line.get(shared..).unwrap_or_default()).collect();
+    let common_indent = text.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
+    let lines: Vec<&str> = text.lines().map(|line| line.get(common_indent..).unwrap_or_default()).collect();
     // The final line break belongs to a block scalar.
     lines.join("\n") + if text.ends_with('\n') { "\n" } else { "" }
 }

@@ -22,7 +22,7 @@ impl<'a> ProtectedText<'a> {
             return None;
         }
         let mut out = ProtectedText { text: String::with_capacity(text.len()), macros: Vec::new() };
-        let (mut depth, mut start, mut kept) = (0_usize, 0, 0);
+        let (mut depth, mut start, mut copied_end) = (0_usize, 0, 0);
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -38,16 +38,16 @@ impl<'a> ProtectedText<'a> {
                     depth -= 1;
                     at += 2;
                     if depth == 0 {
-                        out.text += &text[kept..start];
+                        out.text += &text[copied_end..start];
                         out.text += &format!("{MACRO_OPEN}{}{MACRO_CLOSE}", out.macros.len());
                         out.macros.push(&text[start..at]);
-                        kept = at;
+                        copied_end = at;
                     }
                 }
                 _ => at += 1,
             }
         }
-        out.text += &text[kept..];
+        out.text += &text[copied_end..];
         Some(out)
     }
 
@@ -66,12 +66,12 @@ impl<'a> ProtectedText<'a> {
     fn restore_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some((before, behind)) = rest.split_once(MACRO_OPEN) {
+        while let Some((before, remainder)) = rest.split_once(MACRO_OPEN) {
             out += before;
-            let (number, behind) = behind.split_once(MACRO_CLOSE).unwrap_or((behind, ""));
+            let (number, remainder) = remainder.split_once(MACRO_CLOSE).unwrap_or((remainder, ""));
             let found = number.parse::<usize>().ok().and_then(|number| self.macros.get(number));
             out += found.copied().unwrap_or_default();
-            rest = behind;
+            rest = remainder;
         }
         out + rest
     }
@@ -79,17 +79,17 @@ impl<'a> ProtectedText<'a> {
 
 /// Returns true if each word of `source` occurs in `value` or `numbers` at least as often.
 pub(super) fn contains_words(value: &Value, numbers: &[usize], source: &str) -> bool {
-    let mut left: HashMap<String, isize> = HashMap::new();
+    let mut word_counts: HashMap<String, isize> = HashMap::new();
     for number in numbers {
-        *left.entry(number.to_string()).or_default() += 1;
+        *word_counts.entry(number.to_string()).or_default() += 1;
     }
     visit_texts(value, &mut |text| {
         for word in split_words(text) {
-            *left.entry(word).or_default() += 1;
+            *word_counts.entry(word).or_default() += 1;
         }
     });
     for word in split_words(source) {
-        let count = left.entry(word).or_default();
+        let count = word_counts.entry(word).or_default();
         *count -= 1;
         if *count < 0 {
             return false;
@@ -98,16 +98,16 @@ pub(super) fn contains_words(value: &Value, numbers: &[usize], source: &str) -> 
     true
 }
 
-fn visit_texts(value: &Value, take: &mut impl FnMut(&str)) {
+fn visit_texts(value: &Value, visit: &mut impl FnMut(&str)) {
     match value {
-        Value::String(text) => take(text),
-        Value::Null => take("null"),
-        Value::Bool(_) | Value::Number(_) => take(&value.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| visit_texts(item, take)),
+        Value::String(text) => visit(text),
+        Value::Null => visit("null"),
+        Value::Bool(_) | Value::Number(_) => visit(&value.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| visit_texts(item, visit)),
         Value::Object(map) => {
             for (key, value) in map {
-                take(key);
-                visit_texts(value, take);
+                visit(key);
+                visit_texts(value, visit);
             }
         }
     }
@@ -141,26 +141,27 @@ pub(super) fn remove_comments(text: &str) -> String {
 pub(super) fn decode_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('\\') {
+    while let Some((before, after_backslash)) = rest.split_once('\\') {
         out += before;
-        let digits = match behind.bytes().next() {
+        let digits = match after_backslash.bytes().next() {
             Some(b'x') => 2,
             Some(b'u') => 4,
             Some(b'U') => 8,
             _ => 0,
         };
-        let number = behind.get(1..=digits).filter(|_| digits > 0);
+        let number = after_backslash.get(1..=digits).filter(|_| digits > 0);
         let c = number.and_then(|number| u32::from_str_radix(number, 16).ok()).and_then(char::from_u32);
         rest = match c {
             Some(c) => {
                 out.push(c);
-                &behind[1 + digits..]
+                &after_backslash[1 + digits..]
             }
             None => {
                 // All other escapes stand for non-letters.
                 out.push(' ');
-                let letter = behind.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
-                &behind[letter.map_or(0, char::len_utf8)..]
+                let letter =
+                    after_backslash.chars().next().filter(|c| c.is_ascii_alphanumeric() || *c == '\\');
+                &after_backslash[letter.map_or(0, char::len_utf8)..]
             }
         };
     }

@@ -53,7 +53,7 @@ const WORDS: [(&str, &str); 15] = [
 pub(super) fn find_replacement(name: &str) -> Option<&'static str> {
     match name {
         "null" | "NULL" | "Null" | "nil" | "undefined" => Some("none"),
-        _ => WORDS.iter().find(|(word, _)| *word == name).map(|(_, instead)| *instead),
+        _ => WORDS.iter().find(|(word, _)| *word == name).map(|(_, replacement)| *replacement),
     }
 }
 
@@ -65,8 +65,8 @@ pub(super) fn find_remedies(condition: &str, language: Language) -> Vec<String> 
             found.push(text);
         }
     };
-    let instead = |sign: &str, instead: &str| {
-        bilingual!(language, "`{}` 请写成 `{}`", "write `{1}` for `{0}`", sign, instead)
+    let replacement = |symbol: &str, replacement: &str| {
+        bilingual!(language, "`{}` 请写成 `{}`", "write `{1}` for `{0}`", symbol, replacement)
     };
     let mut at = 0;
     while let Some(c) = condition[at..].chars().next() {
@@ -91,11 +91,11 @@ pub(super) fn find_remedies(condition: &str, language: Language) -> Vec<String> 
             at += 1;
             continue;
         }
-        if let Some((sign, word)) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
-            if sign != word {
-                add(instead(sign, word));
+        if let Some((symbol, word)) = SIGNS.iter().find(|(symbol, _)| rest.starts_with(symbol)) {
+            if symbol != word {
+                add(replacement(symbol, word));
             }
-            at += sign.len();
+            at += symbol.len();
             continue;
         }
         match c {
@@ -105,14 +105,14 @@ pub(super) fn find_remedies(condition: &str, language: Language) -> Vec<String> 
                 at += 1;
             }
             '!' => {
-                add(instead("!", "not"));
+                add(replacement("!", "not"));
                 at += 1;
             }
             c if c.is_alphanumeric() || c == '_' => {
                 let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
                 let word = &rest[..end];
-                if let Some((word, other)) = WORDS.iter().find(|(known, _)| *known == word) {
-                    add(instead(word, other));
+                if let Some((word, other)) = WORDS.iter().find(|(candidate, _)| *candidate == word) {
+                    add(replacement(word, other));
                 }
                 at += end;
             }

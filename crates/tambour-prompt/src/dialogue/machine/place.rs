@@ -23,14 +23,14 @@ impl Dialogue {
     ) -> Result<Dialogue> {
         let mut dialogue = Dialogue::start(script, session, Map::new())?;
         let sessions = script.sessions.iter().enumerate();
-        let named = |index: &usize| session.is_none() || *index == dialogue.session;
-        let found = sessions.filter(|(index, _)| named(index)).find_map(|(index, session)| {
+        let is_selected = |index: &usize| session.is_none() || *index == dialogue.session;
+        let found = sessions.filter(|(index, _)| is_selected(index)).find_map(|(index, session)| {
             let (phase, step, action) = find_action(session, place)?;
             Some((index, ActionIndex { phase, step, action, in_phase: true, in_step: true }))
         });
         let Some((index, at)) = found else {
-            let known = script.actions().flat_map(|action| [step_path(&action.path), &action.path]);
-            return Err(Error::unknown("place in the script", place, known));
+            let places = script.actions().flat_map(|action| [step_path(&action.path), &action.path]);
+            return Err(Error::unknown("place in the script", place, places));
         };
         let session = &script.sessions[index];
         let phase = &session.phases[at.phase];
@@ -47,11 +47,11 @@ impl Dialogue {
 
 /// Returns the indexes of phase, step and action of the first action at or below a path.
 fn find_action(session: &ScriptSession, place: &str) -> Option<(usize, usize, usize)> {
-    let fits =
+    let is_at_place =
         |path: &str| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     session.phases.iter().enumerate().find_map(|(phase, found)| {
         found.steps.iter().enumerate().find_map(|(step, found)| {
-            let action = found.actions.iter().position(|action| fits(&action.path))?;
+            let action = found.actions.iter().position(|action| is_at_place(&action.path))?;
             Some((phase, step, action))
         })
     })

@@ -20,13 +20,13 @@ impl Dialogue {
         message: &str,
         env: &DialogueEnv<'_>,
     ) -> ReplyEffect {
-        let Some(running) = &mut self.running else { return ReplyEffect::default() };
-        running.round += 1;
-        running.spoken = true;
-        let (round, replied) = (running.round, running.replied);
+        let Some(running_action) = &mut self.running else { return ReplyEffect::default() };
+        running_action.round += 1;
+        running_action.spoken = true;
+        let (round, has_replied) = (running_action.round, running_action.replied);
         let language = env.settings.texts.language;
         let decision = exit::decide(round, say.max_rounds, &say.exit_criteria, answer, language);
-        let status = exit::action_status(decision.should_exit, say.require_acknowledgment, replied);
+        let status = exit::action_status(decision.should_exit, say.require_acknowledgment, has_replied);
         self.push_history(ASSISTANT, message);
         if let Some(action) = self.current_action(env.script) {
             self.record_turn(Some(message), action, Some((&decision, &answer.assessment)));
@@ -49,18 +49,18 @@ impl Dialogue {
         action: &ScriptAction,
         language: Language,
     ) -> ReplyEffect {
-        let Some(running) = &mut self.running else { return ReplyEffect::default() };
-        running.round += 1;
-        running.spoken = true;
-        let last = running.round >= ask.max_rounds;
+        let Some(running_action) = &mut self.running else { return ReplyEffect::default() };
+        running_action.round += 1;
+        running_action.spoken = true;
+        let is_last = running_action.round >= ask.max_rounds;
         // If the user has not said anything, the model made the value up.
-        let value = value.filter(|_| self.history.iter().any(|said| said.role == USER));
+        let value = value.filter(|_| self.history.iter().any(|entry| entry.role == USER));
         self.push_history(ASSISTANT, message);
         self.record_turn(Some(message), action, None);
-        let mut came = ReplyEffect::default();
-        if value.is_none() && !last {
+        let mut effect = ReplyEffect::default();
+        if value.is_none() && !is_last {
             self.set_stage(ActionStage::User);
-            return came;
+            return effect;
         }
         if value.is_none() && ask.required {
             let (path, rounds) = (&action.path, ask.max_rounds);
@@ -69,15 +69,15 @@ impl Dialogue {
                 Language::En => format!("`{path}` got no answer in {}", format_count(rounds, "round")),
             };
             self.fail_dialogue(Failure::new("answer_missing", message, false));
-            return came;
+            return effect;
         }
         if let Some(variable) = &ask.variable {
             let value = value.cloned().unwrap_or_default();
-            came.assigned.insert(variable.clone(), value.clone());
+            effect.assigned.insert(variable.clone(), value.clone());
             self.scopes.set(variable, value);
         }
         self.end_action(true);
-        came
+        effect
     }
 
     /// Records the message and metadata of the turn.
@@ -85,7 +85,7 @@ impl Dialogue {
         &mut self,
         message: Option<&str>,
         action: &ScriptAction,
-        decided: Option<(&ExitDecision, &exit::Assessment)>,
+        outcome: Option<(&ExitDecision, &exit::Assessment)>,
     ) {
         let max_rounds = match &action.kind {
             ScriptActionKind::Say(say) => Some(say.max_rounds),
@@ -102,8 +102,8 @@ impl Dialogue {
             action_type: action.type_name().to_owned(),
             current_round: self.current_round(),
             max_rounds,
-            assessment: decided.map(|(_, assessment)| assessment.to_full_value()),
-            exit_decision: decided.map(|(decision, _)| decision.clone()),
+            assessment: outcome.map(|(_, assessment)| assessment.to_full_value()),
+            exit_decision: outcome.map(|(decision, _)| decision.clone()),
         });
     }
 }

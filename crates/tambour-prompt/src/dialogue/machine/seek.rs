@@ -27,9 +27,9 @@ impl Dialogue {
             self.over = Some(DialogueEnd::Completed);
             return false;
         };
-        let speaks = matches!(action.kind, ScriptActionKind::Say(_) | ScriptActionKind::Ask(_));
+        let is_speaking = matches!(action.kind, ScriptActionKind::Say(_) | ScriptActionKind::Ask(_));
         // A turn has one message. Silent actions may follow it, unless the user has to speak first.
-        if !self.turn.open || (self.turn.spoken && (speaks || !self.turn.continues)) {
+        if !self.turn.open || (self.turn.spoken && (is_speaking || !self.turn.continues)) {
             return false;
         }
         self.turn.completed &= self.turn.spoken;
@@ -47,8 +47,8 @@ impl Dialogue {
     pub(super) fn request_model(&mut self, env: &DialogueEnv<'_>) {
         if let Some(action) = self.current_action(env.script) {
             let variables = self.scopes.visible();
-            let moment = HookContext { action, round: self.current_round() + 1, variables: &variables };
-            self.apply_proposals(env.hooks.before_call(&moment));
+            let context = HookContext { action, round: self.current_round() + 1, variables: &variables };
+            self.apply_proposals(env.hooks.before_call(&context));
         }
         self.set_stage(ActionStage::Model { attempt: 0, because: None });
     }

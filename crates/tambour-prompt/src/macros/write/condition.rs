@@ -10,27 +10,27 @@ use super::{JinjaWriter, literal_text};
 use tambour::finding::clip;
 
 impl<'s> JinjaWriter<'s> {
-    pub(super) fn write_condition(&mut self, mut one: KnownMacro<'s>) {
-        self.count_rule(if one.keeps_white_space { "M-015" } else { "M-006" });
-        let keep = one.keeps_white_space;
-        let (mut then, mut otherwise) = split_branches(&mut one);
-        let test = self.test_expression(&mut one);
-        if !keep {
-            dedent(&mut then);
-            otherwise.iter_mut().for_each(dedent);
+    pub(super) fn write_condition(&mut self, mut known_macro: KnownMacro<'s>) {
+        self.count_rule(if known_macro.keeps_white_space { "M-015" } else { "M-006" });
+        let keeps_white_space = known_macro.keeps_white_space;
+        let (mut then_branch, mut else_branch) = split_branches(&mut known_macro);
+        let test = self.test_expression(&mut known_macro);
+        if !keeps_white_space {
+            dedent(&mut then_branch);
+            else_branch.iter_mut().for_each(dedent);
         }
         self.write_tag(&format!("{{% if {test} %}}"));
-        self.write_inside(then);
-        if let Some(otherwise) = otherwise {
+        self.write_inside(then_branch);
+        if let Some(else_branch) = else_branch {
             self.write_tag("{% else %}");
-            self.write_inside(otherwise);
+            self.write_inside(else_branch);
         }
         self.write_tag("{% endif %}");
     }
 
     /// Returns the test of a condition as an expression.
-    pub(super) fn test_expression(&mut self, one: &mut KnownMacro<'s>) -> String {
-        let mut test = std::mem::take(&mut one.args[0]);
+    pub(super) fn test_expression(&mut self, known_macro: &mut KnownMacro<'s>) -> String {
+        let mut test = std::mem::take(&mut known_macro.args[0]);
         let mut negated = false;
         if let Some(MacroNode::Text(text)) = test.first_mut()
             && text.starts_with('!')
@@ -40,33 +40,33 @@ impl<'s> JinjaWriter<'s> {
         }
         trim_nodes(&mut test);
         let word = literal_text(&test);
-        let holds = match word {
-            Some(word) => self.word_test(&word, one),
+        let expression = match word {
+            Some(word) => self.word_test(&word, known_macro),
             None => format!("st_if({})", self.join_expression(test)),
         };
-        if negated { format!("not {holds}") } else { holds }
+        if negated { format!("not {expression}") } else { expression }
     }
 
     /// Returns the value of the macro with this name, if it needs no arguments.
-    fn macro_value(&mut self, word: &str, one: &KnownMacro<'s>) -> Option<String> {
+    fn macro_value(&mut self, word: &str, known_macro: &KnownMacro<'s>) -> Option<String> {
         let rule = table::find_rule(word).filter(|rule| rule.min_args == 0 && !rule.is_raw)?;
-        let alone = KnownMacro {
+        let bare_macro = KnownMacro {
             rule,
             name: Cow::Owned(word.to_owned()),
             keeps_white_space: false,
             form: ArgumentSeparator::None,
             args: Vec::new(),
             body: None,
-            written: one.written,
-            offset: one.offset,
+            source: known_macro.source,
+            offset: known_macro.offset,
             is_closing: false,
         };
-        let value = self.inner_expression(alone).ok()?;
+        let value = self.inner_expression(bare_macro).ok()?;
         Some(if value.is_empty() { "''".to_owned() } else { value })
     }
 
     /// Returns the test of a word without braces: a short form, a macro, a variable, else the word itself.
-    fn word_test(&mut self, word: &str, one: &KnownMacro<'s>) -> String {
+    fn word_test(&mut self, word: &str, known_macro: &KnownMacro<'s>) -> String {
         let call = |prefix: &str, name: &str| format!("st_if({prefix}({}))", quote_literal(name, '\''));
         if let Some(name) = word.strip_prefix('.').filter(|name| table::name_len(name) == name.len()) {
             return call("st_get", name);
@@ -74,19 +74,19 @@ impl<'s> JinjaWriter<'s> {
         if let Some(name) = word.strip_prefix('$').filter(|name| table::name_len(name) == name.len()) {
             return call("st_get_global", name);
         }
-        if let Some(value) = self.macro_value(word, one) {
+        if let Some(value) = self.macro_value(word, known_macro) {
             return format!("st_if({value})");
         }
-        if one.keeps_white_space {
+        if known_macro.keeps_white_space {
             return format!("st_test({})", quote_literal(word, '\''));
         }
-        let full = self.warnings.len() >= MAX_WARNINGS;
-        let constant =
-            full || ["", "true", "false", "on", "off"].iter().any(|known| word.eq_ignore_ascii_case(known));
+        let is_full = self.warnings.len() >= MAX_WARNINGS;
+        let constant = is_full
+            || ["", "true", "false", "on", "off"].iter().any(|literal| word.eq_ignore_ascii_case(literal));
         if table::is_name(word) && !constant {
             let message =
                 format!("`{}` in a condition is a word, not a variable, and always true", clip(word, 60));
-            self.warn("condition_literal", word, one.offset, message);
+            self.warn("condition_literal", word, known_macro.offset, message);
         }
         format!("st_if({})", quote_literal(word, '\''))
     }

@@ -35,33 +35,33 @@ impl<'s> JinjaWriter<'s> {
                     text.push_str(&piece);
                     continue;
                 }
-                MacroNode::Verbatim(written) | MacroNode::Unparsed(written) => {
-                    text.push_str(written);
+                MacroNode::Verbatim(source) | MacroNode::Unparsed(source) => {
+                    text.push_str(source);
                     continue;
                 }
-                MacroNode::Unknown { name, at, inside } => {
+                MacroNode::Unknown { name, at, inner_nodes } => {
                     self.report_unknown(&name, at);
                     text.push_str("{{");
-                    self.collect_operands(inside, parts, text);
+                    self.collect_operands(inner_nodes, parts, text);
                     text.push_str("}}");
                     continue;
                 }
                 MacroNode::Jinja(_, "_body") => "_body".to_owned(),
-                MacroNode::Jinja(_, inside) => format!("({})", inside.trim()),
-                MacroNode::BareName { name, written } if self.is_plain_name(name) => {
-                    self.report_plain_name(name, written);
-                    text.push_str(written);
+                MacroNode::Jinja(_, expression) => format!("({})", expression.trim()),
+                MacroNode::BareName { name, source } if self.is_plain_name(name) => {
+                    self.report_plain_name(name, source);
+                    text.push_str(source);
                     continue;
                 }
-                MacroNode::BareName { name, written } => {
-                    self.bare_expression(name, written).unwrap_or_else(|| name.to_owned())
+                MacroNode::BareName { name, source } => {
+                    self.bare_expression(name, source).unwrap_or_else(|| name.to_owned())
                 }
-                MacroNode::Macro(one) => match self.inner_expression(*one) {
+                MacroNode::Macro(known_macro) => match self.inner_expression(*known_macro) {
                     Ok(part) => part,
-                    Err((name, at, inside)) => {
+                    Err((name, at, inner_nodes)) => {
                         self.report_unknown(&name, at);
                         text.push_str("{{");
-                        self.collect_operands(inside, parts, text);
+                        self.collect_operands(inner_nodes, parts, text);
                         text.push_str("}}");
                         continue;
                     }
@@ -79,130 +79,153 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Returns a macro inside an argument as an expression; empty if it neither prints nor does anything.
-    pub(super) fn inner_expression(&mut self, mut one: KnownMacro<'s>) -> Result<String, UnknownMacro<'s>> {
-        match one.rule.target {
+    pub(super) fn inner_expression(
+        &mut self,
+        mut known_macro: KnownMacro<'s>,
+    ) -> Result<String, UnknownMacro<'s>> {
+        match known_macro.rule.target {
             MacroTarget::Else => {
-                self.count_rule(one.rule.row);
+                self.count_rule(known_macro.rule.row);
                 Ok(String::new())
             }
             MacroTarget::Comment => {
-                self.count_rule(one.rule.row);
-                Ok(self.side_effects(&mut one).unwrap_or_default())
+                self.count_rule(known_macro.rule.row);
+                Ok(self.side_effects(&mut known_macro).unwrap_or_default())
             }
             MacroTarget::Noop => {
-                self.count_rule(one.rule.row);
+                self.count_rule(known_macro.rule.row);
                 Ok("st_noop()".to_owned())
             }
             MacroTarget::If => {
-                self.count_rule(if one.keeps_white_space { "M-015" } else { "M-006" });
-                let keep = one.keeps_white_space;
-                let (mut then, mut otherwise) = split_branches(&mut one);
-                let test = self.test_expression(&mut one);
-                if !keep {
-                    dedent(&mut then);
-                    otherwise.iter_mut().for_each(dedent);
+                self.count_rule(if known_macro.keeps_white_space { "M-015" } else { "M-006" });
+                let keeps_white_space = known_macro.keeps_white_space;
+                let (mut then_branch, mut else_branch) = split_branches(&mut known_macro);
+                let test = self.test_expression(&mut known_macro);
+                if !keeps_white_space {
+                    dedent(&mut then_branch);
+                    else_branch.iter_mut().for_each(dedent);
                 }
-                let then = self.join_expression(then);
-                let otherwise = self.join_expression(otherwise.unwrap_or_default());
-                Ok(format!("({then} if {test} else {otherwise})"))
+                let then_branch = self.join_expression(then_branch);
+                let else_branch = self.join_expression(else_branch.unwrap_or_default());
+                Ok(format!("({then_branch} if {test} else {else_branch})"))
             }
-            MacroTarget::Trim if one.body.is_some() => {
-                self.count_rule(one.rule.row);
-                let body = self.take_body(&mut one);
+            MacroTarget::Trim if known_macro.body.is_some() => {
+                self.count_rule(known_macro.rule.row);
+                let body = self.take_body(&mut known_macro);
                 let text = self.join_expression(body);
-                Ok(if one.keeps_white_space { format!("({text})") } else { format!("({text}) | trim") })
+                Ok(if known_macro.keeps_white_space {
+                    format!("({text})")
+                } else {
+                    format!("({text}) | trim")
+                })
             }
-            _ => self.macro_expression(one),
+            _ => self.macro_expression(known_macro),
         }
     }
 
     /// Returns a macro as an expression, or its parts as an unknown macro if the arguments do not fit.
-    pub(super) fn macro_expression(&mut self, mut one: KnownMacro<'s>) -> Result<String, UnknownMacro<'s>> {
-        if one.body.is_some() {
-            let body = self.take_body(&mut one);
-            one.args.push(body);
+    pub(super) fn macro_expression(
+        &mut self,
+        mut known_macro: KnownMacro<'s>,
+    ) -> Result<String, UnknownMacro<'s>> {
+        if known_macro.body.is_some() {
+            let body = self.take_body(&mut known_macro);
+            known_macro.args.push(body);
         }
-        let left = |one: &KnownMacro<'s>| -> UnknownMacro<'s> {
-            let inside = one.written.get(2..one.written.len().saturating_sub(2)).unwrap_or_default();
-            (one.name.clone(), one.offset, vec![MacroNode::Text(Cow::Borrowed(inside))])
+        let to_unknown = |known_macro: &KnownMacro<'s>| -> UnknownMacro<'s> {
+            let content =
+                known_macro.source.get(2..known_macro.source.len().saturating_sub(2)).unwrap_or_default();
+            (known_macro.name.clone(), known_macro.offset, vec![MacroNode::Text(Cow::Borrowed(content))])
         };
-        let first = one.args.first().and_then(|nodes| literal_text(nodes));
-        let (row, expression) = match one.rule.target {
-            MacroTarget::Expression(expression) => (one.rule.row, expression.to_owned()),
+        let first = known_macro.args.first().and_then(|nodes| literal_text(nodes));
+        let (row, expression) = match known_macro.rule.target {
+            MacroTarget::Expression(expression) => (known_macro.rule.row, expression.to_owned()),
             MacroTarget::Call("st_get_global") if first.as_deref().is_some_and(table::is_name) => {
-                (one.rule.row, format!("global_state.{}", first.unwrap_or_default()))
+                (known_macro.rule.row, format!("global_state.{}", first.unwrap_or_default()))
             }
             MacroTarget::Call(name) => {
-                (one.rule.row, self.call_expression(name, std::mem::take(&mut one.args)))
+                (known_macro.rule.row, self.call_expression(name, std::mem::take(&mut known_macro.args)))
             }
-            MacroTarget::Set => (one.rule.row, self.call_expression("st_set", std::mem::take(&mut one.args))),
-            MacroTarget::SetGlobal => {
-                (one.rule.row, self.call_expression("st_set_global", std::mem::take(&mut one.args)))
+            MacroTarget::Set => {
+                (known_macro.rule.row, self.call_expression("st_set", std::mem::take(&mut known_macro.args)))
             }
-            MacroTarget::Time if one.args.is_empty() => ("M-043", "now | time_format('LT')".to_owned()),
+            MacroTarget::SetGlobal => (
+                known_macro.rule.row,
+                self.call_expression("st_set_global", std::mem::take(&mut known_macro.args)),
+            ),
+            MacroTarget::Time if known_macro.args.is_empty() => {
+                ("M-043", "now | time_format('LT')".to_owned())
+            }
             MacroTarget::Time => match first.as_deref().and_then(parse_utc_offset) {
                 Some(offset) => ("M-049", format!("now | utc_offset({offset}) | time_format")),
                 None => {
                     if first.as_deref() != Some("") {
                         let message = "the time of a zone is written `UTC+2`; this is the time of the clock";
-                        self.warn("time_zone_unknown", &one.name, one.offset, message.to_owned());
+                        self.warn(
+                            "time_zone_unknown",
+                            &known_macro.name,
+                            known_macro.offset,
+                            message.to_owned(),
+                        );
                     }
                     ("M-049", "now | time_format('LT')".to_owned())
                 }
             },
             MacroTarget::Format => {
-                let pattern = self.join_expression(one.args.pop().unwrap_or_default());
-                (one.rule.row, format!("now | date_format({pattern})"))
+                let pattern = self.join_expression(known_macro.args.pop().unwrap_or_default());
+                (known_macro.rule.row, format!("now | date_format({pattern})"))
             }
             MacroTarget::Newline | MacroTarget::Space => {
                 let count = match &first {
                     None => Some(1),
                     Some(count) => count.parse::<usize>().ok().filter(|count| *count <= MAX_COPIES),
                 };
-                let unit = if one.rule.target == MacroTarget::Newline { "\n" } else { " " };
+                let unit = if known_macro.rule.target == MacroTarget::Newline { "\n" } else { " " };
                 let count = count
-                    .filter(|_| one.args.len() == usize::from(first.is_some()))
-                    .ok_or_else(|| left(&one))?;
-                (one.rule.row, quote_literal(&unit.repeat(count), '\''))
+                    .filter(|_| known_macro.args.len() == usize::from(first.is_some()))
+                    .ok_or_else(|| to_unknown(&known_macro))?;
+                (known_macro.rule.row, quote_literal(&unit.repeat(count), '\''))
             }
-            MacroTarget::Trim => (one.rule.row, "st_trim()".to_owned()),
+            MacroTarget::Trim => (known_macro.rule.row, "st_trim()".to_owned()),
             MacroTarget::Reverse => {
-                let text = self.join_expression(one.args.pop().unwrap_or_default());
+                let text = self.join_expression(known_macro.args.pop().unwrap_or_default());
                 let simple = text.starts_with('\'') && !text.contains(" ~ ");
                 (
-                    one.rule.row,
+                    known_macro.rule.row,
                     if simple { format!("{text} | reverse") } else { format!("({text}) | reverse") },
                 )
             }
             MacroTarget::Banned => {
-                let mut word = one.args.pop().unwrap_or_default();
+                let mut word = known_macro.args.pop().unwrap_or_default();
                 unquote(&mut word);
-                (one.rule.row, format!("st_banned({})", self.join_expression(word)))
+                (known_macro.rule.row, format!("st_banned({})", self.join_expression(word)))
             }
             MacroTarget::Greeting => {
                 if first.as_deref().is_some_and(|number| number.parse::<i64>().is_err())
-                    && !one.args.is_empty()
+                    && !known_macro.args.is_empty()
                 {
-                    return Err(left(&one));
+                    return Err(to_unknown(&known_macro));
                 }
-                let number = match one.args.pop() {
+                let number = match known_macro.args.pop() {
                     Some(number) => self.join_expression(number),
                     None => "'0'".to_owned(),
                 };
-                (one.rule.row, format!("st_greeting(char, {number})"))
+                (known_macro.rule.row, format!("st_greeting(char, {number})"))
             }
             MacroTarget::Scoped { scope, yaml } => {
-                let path = self.join_expression(one.args.pop().map(decode_entities).unwrap_or_default());
+                let path =
+                    self.join_expression(known_macro.args.pop().map(decode_entities).unwrap_or_default());
                 let name = if yaml { "st_yaml" } else { "st_scope" };
-                (one.rule.row, format!("{name}('{scope}', {path})"))
+                (known_macro.rule.row, format!("{name}('{scope}', {path})"))
             }
             MacroTarget::Random | MacroTarget::Pick => {
-                let comma = one.form == ArgumentSeparator::Single && !has_double_colon(&one.args)
-                    || one.args.len() == 1 && !has_double_colon(&one.args);
-                let args = std::mem::take(&mut one.args);
+                let comma = known_macro.form == ArgumentSeparator::Single
+                    && !has_double_colon(&known_macro.args)
+                    || known_macro.args.len() == 1 && !has_double_colon(&known_macro.args);
+                let args = std::mem::take(&mut known_macro.args);
                 let items = split_choices(args, comma);
                 let items: Vec<String> = items.into_iter().map(|item| self.join_expression(item)).collect();
-                let (name, row) = match one.rule.target {
+                let (name, row) = match known_macro.rule.target {
                     MacroTarget::Pick => ("pick", "M-068"),
                     _ if comma => ("random", "M-066"),
                     _ => ("random", "M-067"),
@@ -210,13 +233,16 @@ impl<'s> JinjaWriter<'s> {
                 (row, format!("{name}([{}])", items.join(", ")))
             }
             MacroTarget::Short => {
-                let global = one.name == "$";
-                let args = one.args.pop().unwrap_or_default();
-                let written = one.clone();
-                (one.rule.row, self.short_expression(args, global).ok_or_else(|| left(&written))?)
+                let global = known_macro.name == "$";
+                let args = known_macro.args.pop().unwrap_or_default();
+                let original = known_macro.clone();
+                (
+                    known_macro.rule.row,
+                    self.short_expression(args, global).ok_or_else(|| to_unknown(&original))?,
+                )
             }
             MacroTarget::If | MacroTarget::Else | MacroTarget::Comment | MacroTarget::Noop => {
-                return Err(left(&one));
+                return Err(to_unknown(&known_macro));
             }
         };
         self.count_rule(row);
@@ -224,10 +250,10 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Returns the side effects of macros inside a comment as an expression that prints nothing.
-    pub(super) fn side_effects(&mut self, one: &mut KnownMacro<'s>) -> Option<String> {
-        let inside = one.args.drain(..).flatten().chain(one.body.take().into_iter().flatten());
-        let doing: Vec<MacroNode<'s>> = inside.filter(has_side_effects).collect();
-        (!doing.is_empty()).then(|| format!("st_comment({})", self.join_expression(doing)))
+    pub(super) fn side_effects(&mut self, known_macro: &mut KnownMacro<'s>) -> Option<String> {
+        let nodes = known_macro.args.drain(..).flatten().chain(known_macro.body.take().into_iter().flatten());
+        let effect_nodes: Vec<MacroNode<'s>> = nodes.filter(has_side_effects).collect();
+        (!effect_nodes.is_empty()).then(|| format!("st_comment({})", self.join_expression(effect_nodes)))
     }
 
     pub(super) fn call_expression(&mut self, name: &str, args: Vec<Vec<MacroNode<'s>>>) -> String {
@@ -236,7 +262,11 @@ impl<'s> JinjaWriter<'s> {
     }
 
     /// Returns the expression for `.name`, `.name = value` and the other short forms.
-    pub(super) fn short_expression(&mut self, mut nodes: Vec<MacroNode<'s>>, global: bool) -> Option<String> {
+    pub(super) fn short_expression(
+        &mut self,
+        mut nodes: Vec<MacroNode<'s>>,
+        is_global: bool,
+    ) -> Option<String> {
         const SIGNS: &[&str] =
             &["++", "--", "||=", "??=", "||", "??", "+=", "-=", "==", "!=", ">=", "<=", ">", "<", "="];
         let Some(MacroNode::Text(text)) = nodes.first_mut() else { return None };
@@ -246,33 +276,33 @@ impl<'s> JinjaWriter<'s> {
             return None;
         }
         let rest = text[name.len()..].trim_start().to_owned();
-        let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign)).copied();
-        let takes_none = sign.is_none_or(|sign| matches!(sign, "++" | "--"));
-        if takes_none && !(rest[sign.map_or(0, str::len)..].trim().is_empty() && nodes.len() == 1) {
+        let operator = SIGNS.iter().find(|operator| rest.starts_with(**operator)).copied();
+        let has_no_operand = operator.is_none_or(|operator| matches!(operator, "++" | "--"));
+        if has_no_operand && !(rest[operator.map_or(0, str::len)..].trim().is_empty() && nodes.len() == 1) {
             return None;
         }
-        nodes[0] = MacroNode::Text(Cow::Owned(rest[sign.map_or(0, str::len)..].to_owned()));
+        nodes[0] = MacroNode::Text(Cow::Owned(rest[operator.map_or(0, str::len)..].to_owned()));
         trim_nodes(&mut nodes);
-        let ending = if global { "_global" } else { "" };
+        let ending = if is_global { "_global" } else { "" };
         let quoted_name = quote_literal(&name, '\'');
-        let get = format!("st_get{ending}({quoted_name})");
-        let has = format!("st_has{ending}({quoted_name})");
+        let get_call = format!("st_get{ending}({quoted_name})");
+        let has_call = format!("st_has{ending}({quoted_name})");
         let value = |writer: &mut Self, nodes| writer.join_expression(nodes);
-        Some(match sign {
-            None => get,
+        Some(match operator {
+            None => get_call,
             Some("++") => format!("st_inc{ending}({quoted_name})"),
             Some("--") => format!("st_dec{ending}({quoted_name})"),
             Some("=") => format!("st_set{ending}({quoted_name}, {})", value(self, nodes)),
             Some("+=") => format!("st_add{ending}({quoted_name}, {})", value(self, nodes)),
             Some("-=") => format!("st_add{ending}({quoted_name}, {}, -1)", value(self, nodes)),
-            Some("||") => format!("({get} if st_if({get}) else {})", value(self, nodes)),
-            Some("??") => format!("({get} if {has} else {})", value(self, nodes)),
-            Some(sign @ ("||=" | "??=")) => {
-                let test = if sign == "||=" { format!("st_if({get})") } else { has };
+            Some("||") => format!("({get_call} if st_if({get_call}) else {})", value(self, nodes)),
+            Some("??") => format!("({get_call} if {has_call} else {})", value(self, nodes)),
+            Some(operator @ ("||=" | "??=")) => {
+                let test = if operator == "||=" { format!("st_if({get_call})") } else { has_call };
                 let set = format!("st_set{ending}({quoted_name}, {})", value(self, nodes));
-                format!("({get} if {test} else {set} ~ {get})")
+                format!("({get_call} if {test} else {set} ~ {get_call})")
             }
-            Some(sign) => format!("st_compare({get}, '{sign}', {})", value(self, nodes)),
+            Some(operator) => format!("st_compare({get_call}, '{operator}', {})", value(self, nodes)),
         })
     }
 }
@@ -280,17 +310,17 @@ impl<'s> JinjaWriter<'s> {
 /// Returns true if a node has side effects.
 fn has_side_effects(node: &MacroNode<'_>) -> bool {
     match node {
-        MacroNode::Macro(one) => {
-            let own = match one.rule.target {
+        MacroNode::Macro(known_macro) => {
+            let is_effect = match known_macro.rule.target {
                 MacroTarget::Set | MacroTarget::SetGlobal | MacroTarget::Short | MacroTarget::Banned => true,
                 MacroTarget::Call(name) => {
                     !name.contains("_get") && !name.contains("_has") && name.starts_with("st_")
                 }
                 _ => false,
             };
-            own || one.args.iter().chain(&one.body).flatten().any(has_side_effects)
+            is_effect || known_macro.args.iter().chain(&known_macro.body).flatten().any(has_side_effects)
         }
-        MacroNode::Unknown { inside, .. } => inside.iter().any(has_side_effects),
+        MacroNode::Unknown { inner_nodes, .. } => inner_nodes.iter().any(has_side_effects),
         _ => false,
     }
 }

@@ -4,49 +4,51 @@ use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::{ImportedFileKind, import_file};
 
-use super::{file, png_chunk, png_file, read, v2, zip_file};
+use super::{png_chunk, png_file, read_bytes, read_value, v2_card, zip_file};
 
 #[test]
 fn a_picture_holds_a_card_and_the_newer_one_counts() {
-    let old = v2(&json!({"description": "old"})).to_string();
-    let new =
+    let old_card = v2_card(&json!({"description": "old"})).to_string();
+    let new_card =
         json!({"spec": "chara_card_v3", "spec_version": "3.0", "data": {"name": "Mia", "description": "新"}})
             .to_string();
     // F-013
-    let card = read(&png_file(&[("chara", &old)])).expect("a card").card.expect("a card");
+    let card = read_bytes(&png_file(&[("chara", &old_card)])).expect("a card").card.expect("a card");
     assert_eq!(card.description, "old");
-    for texts in [[("chara", &*old), ("ccv3", &*new)], [("ccv3", &*new), ("Chara", &*old)]] {
-        let imported = read(&png_file(&texts)).expect("a card");
+    for texts in
+        [[("chara", &*old_card), ("ccv3", &*new_card)], [("ccv3", &*new_card), ("Chara", &*old_card)]]
+    {
+        let imported = read_bytes(&png_file(&texts)).expect("a card");
         assert_eq!((imported.version.as_str(), &*imported.card.expect("a card").description), ("v3", "新"));
     }
     // Keywords in another letter case, and the chunk behind the picture's data.
-    assert_eq!(read(&png_file(&[("CHARA", &old)])).expect("a card").name, "Mia");
-    let wrong = read(&png_file(&[("comment", "hi")])).expect_err("no card");
-    assert!(wrong.contains("case.json") && wrong.contains("chara"), "{wrong}");
+    assert_eq!(read_bytes(&png_file(&[("CHARA", &old_card)])).expect("a card").name, "Mia");
+    let error = read_bytes(&png_file(&[("comment", "hi")])).expect_err("no card");
+    assert!(error.contains("case.json") && error.contains("chara"), "{error}");
 }
 
 #[test]
 fn an_archive_holds_a_card_also_behind_a_picture() {
-    let card = v2(&json!({"description": "in a zip"})).to_string();
+    let card = v2_card(&json!({"description": "in a zip"})).to_string();
     let archive =
         zip_file(&[(b"assets/icon/images/a.png", b"x", None), (b"card.json", card.as_bytes(), None)]);
     // F-013
-    let imported = read(&archive).expect("a card");
+    let imported = read_bytes(&archive).expect("a card");
     assert_eq!(imported.card.as_ref().map(|card| &*card.description), Some("in a zip"));
     assert!(
         imported.warnings.iter().any(|warning| warning.contains("1 other files")),
         "{:?}",
         imported.warnings
     );
-    let behind = [b"\xff\xd8\xff\xe0 a picture".as_slice(), &archive].concat();
-    assert_eq!(read(&behind).expect("a card").name, "Mia");
+    let picture = [b"\xff\xd8\xff\xe0 a picture".as_slice(), &archive].concat();
+    assert_eq!(read_bytes(&picture).expect("a card").name, "Mia");
     // A deflated one.
     let packed = miniz_oxide::deflate::compress_to_vec(card.as_bytes(), 6);
     let mut archive = zip_file(&[(b"card.json", &packed, Some(u32::try_from(card.len()).unwrap()))]);
     let crc = crc32fast::hash(card.as_bytes()).to_le_bytes();
-    let wrong = crc32fast::hash(&packed).to_le_bytes();
+    let packed_crc = crc32fast::hash(&packed).to_le_bytes();
     for at in 0..archive.len() - 4 {
-        if archive[at..at + 4] == wrong {
+        if archive[at..at + 4] == packed_crc {
             archive[at..at + 4].copy_from_slice(&crc);
         }
         if &archive[at..at + 4] == b"PK\x03\x04" {
@@ -56,7 +58,7 @@ fn an_archive_holds_a_card_also_behind_a_picture() {
             archive[at + 10] = 8;
         }
     }
-    assert_eq!(read(&archive).expect("a packed card").name, "Mia");
+    assert_eq!(read_bytes(&archive).expect("a packed card").name, "Mia");
 }
 
 /// Texts and numbers of a value.
@@ -88,12 +90,12 @@ fn a_card_goes_out_as_it_came_in() {
         },
         "beside": [1],
     });
-    let imported = file(&whole);
+    let imported = read_value(&whole);
     // F-013: every field and extension
     assert_eq!(imported.export(), whole);
     assert_eq!(imported.warnings.len(), 2, "{:?}", imported.warnings);
-    let again = file(&imported.export());
-    assert_eq!((again.card, again.entries, again.book), (imported.card, imported.entries, imported.book));
+    let second = read_value(&imported.export());
+    assert_eq!((second.card, second.entries, second.book), (imported.card, imported.entries, imported.book));
 }
 
 #[test]
@@ -111,28 +113,28 @@ fn older_cards_and_other_books_go_out_as_v3_with_all_they_had() {
         {"name": "n", "entry": "E", "keywords": ["k1"], "weight": 7, "priority": 3, "enabled": false}]});
     let risu = json!({"type": "risu", "ver": 1, "data": [{"key": "a, b", "secondkey": "c", "content": "X", "alwaysActive": true,
         "selective": true, "insertorder": 9, "activationPercent": 25, "comment": "t", "mode": "normal", "extentions": {"q": "deep"}}]});
-    for source in [flat, v2(&json!({"creator": "me"})), sillytavern, novel, agnai, risu] {
-        let imported = file(&source);
+    for source in [flat, v2_card(&json!({"creator": "me"})), sillytavern, novel, agnai, risu] {
+        let imported = read_value(&source);
         let out = imported.export();
         let spec = out["spec"].as_str().expect("a spec");
         assert_eq!(
             spec,
             if imported.kind == ImportedFileKind::Card { "chara_card_v3" } else { "lorebook_v3" }
         );
-        let again = file(&out);
+        let second = read_value(&out);
         // F-013
-        assert_eq!(again.card, imported.card);
-        let same = |imported: &[tambour_prompt::lore::LoreEntry]| imported.to_vec();
-        assert_eq!(same(&again.entries), same(&imported.entries), "{out}");
-        let (mut had, mut has) = (Vec::new(), Vec::new());
-        leaves(&source, &mut had);
-        leaves(&out, &mut has);
+        assert_eq!(second.card, imported.card);
+        let to_entries = |imported: &[tambour_prompt::lore::LoreEntry]| imported.to_vec();
+        assert_eq!(to_entries(&second.entries), to_entries(&imported.entries), "{out}");
+        let (mut source_leaves, mut exported_leaves) = (Vec::new(), Vec::new());
+        leaves(&source, &mut source_leaves);
+        leaves(&out, &mut exported_leaves);
         // Flags of SillyTavern that say the opposite, lists as text, and numbers of positions are there in another form.
-        let moved = ["\"chara_card_v2\"", "\"2.0\"", "\"memory\"", "\"a, b\"", "false"];
-        for leaf in had.iter().filter(|leaf| !moved.contains(&leaf.as_str())) {
-            assert!(has.contains(leaf), "{leaf} is lost in {out}");
+        let converted = ["\"chara_card_v2\"", "\"2.0\"", "\"memory\"", "\"a, b\"", "false"];
+        for leaf in source_leaves.iter().filter(|leaf| !converted.contains(&leaf.as_str())) {
+            assert!(exported_leaves.contains(leaf), "{leaf} is lost in {out}");
         }
-        assert_eq!(file(&out).export(), out, "a second time it stays");
+        assert_eq!(read_value(&out).export(), out, "a second time it stays");
     }
 }
 
@@ -150,7 +152,7 @@ fn a_preset_is_read_in_its_order() {
             {"identifier": "main", "enabled": true}, {"identifier": "off", "enabled": false},
             {"identifier": "late", "enabled": true}, {"identifier": "chatHistory", "enabled": true}, {"identifier": "gone", "enabled": true}]}],
     });
-    let imported = file(&preset);
+    let imported = read_value(&preset);
     let items = imported.preset.as_ref().expect("a preset");
     assert_eq!(imported.kind, ImportedFileKind::Preset);
     assert_eq!(items.items.iter().map(|item| &*item.id).collect::<Vec<_>>(), ["main", "late", "chatHistory"]);
@@ -161,17 +163,17 @@ fn a_preset_is_read_in_its_order() {
 #[test]
 fn a_broken_file_names_itself_and_the_field() {
     let cases = [
-        (v2(&json!({"alternate_greetings": {"a": 1}})), "data.alternate_greetings"),
-        (v2(&json!({"extensions": "x"})), "data.extensions"),
-        (v2(&json!({"tags": [{"a": 1}]})), "data.tags[0]"),
+        (v2_card(&json!({"alternate_greetings": {"a": 1}})), "data.alternate_greetings"),
+        (v2_card(&json!({"extensions": "x"})), "data.extensions"),
+        (v2_card(&json!({"tags": [{"a": 1}]})), "data.tags[0]"),
         (
-            v2(&json!({"character_book": {"entries": [{"keys": [1, []], "content": "c"}]}})),
+            v2_card(&json!({"character_book": {"entries": [{"keys": [1, []], "content": "c"}]}})),
             "data.character_book.entries[0].keys[1]",
         ),
-        (v2(&json!({"character_book": {"entries": [7]}})), "data.character_book.entries[0]"),
-        (v2(&json!({"character_book": {}})), "data.character_book.entries"),
+        (v2_card(&json!({"character_book": {"entries": [7]}})), "data.character_book.entries[0]"),
+        (v2_card(&json!({"character_book": {}})), "data.character_book.entries"),
         (
-            v2(&json!({"extensions": {"depth_prompt": {"prompt": "x", "role": "king"}}})),
+            v2_card(&json!({"extensions": {"depth_prompt": {"prompt": "x", "role": "king"}}})),
             "data.extensions.depth_prompt.role",
         ),
         (json!({"spec": "chara_card_v3", "data": {"description": "x"}}), "data.name"),
@@ -181,17 +183,17 @@ fn a_broken_file_names_itself_and_the_field() {
         (json!({"prompts": [{"identifier": "a", "role": 9}]}), "prompts[0].role"),
     ];
     for (value, field) in cases {
-        let error = read(value.to_string().as_bytes()).expect_err(field);
+        let error = read_bytes(value.to_string().as_bytes()).expect_err(field);
         // F-013
         assert!(error.starts_with("case.json: ") && error.contains(&format!("`{field}`")), "{error}");
     }
     let mut card = png_file(&[("chara", "no card")]);
-    assert!(read(&card).expect_err("no JSON").contains("not JSON"));
+    assert!(read_bytes(&card).expect_err("no JSON").contains("not JSON"));
     card.truncate(card.len() / 2);
-    assert!(read(&card).expect_err("cut off").contains("cut off"));
+    assert!(read_bytes(&card).expect_err("cut off").contains("cut off"));
     let text =
         [b"\x89PNG\r\n\x1a\n".to_vec(), png_chunk(b"tEXt", b"chara\0!!!"), png_chunk(b"IEND", b"")].concat();
-    assert!(read(&text).expect_err("no base64").contains("base64"));
+    assert!(read_bytes(&text).expect_err("no base64").contains("base64"));
     assert!(
         import_file("a.png", b"\xff\xd8\xff\xe0", &ImportLimits::default())
             .expect_err("JPEG")

@@ -4,19 +4,19 @@ use serde_json::json;
 use tambour::limits::ImportLimits;
 use tambour_prompt::card::{import_file, normalize::normalize_entry};
 
-use super::{png_chunk, png_file, read, v2, zip_file};
+use super::{png_chunk, png_file, read_bytes, v2_card, zip_file};
 
 /// What is allocated at most while a file is read.
-fn allocated(bytes: &[u8]) -> (u64, Result<(), String>) {
+fn measure_read(bytes: &[u8]) -> (u64, Result<(), String>) {
     let mut result = Ok(());
-    let info = allocation_counter::measure(|| result = read(bytes).map(|_| ()));
+    let info = allocation_counter::measure(|| result = read_bytes(bytes).map(|_| ()));
     (info.bytes_max, result)
 }
 
 #[test]
 fn sizes_are_checked_before_anything_is_made_of_them() {
-    let mut lies = b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXtchara\0".to_vec();
-    lies.extend([b'A'; 100]);
+    let mut lying_chunk = b"\x89PNG\r\n\x1a\n\xff\xff\xff\xfftEXtchara\0".to_vec();
+    lying_chunk.extend([b'A'; 100]);
     let bomb = miniz_oxide::deflate::compress_to_vec(&vec![b' '; 64 << 20], 9);
     let mut packed = zip_file(&[(b"card.json", &bomb, Some(1000))]);
     for at in 0..packed.len() - 4 {
@@ -28,14 +28,14 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
     }
     let deep = format!("{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
     let deep_card = format!("{{\"name\":\"x\",\"description\":{deep}}}");
-    let many = format!("[{}1]", "1,".repeat(2 << 20));
+    let many_values = format!("[{}1]", "1,".repeat(2 << 20));
     let names: Vec<(Vec<u8>, &[u8], Option<u32>)> =
         (0..5000).map(|at| (format!("f{at}").into_bytes(), b"".as_slice(), None)).collect();
     let names: Vec<(&[u8], &[u8], Option<u32>)> =
-        names.iter().map(|(name, content, told)| (&**name, *content, *told)).collect();
+        names.iter().map(|(name, content, declared_size)| (&**name, *content, *declared_size)).collect();
     let chunks = [b"\x89PNG\r\n\x1a\n".to_vec(), png_chunk(b"teXt", b"").repeat(20_000)].concat();
     let hostile = [
-        ("a chunk that lies about its size", lies),
+        ("a chunk that lies about its size", lying_chunk),
         ("a bomb in an archive", packed),
         ("an archive that says it is huge", zip_file(&[(b"card.json", b"{}", Some(u32::MAX))])),
         ("other files that are huge", zip_file(&[(b"card.json", b"{}", None), (b"a", b"", Some(u32::MAX))])),
@@ -48,40 +48,40 @@ fn sizes_are_checked_before_anything_is_made_of_them() {
         ("deep JSON", deep.clone().into_bytes()),
         ("a deep card", deep_card.into_bytes()),
         ("deep JSON in a picture", png_file(&[("chara", &deep)])),
-        ("many values", many.into_bytes()),
+        ("many values", many_values.into_bytes()),
         ("many chunks", chunks),
         ("a number that is no number", b"{\"name\":\"x\",\"first_mes\":1e999999}".to_vec()),
         ("text that is none", b"{\"name\":\"\xff\"}".to_vec()),
         ("nothing", Vec::new()),
         ("an end and nothing else", b"PK\x05\x06".to_vec()),
     ];
-    for (what, bytes) in hostile {
-        let (memory, result) = allocated(&bytes);
+    for (label, bytes) in hostile {
+        let (memory, result) = measure_read(&bytes);
         // F-013
-        let error = result.expect_err(what);
-        assert!(error.starts_with("case.json: "), "{what}: {error}");
-        assert!(memory < 40 << 20, "{what}: {memory} bytes");
+        let error = result.expect_err(label);
+        assert!(error.starts_with("case.json: "), "{label}: {error}");
+        assert!(memory < 40 << 20, "{label}: {memory} bytes");
     }
     let mut limits = ImportLimits::default();
     limits.file = 10;
     assert!(import_file("a.json", b"{\"name\":\"12345\"}", &limits).is_err());
     let book = json!({"entries": vec![json!({"keys": [], "content": ""}); 20_001]});
-    assert!(read(book.to_string().as_bytes()).expect_err("too many").contains("20001 entries"));
+    assert!(read_bytes(book.to_string().as_bytes()).expect_err("too many").contains("20001 entries"));
 }
 
 #[test]
 fn every_cut_and_every_wrong_byte_is_an_error_or_a_card() {
-    let card = v2(&json!({"description": "a card", "character_book": {"entries": [{"keys": ["k"], "content": "@@depth 1\nx"}]}})).to_string();
+    let card = v2_card(&json!({"description": "a card", "character_book": {"entries": [{"keys": ["k"], "content": "@@depth 1\nx"}]}})).to_string();
     for whole in [
         card.clone().into_bytes(),
         png_file(&[("chara", &card)]),
         zip_file(&[(b"card.json", card.as_bytes(), None)]),
     ] {
         for at in 0..whole.len() {
-            let _ = read(&whole[..at]);
-            let mut wrong = whole.clone();
-            wrong[at] ^= 0x41;
-            let _ = read(&wrong);
+            let _ = read_bytes(&whole[..at]);
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x41;
+            let _ = read_bytes(&damaged);
         }
     }
 }
@@ -122,26 +122,26 @@ fn regular_expressions_of_a_book_are_compiled_within_one_bound() {
         })
         .collect();
     let book = json!({ "entries": entries }).to_string();
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     let imported = import_file("b.json", book.as_bytes(), &ImportLimits::default()).unwrap();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < std::time::Duration::from_secs(30), "{:?}", start.elapsed());
     let first = &imported.warnings[0];
     assert!(first.contains("is left out: the regular expression is too large"), "{first}");
     // Fewer bytes for them are gone sooner, and each key beyond is told with its entry.
     let mut limits = ImportLimits::default();
     limits.patterns = 4 << 20;
     let warnings = import_file("b.json", book.as_bytes(), &limits).unwrap().warnings;
-    let told =
+    let message =
         "is left out: the regular expressions before it have taken the time that those of a book may take";
-    assert!(warnings[10].contains(told) && warnings[10].contains("entry"), "{}", warnings[10]);
+    assert!(warnings[10].contains(message) && warnings[10].contains("entry"), "{}", warnings[10]);
 }
 
 #[test]
 fn values_of_a_file_take_memory_within_a_bound() {
     let objects = vec![r#"{"a":0}"#; 160_000].join(",");
     let file = format!(r#"{{"name":"x","description":"y","z":[{objects}]}}"#);
-    let (bytes, result) = allocated(file.as_bytes());
-    let said = result.unwrap_err();
-    assert!(said.contains("bytes of memory") && said.contains("send files one by one"), "{said}");
+    let (bytes, result) = measure_read(file.as_bytes());
+    let message = result.unwrap_err();
+    assert!(message.contains("bytes of memory") && message.contains("send files one by one"), "{message}");
     assert!(bytes < 16 << 20, "{bytes}");
 }

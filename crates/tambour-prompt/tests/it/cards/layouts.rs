@@ -3,11 +3,11 @@
 use serde_json::json;
 use tambour_prompt::lore::{CharacterFilter, EntryPosition, SecondaryLogic};
 
-use super::file;
+use super::read_value;
 
 #[test]
 fn all_fields_of_a_sillytavern_entry_are_read() {
-    let imported = file(&json!({"name": "B", "entries": {"0": {
+    let imported = read_value(&json!({"name": "B", "entries": {"0": {
         "uid": 12, "key": "a, b", "content": "c", "position": 5, "delayUntilRecursion": true, "preventRecursion": true,
         "cooldown": 4, "delay": 2, "caseSensitive": true, "matchWholeWords": false, "useGroupScoring": true, "groupOverride": true,
         "triggers": ["swipe"], "ignoreBudget": true, "useProbability": false, "probability": 5,
@@ -38,7 +38,7 @@ fn all_fields_of_a_sillytavern_entry_are_read() {
 fn extensions_go_before_the_plain_position() {
     let entry = |extensions| {
         let book = json!({"entries": [{"keys": ["k"], "content": "c", "position": "after_char", "extensions": extensions}]});
-        file(&book).entries[0].clone()
+        read_value(&book).entries[0].clone()
     };
     assert_eq!(entry(json!({})).position, EntryPosition::AfterChar);
     let deep =
@@ -51,7 +51,7 @@ fn extensions_go_before_the_plain_position() {
 
 #[test]
 fn ids_are_made_unique_and_odd_values_told() {
-    let imported = file(&json!({"entries": [
+    let imported = read_value(&json!({"entries": [
         {"id": 1, "keys": ["k"], "content": "a"}, {"id": 1, "keys": ["k"], "content": "b", "position": "sideways"},
         {"id": 2, "keys": ["k"], "content": "c", "extensions": {"position": 99, "selectiveLogic": 9, "depth": 2.6}},
     ]}));
@@ -63,8 +63,9 @@ fn ids_are_made_unique_and_odd_values_told() {
 
 #[test]
 fn decorators_are_taken_out_of_the_text() {
-    let entry =
-        |content: &str| file(&json!({"entries": [{"keys": ["k"], "content": content}]})).entries[0].clone();
+    let entry = |content: &str| {
+        read_value(&json!({"entries": [{"keys": ["k"], "content": content}]})).entries[0].clone()
+    };
     let found = entry(
         "@@activate\n@@activate_only_after 3\n@@activate_only_every 2\n@@is_greeting 1\n@@position personality\n\n  Text.\n@@depth 3",
     );

@@ -5,7 +5,7 @@ mod hostile;
 mod independent;
 mod layouts;
 mod normal;
-mod odd;
+mod odd_files;
 
 use serde_json::{Value, json};
 use tambour::limits::ImportLimits;
@@ -13,7 +13,7 @@ pub(crate) use tambour_fixtures::imports::{png_chunk, png_file, zip_file};
 use tambour_prompt::card::{ImportedFile, import_file};
 
 /// Reads a file of the usual limits.
-pub(crate) fn read(bytes: &[u8]) -> Result<ImportedFile, String> {
+pub(crate) fn read_bytes(bytes: &[u8]) -> Result<ImportedFile, String> {
     import_file("case.json", bytes, &ImportLimits::default()).map_err(|error| {
         let place = error.location().map(|place| format!(" (line {} column {})", place.line, place.column));
         format!("{error}{}", place.unwrap_or_default())
@@ -21,12 +21,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ImportedFile, String> {
 }
 
 /// Reads a file that is a JSON value.
-pub(crate) fn file(value: &Value) -> ImportedFile {
-    read(value.to_string().as_bytes()).expect("a file")
+pub(crate) fn read_value(value: &Value) -> ImportedFile {
+    read_bytes(value.to_string().as_bytes()).expect("a file")
 }
 
 /// A V2 card with those fields of `data` beside its name.
-pub(crate) fn v2(fields: &Value) -> Value {
+pub(crate) fn v2_card(fields: &Value) -> Value {
     let mut data = json!({"name": "Mia"});
     for (key, value) in fields.as_object().into_iter().flatten() {
         data[key] = value.clone();

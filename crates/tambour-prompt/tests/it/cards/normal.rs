@@ -12,7 +12,7 @@ fn data(content: &str) -> Value {
     }
 }
 
-fn stays(content: &str) {
+fn assert_stays_text(content: &str) {
     let normal = normalize_entry("", content);
     // F-012
     assert_eq!(normal.body, EntryBody::Text(content.to_owned()), "{content}");
@@ -39,7 +39,7 @@ fn json_becomes_yaml_within_its_tag() {
     // F-014: reads back to the same value
     assert_eq!(EntryBody::Data(yaml::parse("it", inner).unwrap()), normal.body);
     // A key that is there twice would be lost.
-    stays("{\"a\": 1, \"a\": 2}");
+    assert_stays_text("{\"a\": 1, \"a\": 2}");
     assert_eq!(
         data("{\"hp\": {{getvar::hp}}, \"n\": [\"{{user}}\"]}"),
         json!({"hp": "{{getvar::hp}}", "n": ["{{user}}"]})
@@ -87,12 +87,12 @@ fn markdown_becomes_data() {
 
 #[test]
 fn prose_stays_as_it_was() {
-    stays("The guard said: nobody enters. Then he slept.");
-    stays("A lake.\n\nIt is cold: very cold, in fact; and deep.");
-    stays("[Character(\"Mia\") Age(\"17\")]");
-    stays("5 > 3 & 2 < 4, says *nobody*.");
-    stays("");
-    stays("   \n ");
+    assert_stays_text("The guard said: nobody enters. Then he slept.");
+    assert_stays_text("A lake.\n\nIt is cold: very cold, in fact; and deep.");
+    assert_stays_text("[Character(\"Mia\") Age(\"17\")]");
+    assert_stays_text("5 > 3 & 2 < 4, says *nobody*.");
+    assert_stays_text("");
+    assert_stays_text("   \n ");
     // A tag that means something in a prompt is no name for an entry.
     let normal = normalize_entry("t", "<system_instruction>{\"a\": 1}</system_instruction>");
     assert_eq!((&*normal.tag, normal.attributes.len()), ("lorebook_entry", 1));
@@ -105,7 +105,7 @@ fn prose_stays_as_it_was() {
 }
 
 /// Words of a text: runs of letters and digits.
-fn words(text: &str) -> Vec<String> {
+fn sorted_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -115,7 +115,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-fn lines() -> impl Strategy<Value = String> {
+fn any_lines() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "#{1,3} [A-Za-z灰魂]{1,8}( [a-z]{1,5})?",
         " {0,4}[-*+] [a-z]{1,6}( [a-z]{1,6}){0,2}",
@@ -132,19 +132,19 @@ fn lines() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_word_is_lost(text in lines()) {
+    fn no_word_is_lost(text in any_lines()) {
         let normal = normalize_entry("", &text);
         let rendered = normal.render();
-        let mut left = words(&rendered);
+        let mut remaining = sorted_words(&rendered);
         // Comments of YAML may go (F-011), and numbers of a list that are its order (F-012).
         let source: String = text.lines().map(|line| line.split_once(" #").map_or(line, |(code, _)| code)).collect::<Vec<_>>().join("\n");
-        let comments = source.lines().all(|line| !line.trim_start().starts_with('#'));
-        for word in words(&source) {
-            match left.iter().position(|own| *own == word) {
-                Some(at) => { left.remove(at); }
+        let has_no_headings = source.lines().all(|line| !line.trim_start().starts_with('#'));
+        for word in sorted_words(&source) {
+            match remaining.iter().position(|candidate| *candidate == word) {
+                Some(at) => { remaining.remove(at); }
                 None if word.chars().all(|c| c.is_ascii_digit()) => {}
                 // F-012
-                None => prop_assert!(!comments, "`{}` is lost: {:?} -> {}", word, text, rendered),
+                None => prop_assert!(!has_no_headings, "`{}` is lost: {:?} -> {}", word, text, rendered),
             }
         }
     }

@@ -125,10 +125,13 @@ fn what_is_missing_is_empty_or_an_error() {
     let source = "ä\n {{ missing }}{{ state.missing.deep }}{{ char.foo }}{{ 'a' if missing }}[{{ missing | default('d') }}]";
     let (text, outcome) = run(UndefinedMode::Lenient, &context(), source);
     assert_eq!(text.expect("it renders"), "ä\n [d]");
-    let told: Vec<_> =
-        outcome.warnings.iter().map(|one| (one.code, one.line, one.column, &*one.message)).collect();
+    let warnings: Vec<_> = outcome
+        .warnings
+        .iter()
+        .map(|warning| (warning.code, warning.line, warning.column, &*warning.message))
+        .collect();
     assert_eq!(
-        told,
+        warnings,
         [
             ("variable_undefined", Some(2), Some(5), "`missing` is not defined"),
             ("variable_undefined", Some(2), Some(18), "`state.missing.deep` is not defined"),
@@ -147,8 +150,8 @@ fn what_is_missing_is_empty_or_an_error() {
         assert_eq!(error.code(), Some("variable_undefined"), "{source}: {error}");
     }
     // F-033: what imported texts ask for is not an error, and not defined either.
-    let soft = "{{ user_input }}{{ config.model }}{{ char.personality }}{{ history[9].content }}{{ (context | last).content }}{{ user_input is defined }}";
-    assert_eq!(run(UndefinedMode::Strict, &context(), soft).0.expect("it renders"), "false");
+    let lenient_source = "{{ user_input }}{{ config.model }}{{ char.personality }}{{ history[9].content }}{{ (context | last).content }}{{ user_input is defined }}";
+    assert_eq!(run(UndefinedMode::Strict, &context(), lenient_source).0.expect("it renders"), "false");
 }
 
 #[test]
@@ -167,9 +170,11 @@ fn errors_name_template_line_and_column_and_show_the_line() {
         let place = error.location().expect("it has a place");
         assert_eq!((place.line, place.column), (line, column), "{error}");
         let message = error.to_string();
-        let shown = source.lines().nth(line - 1).unwrap_or_default().trim();
+        let line_text = source.lines().nth(line - 1).unwrap_or_default().trim();
         assert!(
-            message.contains("`t`") && message.contains(&format!("line {line}")) && message.contains(shown),
+            message.contains("`t`")
+                && message.contains(&format!("line {line}"))
+                && message.contains(line_text),
             "{message}"
         );
     }
@@ -192,11 +197,11 @@ fn descriptions_come_from_the_context_or_the_schema() {
         }
     });
     let source = "{{ state.hp }} {{ state_desc.hp }}|{{ state_desc.mood.value }}|{{ state.pair }}|{{ state_desc.pair }}|{{ state_desc.list[0].n }}|{{ state_desc.none.at.all }}|";
-    let rendered =
+    let render =
         |context: &serde_json::Value| run(UndefinedMode::Strict, context, source).0.expect("it renders");
-    assert_eq!(rendered(&context), "7 how alive|how merry|[\"x\",\"y\"]|two words|a number||");
+    assert_eq!(render(&context), "7 how alive|how merry|[\"x\",\"y\"]|two words|a number||");
     context["state_desc"] = json!({"hp": "told", "mood.value": "told too"});
-    assert_eq!(rendered(&context), "7 told|told too|[\"x\",\"y\"]|two words|a number||");
+    assert_eq!(render(&context), "7 told|told too|[\"x\",\"y\"]|two words|a number||");
 }
 
 #[test]

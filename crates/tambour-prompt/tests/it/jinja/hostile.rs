@@ -14,10 +14,10 @@ use tambour_prompt::jinja::{
 };
 
 /// Bytes that a rendering may hold at once.
-const MEMORY: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Longest rendering: the tests may be compiled without optimisation and run beside others.
-const TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
 /// Values that the cases use: a text of 1 MB with lines, a long list, a map.
 pub(super) const VALUES: &str =
@@ -177,7 +177,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Expressions with each operator.
-const SIGNS: &[(&str, &[&str])] = &[
+const OPERATOR_CASES: &[(&str, &[&str])] = &[
     ("==", &["[l] * 10000 == [l] * 10000", "[[l] * 1000] * 1000 == [[l] * 1000] * 1000", "s == s ~ ''"]),
     ("!=", &["[l] * 10000 != [l] * 10000 + [2]"]),
     ("<", &["[l] * 10000 < [l] * 10000", "[l] * 10000 < [l] * 10000 < [l] * 10001"]),
@@ -308,65 +308,65 @@ pub(super) fn context() -> PromptContext {
 }
 
 /// Renders, and holds what it took against the bounds.
-pub(super) fn bounded(context: &PromptContext, source: &str) -> Result<String, tambour::Error> {
+pub(super) fn render_bounded(context: &PromptContext, source: &str) -> Result<String, tambour::Error> {
     let mut result = None;
     let start = Instant::now();
     let memory = allocation_counter::measure(|| {
         let mut assembly = Assembly::new(&Engine::new(UndefinedMode::Lenient), context.clone(), 1);
         result = Some(assembly.render("t", source));
     });
-    let (shown, time) = (source.get(..400).unwrap_or(source), start.elapsed());
-    assert!(memory.bytes_max <= MEMORY, "{} bytes at once: {shown}", memory.bytes_max);
-    assert!(time <= TIME, "{time:?}: {shown}");
+    let (excerpt, time) = (source.get(..400).unwrap_or(source), start.elapsed());
+    assert!(memory.bytes_max <= MAX_BYTES, "{} bytes at once: {excerpt}", memory.bytes_max);
+    assert!(time <= MAX_TIME, "{time:?}: {excerpt}");
     result.expect("it was rendered")
 }
 
 /// Returns whether all cases are to be tried, not those alone that end soon.
-fn all() -> bool {
+fn tries_all_cases() -> bool {
     std::env::var_os("TEMPLATES").is_some()
 }
 
 #[test]
 fn every_filter_test_function_and_operator_has_a_hostile_case() {
-    let ours = |names: Vec<&'static str>| names.into_iter().collect::<BTreeSet<_>>();
+    let name_set = |names: Vec<&'static str>| names.into_iter().collect::<BTreeSet<_>>();
     let names =
         |table: &[(&'static str, &[&str])]| table.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>();
-    assert_eq!(ours(filter_names()), names(FILTERS));
-    assert_eq!(ours(test_names().collect()), TESTS.iter().map(|(name, _)| *name).collect());
-    assert_eq!(ours(function_names().collect()), names(FUNCTIONS));
-    let signs = names(SIGNS);
+    assert_eq!(name_set(filter_names()), names(FILTERS));
+    assert_eq!(name_set(test_names().collect()), TESTS.iter().map(|(name, _)| *name).collect());
+    assert_eq!(name_set(function_names().collect()), names(FUNCTIONS));
+    let signs = names(OPERATOR_CASES);
     assert_eq!(OPERATORS.iter().map(|(sign, _)| *sign).collect::<BTreeSet<_>>(), signs);
     // Those of the engine's syntax tree, where a new one does not compile. It has no list of the methods of a loop.
-    let theirs = engine::operators();
-    assert_eq!(theirs.difference(&signs).count(), 0, "{theirs:?}");
-    let own: Vec<_> = signs.difference(&theirs).copied().collect();
-    assert_eq!(own, [".changed()", ".cycle()", "[.]"]);
-    for (sign, expressions) in SIGNS {
+    let engine_operators = engine::operators();
+    assert_eq!(engine_operators.difference(&signs).count(), 0, "{engine_operators:?}");
+    let additional: Vec<_> = signs.difference(&engine_operators).copied().collect();
+    assert_eq!(additional, [".changed()", ".cycle()", "[.]"]);
+    for (sign, expressions) in OPERATOR_CASES {
         // The container of an item, which is paid for apart from its key.
         let sign = if *sign == "[.]" { "[]" } else { sign };
-        let found: BTreeSet<_> = expressions.iter().flat_map(|one| engine::operators_of(one)).collect();
+        let found: BTreeSet<_> = expressions.iter().flat_map(|source| engine::operators_of(source)).collect();
         assert!(found.contains(sign), "no {sign} in {expressions:?}: {found:?}");
     }
-    let found: BTreeSet<_> = STATEMENTS.iter().flat_map(|one| engine::statements_of(one)).collect();
+    let found: BTreeSet<_> = STATEMENTS.iter().flat_map(|source| engine::statements_of(source)).collect();
     assert_eq!(found, engine::statements());
     // What the engine has by itself: a new one is known here before a template has it.
     let engine = format!("{:?}", Environment::new());
-    let listed = |key: &str| {
+    let builtin_names = |key: &str| {
         let (_, list) = engine.split_once(&format!("{key}: ")).expect("the engine lists them");
         let (list, _) = list.split_once([']', '}']).expect("the list ends");
-        let quoted = list.split('"').skip(1).step_by(2);
-        quoted.map(str::to_owned).collect::<BTreeSet<_>>()
+        let names_in_list = list.split('"').skip(1).step_by(2);
+        names_in_list.map(str::to_owned).collect::<BTreeSet<_>>()
     };
-    let (filters, tests) = (listed("filters"), listed("tests"));
+    let (filters, tests) = (builtin_names("filters"), builtin_names("tests"));
     assert!(filters.len() > 40 && tests.len() > 30, "{filters:?} {tests:?}");
-    let known = ours(filter_names());
-    assert_eq!(filters.iter().filter(|name| !known.contains(name.as_str())).count(), 0, "{filters:?}");
-    let known = ours(test_names().collect());
-    assert_eq!(tests.iter().filter(|name| !known.contains(name.as_str())).count(), 0, "{tests:?}");
-    let known: BTreeSet<_> = function_names().collect();
+    let own_names = name_set(filter_names());
+    assert_eq!(filters.iter().filter(|name| !own_names.contains(name.as_str())).count(), 0, "{filters:?}");
+    let own_names = name_set(test_names().collect());
+    assert_eq!(tests.iter().filter(|name| !own_names.contains(name.as_str())).count(), 0, "{tests:?}");
+    let own_names: BTreeSet<_> = function_names().collect();
     let environment = Environment::new();
     let unknown: Vec<_> =
-        environment.globals().map(|(name, _)| name).filter(|name| !known.contains(name)).collect();
+        environment.globals().map(|(name, _)| name).filter(|name| !own_names.contains(name)).collect();
     // It would print all variables.
     assert_eq!(unknown, ["debug"]);
 }
@@ -378,11 +378,14 @@ fn hostile_filters_are_bounded() {
         for args in args.iter().chain([&""]) {
             let values =
                 ["[l] * 10000", "s", "[s] * 100000", "m", "'%s' * 100000", "[m] * 100000", "now", "1.5"];
-            for value in &values[..if all() { values.len() } else { 2 }] {
-                let _ = bounded(&context, &format!("{VALUES}{{{{ (({value}) | {name}{args}) | length }}}}"));
-                if all() {
-                    let _ = bounded(&context, &format!("{VALUES}{{{{ ({value}) | {name}{args} }}}}"));
-                    let _ = bounded(
+            for value in &values[..if tries_all_cases() { values.len() } else { 2 }] {
+                let _ = render_bounded(
+                    &context,
+                    &format!("{VALUES}{{{{ (({value}) | {name}{args}) | length }}}}"),
+                );
+                if tries_all_cases() {
+                    let _ = render_bounded(&context, &format!("{VALUES}{{{{ ({value}) | {name}{args} }}}}"));
+                    let _ = render_bounded(
                         &context,
                         &format!(
                             "{VALUES}{{% set v = {value} %}}{{% for i in range(100000) %}}{{% if v | {name}{args} %}}{{% endif %}}{{% endfor %}}"
@@ -403,10 +406,10 @@ fn hostile_tests_and_functions_are_bounded() {
             false => format!("[{value}] | select('{name}', {})", args.trim_matches(['(', ')'])),
         };
         for value in ["[l] * 10000", "s"] {
-            let _ = bounded(&context, &format!("{VALUES}{{{{ {} }}}}", test(value)));
-            if all() {
+            let _ = render_bounded(&context, &format!("{VALUES}{{{{ {} }}}}", test(value)));
+            if tries_all_cases() {
                 let body = format!("{{% if {} %}}{{% endif %}}", test("v"));
-                let _ = bounded(
+                let _ = render_bounded(
                     &context,
                     &format!(
                         "{VALUES}{{% set v = {value} %}}{{% for i in range(100000) %}}{body}{{% endfor %}}"
@@ -417,9 +420,9 @@ fn hostile_tests_and_functions_are_bounded() {
     }
     for (name, calls) in FUNCTIONS {
         for args in *calls {
-            let _ = bounded(&context, &format!("{VALUES}{{{{ {name}{args} }}}}"));
-            if all() {
-                let _ = bounded(
+            let _ = render_bounded(&context, &format!("{VALUES}{{{{ {name}{args} }}}}"));
+            if tries_all_cases() {
+                let _ = render_bounded(
                     &context,
                     &format!("{VALUES}{{% for i in range(100000) %}}{{% do {name}{args} %}}{{% endfor %}}"),
                 );
@@ -431,11 +434,11 @@ fn hostile_tests_and_functions_are_bounded() {
 #[test]
 fn hostile_operators_and_statements_are_bounded() {
     let context = context();
-    for (_, expressions) in SIGNS {
+    for (_, expressions) in OPERATOR_CASES {
         for expression in *expressions {
-            let _ = bounded(&context, &format!("{VALUES}{{{{ {expression} }}}}"));
-            if all() {
-                let _ = bounded(
+            let _ = render_bounded(&context, &format!("{VALUES}{{{{ {expression} }}}}"));
+            if tries_all_cases() {
+                let _ = render_bounded(
                     &context,
                     &format!(
                         "{VALUES}{{% for i in range(100000) %}}{{% if {expression} %}}{{% endif %}}{{% endfor %}}"
@@ -445,11 +448,11 @@ fn hostile_operators_and_statements_are_bounded() {
         }
     }
     for statement in STATEMENTS {
-        let _ = bounded(&context, &format!("{VALUES}{statement}"));
+        let _ = render_bounded(&context, &format!("{VALUES}{statement}"));
     }
     // What was seen to end the process is an error that says so.
     for statement in &STATEMENTS[..7] {
-        let error = bounded(&context, &format!("{VALUES}{statement}")).expect_err("it is too much");
+        let error = render_bounded(&context, &format!("{VALUES}{statement}")).expect_err("it is too much");
         assert_eq!(error.code(), Some("limit_exceeded"), "{statement}: {error}");
     }
 }
@@ -473,27 +476,27 @@ fn hostile_sources_are_bounded() {
         fill("{% for a in b %}{% endfor %}"),
         format!("{}{}", "{% for a in [1, 2] %}".repeat(60), "{% endfor %}".repeat(60)),
     ] {
-        let _ = bounded(&context, &source);
+        let _ = render_bounded(&context, &source);
     }
 }
 
 /// Numbers from a seed.
-struct Seeded(u64);
+struct TemplateSource(u64);
 
-impl Seeded {
-    fn below(&mut self, most: usize) -> usize {
+impl TemplateSource {
+    fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % most as u64).expect("it is below a usize")
+        usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).expect("it is below a usize")
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())]
     }
 
     fn value(&mut self) -> &'static str {
-        self.one(&[
+        self.pick(&[
             "s",
             "l",
             "m",
@@ -535,40 +538,40 @@ impl Seeded {
             return self.value().to_owned();
         }
         let depth = depth - 1;
-        let part = Seeded::expression;
+        let part = TemplateSource::expression;
         match self.below(12) {
             0 | 1 => {
-                let sign = self.one(&["==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]);
+                let sign = self.pick(&["==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]);
                 format!("({}) {sign} ({})", part(self, depth), part(self, depth))
             }
             2 | 3 => {
-                let sign = self.one(&["+", "-", "*", "*", "/", "//", "%", "**", "~"]);
+                let sign = self.pick(&["+", "-", "*", "*", "/", "//", "%", "**", "~"]);
                 format!("({}) {sign} ({})", part(self, depth), part(self, depth))
             }
             4..=6 => {
-                let (name, args) = self.one(FILTERS);
-                let args = if args.is_empty() { "" } else { self.one(args) };
-                let named = self.below(4) == 0;
-                let args = if named { format!("({})", part(self, depth)) } else { args.to_owned() };
+                let (name, args) = self.pick(FILTERS);
+                let args = if args.is_empty() { "" } else { self.pick(args) };
+                let has_argument = self.below(4) == 0;
+                let args = if has_argument { format!("({})", part(self, depth)) } else { args.to_owned() };
                 format!("({}) | {name}{args}", part(self, depth))
             }
             7 => {
                 let names: Vec<_> =
                     TESTS.iter().filter(|(name, _)| name.chars().all(char::is_alphabetic)).collect();
-                let (name, args) = *self.one(&names);
+                let (name, args) = *self.pick(&names);
                 format!("({}) is {name}{args}", part(self, depth))
             }
             8 => {
-                let (name, calls) = self.one(FUNCTIONS);
+                let (name, calls) = self.pick(FUNCTIONS);
                 if self.below(2) == 0 {
-                    return format!("{name}{}", self.one(calls));
+                    return format!("{name}{}", self.pick(calls));
                 }
                 format!("{name}({}, {})", part(self, depth), part(self, depth))
             }
-            9 => format!("[{}] * {}", part(self, depth), self.one(&["10", "10000", "100000000", "(-5)"])),
+            9 => format!("[{}] * {}", part(self, depth), self.pick(&["10", "10000", "100000000", "(-5)"])),
             10 => {
                 let bounds =
-                    self.one(&["1:", "::-1", ":-1", "99999:", "5:2:-3", "0", "-1", "399999", "i", "'a'"]);
+                    self.pick(&["1:", "::-1", ":-1", "99999:", "5:2:-3", "0", "-1", "399999", "i", "'a'"]);
                 format!("({})[{bounds}]", part(self, depth))
             }
             _ => format!("{{{}: {}}}", part(self, depth), part(self, depth)),
@@ -577,17 +580,17 @@ impl Seeded {
 
     fn template(&mut self) -> String {
         let depth = 1 + self.below(5);
-        let one = self.expression(depth);
+        let expression = self.expression(depth);
         match self.below(6) {
-            0 => format!("{VALUES}{{% for i in range(100000) %}}{{% set x = {one} %}}{{% endfor %}}"),
+            0 => format!("{VALUES}{{% for i in range(100000) %}}{{% set x = {expression} %}}{{% endfor %}}"),
             1 => format!(
-                "{VALUES}{{% set ns = namespace(x=[1]) %}}{{% for i in range(100) %}}{{% set ns.x = {one} %}}{{% endfor %}}{{{{ ns.x }}}}"
+                "{VALUES}{{% set ns = namespace(x=[1]) %}}{{% for i in range(100) %}}{{% set ns.x = {expression} %}}{{% endfor %}}{{{{ ns.x }}}}"
             ),
-            2 => format!("{VALUES}{{% for i in {one} %}}{{{{ i }}}}{{% endfor %}}"),
+            2 => format!("{VALUES}{{% for i in {expression} %}}{{{{ i }}}}{{% endfor %}}"),
             3 => format!(
-                "{VALUES}{{% macro f(i, n) %}}{{% if n %}}{{{{ f({one}, n - 1) }}}}{{% endif %}}{{% endmacro %}}{{{{ f(l, 20) }}}}"
+                "{VALUES}{{% macro f(i, n) %}}{{% if n %}}{{{{ f({expression}, n - 1) }}}}{{% endif %}}{{% endmacro %}}{{{{ f(l, 20) }}}}"
             ),
-            _ => format!("{VALUES}{{{{ {one} }}}}"),
+            _ => format!("{VALUES}{{{{ {expression} }}}}"),
         }
     }
 }
@@ -602,11 +605,11 @@ fn keys_are_no_containers() {
         "{{ {[1]: 1} | tojson }}",
         "{{ [{{}: 1}] }}",
     ] {
-        let error = bounded(&context, source).expect_err(source);
+        let error = render_bounded(&context, source).expect_err(source);
         assert!(error.to_string().contains("cannot be the key"), "{error}: {source}");
     }
-    let fine = "{{ {1: 'a', 'b': 2, 1.5: none} | length }}";
-    assert_eq!(bounded(&context, fine).expect("scalars are keys"), "3");
+    let valid_source = "{{ {1: 'a', 'b': 2, 1.5: none} | length }}";
+    assert_eq!(render_bounded(&context, valid_source).expect("scalars are keys"), "3");
 }
 
 #[test]
@@ -614,25 +617,25 @@ fn generated_templates_are_bounded() {
     let setting = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let (count, seed) = (setting("TEMPLATES").unwrap_or(150), setting("SEED").unwrap_or(27));
     let context = context();
-    let (mut rendered, mut limited, mut longest, mut refused) = (0, 0, Duration::ZERO, 0);
+    let (mut rendered_count, mut limited_count, mut longest, mut refused_count) = (0, 0, Duration::ZERO, 0);
     for at in 0..count {
-        let source = Seeded(seed.wrapping_mul(1 << 32).wrapping_add(at)).template();
+        let source = TemplateSource(seed.wrapping_mul(1 << 32).wrapping_add(at)).template();
         let start = Instant::now();
-        match bounded(&context, &source) {
-            Ok(_) => rendered += 1,
-            Err(error) if error.code() == Some("limit_exceeded") => limited += 1,
+        match render_bounded(&context, &source) {
+            Ok(_) => rendered_count += 1,
+            Err(error) if error.code() == Some("limit_exceeded") => limited_count += 1,
             // It cannot be done, such as a number and a list that are added.
             Err(error) => {
                 assert_ne!(error.code(), Some("template_syntax"), "{error}: {source}");
-                refused += 1;
+                refused_count += 1;
             }
         }
         longest = longest.max(start.elapsed());
     }
     println!(
-        "{count} templates: {rendered} rendered, {limited} beyond a limit, {refused} refused; longest {longest:?}"
+        "{count} templates: {rendered_count} rendered, {limited_count} beyond a limit, {refused_count} refused; longest {longest:?}"
     );
-    assert!(rendered > 0 && limited > 0 && refused > 0);
+    assert!(rendered_count > 0 && limited_count > 0 && refused_count > 0);
 }
 
 #[test]
@@ -643,10 +646,10 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
     let engine = Engine::with_limits(UndefinedMode::Lenient, limits.clone());
     // Long steps, and short ones alone.
     for body in ["l == l + [1]", "'q' in 'abc'", "s[399999] == 'q'"] {
-        let asked = Arc::new(AtomicUsize::new(0));
+        let check_count = Arc::new(AtomicUsize::new(0));
         let stop = {
-            let asked = Arc::clone(&asked);
-            move || asked.fetch_add(1, Ordering::Relaxed) >= 3
+            let check_count = Arc::clone(&check_count);
+            move || check_count.fetch_add(1, Ordering::Relaxed) >= 3
         };
         let budget = Budget::with_stop(&limits, stop);
         let mut assembly = Assembly::with_budget(&engine, context(), 1, budget.clone());
@@ -655,10 +658,10 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
         );
         let start = Instant::now();
         let error = assembly.render("t", &source).expect_err("it was stopped");
-        assert!(start.elapsed() < TIME, "{body}: {:?}", start.elapsed());
+        assert!(start.elapsed() < MAX_TIME, "{body}: {:?}", start.elapsed());
         assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
         assert!(error.to_string().contains("nobody waits"), "{error}");
-        assert!(asked.load(Ordering::Relaxed) >= 4);
+        assert!(check_count.load(Ordering::Relaxed) >= 4);
         // The next template of the same rendering does not begin.
         assert!(Assembly::with_budget(&engine, context(), 1, budget).render("t", "{{ 1 }}").is_err());
     }
@@ -668,14 +671,14 @@ fn a_rendering_ends_when_it_is_told_to_stop() {
 fn the_templates_of_a_prompt_share_a_budget() {
     let engine = Engine::new(UndefinedMode::Lenient);
     let mut assembly = Assembly::new(&engine, PromptContext::default(), 1);
-    let mut failed = None;
+    let mut failure = None;
     for at in 0..100 {
         if let Err(error) = assembly.render("t", &format!("{{% set x{at} = 'x' * 1000000 %}}")) {
-            failed = Some((at, error));
+            failure = Some((at, error));
             break;
         }
     }
-    let (at, error) = failed.expect("all of them take more than there is");
+    let (at, error) = failure.expect("all of them take more than there is");
     assert!(at > 5 && error.code() == Some("limit_exceeded"), "{at} {error}");
 }
 
@@ -696,7 +699,11 @@ fn expressions_of_scripts_are_bounded() {
             let error = evaluate(expression, &variables).expect_err("it is too much");
             assert_eq!(error.code(), Some("limit_exceeded"), "{expression}: {error}");
         });
-        assert!(memory.bytes_max < 4 << 20 && start.elapsed() < TIME, "{expression}: {}", memory.bytes_max);
+        assert!(
+            memory.bytes_max < 4 << 20 && start.elapsed() < MAX_TIME,
+            "{expression}: {}",
+            memory.bytes_max
+        );
     }
     assert_eq!(
         evaluate("l[1:] + [s | length] == [2, 3, 10000] and 'x' in s and l[0] * 2 ** 3 == 8", &variables)

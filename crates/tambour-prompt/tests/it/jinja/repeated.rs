@@ -1,10 +1,10 @@
 //! Work that the engine does by itself in each turn of a loop, which a step does not pay for: it compares, hashes, copies and
 //! counts. Each ends as an error of the budget, in bounded memory and time (F-024).
 
-use super::hostile::{VALUES, bounded, context};
+use super::hostile::{VALUES, context, render_bounded};
 
 /// Bodies of a loop, each with what stands before it: work that the engine does by itself, with or without a count of its own.
-const REPEATED: &[(&str, &str)] = &[
+const LOOP_WORK: &[(&str, &str)] = &[
     // Compared with the arguments of the turn before.
     ("{% set a = l + [1] %}{% set b = l + [1] %}", "{% if loop.changed(a if i % 2 else b) %}{% endif %}"),
     ("{% set a = l + [1] %}{% set b = l + [1] %}", "{% if loop.changed(*[a if i % 2 else b]) %}{% endif %}"),
@@ -76,11 +76,11 @@ const REPEATED: &[(&str, &str)] = &[
 #[test]
 fn work_in_each_turn_of_a_loop_is_paid_for() {
     let context = context();
-    for (before, body) in REPEATED {
+    for (before, body) in LOOP_WORK {
         let source = format!("{VALUES}{before}{{% for i in range(100000) %}}{body}{{% endfor %}}");
-        let error = bounded(&context, &source).expect_err(body);
-        let refused = error.to_string().contains("cannot be the key");
-        assert!(refused || error.code() == Some("limit_exceeded"), "{body}: {error}");
+        let error = render_bounded(&context, &source).expect_err(body);
+        let is_refused = error.to_string().contains("cannot be the key");
+        assert!(is_refused || error.code() == Some("limit_exceeded"), "{body}: {error}");
     }
 }
 
@@ -88,26 +88,26 @@ fn work_in_each_turn_of_a_loop_is_paid_for() {
 fn long_names_and_texts_in_each_turn_of_a_loop_are_paid_for() {
     let context = context();
     // Names and texts that are hashed or compared in each turn of a loop.
-    let long = "a".repeat(900_000);
+    let long_name = "a".repeat(900_000);
     for body in [
-        format!("{{% if {long} %}}{{% endif %}}"),
-        format!("{{% if state.{long} %}}{{% endif %}}"),
-        format!("{{% set ns.{long} = 1 %}}"),
-        format!("{{% set {long} = 1 %}}"),
-        format!("{{% do dict({long}=1) %}}"),
-        format!("{{% if {{'{long}': i}} %}}{{% endif %}}"),
-        format!("{{% if m['{long}'] %}}{{% endif %}}"),
-        format!("{{% if m | attr('{long}') %}}{{% endif %}}"),
-        format!("{{% if x == '{long}' %}}{{% endif %}}"),
-        format!("{{% if '{long}' in m %}}{{% endif %}}"),
-        format!("{{% if x in ['{long}', 'b'] %}}{{% endif %}}"),
-        format!("{{% for c in '{long}' %}}{{% break %}}{{% endfor %}}"),
-        format!("{{% if '{long}'.x %}}{{% endif %}}"),
+        format!("{{% if {long_name} %}}{{% endif %}}"),
+        format!("{{% if state.{long_name} %}}{{% endif %}}"),
+        format!("{{% set ns.{long_name} = 1 %}}"),
+        format!("{{% set {long_name} = 1 %}}"),
+        format!("{{% do dict({long_name}=1) %}}"),
+        format!("{{% if {{'{long_name}': i}} %}}{{% endif %}}"),
+        format!("{{% if m['{long_name}'] %}}{{% endif %}}"),
+        format!("{{% if m | attr('{long_name}') %}}{{% endif %}}"),
+        format!("{{% if x == '{long_name}' %}}{{% endif %}}"),
+        format!("{{% if '{long_name}' in m %}}{{% endif %}}"),
+        format!("{{% if x in ['{long_name}', 'b'] %}}{{% endif %}}"),
+        format!("{{% for c in '{long_name}' %}}{{% break %}}{{% endfor %}}"),
+        format!("{{% if '{long_name}'.x %}}{{% endif %}}"),
     ] {
         let before = "{% set m = {'a': 1} %}{% set ns = namespace(a=1) %}{% set x = 'a' * 900000 %}";
         let source = format!("{before}{{% for i in range(100000) %}}{body}{{% endfor %}}");
-        let shown = body.replace(&long, "LONG");
-        let error = bounded(&context, &source).expect_err(&shown);
-        assert_eq!(error.code(), Some("limit_exceeded"), "{shown}: {error}");
+        let label = body.replace(&long_name, "LONG");
+        let error = render_bounded(&context, &source).expect_err(&label);
+        assert_eq!(error.code(), Some("limit_exceeded"), "{label}: {error}");
     }
 }

@@ -5,8 +5,8 @@ mod failures;
 mod interrupted;
 mod prompts;
 mod rounds;
+mod silent_replies;
 mod typed;
-mod useless;
 
 use serde_json::{Map, Value, json};
 use tambour::event::{EventCollector, Extension, Failure, FinishReason};
@@ -22,7 +22,7 @@ use tambour_prompt::template::TemplateFiles;
 pub(super) const NOW: i64 = 1_737_369_000_000;
 
 /// A dialogue and the model that answers it.
-pub(super) struct Talk<'a> {
+pub(super) struct TestDialogue<'a> {
     pub(super) script: Script,
     pub(super) files: TemplateFiles,
     pub(super) settings: DialogueSettings,
@@ -33,28 +33,28 @@ pub(super) struct Talk<'a> {
     /// Events so far.
     pub(super) events: Vec<Extension>,
     /// Saves and restores at every step.
-    pub(super) interrupted: bool,
+    pub(super) saves_each_step: bool,
 }
 
 /// What the model does.
 #[derive(Clone, Debug)]
-pub(super) enum Model {
-    Says(String),
+pub(super) enum ModelReaction {
+    Reply(String),
     /// Says it, and is cut.
-    Cut(String),
-    Fails,
+    CutReply(String),
+    Failure,
 }
 
-impl<'a> Talk<'a> {
-    pub(super) fn new(text: &str) -> Talk<'a> {
-        Talk::with(text, Map::new())
+impl<'a> TestDialogue<'a> {
+    pub(super) fn new(text: &str) -> TestDialogue<'a> {
+        TestDialogue::with_variables(text, Map::new())
     }
 
-    pub(super) fn with(text: &str, variables: Map<String, Value>) -> Talk<'a> {
+    pub(super) fn with_variables(text: &str, variables: Map<String, Value>) -> TestDialogue<'a> {
         let loaded = load(text, &Limits::default());
         let script = loaded.script.unwrap_or_else(|| panic!("{:?}\n{text}", loaded.problems));
         let dialogue = Dialogue::start(&script, None, variables).expect("it has a session");
-        Talk {
+        TestDialogue {
             script,
             files: TemplateFiles::default(),
             settings: DialogueSettings::default(),
@@ -62,24 +62,24 @@ impl<'a> Talk<'a> {
             dialogue,
             calls: Vec::new(),
             events: Vec::new(),
-            interrupted: false,
+            saves_each_step: false,
         }
     }
 
     pub(super) fn env(&self) -> DialogueEnv<'_> {
-        let Talk { script, files, settings, hooks, .. } = self;
+        let TestDialogue { script, files, settings, hooks, .. } = self;
         DialogueEnv { script, templates: files, now: NOW, settings, hooks: *hooks }
     }
 
     fn change<T>(&mut self, change: impl FnOnce(&mut Dialogue, &DialogueEnv<'_>) -> T) -> T {
         let mut dialogue = self.dialogue.clone();
-        let changed = change(&mut dialogue, &self.env());
+        let result = change(&mut dialogue, &self.env());
         self.dialogue = dialogue;
-        if self.interrupted {
+        if self.saves_each_step {
             let saved = serde_json::to_string(&self.dialogue).expect("it is data");
             self.dialogue = serde_json::from_str(&saved).expect("it was saved");
         }
-        changed
+        result
     }
 
     pub(super) fn next(&mut self) -> DialogueRequest {
@@ -87,18 +87,18 @@ impl<'a> Talk<'a> {
     }
 
     /// Says something and lets the model answer until the dialogue waits.
-    pub(super) fn input(&mut self, text: Option<&str>, model: &[Model]) -> DialogueTurn {
+    pub(super) fn input(&mut self, text: Option<&str>, model: &[ModelReaction]) -> DialogueTurn {
         self.change(|dialogue, env| dialogue.input(text, env)).expect("it waits for the user");
         self.run(model)
     }
 
-    pub(super) fn answer(&mut self, call_id: &str, value: Value, model: &[Model]) -> DialogueTurn {
+    pub(super) fn answer(&mut self, call_id: &str, value: Value, model: &[ModelReaction]) -> DialogueTurn {
         self.change(|dialogue, env| dialogue.answer(call_id, value, env)).expect("it waits for the client");
         self.run(model)
     }
 
     /// Goes on until the dialogue waits; every reply of the model must be used.
-    pub(super) fn run(&mut self, model: &[Model]) -> DialogueTurn {
+    pub(super) fn run(&mut self, model: &[ModelReaction]) -> DialogueTurn {
         let mut model = model.iter();
         loop {
             match self.next() {
@@ -106,26 +106,30 @@ impl<'a> Talk<'a> {
                     let reply =
                         model.next().unwrap_or_else(|| panic!("one more call: {}", call.messages[0].content));
                     self.calls.push((*call).clone());
-                    self.replied(&call, reply);
+                    self.pass_reply(&call, reply);
                 }
                 DialogueRequest::Event(event) => self.events.push(*event),
                 _ => break,
             }
         }
-        assert_eq!(model.next().map(|left| format!("{left:?}")), None, "a reply was not asked for");
+        assert_eq!(
+            model.next().map(|spare_reply| format!("{spare_reply:?}")),
+            None,
+            "a reply was not asked for"
+        );
         self.dialogue.turn(&self.script)
     }
 
-    fn replied(&mut self, call: &ModelCall, reply: &Model) {
+    fn pass_reply(&mut self, call: &ModelCall, reply: &ModelReaction) {
         match reply {
-            Model::Fails => self.change(|dialogue, env| {
+            ModelReaction::Failure => self.change(|dialogue, env| {
                 let failure = Failure::new("upstream_failed", "gone", true);
                 dialogue.fail(failure, env);
             }),
-            Model::Says(text) | Model::Cut(text) => {
-                let cut = matches!(reply, Model::Cut(_));
-                let end = if cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
-                let reply = read(call, text, &end);
+            ModelReaction::Reply(text) | ModelReaction::CutReply(text) => {
+                let is_cut = matches!(reply, ModelReaction::CutReply(_));
+                let end = if is_cut { InputEnd::Finished(FinishReason::Length) } else { InputEnd::stop() };
+                let reply = read_reply(call, text, &end);
                 self.change(|dialogue, env| drop(dialogue.reply(call, &reply, env)));
             }
         }
@@ -136,7 +140,7 @@ impl<'a> Talk<'a> {
     }
 }
 
-pub(super) fn read(call: &ModelCall, text: &str, end: &InputEnd) -> ModelReply {
+pub(super) fn read_reply(call: &ModelCall, text: &str, end: &InputEnd) -> ModelReply {
     let mut reader = call.reader(&Options::default());
     let mut sink = EventCollector::default();
     reader.push(text, &mut sink);
@@ -144,35 +148,43 @@ pub(super) fn read(call: &ModelCall, text: &str, end: &InputEnd) -> ModelReply {
 }
 
 /// An answer of `ai_say`.
-pub(super) fn said(level: u32, questions: bool, expressed: bool, exit: bool, message: &str) -> Model {
+pub(super) fn assessed_reply(
+    level: u32,
+    has_questions: bool,
+    has_expressed: bool,
+    should_exit: bool,
+    message: &str,
+) -> ModelReaction {
     let answer = json!({
         "assessment": {
-            "understanding_level": level, "has_questions": questions, "expressed_understanding": expressed, "reasoning": "r",
+            "understanding_level": level, "has_questions": has_questions, "expressed_understanding": has_expressed, "reasoning": "r",
         },
         "response": { "咨询师": message },
-        "should_exit": exit,
+        "should_exit": should_exit,
         "exit_reason": "原因",
     });
-    Model::Says(answer.to_string())
+    ModelReaction::Reply(answer.to_string())
 }
 
 /// An answer that goes on.
-pub(super) fn more(message: &str) -> Model {
-    said(30, true, false, false, message)
+pub(super) fn continuing_reply(message: &str) -> ModelReaction {
+    assessed_reply(30, true, false, false, message)
 }
 
 /// An answer after which the user has understood.
-pub(super) fn enough(message: &str) -> Model {
-    said(90, false, true, true, message)
+pub(super) fn understood_reply(message: &str) -> ModelReaction {
+    assessed_reply(90, false, true, true, message)
 }
 
 /// An answer of `ai_ask`.
-pub(super) fn asked(value: &Value, usable: bool, message: &str) -> Model {
-    Model::Says(json!({ "value": value, "usable": usable, "response": { "咨询师": message } }).to_string())
+pub(super) fn ask_reply(value: &Value, usable: bool, message: &str) -> ModelReaction {
+    ModelReaction::Reply(
+        json!({ "value": value, "usable": usable, "response": { "咨询师": message } }).to_string(),
+    )
 }
 
 /// A script of one step with these actions, each in flow style.
-pub(super) fn actions(actions: &[&str]) -> String {
+pub(super) fn script_with_actions(actions: &[&str]) -> String {
     let actions: String = actions.iter().map(|action| format!("              - {action}\n")).collect();
     format!(
         "sessions:\n  - session: s\n    declare: [{{var: 用户名, value: 小明}}, {{var: age, value: 30}}]\n    phases:\n      \
@@ -180,6 +192,6 @@ pub(super) fn actions(actions: &[&str]) -> String {
     )
 }
 
-pub(super) fn variable(talk: &Talk<'_>, name: &str) -> Value {
+pub(super) fn variable(talk: &TestDialogue<'_>, name: &str) -> Value {
     talk.dialogue.variables().get(name).cloned().unwrap_or(json!("<none>"))
 }

@@ -4,7 +4,9 @@ use serde_json::json;
 use tambour::event::DecisionSource;
 use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus, DialogueTurn};
 
-use super::{Model, Talk, actions, enough, more, said};
+use super::{
+    ModelReaction, TestDialogue, assessed_reply, continuing_reply, script_with_actions, understood_reply,
+};
 
 /// The script of the end-to-end case.
 pub(super) const END_TO_END: &str = "
@@ -40,8 +42,8 @@ fn round(turn: &DialogueTurn) -> u32 {
 
 #[test]
 fn one_input_is_one_round_with_its_result() {
-    let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
-    let turn = talk.input(None, &[said(40, true, false, false, "第一")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x}"]));
+    let turn = talk.input(None, &[assessed_reply(40, true, false, false, "第一")]);
     assert_eq!(talk.calls.len(), 1); // S-060
     assert_eq!(talk.calls[0].round, 1); // S-060
     assert_eq!(talk.dialogue.current_round(), 1); // S-060
@@ -63,25 +65,28 @@ fn one_input_is_one_round_with_its_result() {
 
 #[test]
 fn later_rounds_have_the_longer_history() {
-    let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
-    talk.input(Some("请告诉我"), &[more("一")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x}"]));
+    talk.input(Some("请告诉我"), &[continuing_reply("一")]);
     assert_eq!(talk.prompt().matches("请告诉我").count(), 1); // S-063
-    talk.input(Some("我有点明白了"), &[more("二")]);
+    talk.input(Some("我有点明白了"), &[continuing_reply("二")]);
     assert!(talk.prompt().contains("user: 请告诉我\nassistant: 一\nuser: 我有点明白了\n")); // S-063
     assert_eq!(talk.prompt().matches("我有点明白了").count(), 1); // S-063
 }
 
 #[test]
 fn the_integration_case() {
-    let mut talk = Talk::new(&actions(&["{type: ai_say, content: ABC模型的讲解..., max_rounds: 3}"]));
-    let first = talk.input(Some("请告诉我什么是ABC模型"), &[more("一")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&[
+        "{type: ai_say, content: ABC模型的讲解..., max_rounds: 3}",
+    ]));
+    let first = talk.input(Some("请告诉我什么是ABC模型"), &[continuing_reply("一")]);
     assert_eq!((first.completed, round(&first)), (false, 1)); // S-068
-    let second = talk.input(Some("我有点明白了"), &[more("二")]);
+    let second = talk.input(Some("我有点明白了"), &[continuing_reply("二")]);
     assert_eq!((second.completed, round(&second)), (false, 2)); // S-068
-    let last =
+    let incomplete =
         json!({"assessment": {"understanding_level": 85, "has_questions": false}, "should_exit": true});
     // It lacks its response: it is asked for again, and a round without a message never exits.
-    let third = talk.input(Some("我完全理解了"), &[Model::Says(last.to_string()), enough("三")]);
+    let third = talk
+        .input(Some("我完全理解了"), &[ModelReaction::Reply(incomplete.to_string()), understood_reply("三")]);
     assert_eq!((third.success, third.completed, round(&third)), (true, true, 3)); // S-068, S-082
     assert_eq!(third.status, DialogueStatus::Completed); // S-068, S-082
     assert_eq!(talk.calls.len(), 4); // S-068, S-054
@@ -91,11 +96,16 @@ fn the_integration_case() {
 #[test]
 fn the_end_to_end_case() {
     let inputs = ["什么是ABC模型？", "我有点理解了", "我完全明白了"];
-    let replies =
-        || [more("ABC模型包括三个部分。"), said(60, false, false, false, "再举一个例子。"), enough("很好。")];
+    let replies = || {
+        [
+            continuing_reply("ABC模型包括三个部分。"),
+            assessed_reply(60, false, false, false, "再举一个例子。"),
+            understood_reply("很好。"),
+        ]
+    };
     for (rounds, expected) in [(3, DecisionSource::MaxRounds), (5, DecisionSource::ExitCriteria)] {
         let text = END_TO_END.replace("max_rounds: 3", &format!("max_rounds: {rounds}"));
-        let mut talk = Talk::new(&text);
+        let mut talk = TestDialogue::new(&text);
         let turns: Vec<DialogueTurn> =
             inputs.iter().zip(replies()).map(|(input, reply)| talk.input(Some(input), &[reply])).collect();
         let completed: Vec<bool> = turns.iter().map(|turn| turn.completed).collect();
@@ -112,9 +122,10 @@ fn the_end_to_end_case() {
 
 #[test]
 fn nothing_is_asked_after_the_end() {
-    let mut talk =
-        Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}"]));
-    assert!(talk.input(None, &[more("一")]).completed);
+    let mut talk = TestDialogue::new(&script_with_actions(&[
+        "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}",
+    ]));
+    assert!(talk.input(None, &[continuing_reply("一")]).completed);
     for text in [Some("还在吗"), None] {
         let turn = talk.input(text, &[]);
         assert_eq!((turn.success, turn.completed, turn.ai_message), (true, true, None)); // S-066
@@ -127,14 +138,14 @@ fn nothing_is_asked_after_the_end() {
 fn n_rounds_are_n_messages() {
     for rounds in [1, 2, 5] {
         let action = format!("{{type: ai_say, content: x, max_rounds: {rounds}}}");
-        let mut talk = Talk::new(&actions(&[&action]));
+        let mut talk = TestDialogue::new(&script_with_actions(&[&action]));
         for number in 1..=rounds {
-            let turn = talk.input(Some("嗯"), &[more(&format!("第{number}"))]);
+            let turn = talk.input(Some("嗯"), &[continuing_reply(&format!("第{number}"))]);
             assert_eq!(turn.ai_message, Some(format!("第{number}"))); // S-078
-            let ends = number == rounds;
-            let acknowledged = rounds > 1;
-            assert_eq!(turn.completed, ends && acknowledged, "{rounds} {number}"); // S-078
-            assert_eq!(source(&turn) == Some(DecisionSource::MaxRounds), ends); // S-070
+            let is_last = number == rounds;
+            let is_acknowledged = rounds > 1;
+            assert_eq!(turn.completed, is_last && is_acknowledged, "{rounds} {number}"); // S-078
+            assert_eq!(source(&turn) == Some(DecisionSource::MaxRounds), is_last); // S-070
         }
     }
 }
@@ -143,48 +154,50 @@ fn n_rounds_are_n_messages() {
 fn an_acknowledgement_is_waited_for() {
     // S-081: any input, also an empty one, completes without a call.
     for reply in [Some("好的"), Some(" "), None] {
-        let mut talk = Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
-        let turn = talk.input(Some("你好"), &[more("一")]);
+        let mut talk =
+            TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x, max_rounds: 1}"]));
+        let turn = talk.input(Some("你好"), &[continuing_reply("一")]);
         assert_eq!((turn.completed, turn.status), (false, DialogueStatus::AwaitingAck)); // S-081, S-062
         let turn = talk.input(reply, &[]);
         assert_eq!((turn.completed, turn.status, turn.ai_message), (true, DialogueStatus::Completed, None)); // S-081
         assert_eq!(talk.calls.len(), 1); // S-081
     }
-    let mut talk =
-        Talk::new(&actions(&["{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}"]));
-    let turn = talk.input(Some("你好"), &[more("一")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&[
+        "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}",
+    ]));
+    let turn = talk.input(Some("你好"), &[continuing_reply("一")]);
     assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-081
 }
 
 #[test]
 fn an_acknowledgement_counts_once() {
-    let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
-    talk.input(Some("你好"), &[more("一")]);
-    let turn = talk.input(Some("懂了"), &[enough("二")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x}"]));
+    talk.input(Some("你好"), &[continuing_reply("一")]);
+    let turn = talk.input(Some("懂了"), &[understood_reply("二")]);
     assert_eq!((turn.completed, turn.status), (true, DialogueStatus::Completed)); // S-082
     // Understanding in the first round has to wait.
-    let mut talk = Talk::new(&actions(&["{type: ai_say, content: x}"]));
-    assert_eq!(talk.input(Some("我早就懂"), &[enough("一")]).status, DialogueStatus::AwaitingAck); // S-081
+    let mut talk = TestDialogue::new(&script_with_actions(&["{type: ai_say, content: x}"]));
+    assert_eq!(talk.input(Some("我早就懂"), &[understood_reply("一")]).status, DialogueStatus::AwaitingAck); // S-081
 }
 
 #[test]
 fn criteria_of_the_script_decide() {
-    let decided = |criteria: &str, reply: Model| {
+    let decide = |criteria: &str, reply: ModelReaction| {
         let action =
             format!("{{type: ai_say, content: x, require_acknowledgment: false, exit_criteria: {criteria}}}");
-        let mut talk = Talk::new(&actions(&[&action]));
+        let mut talk = TestDialogue::new(&script_with_actions(&[&action]));
         let turn = talk.input(None, &[reply]);
         turn.metadata.and_then(|metadata| metadata.exit_decision).expect("a decision")
     };
-    let strict = decided("{understanding_threshold: 95}", said(90, false, false, true, "m"));
+    let strict = decide("{understanding_threshold: 95}", assessed_reply(90, false, false, true, "m"));
     assert_eq!(
         (strict.should_exit, strict.unmet),
         (false, vec!["understanding_level".into(), "expressed_understanding".into()])
     ); // S-075
-    assert!(decided("{understanding_threshold: 0}", said(0, false, false, true, "m")).should_exit); // S-008
-    let open = decided("{has_questions: true}", said(85, true, false, true, "m"));
-    assert_eq!((open.should_exit, open.reason.as_str()), (true, "理解度85达到80（允许有疑问）")); // S-080
-    assert!(!decided("{expressed_threshold: null}", said(75, true, true, true, "m")).should_exit); // S-083
-    assert!(decided("{}", said(75, true, true, true, "m")).should_exit); // S-072
-    assert!(!decided("{}", said(100, false, true, false, "m")).should_exit); // S-074
+    assert!(decide("{understanding_threshold: 0}", assessed_reply(0, false, false, true, "m")).should_exit); // S-008
+    let lenient = decide("{has_questions: true}", assessed_reply(85, true, false, true, "m"));
+    assert_eq!((lenient.should_exit, lenient.reason.as_str()), (true, "理解度85达到80（允许有疑问）")); // S-080
+    assert!(!decide("{expressed_threshold: null}", assessed_reply(75, true, true, true, "m")).should_exit); // S-083
+    assert!(decide("{}", assessed_reply(75, true, true, true, "m")).should_exit); // S-072
+    assert!(!decide("{}", assessed_reply(100, false, true, false, "m")).should_exit); // S-074
 }

@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 use tambour::options::{Language, Texts};
 use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus};
 
-use super::{Talk, actions, asked, variable};
+use super::{TestDialogue, ask_reply, script_with_actions, variable};
 
 /// Evaluates a condition where `v` has this value; the notices too.
-fn holds(condition: &str, value: &Value) -> (bool, Vec<String>) {
+fn evaluate(condition: &str, value: &Value) -> (bool, Vec<String>) {
     let action = json!({"type": "ai_say", "content": "x", "condition": condition});
     let variables = json!({ "v": value }).as_object().cloned().expect("an object");
-    let mut talk = Talk::with(&actions(&[&action.to_string()]), variables);
+    let mut talk = TestDialogue::with_variables(&script_with_actions(&[&action.to_string()]), variables);
     talk.settings.texts = Texts::from_language(Language::En);
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
-    let called = matches!(dialogue.next(&talk.env()), DialogueRequest::Call(_));
+    let is_called = matches!(dialogue.next(&talk.env()), DialogueRequest::Call(_));
     talk.dialogue = dialogue;
     let notices = talk.dialogue.turn(&talk.script).notices;
-    (called, notices.into_iter().map(|notice| notice.message).collect())
+    (is_called, notices.into_iter().map(|notice| notice.message).collect())
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn values_of_one_type_are_compared_and_texts_that_are_numbers_with_numbers() {
         ("v is none or v > 3", json!(null), true),
         ("v is number and v > 3", json!("x"), false),
     ] {
-        let (held, notices) = holds(condition, &value);
-        assert_eq!((held, notices.len()), (expected, 0), "{condition} with {value}: {notices:?}"); // S-011
+        let (is_met, notices) = evaluate(condition, &value);
+        assert_eq!((is_met, notices.len()), (expected, 0), "{condition} with {value}: {notices:?}"); // S-011
     }
 }
 
 #[test]
 fn values_of_different_types_are_not_compared() {
-    for (condition, value, told) in [
+    for (condition, value, expected) in [
         ("v > 17", json!([18]), "`>` compares a list with a number"),
         ("v > 17", json!({"age": 18}), "`>` compares a map with a number"),
         ("v > 17", json!("18岁"), "`>` compares a text that is no number with a number"),
@@ -73,16 +73,16 @@ fn values_of_different_types_are_not_compared() {
         ("1 < v < 5", json!([3]), "`<` compares a number with a list"),
         ("v is lt(5)", json!([3]), "`<` compares a list with a number"),
     ] {
-        let (held, notices) = holds(condition, &value);
-        assert!(!held, "{condition} with {value}"); // S-011
+        let (is_met, notices) = evaluate(condition, &value);
+        assert!(!is_met, "{condition} with {value}"); // S-011
         assert_eq!(notices.len(), 1, "{condition} with {value}: {notices:?}"); // S-011
-        assert!(notices[0].contains(told), "{condition} with {value}: {notices:?}");
+        assert!(notices[0].contains(expected), "{condition} with {value}: {notices:?}");
     }
 }
 
 #[test]
 fn what_is_written_as_elsewhere_has_a_remedy() {
-    for (condition, told) in [
+    for (condition, expected) in [
         ("v = 5", "write `==` to compare, not `=`"),
         ("v == 5 && v > 3", "write `and` for `&&`"),
         ("v == 5 || v > 3", "write `or` for `||`"),
@@ -96,28 +96,28 @@ fn what_is_written_as_elsewhere_has_a_remedy() {
         ("v == “a”", "write `\"` for `“`"),
         ("v == null", "write `none` instead"),
     ] {
-        let (held, notices) = holds(condition, &json!(5));
-        assert!(!held && notices.len() == 1, "{condition}: {notices:?}"); // S-011
-        assert!(notices[0].contains(told), "{condition}: {notices:?}");
-        assert_eq!(notices[0].matches(told).count(), 1, "{condition}: {notices:?}");
+        let (is_met, notices) = evaluate(condition, &json!(5));
+        assert!(!is_met && notices.len() == 1, "{condition}: {notices:?}"); // S-011
+        assert!(notices[0].contains(expected), "{condition}: {notices:?}");
+        assert_eq!(notices[0].matches(expected).count(), 1, "{condition}: {notices:?}");
     }
 }
 
-fn question(answer: &str) -> String {
+fn ask_action(answer: &str) -> String {
     format!("{{type: ai_ask, question: 多大？, variable: v, answer: {answer}}}")
 }
 
 /// Value that is kept where a model took this for the answer.
-fn kept(answer: &str, value: &Value) -> Option<Value> {
-    let mut talk = Talk::new(&actions(&[&question(answer)]));
-    let reply = || asked(value, true, "谢谢");
+fn stored_value(answer: &str, value: &Value) -> Option<Value> {
+    let mut talk = TestDialogue::new(&script_with_actions(&[&ask_action(answer)]));
+    let reply = || ask_reply(value, true, "谢谢");
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(Some("答"), &talk.env()).expect("it waits");
     for _ in 0..2 {
         let DialogueRequest::Call(call) = dialogue.next(&talk.env()) else { break };
-        let super::Model::Says(text) = reply() else { panic!("it says something") };
-        let read = super::read(&call, &text, &tambour::InputEnd::stop());
-        dialogue.reply(&call, &read, &talk.env());
+        let super::ModelReaction::Reply(text) = reply() else { panic!("it says something") };
+        let parsed = super::read_reply(&call, &text, &tambour::InputEnd::stop());
+        dialogue.reply(&call, &parsed, &talk.env());
     }
     talk.dialogue = dialogue;
     (talk.dialogue.status() == DialogueStatus::Completed).then(|| variable(&talk, "v"))
@@ -145,7 +145,7 @@ fn an_answer_is_kept_in_its_type() {
         ("date", json!("2026/3/4"), json!("2026-03-04")),
         ("date", json!("2026-03-14T10:00:00Z"), json!("2026-03-14")),
     ] {
-        assert_eq!(kept(answer, &value), Some(expected), "{answer} {value}"); // S-011
+        assert_eq!(stored_value(answer, &value), Some(expected), "{answer} {value}"); // S-011
     }
     for (answer, value) in [
         ("text", json!("...")),
@@ -167,14 +167,15 @@ fn an_answer_is_kept_in_its_type() {
         ("date", json!("tomorrow")),
         ("{type: date, min: 2026-01-01}", json!("2025-12-31")),
     ] {
-        assert_eq!(kept(answer, &value), None, "{answer} {value}"); // S-011
+        assert_eq!(stored_value(answer, &value), None, "{answer} {value}"); // S-011
     }
 }
 
 #[test]
 fn an_answer_that_does_not_fit_is_asked_for_again_within_the_rounds() {
-    let mut talk = Talk::new(&actions(&[&question("{type: number, min: 1, max: 120}")]));
-    let turn = talk.input(None, &[asked(&Value::Null, false, "你多大？")]);
+    let mut talk =
+        TestDialogue::new(&script_with_actions(&[&ask_action("{type: number, min: 1, max: 120}")]));
+    let turn = talk.input(None, &[ask_reply(&Value::Null, false, "你多大？")]);
     assert!(!turn.completed);
     assert!(
         talk.prompt().contains("value 必须是一个 JSON 数字") && talk.prompt().contains("在 1 到 120 之间")
@@ -182,30 +183,31 @@ fn an_answer_that_does_not_fit_is_asked_for_again_within_the_rounds() {
     // A reply that takes it all the same is not shown: the model is asked once more.
     let turn = talk.input(
         Some("三十左右"),
-        &[asked(&json!("三十左右"), true, "谢谢"), asked(&Value::Null, false, "请给一个数字")],
+        &[ask_reply(&json!("三十左右"), true, "谢谢"), ask_reply(&Value::Null, false, "请给一个数字")],
     );
     assert_eq!((turn.completed, turn.ai_message.as_deref()), (false, Some("请给一个数字"))); // S-011
     assert!(talk.prompt().contains("不是这个问题的合格答案"), "{}", talk.prompt());
-    let turn = talk.input(Some("31"), &[asked(&json!("31"), true, "谢谢")]);
+    let turn = talk.input(Some("31"), &[ask_reply(&json!("31"), true, "谢谢")]);
     assert_eq!((turn.completed, variable(&talk, "v")), (true, json!(31))); // S-011
     // A model that does not learn it: the rounds end.
-    let mut talk = Talk::new(&actions(&[&question("number")]));
-    let wrong = || asked(&json!("三十左右"), true, "谢谢");
+    let mut talk = TestDialogue::new(&script_with_actions(&[&ask_action("number")]));
+    let wrong_reply = || ask_reply(&json!("三十左右"), true, "谢谢");
     for _ in 0..2 {
-        assert!(!talk.input(Some("三十左右"), &[wrong(), wrong()]).completed);
+        assert!(!talk.input(Some("三十左右"), &[wrong_reply(), wrong_reply()]).completed);
     }
-    assert!(talk.input(Some("三十左右"), &[wrong(), wrong()]).completed);
+    assert!(talk.input(Some("三十左右"), &[wrong_reply(), wrong_reply()]).completed);
     assert_eq!(variable(&talk, "v"), Value::Null);
 }
 
 #[test]
 fn a_question_with_a_type_has_a_schema() {
-    let mut talk = Talk::new(&actions(&[&question("{type: choice, options: [红, 蓝]}")]));
-    talk.input(None, &[asked(&Value::Null, false, "哪个？")]);
+    let mut talk =
+        TestDialogue::new(&script_with_actions(&[&ask_action("{type: choice, options: [红, 蓝]}")]));
+    talk.input(None, &[ask_reply(&Value::Null, false, "哪个？")]);
     let schema = talk.calls[0].schema(&tambour::Options::default()).expect("it has one");
     assert_eq!(schema["properties"]["value"]["enum"], json!(["红", "蓝", null]));
     assert_eq!(schema["properties"]["response"]["required"], json!(["咨询师"]));
-    let mut talk = Talk::new(&actions(&[&question("text")]));
-    talk.input(None, &[asked(&Value::Null, false, "谁？")]);
+    let mut talk = TestDialogue::new(&script_with_actions(&[&ask_action("text")]));
+    talk.input(None, &[ask_reply(&Value::Null, false, "谁？")]);
     assert_eq!(talk.calls[0].schema(&tambour::Options::default()), None);
 }

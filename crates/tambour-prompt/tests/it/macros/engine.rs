@@ -6,19 +6,21 @@ use tambour_prompt::macros::{migrate, migrate_foreign};
 
 use super::{context, run, run_in};
 
-fn all(cases: &[(&str, &str)]) {
-    let wrong: Vec<String> = cases
+fn assert_results(cases: &[(&str, &str)]) {
+    let mismatches: Vec<String> = cases
         .iter()
-        .filter(|(text, shown)| run(text) != *shown)
-        .map(|(text, shown)| format!("{text:?} gives {:?}, not {shown:?}; {}", run(text), migrate(text).text))
+        .filter(|(text, expected)| run(text) != *expected)
+        .map(|(text, expected)| {
+            format!("{text:?} gives {:?}, not {expected:?}; {}", run(text), migrate(text).text)
+        })
         .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
 #[test]
 fn comments_print_nothing() {
     // M-017: also those around a text, whose macros do what they do
-    all(&[
+    assert_results(&[
         ("a{{//}}secret{{///}}b", "ab"),
         ("a{{//}}\none\n{{user}}\n{{///}}b", "ab"),
         ("a{{comment}}x{{/comment}}b", "ab"),
@@ -34,7 +36,7 @@ fn comments_print_nothing() {
 #[test]
 fn values_have_keys() {
     // M-052, M-053
-    all(&[
+    assert_results(&[
         ("{{setvarkey::o::k::v}}{{getvar::o}}", "{\"k\":\"v\"}"),
         ("{{setvarkey::o::k::v}}{{getvarkey::o::k}}", "v"),
         ("{{setvarindex::o::1::v}}{{getvar::o}}", "[null,\"v\"]"),
@@ -55,14 +57,14 @@ fn values_have_keys() {
         PromptContext::from_json(&json!({})).expect("a context"),
         1,
     );
-    let failed = assembly.render_macros("text", "{{setvarindex::o::900000000::v}}").expect_err("too large");
-    assert_eq!(failed.code(), Some("limit_exceeded"), "{failed}");
+    let error = assembly.render_macros("text", "{{setvarindex::o::900000000::v}}").expect_err("too large");
+    assert_eq!(error.code(), Some("limit_exceeded"), "{error}");
 }
 
 #[test]
 fn conditions_ask_macros() {
     // M-006
-    all(&[
+    assert_results(&[
         ("{{if noop}}a{{else}}b{{/if}}", "b"),
         ("{{if random}}a{{else}}b{{/if}}", "b"),
         ("{{if trim}}a{{else}}b{{/if}}", "b"),
@@ -83,7 +85,7 @@ fn conditions_ask_macros() {
 #[test]
 fn tags_are_as_they_are_there() {
     // M-001, M-043, M-055, M-064
-    all(&[
+    assert_results(&[
         ("{{user}}x{{/user}}", "{{user}}x{{/user}}"),
         ("{{random::a}}b{{/random}}", "{{random::a}}b{{/random}}"),
         ("{{setvar::a::1}}{{setvar::b}}2{{/setvar}}{{getvar::a}}{{getvar::b}}", "12"),
@@ -109,7 +111,7 @@ fn tags_are_as_they_are_there() {
 #[test]
 fn what_is_deleted_is_not_there() {
     // F-022: the state keeps it
-    all(&[
+    assert_results(&[
         ("{{deletevar::hp}}{{hasvar::hp}}[{{getvar::hp}}]{{hp}}", "false[]{{hp}}"),
         ("{{deletevar::hp}}{{incvar::hp}}{{ state.hp }}", "17"),
         ("{{flushvar::hp}}{{#if hp}}a{{else}}b{{/if}}", "a"),
@@ -121,7 +123,7 @@ fn what_is_deleted_is_not_there() {
 #[test]
 fn macros_that_look_like_jinja_fail_nothing() {
     // F-031
-    for (text, shown) in [
+    for (text, expected) in [
         ("{{char-name}} {{user}}", "{{char-name}} Tom"),
         ("{{macro | mod}} {{user}}", "{{macro | mod}} Tom"),
         ("{{user|x}}", "{{user|x}}"),
@@ -129,9 +131,9 @@ fn macros_that_look_like_jinja_fail_nothing() {
         ("{{ user | upper }} {{ 1 is odd }} {{ 2 is not odd }}", "TOM true true"),
         ("{% set hp = 3 %}{{hp-1}} {{ state.hp - 1 }}", "2 6"),
     ] {
-        assert_eq!(run(text), shown, "{text}: {}", migrate(text).text);
-        let once = migrate(text).text;
-        assert_eq!(migrate(&once).text, once, "{text}");
+        assert_eq!(run(text), expected, "{text}: {}", migrate(text).text);
+        let migrated = migrate(text).text;
+        assert_eq!(migrate(&migrated).text, migrated, "{text}");
     }
     assert!(migrate("{{char-name}}").warnings.iter().any(|warning| warning.code == "macro_unknown"));
 }
@@ -152,8 +154,8 @@ fn a_warning_is_told_once() {
         &json!({"char": {"description": "{{nobody}}"}}),
         "{{description}}{{description}}",
     );
-    let told: Vec<_> = outcome.warnings.iter().map(|warning| &*warning.message).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let messages: Vec<_> = outcome.warnings.iter().map(|warning| &*warning.message).collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn nothing_of_another_program_is_jinja() {
         "{{char-name}}",
         "{{\"x\"}}",
     ] {
-        let shown = super::by_hand(&migrate_foreign(text).text);
-        assert_eq!(shown, text, "{}", migrate_foreign(text).text);
+        let output = super::render_template(&migrate_foreign(text).text);
+        assert_eq!(output, text, "{}", migrate_foreign(text).text);
     }
 }

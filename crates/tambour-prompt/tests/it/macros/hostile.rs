@@ -53,10 +53,10 @@ fn hostile_values_are_text() {
             "{{ [state.v] | join }}",
         ] {
             // SillyTavern trims what is stored.
-            let stored = text.contains("setvar") || text.contains("random");
+            let is_stored = text.contains("setvar") || text.contains("random");
             let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context, text);
-            let number = hostile.trim();
-            assert_eq!(rendered, expected, "{text} {number} {stored}");
+            let trimmed = hostile.trim();
+            assert_eq!(rendered, expected, "{text} {trimmed} {is_stored}");
             assert_eq!(outcome.effects, [], "{text}");
             assert!(!rendered.contains("leak"));
         }
@@ -83,31 +83,31 @@ fn a_field_that_holds_itself_ends() {
             1,
         );
         // M-021: in itself it prints nothing, and the prompt does not fail on it
-        let shown = assembly.render_macros("t", text).expect("it ends");
-        assert_eq!(shown, if text == "{{description}}" { "x" } else { "" });
-        let told = assembly.outcome().warnings;
+        let output = assembly.render_macros("t", text).expect("it ends");
+        assert_eq!(output, if text == "{{description}}" { "x" } else { "" });
+        let warnings = assembly.outcome().warnings;
         assert!(
-            told.iter().all(|warning| warning.code == "field_within_itself") && !told.is_empty(),
-            "{told:?}"
+            warnings.iter().all(|warning| warning.code == "field_within_itself") && !warnings.is_empty(),
+            "{warnings:?}"
         );
     }
 }
 
 /// The shortest time of a work that is done three times.
-fn shortest(work: impl Fn()) -> Duration {
+fn shortest_time(work: impl Fn()) -> Duration {
     let time = || {
-        let begun = Instant::now();
+        let start = Instant::now();
         work();
-        begun.elapsed()
+        start.elapsed()
     };
     (0..3).map(|_| time()).min().unwrap_or_default()
 }
 
 /// Checks that four times as much takes about four times as long: what is quadratic takes sixteen times.
-fn takes_linear_time(small: Duration, large: Duration, about: &str) {
+fn assert_linear_time(small: Duration, large: Duration, label: &str) {
     assert!(
         large < 9 * small + Duration::from_millis(50),
-        "{about}: {small:?}, four times as much {large:?}"
+        "{label}: {small:?}, four times as much {large:?}"
     );
 }
 
@@ -148,7 +148,11 @@ fn hostile_texts_take_linear_time() {
     ] {
         let text = |bytes: usize| piece.repeat(bytes / piece.len());
         let (small, large) = (text(64 << 10), text(256 << 10));
-        takes_linear_time(shortest(|| drop(migrate(&small))), shortest(|| drop(migrate(&large))), piece);
+        assert_linear_time(
+            shortest_time(|| drop(migrate(&small))),
+            shortest_time(|| drop(migrate(&large))),
+            piece,
+        );
         let migrated = migrate(&large);
         assert!(migrated.text.len() <= 16 * large.len(), "{piece}: {}", migrated.text.len());
     }
@@ -156,34 +160,34 @@ fn hostile_texts_take_linear_time() {
 
 #[test]
 fn a_description_of_very_many_trims_is_rendered_in_linear_time() {
-    let rendered = |count: usize, before: &str| {
+    let render = |count: usize, before: &str| {
         let description = format!("{before}{}", "{{trim}}".repeat(count));
         let context = json!({"user": "U", "char": {"name": "A", "description": description}});
         let context = PromptContext::from_json(&context).expect("a context");
         let mut assembly = Assembly::new(&Engine::new(UndefinedMode::Lenient), context, 1);
-        let shown = assembly.render_macros("t", "{{description}}").expect("it is rendered");
-        (shown, assembly.outcome())
+        let output = assembly.render_macros("t", "{{description}}").expect("it is rendered");
+        (output, assembly.outcome())
     };
     // Alone, and behind what they take away.
     for before in ["", "\n\n", "a\n"] {
-        let time = |count| shortest(|| drop(rendered(count, before)));
-        takes_linear_time(time(12_000), time(48_000), before);
-        let (shown, outcome) = rendered(48_000, before);
-        assert_eq!(shown, before.trim_matches('\n'), "{before:?}");
+        let time = |count| shortest_time(|| drop(render(count, before)));
+        assert_linear_time(time(12_000), time(48_000), before);
+        let (output, outcome) = render(48_000, before);
+        assert_eq!(output, before.trim_matches('\n'), "{before:?}");
         assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
     }
-    let [few, many] = [12_000, 48_000].map(|count| allocation_counter::measure(|| drop(rendered(count, ""))));
+    let [few, many] = [12_000, 48_000].map(|count| allocation_counter::measure(|| drop(render(count, ""))));
     assert!(many.bytes_total <= few.bytes_total / 2 * 9, "{few:?} {many:?}");
     assert!(many.bytes_max <= few.bytes_max / 2 * 9, "{few:?} {many:?}");
     // More of them are no macros.
-    let begun = Instant::now();
-    let (shown, outcome) = rendered(60_000, "");
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-    assert_eq!(shown, "{{trim}}".repeat(60_000));
+    let start = Instant::now();
+    let (output, outcome) = render(60_000, "");
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(output, "{{trim}}".repeat(60_000));
     assert!(outcome.warnings.iter().any(|warning| warning.code == "macro_limit"), "{:?}", outcome.warnings);
 }
 
-fn piece() -> impl Strategy<Value = String> {
+fn any_piece() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "{{",
         "}}",
@@ -242,21 +246,21 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_text_migrates_renders_and_stays(pieces in prop::collection::vec(piece(), 0..24)) {
+    fn every_text_migrates_renders_and_stays(pieces in prop::collection::vec(any_piece(), 0..24)) {
         let text: String = pieces.concat();
-        let once = migrate(&text);
+        let migrated = migrate(&text);
         // F-031
-        prop_assert_eq!(&migrate(&once.text).text, &once.text, "{}", text);
+        prop_assert_eq!(&migrate(&migrated.text).text, &migrated.text, "{}", text);
         let context = json!({"user": "U", "char": "C", "state": {"x": 1}});
         let mut assembly =
             Assembly::new(&Engine::new(UndefinedMode::Lenient), PromptContext::from_json(&context).expect("a context"), 1);
         // F-030: what is migrated compiles; only what was Jinja before may fail while it runs.
-        if let Err(error) = assembly.render("t", &once.text) {
-            prop_assert!(text.contains("{%") || text.contains("{{"), "{}: {}", error, once.text);
-            prop_assert!(error.code() != Some("template_syntax"), "{}: {:?}", error, once.text);
+        if let Err(error) = assembly.render("t", &migrated.text) {
+            prop_assert!(text.contains("{%") || text.contains("{{"), "{}: {}", error, migrated.text);
+            prop_assert!(error.code() != Some("template_syntax"), "{}: {:?}", error, migrated.text);
         }
         if !may_contain_macros(&text) {
-            prop_assert_eq!(&once.text, &text);
+            prop_assert_eq!(&migrated.text, &text);
         }
     }
 }
@@ -272,14 +276,14 @@ fn plain_text_stays() {
 
 #[test]
 fn a_text_of_very_many_macros_stays_as_it_was_written() {
-    for one in ["\\{", "{{a{%b}}%}", "<USER>", "{{random::a::b}}", "{{setvar::a::{{getvar::b}}}}"] {
-        let text = one.repeat(400_000);
+    for piece in ["\\{", "{{a{%b}}%}", "<USER>", "{{random::a::b}}", "{{setvar::a::{{getvar::b}}}}"] {
+        let text = piece.repeat(400_000);
         let mut migrated = migrate("");
         let alive = allocation_counter::measure(|| migrated = migrate(&text)).bytes_max;
-        assert!(alive < (16 * text.len() as u64) + (48 << 20), "{one}: {alive} for {}", text.len());
-        let told = migrated.warnings.iter().any(|warning| warning.code == "macro_limit");
-        assert!(told, "{one}: {:?}", migrated.warnings.len());
-        assert_eq!(migrated.text, format!("{{% raw %}}{text}{{% endraw %}}"), "{one}");
-        assert_eq!(migrate(&migrated.text).text, migrated.text, "{one}"); // F-031
+        assert!(alive < (16 * text.len() as u64) + (48 << 20), "{piece}: {alive} for {}", text.len());
+        let is_reported = migrated.warnings.iter().any(|warning| warning.code == "macro_limit");
+        assert!(is_reported, "{piece}: {:?}", migrated.warnings.len());
+        assert_eq!(migrated.text, format!("{{% raw %}}{text}{{% endraw %}}"), "{piece}");
+        assert_eq!(migrate(&migrated.text).text, migrated.text, "{piece}"); // F-031
     }
 }

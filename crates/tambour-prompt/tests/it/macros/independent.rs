@@ -79,16 +79,16 @@ fn inputs_give_what_the_tables_say() {
         ("{{lastMessage}} {{lastMessageId}} {{lastUserMessage}}", "second {{user}} 1 first"),
         ("{{mesExamplesRaw}}", "<START>\nTom: Hi\nSera: Ho\n<START>\nTom: Bye"),
     ];
-    let failed: Vec<String> = cases
+    let failures: Vec<String> = cases
         .iter()
         .filter_map(|(input, expected)| {
-            let got = std::panic::catch_unwind(|| run(input));
-            let got = got.unwrap_or_else(|_| "<error>".to_owned());
-            (got != *expected).then(|| {
+            let output = std::panic::catch_unwind(|| run(input));
+            let output = output.unwrap_or_else(|_| "<error>".to_owned());
+            (output != *expected).then(|| {
                 let migrated = tambour_prompt::macros::migrate(input).text;
-                format!("{input:?}\n  gives    {got:?}\n  expected {expected:?}\n  migrated {migrated:?}")
+                format!("{input:?}\n  gives    {output:?}\n  expected {expected:?}\n  migrated {migrated:?}")
             })
         })
         .collect();
-    assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
+    assert!(failures.is_empty(), "{} of {} fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }

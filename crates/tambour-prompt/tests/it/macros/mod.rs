@@ -65,7 +65,7 @@ fn run(text: &str) -> String {
 }
 
 /// Renders a template that somebody wrote by hand.
-fn by_hand(text: &str) -> String {
+fn render_template(text: &str) -> String {
     let mut assembly = Assembly::new(
         &Engine::new(UndefinedMode::Lenient),
         PromptContext::from_json(&context()).expect("a context"),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tambour_prompt::macros::migrate;
 
-use super::{by_hand, run, run_blocks};
+use super::{render_template, run, run_blocks};
 
 /// Row, macro and what it comes to, printed target and what that comes to.
 const ROWS: &[(&str, &str, &str, &str, &str)] = &[
@@ -214,16 +214,17 @@ const ROWS: &[(&str, &str, &str, &str, &str)] = &[
 
 #[test]
 fn every_row_renders_as_macro_and_as_printed() {
-    let mut failed = Vec::new();
+    let mut failures = Vec::new();
     for (row, input, expected, printed, rendered) in ROWS {
-        let got = std::panic::catch_unwind(|| run(input)).unwrap_or_else(|_| "<error>".to_owned());
-        if got != *expected {
+        let output = std::panic::catch_unwind(|| run(input)).unwrap_or_else(|_| "<error>".to_owned());
+        if output != *expected {
             let migrated = migrate(input).text;
-            failed.push(format!("{row} {input:?}: {got:?}, not {expected:?}\n   {migrated:?}"));
+            failures.push(format!("{row} {input:?}: {output:?}, not {expected:?}\n   {migrated:?}"));
         }
-        let got = std::panic::catch_unwind(|| by_hand(printed)).unwrap_or_else(|_| "<error>".to_owned());
-        if got != *rendered {
-            failed.push(format!("{row} by hand {printed:?}: {got:?}, not {rendered:?}"));
+        let output =
+            std::panic::catch_unwind(|| render_template(printed)).unwrap_or_else(|_| "<error>".to_owned());
+        if output != *rendered {
+            failures.push(format!("{row} by hand {printed:?}: {output:?}, not {rendered:?}"));
         }
     }
     // All rows are there but M-010, which `multi_line_content` has:
@@ -233,7 +234,7 @@ fn every_row_renders_as_macro_and_as_printed() {
     // M-049 M-050 M-051 M-052 M-053 M-054 M-055 M-056 M-057 M-058 M-059 M-060 M-061 M-062 M-063 M-064
     // M-065 M-066 M-067 M-068 M-069 M-070 M-071 M-072 M-073 M-074 M-075 M-076 M-077 M-078 M-079 M-080
     // M-081 M-082 M-083 M-084 M-085 M-086 M-087 M-088 M-089 M-090 M-091 M-092 M-093 M-094 M-095 M-096
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(ROWS.len(), 95);
     // F-030
     for (at, (row, ..)) in ROWS.iter().enumerate() {
@@ -252,7 +253,7 @@ fn multi_line_content() {
     assert_eq!(run("{{setvar::灰魂4::\n- a {{user}}\n- b\n}}|{{灰魂4}}"), "|- a Tom\n- b");
     let printed =
         "{# 1. 定义 #}\n{% set grey_soul_fragment %}\n- 灰魂\n{% endset %}\n{{ grey_soul_fragment }}";
-    assert_eq!(by_hand(printed), "\n\n\n- 灰魂\n");
+    assert_eq!(render_template(printed), "\n\n\n- 灰魂\n");
     // Also in another block of the prompt; nothing of it reaches the state.
     let (text, outcome) = run_blocks(&["{{setvar::灰魂4::x}}", "{{灰魂4}} {{ 灰魂4 }}", "{{getvar::灰魂4}}"]);
     assert_eq!(text, ["", "x x", "x"]);

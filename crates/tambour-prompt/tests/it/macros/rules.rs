@@ -8,7 +8,7 @@ use super::{context, run, run_blocks, run_in};
 
 #[test]
 fn targets_are_as_printed_where_they_can_be() {
-    for (written, printed) in [
+    for (macro_text, printed) in [
         ("{{user}}", "{{ user }}"),
         ("{{Char}}", "{{ char }}"),
         ("{{groupNotMuted}}", "{{ group | filter_not_muted }}"),
@@ -34,7 +34,7 @@ fn targets_are_as_printed_where_they_can_be() {
         ("{{{user}}}", "{% raw %}{{% endraw %}{{ user }}}"),
         ("plain {text} } { 100%", "plain {text} } { 100%"),
     ] {
-        assert_eq!(migrate(written).text, printed, "{written}");
+        assert_eq!(migrate(macro_text).text, printed, "{macro_text}");
     }
 }
 
@@ -53,11 +53,11 @@ fn migration_is_idempotent() {
         "{{ {'a': {'b': 1}} }} {{ state.hp + 1 }} {%- set q = 1 -%} {{q}} {{-user-}}",
     ];
     for input in inputs {
-        let once = migrate(input);
-        let twice = migrate(&once.text);
+        let first = migrate(input);
+        let second = migrate(&first.text);
         // F-031
-        assert_eq!(twice.text, once.text, "{input}");
-        assert_eq!(twice.report.left, 0, "{}", once.text);
+        assert_eq!(second.text, first.text, "{input}");
+        assert_eq!(second.report.left, 0, "{}", first.text);
     }
 }
 
@@ -68,8 +68,11 @@ fn unknown_macros_print_as_they_were_written() {
     let (rendered, outcome) = run_in(UndefinedMode::Lenient, &context(), text);
     assert_eq!(rendered, "ä\n{{unheard::of Tom}} {{nobody}} {{ nobody }}");
     let migrated = migrate(text);
-    let told = &migrated.warnings[0];
-    assert_eq!((told.code, &*told.name, told.line, told.column), ("macro_unknown", "unheard", 2, 1));
+    let first_warning = &migrated.warnings[0];
+    assert_eq!(
+        (first_warning.code, &*first_warning.name, first_warning.line, first_warning.column),
+        ("macro_unknown", "unheard", 2, 1)
+    );
     let codes: Vec<_> = outcome.warnings.iter().map(|warning| (warning.code, warning.line)).collect();
     assert_eq!(codes, [("macro_unknown", Some(2)), ("macro_unknown", Some(2))]);
     assert!(outcome.warnings[0].message.contains("{{nobody}}"), "{outcome:?}");
@@ -171,22 +174,22 @@ fn a_migration_reports_what_it_did() {
 fn a_bare_word_in_a_condition_is_told() {
     // M-006
     let migrated = migrate("{{if hp}}a{{/if}}{{#if hp}}b{{/if}}{{if user}}c{{/if}}{{if true}}d{{/if}}");
-    let told: Vec<_> = migrated.warnings.iter().map(|warning| (warning.code, &*warning.name)).collect();
-    assert_eq!(told, [("condition_literal", "hp")]);
+    let warnings: Vec<_> = migrated.warnings.iter().map(|warning| (warning.code, &*warning.name)).collect();
+    assert_eq!(warnings, [("condition_literal", "hp")]);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_chances() {
     let text = "{{random::a::b::c::d::e::f}}{{roll:3d100}} {{pick::a::b::c::d}}{{pick::a::b::c::d}}{{pick::a::b::c::d}}";
     assert_eq!(run(text), run(text));
-    let of = |seed: u32, chat: &str| {
+    let render_with = |seed: u32, chat: &str| {
         let mut context = context();
         context["seed"] = json!(seed);
         context["chat_id"] = json!(chat);
         run_in(UndefinedMode::Lenient, &context, text).0
     };
-    let all: std::collections::HashSet<String> = (0..20).map(|seed| of(seed, "c")).collect();
-    assert!(all.len() > 10, "{all:?}");
+    let results: std::collections::HashSet<String> = (0..20).map(|seed| render_with(seed, "c")).collect();
+    assert!(results.len() > 10, "{results:?}");
     // M-068: the same place gives the same item, whatever came before; another chat, or another place, another one.
     let mut context = context();
     context.as_object_mut().expect("an object").remove("seed");
@@ -207,7 +210,7 @@ fn the_same_seed_gives_the_same_chances() {
 #[test]
 fn a_closing_tag_of_what_has_no_scope_is_text() {
     // M-011, M-012, M-013: it runs nothing, and is told
-    for (text, shown) in [
+    for (text, expected) in [
         ("{{user}} hi {{/user}}", "{{user}} hi {{/user}}"),
         ("x {{/char}}", "x {{/char}}"),
         ("x {{/getvar}} {{getvar::x}}", "x {{/getvar}} ex"),
@@ -215,16 +218,16 @@ fn a_closing_tag_of_what_has_no_scope_is_text() {
         ("{{random::{{/char}}}}", "{{/char}}"),
         ("{{if hp}}{{/user}}{{/if}}", "{{/user}}"),
     ] {
-        assert_eq!(run(text), shown, "{text}");
-        let told = migrate(text).warnings;
-        assert!(told.iter().any(|warning| warning.code == "macro_unknown"), "{text}: {told:?}");
+        assert_eq!(run(text), expected, "{text}");
+        let warnings = migrate(text).warnings;
+        assert!(warnings.iter().any(|warning| warning.code == "macro_unknown"), "{text}: {warnings:?}");
     }
 }
 
 #[test]
 fn a_variable_with_the_name_of_a_function_stops_nothing() {
     // F-027, M-066: variables and functions do not stand in each other's way, whoever sets them
-    for (text, shown) in [
+    for (text, expected) in [
         ("{{setvar::roll::5}}{{getvar::roll}} {{roll:1d1}}", "5 1"),
         ("{{setvar::pick::a}}{{pick::x}}{{getvar::pick}}", "xa"),
         ("{{setvar::outlet::a}}{{outlet::nothing}}{{getvar::outlet}}", "a"),
@@ -234,14 +237,14 @@ fn a_variable_with_the_name_of_a_function_stops_nothing() {
         ("{{setvar::__keep::1}}{% set a = 2 %}{{a}}{{getvar::__keep}}", "21"),
         ("{% macro roll(x) %}mine {{ x }}{% endmacro %}{{ roll(2) }}", "mine 2"),
     ] {
-        assert_eq!(run(text), shown, "{text} -> {}", migrate(text).text);
+        assert_eq!(run(text), expected, "{text} -> {}", migrate(text).text);
     }
-    let (shown, _) = run_in(
+    let (expected, _) = run_in(
         UndefinedMode::Strict,
         &json!({"roll": 3, "st_get": 1, "char": "A"}),
         "{{roll:1d1}} {{getvar::x}}",
     );
-    assert_eq!(shown, "1 ");
+    assert_eq!(expected, "1 ");
 }
 
 #[test]

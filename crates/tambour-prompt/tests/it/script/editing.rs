@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use tambour::limits::Limits;
 use tambour_prompt::script::{ScriptActionKind, ScriptEditor, edit_script};
 
-use super::{EXAMPLE, script, the_action};
+use super::{EXAMPLE, first_action, load_valid};
 
 const ACTION: &str = "sessions[0].phases[0].steps[0].actions[0]";
 
-fn edited(text: &str, changes: &[(&str, Option<Value>)]) -> String {
+fn edit_fields(text: &str, changes: &[(&str, Option<Value>)]) -> String {
     let changes: Vec<(String, Option<Value>)> =
         changes.iter().map(|(field, value)| (format!("{ACTION}.{field}"), value.clone())).collect();
     let changes: Vec<(&str, Option<Value>)> =
@@ -18,10 +18,10 @@ fn edited(text: &str, changes: &[(&str, Option<Value>)]) -> String {
 
 /// Lines of `after` that are not in `before`, and the other way round.
 fn difference<'a>(before: &'a str, after: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
-    let not_in = |text: &'a str, other: &'a str| {
-        text.lines().filter(|line| !other.lines().any(|known| known == *line)).collect()
+    let lines_missing_in = |text: &'a str, other: &'a str| {
+        text.lines().filter(|line| !other.lines().any(|other_line| other_line == *line)).collect()
     };
-    (not_in(before, after), not_in(after, before))
+    (lines_missing_in(before, after), lines_missing_in(after, before))
 }
 
 #[test]
@@ -31,20 +31,20 @@ fn nothing_changed_is_the_same_text() {
     let mut editor = editor;
     editor.remove(&format!("{ACTION}.nothing")).expect("there is none");
     assert_eq!(editor.text(), EXAMPLE); // S-014
-    assert_eq!(script(editor.text()), script(EXAMPLE)); // S-014
+    assert_eq!(load_valid(editor.text()), load_valid(EXAMPLE)); // S-014
 }
 
 #[test]
 fn a_field_changes_and_comments_stay() {
-    let after = edited(EXAMPLE, &[("max_rounds", Some(json!(3)))]);
-    let (gone, new) = difference(EXAMPLE, &after);
-    assert_eq!((gone.len(), new.len()), (1, 1), "{gone:?} {new:?}"); // S-014
-    assert_eq!(new[0].trim(), "max_rounds: 3");
+    let after = edit_fields(EXAMPLE, &[("max_rounds", Some(json!(3)))]);
+    let (removed, added) = difference(EXAMPLE, &after);
+    assert_eq!((removed.len(), added.len()), (1, 1), "{removed:?} {added:?}"); // S-014
+    assert_eq!(added[0].trim(), "max_rounds: 3");
     assert!(after.contains("# 新增：最大交互轮数")); // S-014
-    let after = edited(EXAMPLE, &[("exit_criteria.understanding_threshold", Some(json!(90)))]);
-    let (gone, new) = difference(EXAMPLE, &after);
-    assert_eq!((gone.len(), new.len()), (1, 1), "{gone:?} {new:?}");
-    assert!(new[0].contains("understanding_threshold: 90  # 理解度阈值"), "{new:?}"); // S-014
+    let after = edit_fields(EXAMPLE, &[("exit_criteria.understanding_threshold", Some(json!(90)))]);
+    let (removed, added) = difference(EXAMPLE, &after);
+    assert_eq!((removed.len(), added.len()), (1, 1), "{removed:?} {added:?}");
+    assert!(added[0].contains("understanding_threshold: 90  # 理解度阈值"), "{added:?}"); // S-014
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn texts_of_several_lines_and_of_any_kind_are_written() {
         "tab\there",
         "最后\n\n\n",
     ] {
-        let after = edited(EXAMPLE, &[("content", Some(json!(content)))]);
-        let ScriptActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
+        let after = edit_fields(EXAMPLE, &[("content", Some(json!(content)))]);
+        let ScriptActionKind::Say(say) = first_action(&load_valid(&after)).kind else { panic!("a say") };
         assert_eq!(say.content, content); // S-014
         assert!(after.contains("# 用户画像变量")); // S-014
     }
@@ -70,19 +70,19 @@ fn texts_of_several_lines_and_of_any_kind_are_written() {
 
 #[test]
 fn fields_are_added_and_taken_out() {
-    let after = edited(
+    let after = edit_fields(
         EXAMPLE,
         &[("condition", Some(json!("教育背景 == '本科'"))), ("require_acknowledgment", None)],
     );
-    let action = the_action(&script(&after));
+    let action = first_action(&load_valid(&after));
     assert_eq!(action.condition.as_deref(), Some("教育背景 == '本科'")); // S-014
     let ScriptActionKind::Say(say) = action.kind else { panic!("a say") };
     assert!(say.require_acknowledgment); // S-014
-    let after = edited(
+    let after = edit_fields(
         EXAMPLE,
         &[("exit_criteria", Some(json!({"understanding_threshold": 60, "has_questions": true})))],
     );
-    let ScriptActionKind::Say(say) = the_action(&script(&after)).kind else { panic!("a say") };
+    let ScriptActionKind::Say(say) = first_action(&load_valid(&after)).kind else { panic!("a say") };
     assert_eq!(say.exit_criteria.understanding_threshold(), 60.0); // S-014
     assert!(say.exit_criteria.allows_questions()); // S-014
 }
@@ -92,8 +92,8 @@ fn what_cannot_be_changed_is_refused_and_changes_nothing() {
     let mut editor = ScriptEditor::new(EXAMPLE, &Limits::default()).expect("YAML");
     for path in ["", "sessions", "sessions[7].session", "sessions[0].phases.x", "sessions[x].session", "a..b"]
     {
-        let done = editor.set(path, &json!(1));
-        assert!(done.is_err() == (path != "sessions"), "{path}");
+        let result = editor.set(path, &json!(1));
+        assert!(result.is_err() == (path != "sessions"), "{path}");
         if path == "sessions" {
             editor = ScriptEditor::new(EXAMPLE, &Limits::default()).expect("YAML");
         }

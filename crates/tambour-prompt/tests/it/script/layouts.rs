@@ -3,7 +3,7 @@
 use serde_json::json;
 use tambour_prompt::script::ScriptActionKind;
 
-use super::{loaded, script, the_action, with_action};
+use super::{first_action, load_text, load_valid, script_with_action};
 
 /// The layout used in practice.
 const FLAT: &str = "
@@ -43,7 +43,7 @@ session:
 
 #[test]
 fn the_flat_layout_gives_the_same_model() {
-    let flat = script(FLAT);
+    let flat = load_valid(FLAT);
     let session = &flat.sessions[0];
     assert_eq!(session.session, "介绍"); // S-013
     assert_eq!(
@@ -51,7 +51,8 @@ fn the_flat_layout_gives_the_same_model() {
         ("开场", "ABC模型")
     ); // S-013
     let actions: Vec<_> = flat.actions().collect();
-    let nested = the_action(&script(&with_action("{type: ai_say, content: A → B → C, max_rounds: 3}")));
+    let nested =
+        first_action(&load_valid(&script_with_action("{type: ai_say, content: A → B → C, max_rounds: 3}")));
     assert_eq!(actions[0].kind, nested.kind); // S-013
     assert_eq!(actions[0].condition.as_deref(), Some("level > 1")); // S-013
     assert_eq!(actions[0].action_id.as_deref(), Some("say_1")); // S-013
@@ -71,12 +72,12 @@ fn the_flat_layout_gives_the_same_model() {
 fn faults_of_the_flat_layout_have_their_paths() {
     let text =
         FLAT.replace("max_rounds: 3", "max_rounds: 33").replace("phase_goal", "steps: []\n      phase_gaol");
-    let problems = loaded(&text).problems;
+    let problems = load_text(&text).problems;
     let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
     let path = "session.phases[0].topics[0].actions[0].config.max_rounds";
     assert!(paths.contains(&"session.phases[0].phase_gaol") || paths.contains(&path), "{paths:?}"); // S-013
     let text = FLAT.replace("max_rounds: 3", "max_rounds: 33");
-    assert_eq!(loaded(&text).problems[0].path, path); // S-013
+    assert_eq!(load_text(&text).problems[0].path, path); // S-013
 }
 
 #[test]
@@ -95,8 +96,8 @@ sessions:
       - {var: g}
       - {var: h, value: 2024-01-20}
 ";
-    let script = script(text);
-    let values: Vec<_> = script.sessions[0].declare.iter().map(|declared| declared.value.clone()).collect();
+    let script = load_valid(text);
+    let values: Vec<_> = script.sessions[0].declare.iter().map(|variable| variable.value.clone()).collect();
     let list = json!([1, 2.5, true, {"x": "y"}]);
     let expected = [
         json!("no"),

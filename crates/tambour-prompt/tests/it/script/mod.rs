@@ -13,19 +13,19 @@ use tambour_prompt::script::{
 /// The script of the specification.
 pub(super) const EXAMPLE: &str = include_str!("../../../../../examples/abc-model/script.yaml");
 
-pub(super) fn loaded(text: &str) -> LoadedScript {
+pub(super) fn load_text(text: &str) -> LoadedScript {
     load(text, &Limits::default())
 }
 
 /// A script that has no faults.
-pub(super) fn script(text: &str) -> Script {
-    let loaded = loaded(text);
+pub(super) fn load_valid(text: &str) -> Script {
+    let loaded = load_text(text);
     assert_eq!(loaded.problems, [], "{text}");
     loaded.script.expect("it has no errors")
 }
 
 /// A script whose one action is this, in flow style.
-pub(super) fn with_action(action: &str) -> String {
+pub(super) fn script_with_action(action: &str) -> String {
     format!(
         "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
          actions:\n              - {action}\n"
@@ -33,43 +33,43 @@ pub(super) fn with_action(action: &str) -> String {
 }
 
 fn say(text: &str) -> SayAction {
-    match the_action(&script(&with_action(text))).kind {
+    match first_action(&load_valid(&script_with_action(text))).kind {
         ScriptActionKind::Say(say) => say,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn the_action(script: &Script) -> ScriptAction {
+pub(super) fn first_action(script: &Script) -> ScriptAction {
     script.actions().next().expect("it has an action").clone()
 }
 
 /// Problems as `PATH LINE:COLUMN CODE ROW`.
-pub(super) fn told(problems: &[ScriptProblem]) -> Vec<String> {
-    let told = |problem: &ScriptProblem| {
+pub(super) fn problem_lines(problems: &[ScriptProblem]) -> Vec<String> {
+    let line = |problem: &ScriptProblem| {
         let finding = problem.finding();
         format!("{} {}:{} {} {}", problem.path, finding.line, finding.column, finding.code, finding.rule)
     };
-    problems.iter().map(told).collect()
+    problems.iter().map(line).collect()
 }
 
-fn of_action(action: &str) -> Vec<String> {
-    let loaded = loaded(&with_action(action));
+fn action_problems(action: &str) -> Vec<String> {
+    let loaded = load_text(&script_with_action(action));
     let path = "sessions[0].phases[0].steps[0].actions[0]";
-    told(&loaded.problems).into_iter().map(|line| line.replacen(path, "@", 1)).collect()
+    problem_lines(&loaded.problems).into_iter().map(|line| line.replacen(path, "@", 1)).collect()
 }
 
 #[test]
 fn the_script_of_the_specification_loads() {
-    let script = script(EXAMPLE);
+    let script = load_valid(EXAMPLE);
     let session = &script.sessions[0];
     assert_eq!(session.session, "ABC模型介绍"); // S-001
-    let declared: Vec<(&str, &Value)> =
-        session.declare.iter().map(|declared| (declared.var.as_str(), &declared.value)).collect();
-    assert_eq!(declared[0], ("教育背景", &json!("本科"))); // S-002
-    assert_eq!(declared.len(), 5); // S-002
+    let variables: Vec<(&str, &Value)> =
+        session.declare.iter().map(|variables| (variables.var.as_str(), &variables.value)).collect();
+    assert_eq!(variables[0], ("教育背景", &json!("本科"))); // S-002
+    assert_eq!(variables.len(), 5); // S-002
     assert_eq!(session.phases[0].phase, "概念介绍"); // S-001
     assert_eq!(session.phases[0].steps[0].topic, "ABC模型核心概念"); // S-001
-    let action = the_action(&script);
+    let action = first_action(&script);
     assert_eq!(action.type_name(), "ai_say"); // S-003
     let ScriptActionKind::Say(say) = action.kind else { panic!("{:?}", action.kind) };
     assert!(say.content.starts_with("ABC模型是CBT的核心概念，包括三个部分：\n- A")); // S-004
@@ -81,18 +81,18 @@ fn the_script_of_the_specification_loads() {
 
 #[test]
 fn fields_have_their_defaults() {
-    let least = say("{type: ai_say, content: x}");
-    assert!(least.require_acknowledgment); // S-005
-    assert_eq!(least.max_rounds, 5); // S-006
-    assert_eq!(least.exit_criteria.understanding_threshold(), 80.0); // S-008
-    assert!(!least.exit_criteria.allows_questions()); // S-009
-    assert_eq!(least.exit_criteria.expressed_threshold(), Some(70.0)); // S-083
-    let given =
+    let minimal = say("{type: ai_say, content: x}");
+    assert!(minimal.require_acknowledgment); // S-005
+    assert_eq!(minimal.max_rounds, 5); // S-006
+    assert_eq!(minimal.exit_criteria.understanding_threshold(), 80.0); // S-008
+    assert!(!minimal.exit_criteria.allows_questions()); // S-009
+    assert_eq!(minimal.exit_criteria.expressed_threshold(), Some(70.0)); // S-083
+    let custom =
         say("{type: ai_say, content: x, exit_criteria: {understanding_threshold: 0, has_questions: true}}");
-    assert_eq!(given.exit_criteria.understanding_threshold(), 0.0); // S-008
-    assert!(given.exit_criteria.allows_questions()); // S-009
-    let off = say("{type: ai_say, content: x, exit_criteria: {expressed_threshold: null}}");
-    assert_eq!(off.exit_criteria.expressed_threshold(), None); // S-083
+    assert_eq!(custom.exit_criteria.understanding_threshold(), 0.0); // S-008
+    assert!(custom.exit_criteria.allows_questions()); // S-009
+    let without_threshold = say("{type: ai_say, content: x, exit_criteria: {expressed_threshold: null}}");
+    assert_eq!(without_threshold.exit_criteria.expressed_threshold(), None); // S-083
     for rounds in [1, 20] {
         assert_eq!(say(&format!("{{type: ai_say, content: x, max_rounds: {rounds}}}")).max_rounds, rounds); // S-006
     }
@@ -139,25 +139,25 @@ fn wrong_fields_are_errors_with_their_places() {
             "@.exit_criteria.expressed_threshold 8:81 field_range S-083", // S-083
         ),
     ] {
-        assert_eq!(of_action(action), [expected], "{action}"); // S-003, S-004, S-005, S-006, S-007, S-008, S-009
-        let loaded = loaded(&with_action(action));
+        assert_eq!(action_problems(action), [expected], "{action}"); // S-003, S-004, S-005, S-006, S-007, S-008, S-009
+        let loaded = load_text(&script_with_action(action));
         assert_eq!(loaded.script, None, "{action}"); // S-006: never silently the default
     }
 }
 
 #[test]
 fn wrong_structure_is_told() {
-    let of = |text: &str| told(&loaded(text).problems);
-    assert_eq!(of("sessions: {}\n"), ["sessions 1:11 field_type S-001"]); // S-001
-    assert_eq!(of("sessions: []\n"), ["sessions 1:1 field_missing S-001"]); // S-001
-    assert_eq!(of("- a\n"), [" 1:1 field_type S-001"]); // S-001
-    assert_eq!(of(""), [" 1:1 field_type S-001"]); // S-001
+    let problems_of = |text: &str| problem_lines(&load_text(text).problems);
+    assert_eq!(problems_of("sessions: {}\n"), ["sessions 1:11 field_type S-001"]); // S-001
+    assert_eq!(problems_of("sessions: []\n"), ["sessions 1:1 field_missing S-001"]); // S-001
+    assert_eq!(problems_of("- a\n"), [" 1:1 field_type S-001"]); // S-001
+    assert_eq!(problems_of(""), [" 1:1 field_type S-001"]); // S-001
     assert_eq!(
-        of("sessions:\n  - session: s\n    phases:\n      - phase: p\n"),
+        problems_of("sessions:\n  - session: s\n    phases:\n      - phase: p\n"),
         ["sessions[0].phases[0].steps 4:9 field_missing S-001"] // S-001
     );
     assert_eq!(
-        of("sessions:\n  - phases: [{phase: p, steps: [{actions: []}]}]\n"),
+        problems_of("sessions:\n  - phases: [{phase: p, steps: [{actions: []}]}]\n"),
         [
             "sessions[0].session 2:5 field_missing S-001",
             "sessions[0].phases[0].steps[0].topic 2:33 field_missing S-001"
@@ -166,7 +166,7 @@ fn wrong_structure_is_told() {
     let declare =
         "sessions:\n  - session: s\n    phases: []\n    declare:\n      - value: 1\n      - var: [a]\n";
     assert_eq!(
-        of(declare),
+        problems_of(declare),
         [
             "sessions[0].declare[0].var 5:9 field_missing S-002", // S-002
             "sessions[0].declare[1].var 6:14 field_type S-002"    // S-002
@@ -180,7 +180,7 @@ fn all_errors_come_at_once_in_the_order_of_the_text() {
                 actions:\n              - type: ai_say\n                max_rounds: 99\n              \
                 - type: ai_nothing\n              - {type: ai_say, content: x, exit_criteria: 3}\n  - session: s\n";
     assert_eq!(
-        told(&loaded(text).problems),
+        problem_lines(&load_text(text).problems),
         [
             "sessions[0].phases[0].steps[0].actions[0].content 8:17 content_required S-004",
             "sessions[0].phases[0].steps[0].actions[0].max_rounds 9:29 field_range S-006",
@@ -195,10 +195,10 @@ fn all_errors_come_at_once_in_the_order_of_the_text() {
 #[test]
 fn the_older_key_is_read_when_there_is_no_content() {
     assert_eq!(say("{type: ai_say, ai_say: old}").content, "old"); // S-010
-    let loaded = loaded(&with_action("{type: ai_say, ai_say: old, content: new}"));
-    assert_eq!(told(&loaded.problems)[0].split(' ').nth(2), Some("content_twice")); // S-010
+    let loaded = load_text(&script_with_action("{type: ai_say, ai_say: old, content: new}"));
+    assert_eq!(problem_lines(&loaded.problems)[0].split(' ').nth(2), Some("content_twice")); // S-010
     assert!(!loaded.problems[0].is_error()); // S-010
-    let ScriptActionKind::Say(say) = the_action(&loaded.script.expect("a warning only")).kind else {
+    let ScriptActionKind::Say(say) = first_action(&loaded.script.expect("a warning only")).kind else {
         panic!("a say")
     };
     assert_eq!(say.content, "new"); // S-010
@@ -206,21 +206,25 @@ fn the_older_key_is_read_when_there_is_no_content() {
 
 #[test]
 fn other_actions_load_and_are_kept() {
-    let ask = script(&with_action(
+    let ask = load_valid(&script_with_action(
         "{type: ai_ask, question: Who?, variable: name, required: true, condition: a > 1}",
     ));
-    let ask = the_action(&ask);
+    let ask = first_action(&ask);
     assert_eq!(ask.condition.as_deref(), Some("a > 1")); // S-011
     let ScriptActionKind::Ask(ask) = ask.kind else { panic!("an ask") };
     assert_eq!((ask.question.as_deref(), ask.variable.as_deref()), (Some("Who?"), Some("name"))); // S-011
     assert_eq!((ask.max_rounds, ask.required), (3, true)); // S-011
-    let think = the_action(&script(&with_action("{type: ai_think, prompt: Why?, output: {mood: a word}}")));
+    let think = first_action(&load_valid(&script_with_action(
+        "{type: ai_think, prompt: Why?, output: {mood: a word}}",
+    )));
     let ScriptActionKind::Think(think) = think.kind else { panic!("a think") };
     assert_eq!(think.output, [("mood".to_owned(), "a word".to_owned())]); // S-011
     for (name, fields) in
         [("use_skill", "skill: breathing"), ("show_form", "form: {a: 1}"), ("show_pic", "src: a.png")]
     {
-        let action = the_action(&script(&with_action(&format!("{{type: {name}, {fields}, variable: v}}"))));
+        let action = first_action(&load_valid(&script_with_action(&format!(
+            "{{type: {name}, {fields}, variable: v}}"
+        ))));
         assert_eq!(action.type_name(), name); // S-011
         let ScriptActionKind::Client(client) = action.kind else { panic!("a client's") };
         assert_eq!((client.variable.as_deref(), client.fields.len()), (Some("v"), 1)); // S-011
@@ -229,45 +233,45 @@ fn other_actions_load_and_are_kept() {
 
 #[test]
 fn incomplete_actions_load_with_a_warning() {
-    for (action, lacking) in [
+    for (action, missing) in [
         ("{type: ai_ask}", vec!["question", "variable"]),
         ("{type: ai_think}", vec!["prompt", "output"]),
         ("{type: ai_think, prompt: Why?}", vec!["output"]),
     ] {
-        let loaded = loaded(&with_action(action));
+        let loaded = load_text(&script_with_action(action));
         let expected: Vec<String> =
-            lacking.iter().map(|name| format!("@.{name} 8:17 action_incomplete S-011")).collect();
-        assert_eq!(of_action(action), expected); // S-011
+            missing.iter().map(|name| format!("@.{name} 8:17 action_incomplete S-011")).collect();
+        assert_eq!(action_problems(action), expected); // S-011
         assert!(loaded.script.is_some(), "{action}"); // S-011
     }
 }
 
 #[test]
 fn unknown_fields_are_kept_and_told_with_close_names() {
-    let text = with_action("{type: ai_say, content: x, max_round: 3, mood: {calm: [1]}}");
-    let loaded = loaded(&text);
+    let text = script_with_action("{type: ai_say, content: x, max_round: 3, mood: {calm: [1]}}");
+    let loaded = load_text(&text);
     assert_eq!(
-        of_action("{type: ai_say, content: x, max_round: 3, mood: {calm: [1]}}"),
+        action_problems("{type: ai_say, content: x, max_round: 3, mood: {calm: [1]}}"),
         ["@.max_round 8:44 field_unknown S-012", "@.mood 8:58 field_unknown S-012"] // S-012
     );
     assert!(loaded.problems[0].report.message.contains("did you mean `max_rounds`?")); // S-012
-    let action = the_action(&loaded.script.expect("warnings only"));
+    let action = first_action(&loaded.script.expect("warnings only"));
     assert_eq!(Value::Object(action.unknown_fields), json!({"max_round": 3, "mood": {"calm": [1]}})); // S-012
 }
 
 #[test]
 fn yaml_that_is_none_is_told_with_its_place() {
-    for (text, line, says) in [
+    for (text, line, message) in [
         ("sessions: [\n", 1, ""),
         ("sessions: &a []\nmore: *a\n", 1, "anchors"),
         ("sessions: []\nsessions: []\n", 2, "uplicate"),
         ("a: 1\n---\nb: 2\n", 0, ""),
         ("sessions: !python/object []\n", 1, ""),
     ] {
-        let loaded = loaded(text);
+        let loaded = load_text(text);
         let finding = loaded.problems[0].finding();
         assert_eq!(finding.code, "yaml_invalid", "{text}: {finding:?}"); // S-001
-        assert!(finding.message.contains(says), "{text}: {finding:?}");
+        assert!(finding.message.contains(message), "{text}: {finding:?}");
         assert!(line == 0 || finding.line == line, "{text}: {finding:?}");
         assert_eq!(loaded.script, None);
     }
@@ -280,7 +284,7 @@ fn hostile_scripts_are_refused_soon() {
     let deep_block: String = (0..2000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
     let wide = format!("sessions: [{}]", "1,".repeat(200_000));
     for text in [bomb, deep, deep_block, wide] {
-        let loaded = loaded(&text);
+        let loaded = load_text(&text);
         assert_eq!(loaded.script, None);
         assert_eq!(loaded.problems.len(), 1, "{:?}", loaded.problems.len());
     }
@@ -288,17 +292,17 @@ fn hostile_scripts_are_refused_soon() {
     limits.input = 10;
     assert_eq!(load("sessions: []\n", &limits).problems[0].finding().code, "limit_exceeded");
     let many = format!("sessions:\n{}", "  - 3\n".repeat(5000));
-    assert_eq!(loaded(&many).problems.len(), Limits::default().findings);
+    assert_eq!(load_text(&many).problems.len(), Limits::default().findings);
 }
 
 #[test]
 fn places_count_characters() {
     let text = "sessions:\n  - session: 介绍\n    阶段: []\n    phases: [{phase: 一, steps: 三}]\n";
     assert_eq!(
-        told(&loaded(text).problems),
+        problem_lines(&load_text(text).problems),
         ["sessions[0].阶段 3:5 field_unknown S-012", "sessions[0].phases[0].steps 4:32 field_type S-001"]
     );
-    let problem = &loaded(text).problems[1];
+    let problem = &load_text(text).problems[1];
     let span = problem.finding().span;
     assert_eq!(&text[span.start..span.end], "三");
 }

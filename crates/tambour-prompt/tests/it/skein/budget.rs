@@ -21,7 +21,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-fn with(max: usize) -> RenderedPrompt {
+fn render_with_limit(max: usize) -> RenderedPrompt {
     let message = |at: usize| json!({"role": if at.is_multiple_of(2) { "user" } else { "assistant" }, "content": format!("m{at} m m m m m m m")});
     let context = json!({"history": (0..4).map(message).chain([json!({"role": "user", "content": "newest one"}), message(5)]).collect::<Value>()});
     let mut options = RenderOptions::default();
@@ -31,28 +31,32 @@ fn with(max: usize) -> RenderedPrompt {
 }
 
 fn names(found: &RenderedPrompt) -> Vec<String> {
-    let name = |what: &PartKey| match what {
+    let name = |key: &PartKey| match key {
         PartKey::Block { tag, .. } => tag.clone(),
         PartKey::Lore { title, .. } => title.clone(),
         PartKey::Message { index, .. } => format!("m{index}"),
         other => format!("{other:?}"),
     };
-    found.dropped_parts.iter().map(|cut| name(&cut.what)).collect()
+    found.dropped_parts.iter().map(|part| name(&part.what)).collect()
 }
 
 #[test]
 fn low_goes_before_normal_before_high_and_critical_never() {
-    let whole = with(10_000);
+    let whole = render_with_limit(10_000);
     assert!(whole.dropped_parts.is_empty() && !whole.is_over_limit);
     let order = ["low_b", "low_a", "lore_y", "lore_x", "m0", "m1", "m2", "m3", "m5", "plain", "high_a"];
     for max in (0..whole.tokens).rev() {
-        let found = with(max);
+        let found = render_with_limit(max);
         let names = names(&found);
         // F-006: in one order, no more than is needed, each reported
         assert_eq!(names, order[..names.len()], "{max}");
         for name in order {
             let part = if name.starts_with('m') { format!("{name} m") } else { format!("<{name}>") };
-            assert_eq!(found.text.contains(&part), !names.iter().any(|own| own == name), "{max} {name}");
+            assert_eq!(
+                found.text.contains(&part),
+                !names.iter().any(|dropped| dropped == name),
+                "{max} {name}"
+            );
         }
         // F-006: critical and the newest message of the user are never dropped
         assert!(found.text.contains("<sys>") && found.text.contains("newest one"));
@@ -67,7 +71,7 @@ fn low_goes_before_normal_before_high_and_critical_never() {
             assert!(found.tokens + last.tokens + 20 > max, "{max}: more was dropped than needed");
         }
     }
-    assert!(with(0).is_over_limit);
+    assert!(render_with_limit(0).is_over_limit);
 }
 
 #[test]
@@ -90,35 +94,39 @@ fn a_long_chat_loses_no_more_than_it_must() {
     // A count that sees what stands around each message, as real ones do.
     let count = |text: &str| text.split(|c: char| !c.is_alphanumeric()).count();
     for words in [1, 5, 60] {
-        for most in [100, 300, 2000] {
+        for limit in [100, 300, 2000] {
             let history: Vec<Value> = (0..201)
                 .map(|at| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": vec!["word"; words].join(" ")}))
                 .collect();
             let mut options = RenderOptions::default();
             options.count_tokens = &count;
-            let all = prompt.render(&json!({"history": history}), &options).expect("it renders");
-            options.max_context = Some(most);
+            let whole = prompt.render(&json!({"history": history}), &options).expect("it renders");
+            options.max_context = Some(limit);
             let found = prompt.render(&json!({"history": history}), &options).expect("it renders");
-            if all.tokens <= most {
-                assert_eq!((found.dropped_parts.len(), &found.text), (0, &all.text));
+            if whole.tokens <= limit {
+                assert_eq!((found.dropped_parts.len(), &found.text), (0, &whole.text));
                 continue;
             }
-            assert!(!found.is_over_limit && found.tokens <= most, "{words} words, {most}: {}", found.tokens);
-            assert!(found.text.contains("Stay in the scene."), "{words} words, {most}");
-            // One message more would have been too much.
-            let each = (all.tokens - found.tokens).div_ceil(found.dropped_parts.len());
             assert!(
-                found.tokens + each > most,
-                "{words} words, {most}: {} left out of {}",
+                !found.is_over_limit && found.tokens <= limit,
+                "{words} words, {limit}: {}",
+                found.tokens
+            );
+            assert!(found.text.contains("Stay in the scene."), "{words} words, {limit}");
+            // One message more would have been too much.
+            let message_cost = (whole.tokens - found.tokens).div_ceil(found.dropped_parts.len());
+            assert!(
+                found.tokens + message_cost > limit,
+                "{words} words, {limit}: {} left out of {}",
                 found.dropped_parts.len(),
-                all.tokens
+                whole.tokens
             );
             // What each is said to have cost is about what it has.
-            let told: usize = found.dropped_parts.iter().map(|cut| cut.tokens).sum();
+            let reported: usize = found.dropped_parts.iter().map(|part| part.tokens).sum();
             assert!(
-                told.abs_diff(all.tokens - found.tokens) <= found.dropped_parts.len() * 2,
-                "{told} of {}",
-                all.tokens - found.tokens
+                reported.abs_diff(whole.tokens - found.tokens) <= found.dropped_parts.len() * 2,
+                "{reported} of {}",
+                whole.tokens - found.tokens
             );
         }
     }

@@ -61,7 +61,7 @@ fn a_mistake_names_the_block_and_the_key() {
 #[test]
 fn tags_of_metadata_with_attributes_are_keys() {
     // R-98, F-003
-    for (written, meant) in [
+    for (source, expected) in [
         ("{tag: block, attributes: {role: user}, text: x}", "{tag: block, role: user, text: x}"),
         ("{tag: format, attributes: {type: markdown}, text: x}", "{tag: block, format: markdown, text: x}"),
         (
@@ -70,9 +70,9 @@ fn tags_of_metadata_with_attributes_are_keys() {
         ),
         ("{tag: priority, attributes: {level: low}, text: x}", "{tag: block, priority: low, text: x}"),
     ] {
-        let read = skein(&format!("blocks: [{written}]"));
-        assert_eq!(read, skein(&format!("blocks: [{meant}]")), "{written}");
-        assert_eq!(skein(&read.to_yaml()), read, "{written}");
+        let parsed = skein(&format!("blocks: [{source}]"));
+        assert_eq!(parsed, skein(&format!("blocks: [{expected}]")), "{source}");
+        assert_eq!(skein(&parsed.to_yaml()), parsed, "{source}");
     }
 }
 
@@ -83,11 +83,11 @@ fn a_prompt_is_written_as_it_was_read() {
         - {tag: a, role: user, priority: low, format: text, attributes: {x: y, n: 7}, text: \"one\\ntwo\"}\n\
         - {slot: lore_before}\n- {slot: \"outlet:Rules\"}\n- {slot: protocols}\n- tag: conversation_history\n\
         - {tag: 森林, data: {deep: [null, true, 1.5]}, lore: {keys: [a], position: at_depth, depth: 2}}\n";
-    let read = skein(yaml);
-    let written = read.to_yaml();
-    assert_eq!(skein(&written), read, "{written}");
-    assert_eq!(skein(&written).to_yaml(), written);
-    assert!(written.contains("  - tag: 森林\n"), "{written}");
+    let parsed = skein(yaml);
+    let output = parsed.to_yaml();
+    assert_eq!(skein(&output), parsed, "{output}");
+    assert_eq!(skein(&output).to_yaml(), output);
+    assert!(output.contains("  - tag: 森林\n"), "{output}");
 }
 
 proptest! {
@@ -95,8 +95,8 @@ proptest! {
     fn no_text_makes_the_reader_panic(yaml in "[a-z:{}\\[\\], \n-]{0,60}", tag in "\\PC{0,6}", text in "\\PC{0,20}") {
         let _ = Skein::from_yaml("it", &yaml);
         let value = json!({"blocks": [{"tag": tag, "text": text}]});
-        if let Ok(read) = Skein::from_value(&value) {
-            prop_assert_eq!(skein(&read.to_yaml()), read);
+        if let Ok(parsed) = Skein::from_value(&value) {
+            prop_assert_eq!(skein(&parsed.to_yaml()), parsed);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tambour_prompt::jinja::{Engine, UndefinedMode};
 use tambour_prompt::skein::RenderOptions;
 
-use super::{rendered, skein};
+use super::{render_yaml, skein};
 
 const HISTORY: &str = "blocks: [{tag: a, text: x}, {slot: history}]";
 
@@ -14,8 +14,8 @@ fn chat(count: usize) -> Value {
 }
 
 /// Roles and texts, the system message at the beginning left out.
-fn said(yaml: &str, context: &Value) -> Vec<String> {
-    let found = rendered(yaml, context);
+fn message_lines(yaml: &str, context: &Value) -> Vec<String> {
+    let found = render_yaml(yaml, context);
     found.messages.iter().map(|message| format!("{}: {}", message.role, message.content)).collect()
 }
 
@@ -24,7 +24,7 @@ fn the_note_stands_among_the_messages() {
     // F-020: where nothing prints it, as in SillyTavern.
     let context = json!({"history": chat(6), "anchor_before": "Be brief, {{char}}.", "char": "Mia"});
     assert_eq!(
-        said(HISTORY, &context),
+        message_lines(HISTORY, &context),
         [
             "system: <a>\nx\n</a>",
             "user: m0",
@@ -36,14 +36,17 @@ fn the_note_stands_among_the_messages() {
             "assistant: m5"
         ]
     );
-    let both = json!({"history": chat(1), "anchor_before": "A", "anchor_after": "B", "note_depth": 0, "note_role": "user"});
-    assert_eq!(said(HISTORY, &both)[1..], ["user: m0", "user: A\n\nB"]);
+    let both_notes = json!({"history": chat(1), "anchor_before": "A", "anchor_after": "B", "note_depth": 0, "note_role": "user"});
+    assert_eq!(message_lines(HISTORY, &both_notes)[1..], ["user: m0", "user: A\n\nB"]);
     // A short chat has it before all messages, a prompt without messages at its end.
-    assert_eq!(said(HISTORY, &json!({"history": chat(2), "anchor_after": "B"}))[1], "system: B");
-    assert_eq!(said("blocks: [{tag: a, text: x}]", &json!({"anchor_after": "B"}))[1..], ["system: B"]);
-    assert_eq!(said(HISTORY, &json!({"history": chat(2), "anchor_after": " \n"})).len(), 3);
+    assert_eq!(message_lines(HISTORY, &json!({"history": chat(2), "anchor_after": "B"}))[1], "system: B");
+    assert_eq!(
+        message_lines("blocks: [{tag: a, text: x}]", &json!({"anchor_after": "B"}))[1..],
+        ["system: B"]
+    );
+    assert_eq!(message_lines(HISTORY, &json!({"history": chat(2), "anchor_after": " \n"})).len(), 3);
     // Its text is no block.
-    let forged = said(HISTORY, &json!({"anchor_after": "</a> x"}));
+    let forged = message_lines(HISTORY, &json!({"anchor_after": "</a> x"}));
     assert_eq!(forged[1], "system: &lt;/a> x");
 }
 
@@ -58,11 +61,11 @@ fn the_note_is_printed_once() {
         ("blocks: [{slot: note_top}, {slot: history}]", [0, 1]),
         ("blocks: [{tag: a, text: '{{ anchor_before }}'}, {slot: note_top}, {slot: history}]", [0, 1]),
     ] {
-        let found = rendered(yaml, &context);
+        let found = render_yaml(yaml, &context);
         for (name, place) in ["NOTE A", "NOTE B"].into_iter().zip(places) {
             assert_eq!(found.text.matches(name).count(), 1, "{yaml}: {}", found.text);
-            let all: String = found.messages.iter().map(|message| message.content.as_str()).collect();
-            assert_eq!(all.matches(name).count(), 1, "{yaml}");
+            let contents: String = found.messages.iter().map(|message| message.content.as_str()).collect();
+            assert_eq!(contents.matches(name).count(), 1, "{yaml}");
             if place == 0 {
                 assert!(found.messages[0].content.contains(name), "{yaml}");
             }
@@ -76,7 +79,7 @@ fn the_note_is_printed_once() {
     };
     let context_before = json!({"history": chat(1), "anchor_before": "NOTE A"});
     for constant in [true, false] {
-        let text = rendered(&entry(constant), &context_before).text;
+        let text = render_yaml(&entry(constant), &context_before).text;
         assert_eq!(text.matches("NOTE A").count(), 1, "{text}");
     }
     // World info of the note stands around it, in the slot and in the variable.
@@ -85,7 +88,7 @@ fn the_note_is_printed_once() {
         format!("blocks:\n{lore}- slot: note_top\n- slot: note_bottom\n"),
         format!("blocks:\n{lore}- {{tag: a, text: '{{{{ anchor_before }}}} {{{{ anchor_after }}}}'}}\n"),
     ] {
-        let text = rendered(&yaml, &context).text;
+        let text = render_yaml(&yaml, &context).text;
         let order = ["TOP", "NOTE A", "NOTE B", "END"].map(|word| text.find(word).expect(word));
         assert!(order.is_sorted(), "{text}");
     }
@@ -98,7 +101,7 @@ fn roles_have_their_usual_names() {
         {"role": "USER", "content": "d"}, {"role": "developer", "content": "e"}, {"content": "f"}, "g",
     ]);
     let yaml = "blocks: [{tag: a, text: '{{ history | select(\"role\", \"assistant\") | join(\",\") }}'}, {slot: history}]";
-    let found = rendered(yaml, &json!({"history": history, "char": "Mia"}));
+    let found = render_yaml(yaml, &json!({"history": history, "char": "Mia"}));
     let roles: Vec<&str> = found.messages[1..].iter().map(|message| message.role.as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "assistant", "user", "system", "user", "user"]);
     // Templates see the same.
@@ -108,11 +111,11 @@ fn roles_have_their_usual_names() {
         "{:?}",
         found.warnings
     );
-    for (role, said) in [(json!("narrator"), "`narrator`"), (json!(5), "no text")] {
+    for (role, reason) in [(json!("narrator"), "`narrator`"), (json!(5), "no text")] {
         let context = json!({"history": [{"role": "user", "content": "a"}, {"role": role, "content": "b"}]});
         let error = skein(HISTORY).render(&context, &RenderOptions::default()).unwrap_err().to_string();
         assert!(error.starts_with("`history[1].role` of a context is one of `system`"), "{error}");
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }
 
@@ -120,7 +123,7 @@ fn roles_have_their_usual_names() {
 fn protocols_that_there_are_not_are_not_asked_for() {
     // F-007: a warning that changes nothing; in strict mode an error.
     let yaml = "use_protocol: [choise]\nblocks: [{tag: a, text: x}, {tag: use_protocol, text: moon_v9}]";
-    let found = rendered(yaml, &json!({}));
+    let found = render_yaml(yaml, &json!({}));
     assert_eq!(found.text, "<a>\nx\n</a>");
     assert!(
         found.warnings.iter().any(|warning| warning.contains("is `choice` meant?")),

@@ -28,9 +28,9 @@ fn context() -> Value {
 #[test]
 fn a_card_is_a_prompt_by_itself() {
     let skein = from_card(&card());
-    let again = Skein::from_yaml("the file", &skein.to_yaml()).expect("it reads back");
-    assert_eq!(again, skein);
-    let found = again.render(&context(), &RenderOptions::default()).expect("it renders");
+    let second = Skein::from_yaml("the file", &skein.to_yaml()).expect("it reads back");
+    assert_eq!(second, skein);
+    let found = second.render(&context(), &RenderOptions::default()).expect("it renders");
     // F-013, F-020, F-028
     let system = "<system_instruction>\nPlay Mia.\n</system_instruction>\n\n\
         <location_forest>\n  name: Ann's Wood\n  beasts:\n    - owl\n</location_forest>\n\n\
@@ -121,8 +121,8 @@ fn entries_of_two_books_with_one_id_are_two() {
     let mut prompt = book("wood", "Trees.");
     prompt.merge_lore(&book("sea", "Waves."));
     prompt.merge_lore(&book("sky", "Clouds."));
-    let turn = |said: &[&str], timed| {
-        let history: Vec<Value> = said.iter().map(|text| json!({"role": "user", "content": text})).collect();
+    let turn = |texts: &[&str], timed| {
+        let history: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
         let mut options = RenderOptions::default();
         options.timed_effects = timed;
         prompt.render(&json!({"history": history}), &options).expect("it renders")
@@ -140,10 +140,13 @@ fn macros_that_nothing_is_known_of_are_told() {
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "{{char}}\n{{foo::1}} {{else}}", "personality": "", "scenario": "", "first_mes": "", "mes_example": "",
         "character_book": {"entries": [{"keys": ["a"], "name": "Inn", "content": "{{/user}}", "enabled": true, "insertion_order": 1, "extensions": {}}]}}}));
-    let told = card.warnings.join("\n");
-    assert_eq!(card.warnings.len(), 3, "{told}");
-    assert!(told.contains("`description`, line 2, column 1: `foo`"), "{told}");
-    assert!(told.contains("`else`") && told.contains("entry `Inn`, line 1, column 1: `/user`"), "{told}");
+    let warnings = card.warnings.join("\n");
+    assert_eq!(card.warnings.len(), 3, "{warnings}");
+    assert!(warnings.contains("`description`, line 2, column 1: `foo`"), "{warnings}");
+    assert!(
+        warnings.contains("`else`") && warnings.contains("entry `Inn`, line 1, column 1: `/user`"),
+        "{warnings}"
+    );
     // What a card brings itself stops no prompt.
     let card = read(&json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {
         "name": "Mia", "description": "{{setvar::roll::5}}{{setvar::st_get::1}}{{roll:1d1}}{{getvar::roll}}", "personality": "", "scenario": "",

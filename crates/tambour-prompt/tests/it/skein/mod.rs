@@ -15,6 +15,6 @@ pub(crate) fn skein(yaml: &str) -> Skein {
     Skein::from_yaml("the prompt", yaml).unwrap_or_else(|error| panic!("{error}: {:?}", error.location()))
 }
 
-pub(crate) fn rendered(yaml: &str, context: &Value) -> RenderedPrompt {
+pub(crate) fn render_yaml(yaml: &str, context: &Value) -> RenderedPrompt {
     skein(yaml).render(context, &RenderOptions::default()).expect("it renders")
 }

@@ -12,7 +12,7 @@ fn render(skein: &Skein, context: &Value) -> RenderedPrompt {
     skein.render(context, &RenderOptions::default()).expect("it renders")
 }
 
-fn said(text: &str) -> Value {
+fn context_with(text: &str) -> Value {
     json!({"user": {"name": "Ann", "persona": "A {{char}} friend."}, "char": {"name": "Mia", "description": "{{char}} is a smith."},
         "history": [{"role": "user", "content": text}]})
 }
@@ -25,7 +25,7 @@ fn entries_are_found_in_texts_of_the_character() {
         "2": {"uid": 2, "key": ["mia friend"], "comment": "Friend", "content": "Kind.", "matchPersonaDescription": true},
         "3": {"uid": 3, "key": ["smith"], "comment": "No", "content": "No."}}}));
     // F-020: as they stand in the prompt, with their macros
-    let found = render(&from_book(&book), &said("hello"));
+    let found = render(&from_book(&book), &context_with("hello"));
     assert_eq!(found.lore_titles, ["Forge", "Own", "Friend"]);
     // The file form keeps it.
     let yaml = from_book(&book).to_yaml();
@@ -40,7 +40,7 @@ fn names_in_texts_of_entries_are_found() {
         "1": {"uid": 1, "key": ["Ann came"], "comment": "Second", "content": "S."}}}));
     let mut skein = from_book(&book);
     skein.scan = Some(serde_json::from_value(json!({"recursive": true})).expect("settings"));
-    assert_eq!(render(&skein, &said("x1")).lore_titles, ["First", "Second"]);
+    assert_eq!(render(&skein, &context_with("x1")).lore_titles, ["First", "Second"]);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_preset_says_what_stands_around() {
     for word in ["assistant_prefill", "wi_format"] {
         assert!(imported.warnings.iter().any(|warning| warning.contains(word)), "{:?}", imported.warnings);
     }
-    let mut context = said("hello");
+    let mut context = context_with("hello");
     context["char"]["personality"] = "calm".into();
     context["char"]["mes_example"] = "<START>\n{{user}}: Hi".into();
     context["config"] = json!({"model": "m"});
@@ -65,9 +65,9 @@ fn a_preset_says_what_stands_around() {
     assert!(found.text.contains("<personality>\n[Mia is calm]\n</personality>"), "{}", found.text);
     assert!(!found.text.contains("Scene"), "{}", found.text);
     assert!(found.text.contains("[Example]\nAnn: Hi"), "{}", found.text);
-    let told: Vec<_> =
+    let messages: Vec<_> =
         found.messages[1..].iter().map(|message| (&*message.role, &*message.content)).collect();
-    assert_eq!(told, [("system", "[A new chat with Mia]"), ("user", "hello")]);
+    assert_eq!(messages, [("system", "[A new chat with Mia]"), ("user", "hello")]);
     context["char"]["scenario"] = "{{setvar::s::1}}a ruin".into();
     assert!(render(&from_preset(&imported), &context).text.contains("[Scene: a ruin]"));
 }

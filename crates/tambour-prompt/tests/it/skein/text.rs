@@ -5,11 +5,11 @@ use tambour::protocol::ProtocolRegistry;
 use tambour::yaml;
 use tambour_prompt::skein::{RenderOptions, Skein};
 
-use super::{rendered, skein};
+use super::{render_yaml, skein};
 
 #[test]
 fn data_prints_as_the_specification_shows_it() {
-    let text = rendered(
+    let text = render_yaml(
         "blocks:\n\
          - tag: system_instruction\n  data: {role: Dungeon Master, tone: Dark Fantasy, rules: [strict_physics, permadeath]}\n\
          - tag: character_card\n  data: {name: Seraphina, class: Mage, attributes: {int: 18, str: 4}}\n\
@@ -28,8 +28,8 @@ fn data_prints_as_the_specification_shows_it() {
     );
     // F-014: both read back to the same value
     let body = |tag: &str| {
-        let from = text.find(&format!("<{tag}>")).unwrap() + tag.len() + 2;
-        yaml::parse("it", &text[from..text.find(&format!("</{tag}>")).unwrap()]).unwrap()
+        let start = text.find(&format!("<{tag}>")).unwrap() + tag.len() + 2;
+        yaml::parse("it", &text[start..text.find(&format!("</{tag}>")).unwrap()]).unwrap()
     };
     assert_eq!(
         body("location_forest"),
@@ -47,7 +47,7 @@ const ROLES: &str = "blocks:\n\
 
 #[test]
 fn role_blocks_are_messages_and_the_rest_is_the_system_message() {
-    let found = rendered(ROLES, &json!({}));
+    let found = render_yaml(ROLES, &json!({}));
     // F-003
     assert_eq!(
         found.text,
@@ -63,12 +63,12 @@ fn role_blocks_are_messages_and_the_rest_is_the_system_message() {
     assert_eq!(found.messages[1].content, "Be brief.");
     assert!(found.messages[2].content.starts_with("<priority level=\"high\">\n<rules "));
     // F-001: the same bytes again
-    assert_eq!(rendered(ROLES, &json!({})).text, found.text);
+    assert_eq!(render_yaml(ROLES, &json!({})).text, found.text);
 }
 
 #[test]
 fn templates_are_rendered_and_nothing_of_them_is_left() {
-    let found = rendered(
+    let found = render_yaml(
         "metadata: {place: Ruins, deep: {x: 1}}\n\
          blocks:\n\
          - {tag: a, text: \"{# note #}{{ place }} {{ deep.x }}{% if user %} {{ user }}{% endif %}\"}\n\
@@ -85,12 +85,12 @@ fn templates_are_rendered_and_nothing_of_them_is_left() {
     );
     // The context goes before the metadata.
     assert_eq!(
-        rendered("metadata: {a: 1}\nblocks: [{tag: x, text: \"{{ a }}\"}]", &json!({"a": 2})).text,
+        render_yaml("metadata: {a: 1}\nblocks: [{tag: x, text: \"{{ a }}\"}]", &json!({"a": 2})).text,
         "<x>\n2\n</x>"
     );
     // F-020, F-028: a name in the context keeps the fields of the prompt
     let person = "metadata: {char: {name: Mia, description: kind}}\nblocks: [{tag: x, text: \"{{ char }} {{ char.description }}\"}]";
-    assert_eq!(rendered(person, &json!({"char": "Bo"})).text, "<x>\nBo kind\n</x>");
+    assert_eq!(render_yaml(person, &json!({"char": "Bo"})).text, "<x>\nBo kind\n</x>");
     let error = skein("blocks: [{tag: x, text: \"a\\n{{ 1 +\"}]")
         .render(&json!({}), &RenderOptions::default())
         .expect_err("broken");
@@ -101,7 +101,7 @@ fn templates_are_rendered_and_nothing_of_them_is_left() {
 fn history_is_one_block_of_the_text_and_a_message_each() {
     let context = json!({"user": "Ann", "char": {"name": "Mia"}, "history": [
         {"role": "user", "content": "Hi\nthere"}, {"role": "assistant", "content": "Hm?", "name": "Old Mia"}]});
-    let found = rendered(
+    let found = render_yaml(
         "blocks:\n- {tag: a, text: x}\n- tag: conversation_history\n- {tag: block, role: system, text: Go on.}\n",
         &context,
     );
@@ -129,7 +129,7 @@ fn world_info_goes_to_its_places() {
         - {tag: deep, text: Deep, lore: {constant: true, position: at_depth, depth: 1, role: user}}\n\
         - {tag: never, text: Never, lore: {keys: [dragon]}}\n";
     let context = json!({"user": "{{Ann}}", "history": [{"role": "assistant", "content": "dragon"}, {"role": "user", "content": "the woods"}]});
-    let found = rendered(yaml, &context);
+    let found = render_yaml(yaml, &context);
     // F-020, F-035
     assert_eq!(
         found.text,
@@ -142,22 +142,22 @@ fn world_info_goes_to_its_places() {
     assert_eq!(roles, ["system", "assistant", "user", "user"]);
     assert_eq!(found.lore_titles, ["Forest", "lorebook_entry", "town", "rule", "deep"]);
     // The names of user and character in keys.
-    let keyed = "blocks: [{tag: b, text: found, lore: {keys: [\"{{Char}}'s hat\", \"{{ user\"]}}]";
-    let said =
+    let key_yaml = "blocks: [{tag: b, text: found, lore: {keys: [\"{{Char}}'s hat\", \"{{ user\"]}}]";
+    let key_context =
         json!({"char": {"name": "Mia"}, "history": [{"role": "user", "content": "where is mia's hat?"}]});
-    assert_eq!(rendered(keyed, &said).text, "<b>\nfound\n</b>");
+    assert_eq!(render_yaml(key_yaml, &key_context).text, "<b>\nfound\n</b>");
     // Without a place of its own it stands where its block stands.
-    let here = rendered(
+    let in_place = render_yaml(
         "blocks:\n- {tag: a, text: x}\n- {tag: b, text: y, lore: {constant: true}}\n- {tag: c, text: z}\n",
         &json!({}),
     );
-    assert_eq!(here.text, "<a>\nx\n</a>\n\n<b>\ny\n</b>\n\n<c>\nz\n</c>");
+    assert_eq!(in_place.text, "<a>\nx\n</a>\n\n<b>\ny\n</b>\n\n<c>\nz\n</c>");
 }
 
 #[test]
 fn protocols_are_named_told_and_expected() {
     let yaml = "use_protocol: [variable_update_v2, moon_v9]\nblocks:\n- {tag: a, text: x}\n- {tag: use_protocol, text: status_bar}\n- slot: protocols\n- slot: history\n";
-    let found = rendered(yaml, &json!({"history": [{"role": "user", "content": "hi"}]}));
+    let found = render_yaml(yaml, &json!({"history": [{"role": "user", "content": "hi"}]}));
     // F-007
     assert!(found.text.contains("<use_protocol>status_bar</use_protocol>"), "{}", found.text);
     assert!(found.text.contains("<use_protocol>variable_update_v2</use_protocol>\n"), "{}", found.text);
@@ -176,16 +176,16 @@ fn protocols_are_named_told_and_expected() {
     // F-200: generated from the protocols
     assert_eq!(expected.names().collect::<Vec<_>>(), ["thought", "content", "status_bar", "variable_update"]);
     assert!(expected.must_follow("variable_update", "content"));
-    assert!(rendered("blocks: [{tag: a, text: x}]", &json!({})).expected_structure.is_none());
+    assert!(render_yaml("blocks: [{tag: a, text: x}]", &json!({})).expected_structure.is_none());
     // Only on request.
-    let plain = rendered("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]", &json!({}));
+    let plain = render_yaml("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]", &json!({}));
     assert_eq!(plain.text, "<a>\nx\n</a>\n\n<use_protocol>status_bar</use_protocol>");
     let mut options = RenderOptions::default();
     options.adds_instructions = true;
-    let told = skein("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]")
+    let with_instructions = skein("use_protocol: [status_bar]\nblocks: [{tag: a, text: x}]")
         .render(&json!({}), &options)
         .unwrap();
-    assert!(told.text.contains("Write your reply in these tags:"), "{}", told.text);
+    assert!(with_instructions.text.contains("Write your reply in these tags:"), "{}", with_instructions.text);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn the_structure_is_adjusted_by_hand() {
         ),
         ["content", "status_bar"]
     );
-    let own =
+    let custom =
         "expected_structure: {mandatory: [answer], optional: [mood], dependency: {mood: answer}}\nblocks: []";
-    assert!(expected(own).must_follow("mood", "answer"));
-    let inner = "blocks:\n- tag: system_instruction\n  data: {role: GM, expected_structure: {mandatory: [content], optional: [thought]}}\n";
+    assert!(expected(custom).must_follow("mood", "answer"));
+    let inline = "blocks:\n- tag: system_instruction\n  data: {role: GM, expected_structure: {mandatory: [content], optional: [thought]}}\n";
     // F-200: in the data of a system_instruction, and taken out there
-    assert_eq!(mandatory(inner), ["content"]);
-    assert_eq!(rendered(inner, &json!({})).text, "<system_instruction>\nrole: GM\n</system_instruction>");
+    assert_eq!(mandatory(inline), ["content"]);
+    assert_eq!(render_yaml(inline, &json!({})).text, "<system_instruction>\nrole: GM\n</system_instruction>");
     let circle = Skein::from_yaml(
         "it",
         "expected_structure: {mandatory: [a, b], dependency: {a: b, b: a}}\nblocks: []",

@@ -42,42 +42,42 @@ pub(in crate::http) async fn run_agent(
         }
     };
     let (thread, run) = (id("threadId")?, id("runId")?);
-    let mut forwarded = match body.remove("forwardedProps") {
-        Some(Value::Object(forwarded)) => forwarded,
+    let mut forwarded_fields = match body.remove("forwardedProps") {
+        Some(Value::Object(forwarded_fields)) => forwarded_fields,
         _ => Map::new(),
     };
-    let mut wanted = ForeignRequest::for_model_or_default(&app, &mut forwarded)?;
+    let mut foreign_request = ForeignRequest::for_model_or_default(&app, &mut forwarded_fields)?;
     let conversation = threads::find_or_create(&app, &caller, THREAD_KIND, &thread).await?;
-    wanted.set("conversation_id", conversation.as_str());
+    foreign_request.set("conversation_id", conversation.as_str());
     let Some(Value::Array(messages)) = body.remove("messages") else {
         let detail = "`messages` is a list of messages";
         return Err(Problem::invalid("missing_field", detail).with("field", "messages"));
     };
-    let mut said: Vec<Value> =
+    let mut chat: Vec<Value> =
         context_message(&body).into_iter().chain(messages.iter().filter_map(chat_message)).collect();
-    said.extend(
+    chat.extend(
         body.get("resume").and_then(Value::as_array).into_iter().flatten().filter_map(resume_message),
     );
-    wanted.set("messages", said);
+    foreign_request.set("messages", chat);
     if let Some(tools) = body.get("tools").and_then(Value::as_array) {
-        wanted.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
+        foreign_request.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
     }
-    let more = forwarded.remove("tambour");
-    if more.as_ref().is_none_or(|more| more.get("dialect").is_none()) {
-        wanted.enable_calls();
+    let tambour_fields = forwarded_fields.remove("tambour");
+    if tambour_fields.as_ref().is_none_or(|tambour_fields| tambour_fields.get("dialect").is_none()) {
+        foreign_request.enable_calls();
     }
-    let new = wanted.into_message(more, true)?;
-    let (mut state, mut refused) = (states::state_before(&app, &conversation).await?, Vec::new());
+    let new = foreign_request.into_message(tambour_fields, true)?;
+    let (mut state, mut refusals) = (states::state_before(&app, &conversation).await?, Vec::new());
     if state.is_none()
-        && let Some(Value::Object(given)) = body.remove(STATE_FIELD)
-        && !given.is_empty()
+        && let Some(Value::Object(client_state)) = body.remove(STATE_FIELD)
+        && !client_state.is_empty()
     {
-        let begun = init_state(&app, &caller, &conversation, given).await?;
-        refused = refused_members(&begun.applied);
-        state = Some(begun.state);
+        let initial_state = init_state(&app, &caller, &conversation, client_state).await?;
+        refusals = refused_members(&initial_state.applied);
+        state = Some(initial_state.state);
     }
-    let run = RunContext { thread, run, state, refused };
-    let encoder = move |about| Box::new(AgUiEncoder::new(about, run)) as Box<dyn Encoder>;
+    let run = RunContext { thread, run, state, refusals };
+    let encoder = move |context| Box::new(AgUiEncoder::new(context, run)) as Box<dyn Encoder>;
     stream_message(app, &caller, request, new, encoder).await
 }
 
@@ -92,21 +92,21 @@ fn parse_request(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
 fn parse_bounded(bytes: &[u8]) -> Option<Map<String, Value>> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(bytes).ok()?;
     let Cow::Owned(state) = state::bound_numbers(fields.get(STATE_FIELD)?.get()) else { return None };
-    let read = |(name, raw): (String, &RawValue)| {
+    let parse_member = |(name, raw): (String, &RawValue)| {
         let text = if name == STATE_FIELD { &state } else { raw.get() };
         Some((name, serde_json::from_str(text).ok()?))
     };
-    fields.into_iter().map(read).collect()
+    fields.into_iter().map(parse_member).collect()
 }
 
 /// Returns refused members with path and reason.
-fn refused_members(applied: &AppliedBlock) -> Vec<Value> {
-    let refused = applied.results.iter().filter(|result| !result.ok);
-    let told = |result: &OpResult| {
-        let path = applied.operations.get(result.index).map(Operation::path);
+fn refused_members(block: &AppliedBlock) -> Vec<Value> {
+    let refusals = block.results.iter().filter(|result| !result.ok);
+    let refusal_text = |result: &OpResult| {
+        let path = block.operations.get(result.index).map(Operation::path);
         json!({"path": path, "ok": false, "reason": result.reason, "message": result.message})
     };
-    refused.map(told).collect()
+    refusals.map(refusal_text).collect()
 }
 
 /// Initializes the state of a thread with the client's; afterwards the server's state applies.
@@ -114,11 +114,11 @@ async fn init_state(
     app: &Arc<App>,
     caller: &Caller,
     conversation: &str,
-    given: Map<String, Value>,
+    state: Map<String, Value>,
 ) -> Result<ChangedState, Problem> {
     let set =
         |(key, value)| Some(Operation::new(Op::Set, StatePath::new(vec![StateStep::Key(key)])?, Some(value)));
-    let operations = given.into_iter().filter_map(set).collect();
+    let operations = state.into_iter().filter_map(set).collect();
     states::change_state(app, (&caller.owner, conversation), operations, String::new(), false, None).await
 }
 
@@ -134,13 +134,13 @@ fn context_message(body: &Map<String, Value>) -> Option<Value> {
 fn chat_message(message: &Value) -> Option<Value> {
     match message["role"].as_str()? {
         "assistant" => {
-            let mut said = json!({"role": "assistant", "content": message["content"]});
+            let mut converted = json!({"role": "assistant", "content": message["content"]});
             match &message["toolCalls"] {
-                Value::Array(calls) if !calls.is_empty() => said["tool_calls"] = calls.clone().into(),
-                _ if said["content"].is_null() => said["content"] = "".into(),
+                Value::Array(calls) if !calls.is_empty() => converted["tool_calls"] = calls.clone().into(),
+                _ if converted["content"].is_null() => converted["content"] = "".into(),
                 _ => {}
             }
-            Some(said)
+            Some(converted)
         }
         "tool" => {
             let id = &message["toolCallId"];

@@ -31,7 +31,7 @@ pub(in crate::http) async fn chat(
     bytes: Bytes,
 ) -> Result<Response, Problem> {
     let mut body: Map<String, Value> = parse_body(&bytes)?;
-    let mut wanted = ForeignRequest::for_model_or_default(&app, &mut body)?;
+    let mut foreign_request = ForeignRequest::for_model_or_default(&app, &mut body)?;
     let name = body.remove("id");
     let conversation = match name.as_ref().and_then(Value::as_str) {
         Some(name) => Some(threads::find_or_create(&app, &caller, CHAT_KIND, name).await?),
@@ -40,12 +40,12 @@ pub(in crate::http) async fn chat(
     match (body.remove("messages"), body.remove("message")) {
         (Some(Value::Array(messages)), _) => {
             let messages: Vec<Vec<Value>> = messages.iter().map(chat_messages).collect();
-            wanted.set("messages", messages.concat());
+            foreign_request.set("messages", messages.concat());
         }
         (_, Some(message)) => {
-            let said: Vec<Value> = chat_messages(&message);
-            let texts = said.iter().filter_map(|said| said["content"].as_str());
-            wanted.set("text", texts.collect::<Vec<_>>().join("\n\n"));
+            let chat_history: Vec<Value> = chat_messages(&message);
+            let texts = chat_history.iter().filter_map(|chat_history| chat_history["content"].as_str());
+            foreign_request.set("text", texts.collect::<Vec<_>>().join("\n\n"));
         }
         _ => {
             let detail = "`messages` is a list of messages of the AI SDK, or `message` the last of them";
@@ -53,20 +53,20 @@ pub(in crate::http) async fn chat(
         }
     }
     if let Some(conversation) = &conversation {
-        wanted.set("conversation_id", conversation.as_str());
+        foreign_request.set("conversation_id", conversation.as_str());
     }
-    let more = body.remove("tambour");
-    let new = wanted.into_message(more, true)?;
+    let tambour_fields = body.remove("tambour");
+    let new = foreign_request.into_message(tambour_fields, true)?;
     let state = match &conversation {
         Some(conversation) => states::state_before(&app, conversation).await?,
         None => None,
     };
-    let known = app.clone();
-    let encoder = move |about: StreamContext| {
+    let app_for_encoder = app.clone();
+    let encoder = move |context: StreamContext| {
         if let Some(conversation) = &conversation {
-            known.threads.register(&known, conversation, &about.message_id);
+            app_for_encoder.threads.register(&app_for_encoder, conversation, &context.message_id);
         }
-        Box::new(AiSdkEncoder::new(about, state)) as Box<dyn Encoder>
+        Box::new(AiSdkEncoder::new(context, state)) as Box<dyn Encoder>
     };
     Ok(add_stream_header(stream_message(app, &caller, request, new, encoder).await?))
 }
@@ -78,19 +78,19 @@ pub(in crate::http) async fn resume_stream(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
-    let Some(live) = app.threads.running_message(&app, &conversation) else {
+    let Some(live_run) = app.threads.running_message(&app, &conversation) else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let row = find_owned(&app, &caller, &live.id).await?;
-    let opened = events::open_stream(&app, &caller)?;
+    let row = find_owned(&app, &caller, &live_run.id).await?;
+    let event_stream = events::open_stream(&app, &caller)?;
     // State updates of a message are stored when it has ended.
     let state = app.store.state(&conversation).await?.map(|row| row.state);
     let encoder: Box<dyn Encoder> = Box::new(AiSdkEncoder::new(describe_message(&row), state));
-    let reading = live.add_reader();
+    let reader_guard = live_run.add_reader();
     Ok(add_stream_header(events::stream_response(
         app,
-        EventReader::new(&row.id, encoder, Some(reading), 0),
-        opened,
+        EventReader::new(&row.id, encoder, Some(reader_guard), 0),
+        event_stream,
     )))
 }
 
@@ -101,11 +101,11 @@ pub(in crate::http) async fn stop(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let conversation = threads::conversation_id(&caller, CHAT_KIND, &name)?;
-    let live = app.threads.running_message(&app, &conversation);
-    if let Some(live) = &live {
-        live.cancel.cancel();
+    let live_run = app.threads.running_message(&app, &conversation);
+    if let Some(live_run) = &live_run {
+        live_run.cancel.cancel();
     }
-    Ok(Json(json!({ "stopped": live.is_some() })))
+    Ok(Json(json!({ "stopped": live_run.is_some() })))
 }
 
 fn add_stream_header(mut response: Response) -> Response {
@@ -131,9 +131,9 @@ fn chat_messages(message: &Value) -> Vec<Value> {
             "text" => content.push(json!({"type": "text", "text": part["text"]})),
             "file" => content.push(json!({"type": "image_url", "image_url": {"url": part["url"]}})),
             _ => {
-                let of_tool = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
-                let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { of_tool };
-                let told = match part["state"].as_str() {
+                let tool_name = kind.strip_prefix("tool-").filter(|_| part["toolCallId"].is_string());
+                let name = if kind == "dynamic-tool" { part["toolName"].as_str() } else { tool_name };
+                let result_text = match part["state"].as_str() {
                     Some("output-available") => part["output"].to_string(),
                     Some("output-error") => part["errorText"].as_str().unwrap_or("failed").to_owned(),
                     // A call without a result cannot be sent back.
@@ -142,7 +142,9 @@ fn chat_messages(message: &Value) -> Vec<Value> {
                 let Some(name) = name else { continue };
                 let function = json!({"name": name, "arguments": part["input"].to_string()});
                 calls.push(json!({"id": part["toolCallId"], "type": "function", "function": function}));
-                results.push(json!({"role": "tool", "tool_call_id": part["toolCallId"], "content": told}));
+                results.push(
+                    json!({"role": "tool", "tool_call_id": part["toolCallId"], "content": result_text}),
+                );
             }
         }
     }
@@ -154,11 +156,11 @@ fn chat_messages(message: &Value) -> Vec<Value> {
         }
         false => content.into(),
     };
-    let mut said = json!({"role": role, "content": content});
+    let mut converted = json!({"role": role, "content": content});
     if !calls.is_empty() {
-        said["tool_calls"] = calls.into();
-    } else if said["content"].is_null() {
-        said["content"] = "".into();
+        converted["tool_calls"] = calls.into();
+    } else if converted["content"].is_null() {
+        converted["content"] = "".into();
     }
-    [said].into_iter().chain(results).collect()
+    [converted].into_iter().chain(results).collect()
 }

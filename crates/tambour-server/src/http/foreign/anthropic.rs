@@ -25,15 +25,15 @@ pub(in crate::http) async fn create(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (wanted, streams) = parse_request(&app, parse_body(&bytes)?)?;
+    let (foreign_request, streams) = parse_request(&app, parse_body(&bytes)?)?;
     if streams {
-        let encoder = |about| Box::new(anthropic::AnthropicEncoder::new(about)) as Box<dyn Encoder>;
-        return stream_message(app, &caller, request, wanted, encoder).await;
+        let encoder = |context| Box::new(anthropic::AnthropicEncoder::new(context)) as Box<dyn Encoder>;
+        return stream_message(app, &caller, request, foreign_request, encoder).await;
     }
-    let (about, whole) = run_message(&app, &caller, request, wanted).await?;
-    match &whole.failure {
+    let (context, folded) = run_message(&app, &caller, request, foreign_request).await?;
+    match &folded.failure {
         Some(failure) => Ok(failure_response(failure, &anthropic::error_body(failure))),
-        None => Ok(Json(anthropic::message_from_log(&about, &whole)).into_response()),
+        None => Ok(Json(anthropic::message_from_log(&context, &folded)).into_response()),
     }
 }
 
@@ -49,11 +49,11 @@ pub(in crate::http) async fn count_tokens(
     body.entry("max_tokens").or_insert(1.into());
     let (mut new, _) = parse_request(&app, body)?;
     new.check(&app)?;
-    let asked = new.to_start_request(&app, &caller, request, None).await?;
+    let start_request = new.to_start_request(&app, &caller, request, None).await?;
     let tools: usize =
-        asked.candidates[0].ask.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
-    let said: usize = asked.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
-    Ok(Json(json!({ "input_tokens": said + tools })))
+        start_request.candidates[0].request.tools.iter().map(|tool| estimate_tokens(&tool.to_string())).sum();
+    let token_count: usize = start_request.prompt.load_messages(&app).await?.iter().map(message_tokens).sum();
+    Ok(Json(json!({ "input_tokens": token_count + tools })))
 }
 
 /// Tokens added around each message.
@@ -73,62 +73,62 @@ fn message_tokens(message: &Message) -> usize {
 }
 
 fn parse_request(app: &App, mut body: Map<String, Value>) -> Result<(NewMessage, bool), Problem> {
-    let wrong =
+    let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut wanted = ForeignRequest::for_model(app, &mut body)?;
+    let mut foreign_request = ForeignRequest::for_model(app, &mut body)?;
     let streams = body.remove("stream") == Some(Value::Bool(true));
     if !body.get("max_tokens").is_some_and(Value::is_u64) {
         return Err(
             Problem::invalid("missing_field", "missing field `max_tokens`").with("field", "max_tokens")
         );
     }
-    for (name, ours) in [
+    for (name, own_name) in [
         ("max_tokens", "max_tokens"),
         ("temperature", "temperature"),
         ("top_p", "top_p"),
         ("stop_sequences", "stop"),
     ] {
-        wanted.move_field(&mut body, name, ours);
+        foreign_request.move_field(&mut body, name, own_name);
     }
     if let Some(system) = body.remove("system").filter(|system| !system.is_null()) {
-        wanted.set_system(&field_text(&system));
+        foreign_request.set_system(&field_text(&system));
     }
     let messages = body.remove("messages");
     let Some(Value::Array(messages)) = messages else {
-        return Err(wrong("messages", "`messages` is a list of messages"));
+        return Err(new_problem("messages", "`messages` is a list of messages"));
     };
     let messages: Vec<Vec<Value>> = messages.iter().map(chat_messages).collect::<Result<_, _>>()?;
-    wanted.set("messages", messages.concat());
+    foreign_request.set("messages", messages.concat());
     if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
-        let tools = tools.as_array().ok_or_else(|| wrong("tools", "`tools` is a list"))?;
-        wanted.add_tools(tools.iter().map(|tool| (tool, "input_schema")))?;
+        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` is a list"))?;
+        foreign_request.add_tools(tools.iter().map(|tool| (tool, "input_schema")))?;
     }
     if let Some(choice) = body.remove("tool_choice") {
-        wanted.foreign.tool_choice = match choice["type"].as_str() {
+        foreign_request.foreign.tool_choice = match choice["type"].as_str() {
             Some("any") => Some("required".into()),
             Some("tool") => Some(json!({"type": "function", "function": {"name": choice["name"]}})),
             Some("none") => {
-                wanted.foreign.tools.clear();
+                foreign_request.foreign.tools.clear();
                 None
             }
             _ => None,
         };
     }
-    wanted.foreign.ends_with_client = true;
-    let more = body.remove("tambour");
+    foreign_request.foreign.ends_with_client = true;
+    let tambour_fields = body.remove("tambour");
     if let Some(top_k) = body.remove("top_k") {
-        wanted.set("upstream_fields", json!({ "top_k": top_k }));
+        foreign_request.set("upstream_fields", json!({ "top_k": top_k }));
     }
-    wanted.enable_calls();
-    Ok((wanted.into_message(more, streams)?, streams))
+    foreign_request.enable_calls();
+    Ok((foreign_request.into_message(tambour_fields, streams)?, streams))
 }
 
 /// Converts a message to messages of the chat completions interface, where results of tools are separate
 /// messages.
 fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
-    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
+    let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let role = message["role"].as_str().filter(|role| matches!(*role, "user" | "assistant" | "system"));
-    let role = role.ok_or_else(|| wrong("a role is user or assistant".to_owned()))?;
+    let role = role.ok_or_else(|| new_problem("a role is user or assistant".to_owned()))?;
     let blocks = match &message["content"] {
         Value::Array(blocks) => blocks,
         content => return Ok(vec![json!({"role": role, "content": content})]),
@@ -154,14 +154,16 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
                 calls.push(json!({"id": block["id"], "type": "function", "function": function}));
             }
             Some("tool_result") => {
-                let told = field_text(&block["content"]);
-                results.push(json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": told}));
+                let result_text = field_text(&block["content"]);
+                results.push(
+                    json!({"role": "tool", "tool_call_id": block["tool_use_id"], "content": result_text}),
+                );
             }
             // Reasoning of our own replies is not sent back: its signature is empty.
             Some("thinking" | "redacted_thinking") => {}
             other => {
                 let kind = other.unwrap_or("none");
-                return Err(wrong(format!("a block of the type `{kind}` is not taken")));
+                return Err(new_problem(format!("a block of the type `{kind}` is not taken")));
             }
         }
     }
@@ -174,12 +176,12 @@ fn chat_messages(message: &Value) -> Result<Vec<Value>, Problem> {
         }
         false => parts.into(),
     };
-    let mut said = json!({"role": role, "content": content});
+    let mut converted = json!({"role": role, "content": content});
     if !calls.is_empty() {
-        said["tool_calls"] = calls.into();
+        converted["tool_calls"] = calls.into();
     }
-    let says = !said["content"].is_null() || said.get("tool_calls").is_some();
-    Ok(results.into_iter().chain(says.then_some(said)).collect())
+    let has_content = !converted["content"].is_null() || converted.get("tool_calls").is_some();
+    Ok(results.into_iter().chain(has_content.then_some(converted)).collect())
 }
 
 /// Returns the text of a field that is a text or a list of blocks.

@@ -7,18 +7,20 @@ use crate::http::problem::Problem;
 
 /// Converts messages of the chat completions interface.
 pub(super) fn convert_messages(messages: Option<Value>) -> Result<Value, Problem> {
-    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
+    let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "messages");
     let Some(Value::Array(messages)) = messages else {
-        return Err(wrong("`messages` is a list of messages".to_owned()));
+        return Err(new_problem("`messages` is a list of messages".to_owned()));
     };
-    let known = ["role", "content", "name", "tool_calls", "tool_call_id"];
+    let known_fields = ["role", "content", "name", "tool_calls", "tool_call_id"];
     let message = |(at, message): (usize, Value)| {
         let Value::Object(fields) = message else {
-            return Err(wrong(format!("`messages[{at}]` is an object with `role` and `content`")));
+            return Err(new_problem(format!("`messages[{at}]` is an object with `role` and `content`")));
         };
         let mut fields: Map<String, Value> = fields
             .into_iter()
-            .filter(|(name, value)| known.contains(&name.as_str()) && !(value.is_null() && name != "content"))
+            .filter(|(name, value)| {
+                known_fields.contains(&name.as_str()) && !(value.is_null() && name != "content")
+            })
             .collect();
         if fields.get("tool_calls").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             fields.remove("tool_calls");

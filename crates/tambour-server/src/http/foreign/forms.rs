@@ -33,9 +33,10 @@ pub(in crate::http) async fn convert_errors(request: Request, next: Next) -> Res
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     // A wrong request stays wrong; an overload passes.
-    let again = matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let again = HeaderValue::from_static(if again { "true" } else { "false" });
-    parts.headers.insert(HeaderName::from_static("x-should-retry"), again);
+    let is_retryable =
+        matches!(parts.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let is_retryable = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
+    parts.headers.insert(HeaderName::from_static("x-should-retry"), is_retryable);
     Response::from_parts(parts, Body::from(body))
 }
 

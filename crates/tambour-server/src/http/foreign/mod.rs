@@ -86,22 +86,22 @@ impl ForeignRequest {
                 return Err(Problem::invalid("invalid_field", "`model` is a name").with("field", "model"));
             }
         };
-        let loaded = app.loaded_config();
+        let loaded_config = app.loaded_config();
         let (mut fields, mut fallbacks, mut fixed_fields) = (Map::new(), Vec::new(), Vec::new());
-        if let Some(alias) = loaded.config.aliases.get(&model) {
+        if let Some(alias) = loaded_config.config.aliases.get(&model) {
             fields = alias.message_fields();
-            let order = loaded.fallback_chain(&model, Instant::now());
-            fallbacks.extend(order.iter().map(|name| choice_fields(&loaded.config.aliases[*name])));
+            let order = loaded_config.fallback_chain(&model, Instant::now());
+            fallbacks.extend(order.iter().map(|name| choice_fields(&loaded_config.config.aliases[*name])));
             if !fallbacks.is_empty() {
                 apply_choice(&mut fields, fallbacks.remove(0));
             }
-            if let Some(skein) = loaded.skeins.get(&model) {
+            if let Some(skein) = loaded_config.skeins.get(&model) {
                 fields.insert("skein".to_owned(), skein.clone());
             }
             fixed_fields.extend(fields.keys().cloned());
         } else {
             let (upstream, name) = model.split_once('/').unwrap_or((&model, ""));
-            if !loaded.upstreams.contains_key(upstream) {
+            if !loaded_config.upstreams.contains_key(upstream) {
                 let detail = format!(
                     "there is no model `{model}`: it is an alias of the configuration, or UPSTREAM/MODEL with a configured upstream"
                 );
@@ -123,10 +123,10 @@ impl ForeignRequest {
         app: &App,
         body: &mut Map<String, Value>,
     ) -> Result<ForeignRequest, Problem> {
-        let named = body.get("model").is_some_and(|model| !model.is_null());
-        let loaded = app.loaded_config();
-        if !named && let Some(name) = loaded.config.default_upstream() {
-            let alias = loaded.config.aliases.contains_key(DEFAULT_ALIAS);
+        let names_model = body.get("model").is_some_and(|model| !model.is_null());
+        let loaded_config = app.loaded_config();
+        if !names_model && let Some(name) = loaded_config.config.default_upstream() {
+            let alias = loaded_config.config.aliases.contains_key(DEFAULT_ALIAS);
             body.insert("model".to_owned(), if alias { DEFAULT_ALIAS } else { name }.into());
         }
         ForeignRequest::for_model(app, body)
@@ -148,9 +148,9 @@ impl ForeignRequest {
     }
 
     /// Moves a field of the request to one of ours, if it is present.
-    pub(super) fn move_field(&mut self, body: &mut Map<String, Value>, name: &str, ours: &str) {
+    pub(super) fn move_field(&mut self, body: &mut Map<String, Value>, name: &str, own_name: &str) {
         if let Some(value) = body.remove(name).filter(|value| !value.is_null()) {
-            self.set(ours, value);
+            self.set(own_name, value);
         }
     }
 
@@ -184,20 +184,20 @@ impl ForeignRequest {
 
     /// Reads the reply as JSON if the client sets a `response_format` and neither alias nor `tambour` names a
     /// dialect: the model is sent the schema, may be re-asked once, and the result satisfies the schema.
-    pub(super) fn enable_json(&mut self, more: Option<&Value>) -> Result<(), Problem> {
-        let wrong =
+    pub(super) fn enable_json(&mut self, format_fields: Option<&Value>) -> Result<(), Problem> {
+        let new_problem =
             |detail: &str| Err(Problem::invalid("invalid_field", detail).with("field", "response_format"));
         let Some(format) = self.fields.get("response_format") else { return Ok(()) };
         let schema = match format["type"].as_str() {
             Some("text") => return Ok(()),
             Some("json_object") => None,
             Some("json_schema") => match &format["json_schema"]["schema"] {
-                Value::Null => return wrong("`json_schema` has a `schema`"),
+                Value::Null => return new_problem("`json_schema` has a `schema`"),
                 schema => Some(schema.clone()),
             },
-            _ => return wrong("`type` is `text`, `json_object` or `json_schema`"),
+            _ => return new_problem("`type` is `text`, `json_object` or `json_schema`"),
         };
-        if more.is_some_and(|more| !more["dialect"].is_null()) {
+        if format_fields.is_some_and(|format_fields| !format_fields["dialect"].is_null()) {
             return Ok(());
         }
         if !self.fields.contains_key("dialect") {
@@ -231,34 +231,38 @@ impl ForeignRequest {
     }
 
     /// Builds the message. Fields of the object `tambour` take precedence over those of the protocol.
-    pub(super) fn into_message(mut self, more: Option<Value>, stream: bool) -> Result<NewMessage, Problem> {
-        let more = match more {
+    pub(super) fn into_message(
+        mut self,
+        tambour_fields: Option<Value>,
+        stream: bool,
+    ) -> Result<NewMessage, Problem> {
+        let tambour_fields = match tambour_fields {
             None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(more)) => {
-                if let Some(name) = PROTOCOL_FIELDS.iter().find(|name| more.contains_key(**name)) {
+            Some(Value::Object(tambour_fields)) => {
+                if let Some(name) = PROTOCOL_FIELDS.iter().find(|name| tambour_fields.contains_key(**name)) {
                     let detail = format!("`tambour.{name}` is said by fields of the protocol itself");
                     return Err(Problem::invalid("unknown_field", detail).with("field", *name));
                 }
-                more
+                tambour_fields
             }
             Some(_) => {
                 let detail = "`tambour` is an object with fields of POST /api/v1/messages";
                 return Err(Problem::invalid("invalid_field", detail).with("field", "tambour"));
             }
         };
-        if more.contains_key("upstream") || more.contains_key("model") {
+        if tambour_fields.contains_key("upstream") || tambour_fields.contains_key("model") {
             // A request that selects the upstream itself has no fallbacks.
             self.fallbacks.clear();
             self.foreign.selects_upstream = true;
         }
         self.foreign.overrides =
-            self.fixed_fields.iter().filter(|name| more.contains_key(*name)).cloned().collect();
+            self.fixed_fields.iter().filter(|name| tambour_fields.contains_key(*name)).cloned().collect();
         // Extensions are in the log anyway; the protocol decides which of them a client sees.
         self.set("output_protocol", "jsonseq_v1");
         self.set("named_model", self.model.clone());
         self.set(if stream { "stream" } else { "wait" }, true);
-        let read = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
-            fields.extend(more.clone());
+        let parse = |mut fields: Map<String, Value>| -> Result<NewMessage, Problem> {
+            fields.extend(tambour_fields.clone());
             let mut new: NewMessage = super::problem::parse_body(&Value::Object(fields).to_string().into())?;
             new.foreign = Some(self.foreign.clone());
             Ok(new)
@@ -266,14 +270,14 @@ impl ForeignRequest {
         let other = |other: Map<String, Value>| {
             let mut fields = self.fields.clone();
             apply_choice(&mut fields, other);
-            let mut new = read(fields)?;
+            let mut new = parse(fields)?;
             // Not every dialect has instructions; the first choice has.
             new.instructions &= dialect::find_dialect(&new.dialect).is_ok_and(|entry| entry.prompt.is_some());
             Ok::<_, Problem>(new)
         };
-        let others = self.fallbacks.iter().cloned().map(other).collect::<Result<_, _>>()?;
-        let mut new = read(self.fields.clone())?;
-        new.others = others;
+        let fallbacks = self.fallbacks.iter().cloned().map(other).collect::<Result<_, _>>()?;
+        let mut new = parse(self.fields.clone())?;
+        new.others = fallbacks;
         Ok(new)
     }
 }
@@ -300,12 +304,12 @@ pub(super) async fn stream_message(
     encoder: impl FnOnce(StreamContext) -> Box<dyn Encoder>,
 ) -> Result<Response, Problem> {
     new.check(&app)?;
-    let opened = events::open_stream(&app, caller)?;
-    let asked = new.to_start_request(&app, caller, request, None).await?;
-    let StartedMessage { row, reader, .. } = message_start::start_message(&app, asked).await?;
+    let event_stream = events::open_stream(&app, caller)?;
+    let start_request = new.to_start_request(&app, caller, request, None).await?;
+    let StartedMessage { row, reader, .. } = message_start::start_message(&app, start_request).await?;
     schedule_deletion(&app, &new, reader.as_ref());
     let encoder = encoder(describe_message(&row));
-    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader, 0), opened))
+    Ok(events::stream_response(app, EventReader::new(&row.id, encoder, reader, 0), event_stream))
 }
 
 /// Starts a message, waits for its end, and returns the folded log.
@@ -316,38 +320,43 @@ pub(super) async fn run_message(
     mut new: NewMessage,
 ) -> Result<(StreamContext, FoldedMessage), Problem> {
     new.check(app)?;
-    let asked = new.to_start_request(app, caller, request, None).await?;
-    let StartedMessage { row, reader, .. } = message_start::start_message(app, asked).await?;
+    let start_request = new.to_start_request(app, caller, request, None).await?;
+    let StartedMessage { row, reader, .. } = message_start::start_message(app, start_request).await?;
     schedule_deletion(app, &new, reader.as_ref());
-    if let Some(reading) = &reader {
+    if let Some(reader_guard) = &reader {
         // Dropping the reader (client disconnected) ends the message.
-        reading.live_run().wait_over().await;
+        reader_guard.live_run().wait_over().await;
     }
-    let whole = fold_message(app, &row.id).await?;
+    let folded = fold_message(app, &row.id).await?;
     drop(reader);
-    Ok((describe_message(&row), whole))
+    Ok((describe_message(&row), folded))
 }
 
 /// Schedules deletion of a message that the client does not want to be stored, once it was read.
-fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reading: Option<&ReaderGuard>) {
-    let kept = new.as_response.as_ref().is_none_or(|of| of.store);
-    if let Some(reading) = reading.filter(|_| !kept) {
-        record::delete_when_read(app, reading.live_run().clone());
+fn schedule_deletion(app: &Arc<App>, new: &NewMessage, reader_guard: Option<&ReaderGuard>) {
+    let is_stored = new.as_response.as_ref().is_none_or(|response_fields| response_fields.store);
+    if let Some(reader_guard) = reader_guard.filter(|_| !is_stored) {
+        record::delete_when_read(app, reader_guard.live_run().clone());
     }
 }
 
 /// Folds the log of an ended message.
 pub(super) async fn fold_message(app: &App, message: &str) -> Result<FoldedMessage, Problem> {
-    let (mut whole, mut after) = (FoldedMessage::default(), 0);
+    let (mut folded, mut after) = (FoldedMessage::default(), 0);
     loop {
         let (batches, _) = app.store.read(message, after, 1 << 20).await?;
         if batches.is_empty() {
-            return Ok(whole);
+            return Ok(folded);
         }
         for batch in &batches {
             for entry in batch.entries().filter(|entry| entry.number > after) {
                 let kind = EncoderEntryKind::from(entry.kind);
-                whole.push_entry(&EncoderEntry { number: entry.number, kind, json: entry.json, reply: None });
+                folded.push_entry(&EncoderEntry {
+                    number: entry.number,
+                    kind,
+                    json: entry.json,
+                    reply: None,
+                });
             }
             after = after.max(batch.last());
         }
@@ -360,16 +369,16 @@ pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
     let created_at = row.created.parse::<Timestamp>().map_or(0, Timestamp::as_second);
     let model = request["named_model"].as_str().unwrap_or_default().to_owned();
     let sends_whole_answer = request["dialect"] == JSON_DIALECT;
-    let of = &request["as_response"];
+    let response_fields = &request["as_response"];
     StreamContext {
         message_id: row.id.clone(),
         request_id: row.request_id.clone(),
         created_at,
         model,
         sends_whole_answer,
-        previous_response: of["previous"].as_str().map(str::to_owned),
-        is_background: of["background"] == true,
-        is_unstored: of["store"] == false,
+        previous_response: response_fields["previous"].as_str().map(str::to_owned),
+        is_background: response_fields["background"] == true,
+        is_unstored: response_fields["store"] == false,
     }
 }
 
@@ -377,9 +386,10 @@ pub(super) fn describe_message(row: &MessageRow) -> StreamContext {
 /// by themselves, so a reply already paid for must not be one.
 pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
     // A request error of the service is the client's to fix, except for the operator's key and account.
-    let refused = failure.upstream.as_ref().map(|refusal| refusal.status);
-    let refused = refused.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
-    let own = match &*failure.code {
+    let refusal_status = failure.upstream.as_ref().map(|refusal| refusal.status);
+    let refusal_status =
+        refusal_status.filter(|status| matches!(status, 400 | 404 | 409 | 410 | 413..=415 | 422));
+    let own_code = match &*failure.code {
         "upstream_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
         "upstream_timeout" => StatusCode::GATEWAY_TIMEOUT,
         "interrupted" => StatusCode::SERVICE_UNAVAILABLE,
@@ -390,9 +400,9 @@ pub(super) fn failure_response(failure: &Failure, body: &Value) -> Response {
         code if code.starts_with("upstream") || code == "recording_not_found" => StatusCode::BAD_GATEWAY,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let status = refused.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(own);
-    let again = failure.retryable
+    let status = refusal_status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(own_code);
+    let is_retryable = failure.retryable
         && matches!(&*failure.code, "upstream_rate_limited" | "upstream_unreachable" | "interrupted");
-    let retry = HeaderValue::from_static(if again { "true" } else { "false" });
+    let retry = HeaderValue::from_static(if is_retryable { "true" } else { "false" });
     (status, [(HeaderName::from_static("x-should-retry"), retry)], axum::Json(body)).into_response()
 }

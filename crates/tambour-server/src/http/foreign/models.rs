@@ -16,8 +16,8 @@ pub(in crate::http) async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<Value> {
-    let may = |name: &&String| caller.limits.check_alias(Some(name)).is_ok();
-    let data: Vec<Value> = model_names(&app).iter().filter(may).map(|name| model_json(name)).collect();
+    let is_allowed = |name: &&String| caller.limits.check_alias(Some(name)).is_ok();
+    let data: Vec<Value> = model_names(&app).iter().filter(is_allowed).map(|name| model_json(name)).collect();
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -28,21 +28,22 @@ pub(in crate::http) async fn show(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     caller.limits.check_alias(Some(&name))?;
-    let known = model_names(&app);
+    let models = model_names(&app);
     let upstream = name.split_once('/').map_or(&*name, |(upstream, _)| upstream);
-    if known.contains(&name) || app.loaded_config().upstreams.contains_key(upstream) {
+    if models.contains(&name) || app.loaded_config().upstreams.contains_key(upstream) {
         return Ok(Json(model_json(&name)));
     }
     Err(Problem::new(StatusCode::NOT_FOUND, "model_not_found", format!("there is no model `{name}`")))
 }
 
 fn model_names(app: &App) -> Vec<String> {
-    let loaded = app.loaded_config();
-    let of_upstream = loaded.config.upstreams.iter().map(|(name, upstream)| match &upstream.model {
-        Some(model) => format!("{name}/{model}"),
-        None => name.clone(),
-    });
-    loaded.config.aliases.keys().cloned().chain(of_upstream).collect()
+    let loaded_config = app.loaded_config();
+    let upstream_models =
+        loaded_config.config.upstreams.iter().map(|(name, upstream)| match &upstream.model {
+            Some(model) => format!("{name}/{model}"),
+            None => name.clone(),
+        });
+    loaded_config.config.aliases.keys().cloned().chain(upstream_models).collect()
 }
 
 fn model_json(name: &str) -> Value {

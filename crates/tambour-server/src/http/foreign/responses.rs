@@ -37,25 +37,25 @@ pub(in crate::http) async fn create(
     Extension(RequestId(request)): Extension<RequestId>,
     bytes: Bytes,
 ) -> Result<Response, Problem> {
-    let (mut wanted, streams) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
+    let (mut foreign_request, streams) = parse_request(&app, &caller, parse_body(&bytes)?).await?;
     if streams {
-        let encoder = |about| Box::new(responses::ResponsesEncoder::new(about, 0)) as Box<dyn Encoder>;
-        return stream_message(app, &caller, request, wanted, encoder).await;
+        let encoder = |context| Box::new(responses::ResponsesEncoder::new(context, 0)) as Box<dyn Encoder>;
+        return stream_message(app, &caller, request, foreign_request, encoder).await;
     }
-    if wanted.as_response.as_ref().is_some_and(|of| of.background) {
-        wanted.wait = false;
-        wanted.check(&app)?;
-        let asked = wanted.to_start_request(&app, &caller, request, None).await?;
-        let StartedMessage { row, .. } = message_start::start_message(&app, asked).await?;
+    if foreign_request.as_response.as_ref().is_some_and(|response_fields| response_fields.background) {
+        foreign_request.wait = false;
+        foreign_request.check(&app)?;
+        let start_request = foreign_request.to_start_request(&app, &caller, request, None).await?;
+        let StartedMessage { row, .. } = message_start::start_message(&app, start_request).await?;
         return Ok(Json(responses::response_from_log(
             &describe_message(&row),
             &fold_message(&app, &row.id).await?,
         ))
         .into_response());
     }
-    let (about, whole) = run_message(&app, &caller, request, wanted).await?;
-    let response = responses::response_from_log(&about, &whole);
-    match &whole.failure {
+    let (context, folded) = run_message(&app, &caller, request, foreign_request).await?;
+    let response = responses::response_from_log(&context, &folded);
+    match &folded.failure {
         Some(failure) => Ok(failure_response(failure, &tambour::encode::chat::error_body(failure))),
         None => Ok(Json(response).into_response()),
     }
@@ -98,9 +98,9 @@ pub(in crate::http) async fn cancel(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let row = find_response(&app, &caller, &id).await?;
-    if let Some(live) = app.running.get(&row.id) {
-        live.cancel.cancel();
-        live.wait_over().await;
+    if let Some(live_run) = app.running.get(&row.id) {
+        live_run.cancel.cancel();
+        live_run.wait_over().await;
     }
     Ok(Json(responses::response_from_log(&describe_message(&row), &fold_message(&app, &row.id).await?)))
 }
@@ -175,72 +175,77 @@ async fn parse_request(
     caller: &Caller,
     mut body: Map<String, Value>,
 ) -> Result<(NewMessage, bool), Problem> {
-    let wrong =
+    let new_problem =
         |field: &'static str, detail: &str| Problem::invalid("invalid_field", detail).with("field", field);
-    let mut wanted = ForeignRequest::for_model(app, &mut body)?;
+    let mut foreign_request = ForeignRequest::for_model(app, &mut body)?;
     let streams = body.remove("stream") == Some(Value::Bool(true));
     let input = body.remove("input").unwrap_or_default();
-    let flag = |body: &mut Map<String, Value>, name: &'static str, usual: bool| match body.remove(name) {
-        None | Some(Value::Null) => Ok(usual),
+    let flag = |body: &mut Map<String, Value>, name: &'static str, default: bool| match body.remove(name) {
+        None | Some(Value::Null) => Ok(default),
         Some(Value::Bool(on)) => Ok(on),
-        Some(_) => Err(wrong(name, &format!("`{name}` is true or false"))),
+        Some(_) => Err(new_problem(name, &format!("`{name}` is true or false"))),
     };
-    let (background, store) = (flag(&mut body, "background", false)?, flag(&mut body, "store", true)?);
-    if background && !store {
-        return Err(wrong("store", "a response that runs in the background is stored, to be fetched"));
+    let (in_background, store) = (flag(&mut body, "background", false)?, flag(&mut body, "store", true)?);
+    if in_background && !store {
+        return Err(new_problem("store", "a response that runs in the background is stored, to be fetched"));
     }
     let previous = match body.remove("previous_response_id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
-        Some(_) => return Err(wrong("previous_response_id", "`previous_response_id` is an id")),
+        Some(_) => return Err(new_problem("previous_response_id", "`previous_response_id` is an id")),
     };
     match &previous {
-        None => wanted.set("messages", items_to_messages(input)?),
+        None => foreign_request.set("messages", items_to_messages(input)?),
         Some(id) => {
             let row = find_response(app, caller, id).await?;
-            continuation::continue_response(app, &row, items_to_messages(input)?, &mut wanted).await?;
+            continuation::continue_response(app, &row, items_to_messages(input)?, &mut foreign_request)
+                .await?;
         }
     }
-    wanted.set("as_response", json!({"background": background, "store": store, "previous": previous}));
-    wanted.foreign.is_background = background;
+    foreign_request
+        .set("as_response", json!({"background": in_background, "store": store, "previous": previous}));
+    foreign_request.foreign.is_background = in_background;
     match body.remove("instructions") {
         None | Some(Value::Null) => {}
-        Some(Value::String(text)) => wanted.set_system(&text),
-        Some(_) => return Err(wrong("instructions", "`instructions` is a text")),
+        Some(Value::String(text)) => foreign_request.set_system(&text),
+        Some(_) => return Err(new_problem("instructions", "`instructions` is a text")),
     }
-    wanted.move_field(&mut body, "temperature", "temperature");
-    wanted.move_field(&mut body, "top_p", "top_p");
-    wanted.move_field(&mut body, "max_output_tokens", "max_tokens");
+    foreign_request.move_field(&mut body, "temperature", "temperature");
+    foreign_request.move_field(&mut body, "top_p", "top_p");
+    foreign_request.move_field(&mut body, "max_output_tokens", "max_tokens");
     match body.remove("text").map(|mut text| text["format"].take()) {
         None | Some(Value::Null) => {}
         Some(format) => match format["type"].as_str() {
             Some("json_schema") => {
                 let schema =
                     json!({"name": format["name"], "schema": format["schema"], "strict": format["strict"]});
-                wanted.set("response_format", json!({"type": "json_schema", "json_schema": schema}));
+                foreign_request.set("response_format", json!({"type": "json_schema", "json_schema": schema}));
             }
-            Some("json_object") => wanted.set("response_format", json!({"type": "json_object"})),
+            Some("json_object") => foreign_request.set("response_format", json!({"type": "json_object"})),
             _ => {}
         },
     }
     if let Some(tools) = body.remove("tools").filter(|tools| !tools.is_null()) {
-        let tools = tools.as_array().ok_or_else(|| wrong("tools", "`tools` is a list"))?;
+        let tools = tools.as_array().ok_or_else(|| new_problem("tools", "`tools` is a list"))?;
         if let Some(tool) = tools.iter().find(|tool| tool["type"] != "function") {
-            return Err(wrong("tools", &format!("only functions can be offered, not {}", tool["type"])));
+            return Err(new_problem(
+                "tools",
+                &format!("only functions can be offered, not {}", tool["type"]),
+            ));
         }
-        wanted.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
+        foreign_request.add_tools(tools.iter().map(|tool| (tool, "parameters")))?;
     }
     match body.remove("tool_choice") {
         None | Some(Value::Null) => {}
-        Some(Value::String(word)) if word == "none" => wanted.foreign.tools.clear(),
+        Some(Value::String(mode)) if mode == "none" => foreign_request.foreign.tools.clear(),
         Some(Value::Object(choice)) if choice.contains_key("name") => {
             let choice = json!({"type": "function", "function": {"name": choice["name"]}});
-            wanted.foreign.tool_choice = Some(choice);
+            foreign_request.foreign.tool_choice = Some(choice);
         }
-        Some(word) => wanted.foreign.tool_choice = Some(word),
+        Some(mode) => foreign_request.foreign.tool_choice = Some(mode),
     }
-    let more = body.remove("tambour");
-    wanted.enable_json(more.as_ref())?;
-    wanted.enable_calls();
-    Ok((wanted.into_message(more, streams)?, streams))
+    let tambour_fields = body.remove("tambour");
+    foreign_request.enable_json(tambour_fields.as_ref())?;
+    foreign_request.enable_calls();
+    Ok((foreign_request.into_message(tambour_fields, streams)?, streams))
 }

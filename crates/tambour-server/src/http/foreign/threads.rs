@@ -22,16 +22,16 @@ pub(crate) struct RunningThreads(Mutex<HashMap<String, String>>);
 impl RunningThreads {
     /// Registers a message that has begun.
     pub(super) fn register(&self, app: &App, conversation: &str, message: &str) {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|_, message| app.running.get(message).is_some());
-        running.insert(conversation.to_owned(), message.to_owned());
+        let mut running_messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running_messages.retain(|_, message| app.running.get(message).is_some());
+        running_messages.insert(conversation.to_owned(), message.to_owned());
     }
 
     /// Returns the running message of a conversation.
     pub(super) fn running_message(&self, app: &App, conversation: &str) -> Option<Arc<LiveRun>> {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running_messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A message that has ended may not be removed yet.
-        app.running.get(running.get(conversation)?).filter(|live| !live.has_ended())
+        app.running.get(running_messages.get(conversation)?).filter(|live_run| !live_run.has_ended())
     }
 }
 

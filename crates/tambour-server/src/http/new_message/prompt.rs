@@ -16,28 +16,31 @@ use crate::upstream::{Content, Message};
 
 /// Returns the given messages or text as a prompt.
 pub(super) fn given_prompt(new: &NewMessage) -> Result<PromptRecord, Problem> {
-    let wrong = |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
-    for (given, field) in [
+    let new_problem =
+        |code, detail: &str, field: &'static str| Problem::invalid(code, detail).with("field", field);
+    for (is_given, field) in [
         (!new.context.is_empty(), "context"),
         (new.max_context.is_some(), "max_context"),
         (new.timed.is_some(), "timed"),
     ] {
-        if given {
+        if is_given {
             let detail =
                 format!("`{field}` belongs to a prompt of blocks: `skein`, `card_id` or `lorebook_ids`");
-            return Err(wrong("invalid_field", &detail, field));
+            return Err(new_problem("invalid_field", &detail, field));
         }
     }
     match (&new.messages, &new.text) {
-        (Some(_), Some(_)) => Err(wrong("invalid_field", "give `messages` or `text`, not both", "text")),
-        (None, None) => Err(wrong("missing_field", "give `messages` or `text`", "text")),
+        (Some(_), Some(_)) => {
+            Err(new_problem("invalid_field", "give `messages` or `text`, not both", "text"))
+        }
+        (None, None) => Err(new_problem("missing_field", "give `messages` or `text`", "text")),
         (Some(messages), None) if messages.is_empty() => {
-            Err(wrong("invalid_field", "`messages` is empty", "messages"))
+            Err(new_problem("invalid_field", "`messages` is empty", "messages"))
         }
         (Some(messages), None) => {
             if let Some((detail, missing)) = messages.iter().find_map(Message::find_fault) {
                 let code = if missing.is_some() { "missing_field" } else { "invalid_field" };
-                return Err(wrong(code, &detail, missing.unwrap_or("messages")));
+                return Err(new_problem(code, &detail, missing.unwrap_or("messages")));
             }
             Ok(PromptRecord { messages: Some(messages.clone()), ..PromptRecord::default() })
         }
@@ -62,24 +65,24 @@ pub(super) async fn rendered_prompt(
     caller: &Caller,
     new: &NewMessage,
 ) -> Result<(PromptRecord, Option<TimedEffects>), Problem> {
-    let wrong =
+    let new_problem =
         |detail: &str, field: &'static str| Problem::invalid("invalid_field", detail).with("field", field);
     let mut context = new.context.clone();
     let history = context.entry("history").or_insert_with(|| json!([]));
     let Some(history) = history.as_array_mut() else {
-        return Err(wrong("`history` of a context is a list of messages", "context"));
+        return Err(new_problem("`history` of a context is a list of messages", "context"));
     };
     match (&new.messages, &new.text) {
-        (Some(_), Some(_)) => return Err(wrong("give `messages` or `text`, not both", "text")),
+        (Some(_), Some(_)) => return Err(new_problem("give `messages` or `text`, not both", "text")),
         (None, Some(text)) => history.push(json!({"role": "user", "content": text})),
         (Some(messages), None) => {
             for message in messages {
                 if let Some((detail, missing)) = message.find_fault() {
-                    return Err(wrong(&detail, missing.unwrap_or("messages")));
+                    return Err(new_problem(&detail, missing.unwrap_or("messages")));
                 }
                 if !is_text(message) {
                     let detail = "with a prompt of blocks, `messages` are texts without calls of tools";
-                    return Err(wrong(detail, "messages"));
+                    return Err(new_problem(detail, "messages"));
                 }
                 let mut line = json!({"role": message.role, "content": message.text()});
                 if let Some(name) = &message.name {
@@ -90,8 +93,8 @@ pub(super) async fn rendered_prompt(
         }
         (None, None) => {}
     }
-    let timed = match (&new.timed, &new.conversation_id) {
-        (Some(timed), _) => timed.clone(),
+    let timed_effects = match (&new.timed, &new.conversation_id) {
+        (Some(timed_effects), _) => timed_effects.clone(),
         (None, Some(id)) => load_timed(app, caller, id).await?,
         (None, None) => TimedEffects::default(),
     };
@@ -100,33 +103,34 @@ pub(super) async fn rendered_prompt(
         card: new.card_id.clone(),
         books: new.lorebook_ids.clone(),
         context,
-        timed: timed.clone(),
+        timed: timed_effects.clone(),
     };
-    let how = RenderSettings { max_context: new.max_context, ..RenderSettings::default() };
-    let rendered = skeins::render(app, &caller.owner, parts, how).await?;
-    let messages: Vec<Message> = rendered
+    let settings = RenderSettings { max_context: new.max_context, ..RenderSettings::default() };
+    let rendering = skeins::render(app, &caller.owner, parts, settings).await?;
+    let messages: Vec<Message> = rendering
         .messages
         .iter()
         .map(|message| Message::new(&message.role, message.content.as_str()))
         .collect();
     if messages.is_empty() {
-        return Err(wrong("the prompt renders to nothing", "skein"));
+        return Err(new_problem("the prompt renders to nothing", "skein"));
     }
     if let Some((detail, _)) = messages.iter().find_map(Message::find_fault) {
-        return Err(wrong(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
+        return Err(new_problem(&format!("the rendered prompt cannot be sent: {detail}"), "context"));
     }
-    let changed = (rendered.timed_effects != timed || new.timed.is_some()).then_some(rendered.timed_effects);
-    Ok((PromptRecord { messages: Some(messages), ..PromptRecord::default() }, changed))
+    let changed_effects =
+        (rendering.timed_effects != timed_effects || new.timed.is_some()).then_some(rendering.timed_effects);
+    Ok((PromptRecord { messages: Some(messages), ..PromptRecord::default() }, changed_effects))
 }
 
 /// Returns the timed lore state of the owner's conversation.
 async fn load_timed(app: &App, caller: &Caller, conversation: &str) -> Result<TimedEffects, Problem> {
-    let known = app.store.conversation(conversation).await?;
-    if known.is_none_or(|row| row.owner != caller.owner) {
+    let conversation_row = app.store.conversation(conversation).await?;
+    if conversation_row.is_none_or(|row| row.owner != caller.owner) {
         return Err(Problem::not_found(format!("there is no conversation `{conversation}`")));
     }
-    let Some(timed) = app.store.lore(conversation).await? else { return Ok(TimedEffects::default()) };
-    Ok(serde_json::from_str(&timed).unwrap_or_else(|error| {
+    let Some(timed_effects) = app.store.lore(conversation).await? else { return Ok(TimedEffects::default()) };
+    Ok(serde_json::from_str(&timed_effects).unwrap_or_else(|error| {
         tracing::error!(%error, conversation, "what world info did cannot be read; it begins anew");
         TimedEffects::default()
     }))

@@ -7,15 +7,15 @@ use super::{list_schema, notice_schema, object_schema, schema_ref};
 
 /// Metadata of a completed message.
 pub(super) fn metadata(text: &Value, number: &Value, flag: &Value) -> Value {
-    let why = |description: &str| json!({"type": "string", "description": description});
+    let reason_schema = |description: &str| json!({"type": "string", "description": description});
     let notice = notice_schema(text);
     object_schema(&[
         ("dialect", text.clone()),
         ("repairs", number.clone()),
         ("warnings", number.clone()),
         ("reasks", number.clone()),
-        ("fallback_reason?", why("why the answer was replaced by the fallback text")),
-        ("unused_reason?", why("why a reply whose text was kept could not be read as asked")),
+        ("fallback_reason?", reason_schema("why the answer was replaced by the fallback text")),
+        ("unused_reason?", reason_schema("why a reply whose text was kept could not be read as asked")),
         ("truncated", flag.clone()),
         ("notices", list_schema(&notice)),
         ("exit_decision?", json!({"type": "object", "description": "data of the event of that name"})),
@@ -71,7 +71,7 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
         ("finding", vec![("code", text.clone()), ("message", text.clone())]),
     ];
     let kinds = [("contract", &contract[..]), ("system", &system[..]), ("extension", &extension[..])];
-    let one = kinds.into_iter().flat_map(|(kind, events)| {
+    let event_schema = kinds.into_iter().flat_map(|(kind, events)| {
         events.iter().map(move |(name, fields)| {
             let mut shape =
                 object_schema(&[("event", json!({"const": name})), ("data", object_schema(fields))]);
@@ -79,6 +79,6 @@ pub(super) fn events(text: &Value, number: &Value, flag: &Value) -> Value {
             shape
         })
     });
-    let whole = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
-    json!({"oneOf": one.chain(whole).collect::<Vec<Value>>()})
+    let extension_schemas = Extension::schema()["oneOf"].as_array().cloned().unwrap_or_default();
+    json!({"oneOf": event_schema.chain(extension_schemas).collect::<Vec<Value>>()})
 }

@@ -83,30 +83,35 @@ impl CallRound<'_> {
     }
 
     /// Records an error as the result of a call.
-    pub(super) fn record_error(&mut self, place: usize, trouble: &CallError, metrics: &Metrics) {
-        self.record_result(place, Err(trouble.error(self.language)), metrics);
+    pub(super) fn record_error(&mut self, place: usize, error: &CallError, metrics: &Metrics) {
+        self.record_result(place, Err(error.error(self.language)), metrics);
     }
 
     /// Refuses all calls: those with an error get it as their result, the others get `why`.
-    pub(super) fn refuse_all(&mut self, errors: &[Option<CallError>], why: &CallError, metrics: &Metrics) {
+    pub(super) fn refuse_all(
+        &mut self,
+        errors: &[Option<CallError>],
+        call_error: &CallError,
+        metrics: &Metrics,
+    ) {
         for (place, error) in errors.iter().enumerate() {
-            self.record_error(place, error.as_ref().unwrap_or(why), metrics);
+            self.record_error(place, error.as_ref().unwrap_or(call_error), metrics);
         }
     }
 
     /// Ends the calls without a result when the run stops, with what is known of them.
     pub(super) fn end_open_calls(&mut self, end: &InputEnd, metrics: &Metrics) {
-        let cancelled = matches!(end, InputEnd::Finished(_));
+        let is_cancelled = matches!(end, InputEnd::Finished(_));
         for place in 0..self.calls.len() {
             if self.results[place].is_some() {
                 continue;
             }
-            let trouble = match (self.started[place].is_some(), cancelled) {
+            let error = match (self.started[place].is_some(), is_cancelled) {
                 (true, true) => CallError::Cancelled,
                 (true, false) => CallError::Interrupted,
                 (false, _) => CallError::MessageEnded,
             };
-            self.record_error(place, &trouble, metrics);
+            self.record_error(place, &error, metrics);
         }
     }
 }

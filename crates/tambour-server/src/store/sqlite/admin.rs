@@ -21,8 +21,8 @@ impl Admin for SqliteStore {
         fail::point("settings.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let changed = write_settings(&mut connection, changes).await;
-        end_transaction(&mut connection, changed).await?;
+        let change_result = write_settings(&mut connection, changes).await;
+        end_transaction(&mut connection, change_result).await?;
         fail::point("settings.after");
         Ok(())
     }
@@ -55,10 +55,10 @@ impl Admin for SqliteStore {
         Ok(())
     }
 
-    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError> {
+    async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         fail::point("usage.before");
-        add_usage(&mut connection, more).await?;
+        add_usage(&mut connection, usage).await?;
         fail::point("usage.after");
         Ok(())
     }
@@ -97,12 +97,12 @@ impl Admin for SqliteStore {
              update or ignore kept set owner = ?2 where owner = ?1; \
              update usage set owner = ?2 where owner = ?1",
         );
-        let moved = async {
+        let move_result = async {
             query.bind(from).bind(to).execute(&mut *connection).await?;
             figures::hand_over(&mut connection, from, to).await
         };
-        let moved = moved.await;
-        Ok(end_transaction(&mut connection, moved).await?)
+        let move_result = move_result.await;
+        Ok(end_transaction(&mut connection, move_result).await?)
     }
 
     async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
@@ -112,15 +112,15 @@ impl Admin for SqliteStore {
 }
 
 /// Adds to the usage of a key on a day.
-pub(super) async fn add_usage(connection: &mut SqliteConnection, more: &UsageRow) -> sqlx::Result<()> {
+pub(super) async fn add_usage(connection: &mut SqliteConnection, usage: &UsageRow) -> sqlx::Result<()> {
     let query = sqlx::query(
         "insert into usage (day, key, name, owner, requests, input_tokens, output_tokens) values (?, ?, ?, ?, ?, ?, ?) \
          on conflict (day, key) do update set requests = requests + excluded.requests, \
          input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens, \
          name = excluded.name, owner = excluded.owner",
     );
-    let query = query.bind(&more.day).bind(&more.key).bind(&more.name).bind(&more.owner);
-    let query = query.bind(more.requests).bind(more.input_tokens).bind(more.output_tokens);
+    let query = query.bind(&usage.day).bind(&usage.key).bind(&usage.name).bind(&usage.owner);
+    let query = query.bind(usage.requests).bind(usage.input_tokens).bind(usage.output_tokens);
     query.execute(connection).await.map(|_| ())
 }
 

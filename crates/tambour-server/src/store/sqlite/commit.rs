@@ -59,8 +59,8 @@ pub(super) struct CommitGroup {
 
 impl CommitGroup {
     fn is_empty(&self) -> bool {
-        let none = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
-        none && self.full_segment.is_none()
+        let has_no_rows = self.rows.is_empty() && self.messages.is_empty() && self.records.is_empty();
+        has_no_rows && self.full_segment.is_none()
     }
 
     /// Returns the approximate bytes to write.
@@ -70,17 +70,19 @@ impl CommitGroup {
         let records = self.records.iter().filter_map(|row| row.outcome.as_ref());
         let records =
             records.map(|outcome| usize::try_from(outcome.size).unwrap_or(usize::MAX)).sum::<usize>();
-        let touched = self.rows.len() + self.messages.len() + self.records.len();
-        rows + messages + records + touched * ROW_OVERHEAD
+        let row_count = self.rows.len() + self.messages.len() + self.records.len();
+        rows + messages + records + row_count * ROW_OVERHEAD
     }
 }
 
 impl CommitState {
     pub(super) fn new(shared: Arc<StoreState>) -> CommitState {
-        let (checkpoint, wanted) = mpsc::channel(1);
+        let (checkpoint, checkpoint_receiver) = mpsc::channel(1);
         let is_overdue = Arc::new(AtomicBool::new(false));
-        let (task, dead) =
-            (run_checkpoints(shared.pool.clone(), wanted, is_overdue.clone()), shared.dead.clone());
+        let (task, dead) = (
+            run_checkpoints(shared.pool.clone(), checkpoint_receiver, is_overdue.clone()),
+            shared.dead.clone(),
+        );
         tokio::spawn(async move {
             // Without checkpoints the write-ahead file would grow for ever.
             if tokio::spawn(task).await.is_err_and(|error| error.is_panic()) {
@@ -102,12 +104,12 @@ impl CommitState {
                 self.take_all(group);
                 group.full_segment = group.full_segment.max(Some(number));
             }
-            WriterTask::Flush(done) => group.waiters.push(done),
-            WriterTask::Close(done) => {
+            WriterTask::Flush(done_sender) => group.waiters.push(done_sender),
+            WriterTask::Close(done_sender) => {
                 self.take_all(group);
                 group.full_segment = self.shared.journal.rotate().ok().max(group.full_segment);
                 group.close = true;
-                group.waiters.push(done);
+                group.waiters.push(done_sender);
             }
         }
     }
@@ -147,17 +149,17 @@ impl CommitState {
             self.bytes_since_checkpoint += group.bytes();
             self.committed_extents.clone_from(&group.extents);
         }
-        for (tail, taken) in group.drained {
-            tail.mark_stored(&taken);
+        for (tail, drained) in group.drained {
+            tail.mark_stored(&drained);
             self.shared.pending.remove_if_done(&tail);
         }
         self.shared.pending.mark_written(group.messages.iter().chain(&group.records));
         if let Some(segment) = group.full_segment {
             self.shared.journal.remove_segments(segment);
         }
-        for done in group.waiters {
+        for done_sender in group.waiters {
             // The receiver may be gone.
-            let _ = done.send(());
+            let _ = done_sender.send(());
         }
         if self.bytes_since_checkpoint >= CHECKPOINT_BYTES && self.checkpoint.try_send(()).is_ok() {
             self.bytes_since_checkpoint = 0;
@@ -211,32 +213,36 @@ pub(super) async fn end_transaction(
     connection: &mut SqliteConnection,
     written: sqlx::Result<()>,
 ) -> sqlx::Result<()> {
-    let ended = match written {
+    let end_result = match written {
         Ok(()) => sqlx::query("commit").execute(&mut *connection).await.map(|_| ()),
         Err(error) => Err(error),
     };
-    if ended.is_err() {
+    if end_result.is_err() {
         // SQLite may have ended the transaction already.
         let _ = sqlx::query("rollback").execute(connection).await;
     }
-    ended
+    end_result
 }
 
 /// Takes the part of a message's log that the database lacks.
 fn drain_tail(tail: &Arc<LogTail>, all: bool, group: &mut CommitGroup) {
     let rows = &mut group.rows;
-    let taken = tail.drain(all, |first, last, body| {
+    let drained = tail.drain(all, |first, last, body| {
         rows.push(EntryRange { message: tail.message.clone(), first, last, body: body.to_vec() });
     });
-    if let Some(taken) = taken {
-        group.records.extend(taken.record.clone());
-        group.drained.push((tail.clone(), taken));
+    if let Some(drained) = drained {
+        group.records.extend(drained.record.clone());
+        group.drained.push((tail.clone(), drained));
     }
 }
 
 /// Runs checkpoints on request.
-async fn run_checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overdue: Arc<AtomicBool>) {
-    while wanted.recv().await.is_some() {
+async fn run_checkpoints(
+    pool: SqlitePool,
+    mut checkpoint_receiver: mpsc::Receiver<()>,
+    overdue: Arc<AtomicBool>,
+) {
+    while checkpoint_receiver.recv().await.is_some() {
         fail::point("checkpoint");
         let mut connection = match pool.acquire().await {
             Ok(connection) => connection,
@@ -247,7 +253,9 @@ async fn run_checkpoints(pool: SqlitePool, mut wanted: mpsc::Receiver<()>, overd
             }
         };
         match run_checkpoint(&mut connection).await {
-            Ok((_, pages, done)) => overdue.store(pages > OVERDUE_PAGES && done < pages, Ordering::Relaxed),
+            Ok((_, pages, checkpointed)) => {
+                overdue.store(pages > OVERDUE_PAGES && checkpointed < pages, Ordering::Relaxed)
+            }
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint of the database failed; it is tried again later")
             }
@@ -349,14 +357,14 @@ mod tests {
     async fn checkpoints_go_on_when_there_was_no_connection_for_one() {
         let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_millis(20));
         let pool = pool.connect("sqlite::memory:").await.unwrap();
-        let taken = pool.acquire().await.unwrap();
-        let (want, wanted) = mpsc::channel(1);
-        let task = tokio::spawn(run_checkpoints(pool.clone(), wanted, Arc::default()));
-        want.send(()).await.unwrap();
+        let connections = pool.acquire().await.unwrap();
+        let (checkpoint_sender, checkpoint_receiver) = mpsc::channel(1);
+        let task = tokio::spawn(run_checkpoints(pool.clone(), checkpoint_receiver, Arc::default()));
+        checkpoint_sender.send(()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        drop(taken);
-        want.send(()).await.expect("it still listens");
-        drop(want);
+        drop(connections);
+        checkpoint_sender.send(()).await.expect("it still listens");
+        drop(checkpoint_sender);
         task.await.unwrap();
     }
 }

@@ -23,9 +23,9 @@ impl Conversations for SqliteStore {
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
         const STORED: &str = "select * from conversations where id = ?";
-        let stored = sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?;
-        if let Some(known) = stored.or_else(|| self.shared.pending.conversation(id)) {
-            return Ok(Some(known));
+        let stored_row = sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?;
+        if let Some(row) = stored_row.or_else(|| self.shared.pending.conversation(id)) {
+            return Ok(Some(row));
         }
         // It may have moved from the journal to the database between the two queries.
         Ok(sqlx::query_as(STORED).bind(id).fetch_optional(self.pool()).await?)
@@ -50,9 +50,9 @@ impl Conversations for SqliteStore {
              and number < coalesce((select number from conversations where id = ?2 and owner = ?1), 1 << 62) \
              order by number desc limit ?3",
         );
-        let most = i64::from(limit) + 1;
+        let max_rows = i64::from(limit) + 1;
         let mut rows: Vec<ConversationRow> =
-            query.bind(owner).bind(after).bind(most).fetch_all(self.pool()).await?;
+            query.bind(owner).bind(after).bind(max_rows).fetch_all(self.pool()).await?;
         let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
         if has_more {
             rows.pop();
@@ -65,7 +65,7 @@ impl Conversations for SqliteStore {
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
-    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
+    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
         // The conversation may be on the journal only.
         self.wait_caught_up().await?;
         fail::point("lore.before");
@@ -73,7 +73,7 @@ impl Conversations for SqliteStore {
             "insert into lore (conversation_id, timed) select id, ?2 from conversations where id = ?1 \
              on conflict (conversation_id) do update set timed = excluded.timed",
         );
-        query.bind(conversation).bind(timed).execute(self.pool()).await?;
+        query.bind(conversation).bind(timed_effects).execute(self.pool()).await?;
         fail::point("lore.after");
         Ok(())
     }

@@ -40,14 +40,14 @@ impl Deletion for SqliteStore {
         // Otherwise the next start would restore the messages from the journal.
         self.drain_journal().await?;
         for ids in ids.chunks(MESSAGES_PER_TRANSACTION) {
-            let begun = Instant::now();
+            let start_time = Instant::now();
             let mut connection = self.pool().acquire().await?;
             begin_transaction(&mut connection).await?;
-            let deleted = delete_rows(&mut connection, ids).await;
-            end_transaction(&mut connection, deleted).await?;
+            let deletion = delete_rows(&mut connection, ids).await;
+            end_transaction(&mut connection, deletion).await?;
             drop(connection);
             // Waiting writers retry only now and then.
-            tokio::time::sleep(begun.elapsed().min(WRITER_PAUSE)).await;
+            tokio::time::sleep(start_time.elapsed().min(WRITER_PAUSE)).await;
         }
         ids.iter().for_each(|id| self.shared.pending.remove_log(id));
         fail::point("deletion.after");
@@ -69,32 +69,32 @@ impl Deletion for SqliteStore {
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
-        let deleted = self.delete_closed_conversation(id).await;
+        let deletion = self.delete_closed_conversation(id).await;
         // A caller that found it before may be about to begin a message in it.
         drop(self.shared.begin_lock.write().await);
         self.shared.run_queue.lock_order().reopen(id);
-        deleted
+        deletion
     }
 
     async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
-        let many = i64::try_from(EXPIRED_PER_QUERY).unwrap_or(i64::MAX);
-        let mut expired = Vec::new();
+        let max_rows = i64::try_from(EXPIRED_PER_QUERY).unwrap_or(i64::MAX);
+        let mut expired_ids = Vec::new();
         if let Some(before) = retention.before {
             let query = sqlx::query_scalar(
                 "select id from messages where created < ? and status <> 'running' and kind is null order by number limit ?",
             );
-            expired = query.bind(before).bind(many).fetch_all(self.pool()).await?;
+            expired_ids = query.bind(before).bind(max_rows).fetch_all(self.pool()).await?;
         }
-        if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
+        if let Some(bytes) = retention.bytes.filter(|_| expired_ids.is_empty()) {
             // The newest messages of each owner that fit together are kept.
             let query = sqlx::query_scalar(
                 "select id from (select id, sum(size) over (partition by owner order by number desc) as so_far \
                  from messages join records on message_id = id where kind is null) where so_far > ? limit ?",
             );
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-            expired = query.bind(bytes).bind(many).fetch_all(self.pool()).await?;
+            expired_ids = query.bind(bytes).bind(max_rows).fetch_all(self.pool()).await?;
         }
-        Ok(expired)
+        Ok(expired_ids)
     }
 
     async fn sweep(&self, stop: &CancellationToken) -> Result<bool, StoreError> {
@@ -104,12 +104,12 @@ impl Deletion for SqliteStore {
         let before = checkpoint_truncate(&mut connection).await?;
         let mut pages = FIRST_PAGES;
         while !stop.is_cancelled() && free_pages(&mut connection).await? > 0 {
-            let begun = Instant::now();
+            let start_time = Instant::now();
             fail::point("sweep.slice");
             // A pragma takes no bound parameter.
             let vacuum = AssertSqlSafe(format!("pragma incremental_vacuum({pages})"));
             sqlx::query(vacuum).fetch_all(&mut *connection).await?;
-            let took = begun.elapsed();
+            let took = start_time.elapsed();
             pages = if took > STEP_TIME { (pages / 2).max(FIRST_PAGES) } else { (pages * 2).min(MAX_PAGES) };
             checkpoint_passive(&mut connection).await?;
             tokio::select! {
@@ -139,8 +139,8 @@ impl SqliteStore {
         self.delete_messages(&messages).await?;
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let deleted = delete_conversation(&mut connection, id).await;
-        end_transaction(&mut connection, deleted).await?;
+        let deletion = delete_conversation(&mut connection, id).await;
+        end_transaction(&mut connection, deletion).await?;
         drop(connection);
         fail::point("deletion.after");
         Ok(())

@@ -25,7 +25,7 @@ impl Dialogues for SqliteStore {
     async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let made = async {
+        let result = async {
             insert_row(&mut connection, row).await?;
             for statement in [
                 "insert into dialogue_turns (dialogue_id, record) select ?1, record from dialogue_turns \
@@ -39,8 +39,8 @@ impl Dialogues for SqliteStore {
             }
             Ok(())
         };
-        let made = made.await;
-        Ok(end_transaction(&mut connection, made).await?)
+        let result = result.await;
+        Ok(end_transaction(&mut connection, result).await?)
     }
 
     async fn dialogue(&self, id: &str) -> Result<Option<DialogueRow>, StoreError> {
@@ -64,8 +64,8 @@ impl Dialogues for SqliteStore {
              and script_id = coalesce(?4, script_id) and status = coalesce(?5, status) \
              and (?6 is null or session = ?6) order by number desc limit ?3",
         );
-        let most = i64::from(limit) + 1;
-        let query = query.bind(owner).bind(after).bind(most);
+        let max_rows = i64::from(limit) + 1;
+        let query = query.bind(owner).bind(after).bind(max_rows);
         let query = query.bind(filter.script_id).bind(filter.status).bind(filter.session);
         let mut rows: Vec<DialogueRow> = query.fetch_all(self.pool()).await?;
         let has_more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
@@ -78,14 +78,14 @@ impl Dialogues for SqliteStore {
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&InputClaim>,
+        claim: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
         // Follows the changes of the turn before.
         self.wait_caught_up().await?;
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let taken = async {
+        let result = async {
             update_row(&mut connection, &row.id, (&row.state, &row.status, &row.changed)).await?;
             write_records(&mut connection, &row.id, records).await?;
             let query =
@@ -95,14 +95,14 @@ impl Dialogues for SqliteStore {
                 .bind(input_prefix(&row.id))
                 .execute(&mut *connection)
                 .await?;
-            match once {
-                Some(once) => once.store(&mut connection, &row.id, None).await,
+            match claim {
+                Some(claim) => claim.store(&mut connection, &row.id, None).await,
                 None => Ok(()),
             }
         };
-        let taken = taken.await;
+        let result = result.await;
         fail::point("dialogue.step");
-        end_transaction(&mut connection, taken).await?;
+        end_transaction(&mut connection, result).await?;
         fail::point("dialogue.stepped");
         Ok(())
     }
@@ -144,20 +144,20 @@ impl Dialogues for SqliteStore {
 
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         self.close_conversation(id);
-        let deleted = self.delete_closed_dialogue(id).await;
+        let deletion = self.delete_closed_dialogue(id).await;
         // A caller that found it before may be about to begin a turn in it.
         drop(self.shared.begin_lock.write().await);
         self.shared.run_queue.lock_order().reopen(id);
-        deleted
+        deletion
     }
 
     async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
-        let mut expired = Vec::new();
+        let mut expired_ids = Vec::new();
         if let Some(before) = retention.before {
             let query = sqlx::query_scalar("select id from dialogues where changed < ? order by number");
-            expired = query.bind(before).fetch_all(self.pool()).await?;
+            expired_ids = query.bind(before).fetch_all(self.pool()).await?;
         }
-        if let Some(bytes) = retention.bytes.filter(|_| expired.is_empty()) {
+        if let Some(bytes) = retention.bytes.filter(|_| expired_ids.is_empty()) {
             let query = sqlx::query_scalar(
                 "select id from (select id, number, sum(octet_length(script) + octet_length(state) + coalesce( \
                  (select sum(octet_length(record)) from rounds where dialogue_id = dialogues.id), 0) + coalesce( \
@@ -168,9 +168,9 @@ impl Dialogues for SqliteStore {
                  where so_far > ? order by number",
             );
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-            expired = query.bind(bytes).fetch_all(self.pool()).await?;
+            expired_ids = query.bind(bytes).fetch_all(self.pool()).await?;
         }
-        Ok(expired)
+        Ok(expired_ids)
     }
 }
 
@@ -186,8 +186,8 @@ impl SqliteStore {
         self.delete_closed_conversation(id).await?;
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let deleted = delete_rows(&mut connection, id).await;
-        end_transaction(&mut connection, deleted).await?;
+        let deletion = delete_rows(&mut connection, id).await;
+        end_transaction(&mut connection, deletion).await?;
         fail::point("deletion.after");
         Ok(())
     }
@@ -199,11 +199,11 @@ pub(super) async fn store_progress(
     id: &str,
     progress: &DialogueProgress,
 ) -> sqlx::Result<()> {
-    let DialogueProgress { status, state, changed, records, once } = progress;
-    update_row(connection, id, (state, status, changed)).await?;
+    let DialogueProgress { status, state, changed: changed_at, records, once: claim } = progress;
+    update_row(connection, id, (state, status, changed_at)).await?;
     write_records(connection, id, records).await?;
-    match once {
-        Some((once, answer)) => once.store(connection, id, Some(answer)).await,
+    match claim {
+        Some((claim, answer)) => claim.store(connection, id, Some(answer)).await,
         None => Ok(()),
     }
 }
@@ -223,10 +223,10 @@ async fn insert_row(connection: &mut SqliteConnection, row: &DialogueRow) -> sql
 async fn update_row(
     connection: &mut SqliteConnection,
     id: &str,
-    (state, status, changed): (&str, &str, &str),
+    (state, status, changed_at): (&str, &str, &str),
 ) -> sqlx::Result<()> {
     let query = sqlx::query("update dialogues set state = ?, status = ?, changed = ? where id = ?");
-    query.bind(state).bind(status).bind(changed).bind(id).execute(connection).await?;
+    query.bind(state).bind(status).bind(changed_at).bind(id).execute(connection).await?;
     Ok(())
 }
 
@@ -282,12 +282,12 @@ async fn delete_rows(connection: &mut SqliteConnection, id: &str) -> sqlx::Resul
         sqlx::query(statement).bind(id).execute(&mut *connection).await?;
         fail::point("deletion.amid");
     }
-    let made = format!("\"{id}\"");
+    let created_id = format!("\"{id}\"");
     let query = sqlx::query(
         "delete from repeats where substr(request, 1, length(?1)) = ?1 \
          or (substr(request, 1, 15) = 'POST dialogues ' and instr(answer, ?2) > 0)",
     );
-    query.bind(input_prefix(id)).bind(made).execute(&mut *connection).await?;
+    query.bind(input_prefix(id)).bind(created_id).execute(&mut *connection).await?;
     delete_responses_naming(connection, &[id.to_owned()]).await
 }
 

@@ -37,17 +37,17 @@ impl Documents for SqliteStore {
 
     async fn put_document(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         document: &Document,
         text: &DocumentVersion,
-        put: PutOptions,
+        options: PutOptions,
     ) -> Result<PutOutcome, StoreError> {
         fail::point("document.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let mut outcome = PutOutcome::Outdated;
-        let written = write_version(&mut connection, of, document, text, put).await;
-        let written = written.map(|known| outcome = known);
+        let written = write_version(&mut connection, owner_and_kind, document, text, options).await;
+        let written = written.map(|new_outcome| outcome = new_outcome);
         end_transaction(&mut connection, written).await?;
         fail::point("document.after");
         Ok(outcome)
@@ -55,7 +55,7 @@ impl Documents for SqliteStore {
 
     async fn publish(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         id: &str,
         version: u32,
         based_on: Option<u32>,
@@ -64,9 +64,10 @@ impl Documents for SqliteStore {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let mut outcome = DocumentChange::Outdated;
-        let published = publish_version(&mut connection, of, (id, version, now), based_on).await;
-        let published = published.map(|known| outcome = known);
-        end_transaction(&mut connection, published).await?;
+        let publish_result =
+            publish_version(&mut connection, owner_and_kind, (id, version, now), based_on).await;
+        let publish_result = publish_result.map(|new_outcome| outcome = new_outcome);
+        end_transaction(&mut connection, publish_result).await?;
         Ok(outcome)
     }
 
@@ -109,15 +110,17 @@ impl Documents for SqliteStore {
 
     async fn delete_document(
         &self,
-        of: DocumentScope<'_>,
+        owner_and_kind: DocumentScope<'_>,
         id: &str,
         based_on: Option<u32>,
     ) -> Result<DocumentChange, StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let mut outcome = DocumentChange::Outdated;
-        let deleted = delete_versions(&mut connection, of, id, based_on).await.map(|known| outcome = known);
-        end_transaction(&mut connection, deleted).await?;
+        let deletion = delete_versions(&mut connection, owner_and_kind, id, based_on)
+            .await
+            .map(|new_outcome| outcome = new_outcome);
+        end_transaction(&mut connection, deletion).await?;
         Ok(outcome)
     }
 }
@@ -129,63 +132,73 @@ async fn has_changed(
     id: &str,
     based_on: Option<u32>,
 ) -> sqlx::Result<bool> {
-    let Some(known) = based_on else { return Ok(false) };
+    let Some(base) = based_on else { return Ok(false) };
     let query = sqlx::query_scalar(
         "select coalesce(max(version), 0) from versions where owner = ? and kind = ? and id = ?",
     );
     let latest: u32 = query.bind(owner).bind(kind.db_name()).bind(id).fetch_one(&mut *connection).await?;
-    Ok(latest != known)
+    Ok(latest != base)
 }
 
 async fn publish_version(
     connection: &mut SqliteConnection,
-    of: DocumentScope<'_>,
+    owner_and_kind: DocumentScope<'_>,
     (id, version, now): (&str, u32, &str),
     based_on: Option<u32>,
 ) -> sqlx::Result<DocumentChange> {
-    if has_changed(connection, of, id, based_on).await? {
+    if has_changed(connection, owner_and_kind, id, based_on).await? {
         return Ok(DocumentChange::Outdated);
     }
     let query = sqlx::query(
         "update documents set published = ?4, changed = ?5 where owner = ?1 and kind = ?2 and id = ?3 and exists \
          (select 1 from versions where owner = ?1 and kind = ?2 and id = ?3 and version = ?4)",
     );
-    let query = query.bind(of.0).bind(of.1.db_name()).bind(id).bind(version).bind(now);
+    let query =
+        query.bind(owner_and_kind.0).bind(owner_and_kind.1.db_name()).bind(id).bind(version).bind(now);
     if query.execute(&mut *connection).await?.rows_affected() == 0 {
         return Ok(DocumentChange::Missing);
     }
     // A published version is kept even after another one is published.
-    keep_version(connection, of, id, version).await?;
+    keep_version(connection, owner_and_kind, id, version).await?;
     Ok(DocumentChange::Done)
 }
 
 /// Makes a version stay when the next autosave comes: somebody has used it.
 pub(super) async fn keep_version(
     connection: &mut SqliteConnection,
-    of: DocumentScope<'_>,
+    owner_and_kind: DocumentScope<'_>,
     id: &str,
     version: u32,
 ) -> sqlx::Result<()> {
     let query = sqlx::query(
         "update versions set autosave = 0 where owner = ? and kind = ? and id = ? and version = ?",
     );
-    query.bind(of.0).bind(of.1.db_name()).bind(id).bind(version).execute(connection).await?;
+    query
+        .bind(owner_and_kind.0)
+        .bind(owner_and_kind.1.db_name())
+        .bind(id)
+        .bind(version)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 
 async fn delete_versions(
     connection: &mut SqliteConnection,
-    of: DocumentScope<'_>,
+    owner_and_kind: DocumentScope<'_>,
     id: &str,
     based_on: Option<u32>,
 ) -> sqlx::Result<DocumentChange> {
-    if has_changed(connection, of, id, based_on).await? {
+    if has_changed(connection, owner_and_kind, id, based_on).await? {
         return Ok(DocumentChange::Outdated);
     }
     let mut found = false;
     for table in ["versions", "documents"] {
         let statement = format!("delete from {table} where owner = ? and kind = ? and id = ?");
-        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(of.0).bind(of.1.db_name()).bind(id);
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(owner_and_kind.0)
+            .bind(owner_and_kind.1.db_name())
+            .bind(id);
         found |= query.execute(&mut *connection).await?.rows_affected() > 0;
     }
     Ok(if found { DocumentChange::Done } else { DocumentChange::Missing })

@@ -21,11 +21,11 @@ const ADD_COUNT: &str = "on conflict do update set count = count + excluded.coun
 
 #[async_trait]
 impl ReplyFigures for SqliteStore {
-    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError> {
+    async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError> {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let added = add_figures(&mut connection, more).await;
-        Ok(end_transaction(&mut connection, added).await?)
+        let result = add_figures(&mut connection, figures).await;
+        Ok(end_transaction(&mut connection, result).await?)
     }
 
     async fn figures(
@@ -53,8 +53,8 @@ impl ReplyFigures for SqliteStore {
         let counts: Vec<(String, String, u8, i64)> = query.fetch_all(self.pool()).await?;
         let mut rest = rows.iter_mut().peekable();
         for (time, upstream, bucket, count) in counts {
-            let stands = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
-            while rest.next_if(stands).is_some() {}
+            let is_before = |row: &&mut StepFigures| (&row.time, &row.upstream) < (&time, &upstream);
+            while rest.next_if(is_before).is_some() {}
             if let Some(row) = rest.peek_mut().filter(|row| row.time == time && row.upstream == upstream) {
                 row.first_texts.add(bucket, count);
             }
@@ -84,8 +84,8 @@ impl ReplyFigures for SqliteStore {
 }
 
 /// Adds figures to those of their hours.
-pub(super) async fn add_figures(connection: &mut SqliteConnection, more: &[Figures]) -> sqlx::Result<()> {
-    for Figures { hour, owner, upstream, counts, first_text, repairs } in more {
+pub(super) async fn add_figures(connection: &mut SqliteConnection, figures: &[Figures]) -> sqlx::Result<()> {
+    for Figures { hour, owner, upstream, counts, first_text, repairs } in figures {
         let query = sqlx::query(sqlx::AssertSqlSafe(format!(
             "insert into figures values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {ADD_FIGURES}"
         )));

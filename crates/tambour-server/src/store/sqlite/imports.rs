@@ -24,11 +24,13 @@ impl Imports for SqliteStore {
         fail::point("import.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let mut fitting = false;
-        let written = insert_files(&mut connection, owner, imports, room).await.map(|fits| fitting = fits);
+        let mut all_fit = false;
+        let written = insert_files(&mut connection, owner, imports, room)
+            .await
+            .map(|all_fit_now| all_fit = all_fit_now);
         end_transaction(&mut connection, written).await?;
         fail::point("import.after");
-        Ok(fitting)
+        Ok(all_fit)
     }
 
     async fn imports(&self, owner: &str, kind: ImportKind) -> Result<Vec<ImportRow>, StoreError> {
@@ -56,8 +58,8 @@ impl Imports for SqliteStore {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let mut found = false;
-        let deleted = delete_file(&mut connection, owner, kind, id).await.map(|deleted| found = deleted);
-        end_transaction(&mut connection, deleted).await?;
+        let deletion = delete_file(&mut connection, owner, kind, id).await.map(|deletion| found = deletion);
+        end_transaction(&mut connection, deletion).await?;
         fail::point("deletion.after");
         Ok(found)
     }
@@ -97,8 +99,8 @@ async fn delete_file(
     id: &str,
 ) -> sqlx::Result<bool> {
     let query = sqlx::query("delete from imports where owner = ? and kind = ? and id = ?");
-    let done = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
-    let found = done.rows_affected() > 0;
+    let result = query.bind(owner).bind(kind.db_name()).bind(id).execute(&mut *connection).await?;
+    let found = result.rows_affected() > 0;
     if found {
         delete_responses_naming(connection, &[id.to_owned()]).await?;
     }

@@ -46,14 +46,14 @@ impl SqliteLease {
     fn write_record<T>(
         &self,
         record: &JournalRecord<'_>,
-        then: impl FnOnce(&Arc<Segment>) -> T,
+        after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<T, PutError> {
         match self.store.append_journal_if(
             record,
             || !self.is_finished && self.tail.is_held(self.epoch),
-            then,
+            after_append,
         ) {
-            Ok(Some(done)) => Ok(done),
+            Ok(Some(result)) => Ok(result),
             Ok(None) => Err(PutError::Fenced),
             Err(error) => Err(PutError::Failed(error)),
         }
@@ -65,31 +65,34 @@ impl SqliteLease {
         let (first, last) = (batch.first(), batch.last());
         let record = JournalRecord::Entries { message: &self.tail.message, first, last, body: batch.body() };
         self.write_record(&record, |file| {
-            let appended = self.tail.append(batch, journal.syncer.is_none());
+            let extent = self.tail.append(batch, journal.syncer.is_none());
             if let Some(syncer) = &journal.syncer {
-                syncer.queue_entries(file, &self.tail, appended.end);
+                syncer.queue_entries(file, &self.tail, extent.end);
             }
-            appended
+            extent
         })
     }
 
     /// Notifies the writer of an append. Returns `true` if the run has to wait.
-    fn notify_writer(&self, appended: &TailAppend) -> Result<bool, StoreError> {
-        if appended.needs_notify {
+    fn notify_writer(&self, extent: &TailAppend) -> Result<bool, StoreError> {
+        if extent.needs_notify {
             self.store.writer.send(WriterTask::Entries(self.tail.clone()))?;
         }
-        if appended.is_ahead {
+        if extent.is_ahead {
             self.store.writer.send(WriterTask::Commit)?;
         }
-        Ok(appended.is_ahead)
+        Ok(extent.is_ahead)
     }
 
     /// Writes to the journal, retrying until there is space: data that cannot be written must not be seen.
-    async fn retry_write<T>(&self, mut put: impl FnMut() -> Result<T, PutError>) -> Result<T, WriteOutcome> {
+    async fn retry_write<T>(
+        &self,
+        mut write: impl FnMut() -> Result<T, PutError>,
+    ) -> Result<T, WriteOutcome> {
         let mut wait = Duration::from_millis(50);
         loop {
-            match put() {
-                Ok(done) => return Ok(done),
+            match write() {
+                Ok(result) => return Ok(result),
                 Err(PutError::Fenced) => return Err(WriteOutcome::Fenced),
                 Err(PutError::Failed(StoreError::Closed)) => return Err(WriteOutcome::Down),
                 Err(PutError::Failed(error)) => {
@@ -105,11 +108,11 @@ impl SqliteLease {
     }
 
     async fn retry_append(&self, batch: Batch) -> WriteOutcome {
-        let appended = match self.retry_write(|| self.write_batch(&batch)).await {
-            Ok(appended) => appended,
-            Err(refused) => return refused,
+        let extent = match self.retry_write(|| self.write_batch(&batch)).await {
+            Ok(extent) => extent,
+            Err(refusal) => return refusal,
         };
-        match self.notify_writer(&appended) {
+        match self.notify_writer(&extent) {
             Ok(true) => self.wait_caught_up().await,
             Ok(false) => WriteOutcome::Stored,
             // The next start recovers it from the journal.
@@ -158,10 +161,10 @@ impl Lease for SqliteLease {
         }
         let last = batch.last();
         match self.write_batch(&batch) {
-            Ok(appended) => match self.notify_writer(&appended) {
-                Ok(waits) => {
+            Ok(extent) => match self.notify_writer(&extent) {
+                Ok(wait) => {
                     let before = std::mem::replace(&mut self.next, last + 1);
-                    if !waits {
+                    if !wait {
                         return PendingAppend::Done(WriteOutcome::Stored);
                     }
                     PendingAppend::Waiting(Box::pin(async move {
@@ -214,32 +217,32 @@ impl Lease for SqliteLease {
         if dead.is_cancelled() {
             return WriteOutcome::Down;
         }
-        let put = || {
+        let write_end = || {
             let record = JournalRecord::End(LogEnd::new(&row, &last));
             self.write_record(&record, |file| {
                 pending.count_notification(&row.id);
-                let upto = self.tail.finish(&last, row.clone());
-                let told = self.store.writer.send(WriterTask::Entries(self.tail.clone()));
-                (upto, told, journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
+                let extent = self.tail.finish(&last, row.clone());
+                let was_sent = self.store.writer.send(WriterTask::Entries(self.tail.clone()));
+                (extent, was_sent, journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
             })
         };
-        let (upto, told, synced) = match self.retry_write(put).await {
-            Ok(done) => done,
-            Err(refused) => return refused,
+        let (extent, was_sent, sync_wait) = match self.retry_write(write_end).await {
+            Ok(write_outcome) => write_outcome,
+            Err(refusal) => return refusal,
         };
         self.is_finished = true;
-        let synced = match synced {
-            Some(synced) => synced.await.is_ok(),
+        let sync_wait = match sync_wait {
+            Some(sync_wait) => sync_wait.await.is_ok(),
             None => true,
         };
-        if !synced || told.is_err() {
+        if !sync_wait || was_sent.is_err() {
             self.tail.mark_ended();
             return WriteOutcome::Unknown;
         }
         fail::point("record.after");
         // Readers that see the end must see the outcome too.
         pending.set_row(row);
-        self.tail.publish(upto);
+        self.tail.publish(extent);
         run_queue.lock_order().remove(&self.row.conversation_id, self.row.number.unwrap_or_default());
         pending.remove_if_done(&self.tail);
         WriteOutcome::Stored

@@ -86,10 +86,10 @@ impl LogFollower {
     /// Returns the next batch, from memory if possible; waits while there is none.
     async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         if self.batches.is_empty() {
-            if let Some(reading) = &mut self.reader {
-                let progress = reading.wait_more(self.last_number).await;
+            if let Some(reader) = &mut self.reader {
+                let progress = reader.wait_more(self.last_number).await;
                 if progress.last > self.last_number
-                    && let Some(batch) = reading.batch_after(self.last_number, self.bytes)
+                    && let Some(batch) = reader.batch_after(self.last_number, self.bytes)
                 {
                     self.last_number = batch.last();
                     return Ok(Some(batch));
@@ -132,14 +132,14 @@ impl SqliteStore {
         message: &str,
         after: u64,
         bytes: usize,
-        own: Option<&Arc<LogTail>>,
+        lease_tail: Option<&Arc<LogTail>>,
     ) -> Result<Vec<Batch>, StoreError> {
         loop {
             // Looked up first: entries that leave memory meanwhile are in the database.
-            let tail = own.cloned().or_else(|| self.shared.pending.tail(message));
-            let all = own.is_some();
-            if let Some(recent) = tail.as_ref().and_then(|tail| tail.recent_batch(after, bytes, all)) {
-                return Ok(recent.into_iter().collect());
+            let tail = lease_tail.cloned().or_else(|| self.shared.pending.tail(message));
+            let all = lease_tail.is_some();
+            if let Some(recent_batch) = tail.as_ref().and_then(|tail| tail.recent_batch(after, bytes, all)) {
+                return Ok(recent_batch.into_iter().collect());
             }
             let batches = self.read_stored(message, after, bytes).await?;
             let last = |tail: Arc<LogTail>| if all { tail.last_number() } else { tail.progress().last };
@@ -158,11 +158,11 @@ impl SqliteStore {
         .bind(message)
         .bind(after)
         .fetch(self.pool());
-        let (mut batches, mut read) = (Vec::new(), 0);
+        let (mut batches, mut bytes_read) = (Vec::new(), 0);
         while let Some((first, last, body)) = rows.try_next().await? {
-            read += body.len();
+            bytes_read += body.len();
             batches.push(Batch::from_stored(first.cast_unsigned(), last.cast_unsigned(), body));
-            if read >= bytes {
+            if bytes_read >= bytes {
                 break;
             }
         }

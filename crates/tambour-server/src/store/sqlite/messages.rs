@@ -63,11 +63,11 @@ impl Messages for SqliteStore {
         .bind(after)
         .bind(i64::from(limit) + 1)
         .fetch(self.pool());
-        let (mut page, mut read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
+        let (mut page, mut bytes_read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
         while let Some(row) = rows.try_next().await? {
             let full = page.rows.len() == usize::try_from(limit).unwrap_or(usize::MAX);
-            read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
-            if full || (read > bytes && !page.rows.is_empty()) {
+            bytes_read += row.request.len() + row.outcome.as_ref().map_or(0, |outcome| outcome.summary.len());
+            if full || (bytes_read > bytes && !page.rows.is_empty()) {
                 page.has_more = true;
                 break;
             }
@@ -91,10 +91,10 @@ impl Messages for SqliteStore {
         .bind(&message.conversation_id)
         .bind(&message.id)
         .fetch(self.pool());
-        let (mut turns, mut read) = (Vec::new(), 0);
+        let (mut turns, mut bytes_read) = (Vec::new(), 0);
         while let Some(turn) = rows.try_next().await? {
-            read += turn.size();
-            if read > bytes && !turns.is_empty() {
+            bytes_read += turn.size();
+            if bytes_read > bytes && !turns.is_empty() {
                 break;
             }
             turns.push(turn);
@@ -148,8 +148,8 @@ pub(super) fn kind_name(kind: RunKind) -> Option<&'static str> {
     (kind == RunKind::Turn).then_some(TURN_KIND)
 }
 
-fn parse_kind(word: Option<&str>) -> RunKind {
-    if word == Some(TURN_KIND) { RunKind::Turn } else { RunKind::Message }
+fn parse_kind(text: Option<&str>) -> RunKind {
+    if text == Some(TURN_KIND) { RunKind::Turn } else { RunKind::Message }
 }
 
 impl FromRow<'_, SqliteRow> for TurnHistory {

@@ -40,11 +40,11 @@ pub(super) async fn run_migrations(pool: &SqlitePool) -> Result<(), MigrateError
 pub(super) async fn name_sessions(pool: &SqlitePool) -> sqlx::Result<()> {
     loop {
         let query = "select id, script, state from dialogues where session is null limit 100";
-        let unnamed: Vec<(String, String, String)> = sqlx::query_as(query).fetch_all(pool).await?;
-        if unnamed.is_empty() {
+        let unnamed_sessions: Vec<(String, String, String)> = sqlx::query_as(query).fetch_all(pool).await?;
+        if unnamed_sessions.is_empty() {
             return Ok(());
         }
-        for (id, script, state) in unnamed {
+        for (id, script, state) in unnamed_sessions {
             let name = session_name(&script, &state).unwrap_or_default();
             let query = sqlx::query("update dialogues set session = ? where id = ?");
             query.bind(name).bind(id).execute(pool).await?;

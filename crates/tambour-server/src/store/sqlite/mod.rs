@@ -95,8 +95,8 @@ impl SqliteStore {
     /// # Errors
     /// The folder or the database cannot be used.
     pub async fn open(file: &Path, durable: bool) -> Result<SqliteStore, StoreError> {
-        let opened = SqliteStore::open_with(file, StoreOptions { durable, accept_loss: true }).await;
-        opened.map(|(store, _)| store)
+        let result = SqliteStore::open_with(file, StoreOptions { durable, accept_loss: true }).await;
+        result.map(|(store, _)| store)
     }
 
     /// Opens the database and reports the state of the journal.
@@ -160,8 +160,8 @@ impl SqliteStore {
 
     /// Waits until the database has everything handed to the writer, at most two seconds.
     async fn flush(&self) -> Result<(), StoreError> {
-        let flushed = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
-        flushed.unwrap_or(Err(StoreError::Timeout))
+        let result = tokio::time::timeout(DEADLINE, self.writer.flush()).await;
+        result.unwrap_or(Err(StoreError::Timeout))
     }
 
     /// Waits until the database has every row handed to the writer, at most two seconds.
@@ -174,25 +174,26 @@ impl SqliteStore {
     fn append_journal<T>(
         &self,
         record: &JournalRecord<'_>,
-        then: impl FnOnce(&Arc<Segment>) -> T,
+        after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<T, StoreError> {
-        let done = self.append_journal_if(record, || true, then)?;
-        Ok(done.expect("it is always admitted"))
+        let was_appended = self.append_journal_if(record, || true, after_append)?;
+        Ok(was_appended.expect("it is always admitted"))
     }
 
     /// Does the same if `admits` returns `true` under the lock; `None` otherwise.
     fn append_journal_if<T>(
         &self,
         record: &JournalRecord<'_>,
-        admits: impl FnOnce() -> bool,
-        then: impl FnOnce(&Arc<Segment>) -> T,
+        is_allowed: impl FnOnce() -> bool,
+        after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> Result<Option<T>, StoreError> {
-        let appended = self.shared.journal.append_if(record, admits, then).map_err(StoreError::Journal)?;
-        let Some(appended) = appended else { return Ok(None) };
-        if let Some(full) = appended.full_segment {
+        let extent =
+            self.shared.journal.append_if(record, is_allowed, after_append).map_err(StoreError::Journal)?;
+        let Some(extent) = extent else { return Ok(None) };
+        if let Some(full) = extent.full_segment {
             self.writer.send(WriterTask::Segment(full))?;
         }
-        Ok(Some(appended.result))
+        Ok(Some(extent.result))
     }
 }
 

@@ -45,29 +45,29 @@ impl PendingRows {
 
     /// Makes a changed row visible. Without a pending notification the database has it already.
     pub(super) fn set_row(&self, row: Arc<MessageRow>) {
-        if let Some(known) = self.rows().get_mut(&row.id) {
-            known.row = Some(row);
+        if let Some(entry) = self.rows().get_mut(&row.id) {
+            entry.row = Some(row);
         }
     }
 
     /// Returns the row with that id, if it is newer than the database's.
     pub(super) fn row(&self, id: &str) -> Option<Arc<MessageRow>> {
-        self.rows().get(id).and_then(|known| known.row.clone())
+        self.rows().get(id).and_then(|entry| entry.row.clone())
     }
 
     /// Returns the message of an owner with that idempotency key.
     pub(super) fn row_by_key(&self, owner: &str, repeat: &str) -> Option<Arc<MessageRow>> {
         let rows = self.rows();
-        let same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
-        rows.values().filter_map(|known| known.row.as_ref()).find(same).cloned()
+        let is_same = |row: &&Arc<MessageRow>| row.owner == owner && row.repeat.as_deref() == Some(repeat);
+        rows.values().filter_map(|entry| entry.row.as_ref()).find(is_same).cloned()
     }
 
     /// Returns the conversation that a pending message opened.
     pub(super) fn conversation(&self, id: &str) -> Option<ConversationRow> {
         let rows = self.rows();
-        let all = rows.values().filter_map(|known| known.row.as_ref());
-        let of = all.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
-        let first = of.min_by_key(|row| row.number)?;
+        let all = rows.values().filter_map(|entry| entry.row.as_ref());
+        let messages = all.filter(|row| row.kind == RunKind::Message && row.conversation_id == id);
+        let first = messages.min_by_key(|row| row.number)?;
         let (owner, created) = (first.owner.clone(), first.created.clone());
         Some(ConversationRow { id: id.to_owned(), owner, created, ..ConversationRow::default() })
     }
@@ -80,7 +80,7 @@ impl PendingRows {
     /// Transfers rows from one owner to another.
     pub(super) fn hand_over(&self, from: &str, to: &str) {
         let mut rows = self.rows();
-        for row in rows.values_mut().filter_map(|known| known.row.as_mut()).filter(|row| row.owner == from) {
+        for row in rows.values_mut().filter_map(|entry| entry.row.as_mut()).filter(|row| row.owner == from) {
             *row = Arc::new(MessageRow { owner: to.to_owned(), ..MessageRow::clone(row) });
         }
     }
@@ -89,9 +89,9 @@ impl PendingRows {
     pub(super) fn mark_written<'a>(&self, written: impl Iterator<Item = &'a Arc<MessageRow>>) {
         let mut rows = self.rows();
         for row in written {
-            if let Some(known) = rows.get_mut(&row.id) {
-                known.notifications -= 1;
-                if known.notifications == 0 {
+            if let Some(entry) = rows.get_mut(&row.id) {
+                entry.notifications -= 1;
+                if entry.notifications == 0 {
                     rows.remove(&row.id);
                 }
             }
@@ -112,7 +112,7 @@ impl PendingRows {
     pub(super) fn remove_if_done(&self, tail: &LogTail) {
         if tail.is_done() {
             let mut logs = self.logs();
-            if logs.get(&tail.message).is_some_and(|known| std::ptr::eq(&**known, tail)) {
+            if logs.get(&tail.message).is_some_and(|entry| std::ptr::eq(&**entry, tail)) {
                 logs.remove(&tail.message);
             }
         }

@@ -11,20 +11,24 @@ use crate::store::{RequestClaim, RequestKey, Responses, StoreError, StoredRespon
 
 #[async_trait]
 impl Responses for SqliteStore {
-    async fn claim_request(&self, sent: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
+    async fn claim_request(&self, request_key: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
         // Claimed first: a response stored between the two steps is found.
-        let Some(held) = self.shared.run_queue.claim_guarded(sent.clone()) else {
+        let Some(hold) = self.shared.run_queue.claim_guarded(request_key.clone()) else {
             return Ok(RequestClaim::InProgress);
         };
         let query = sqlx::query_as(
             "select digest, status, location, body from kept \
              where owner = ? and route = ? and word = ? and created > ?",
         );
-        let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.idempotency_key).bind(since);
+        let query = query
+            .bind(&request_key.owner)
+            .bind(&request_key.route)
+            .bind(&request_key.idempotency_key)
+            .bind(since);
         Ok(match query.fetch_optional(self.pool()).await? {
-            Some(kept) => RequestClaim::Responded(kept),
+            Some(response) => RequestClaim::Responded(response),
             None => {
-                held.keep();
+                hold.keep();
                 RequestClaim::Claimed
             }
         })
@@ -32,21 +36,21 @@ impl Responses for SqliteStore {
 
     async fn store_response(
         &self,
-        sent: &RequestKey,
-        kept: &StoredResponse,
+        request_key: &RequestKey,
+        response: &StoredResponse,
         now: &str,
     ) -> Result<(), StoreError> {
         fail::point("kept.before");
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let written = insert_response(&mut connection, sent, kept, now).await;
+        let written = insert_response(&mut connection, request_key, response, now).await;
         end_transaction(&mut connection, written).await?;
         fail::point("kept.after");
         Ok(())
     }
 
-    fn release_request(&self, sent: &RequestKey) {
-        self.shared.run_queue.release(sent);
+    fn release_request(&self, request_key: &RequestKey) {
+        self.shared.run_queue.release(request_key);
     }
 
     async fn delete_responses(&self, before: &str) -> Result<bool, StoreError> {
@@ -57,31 +61,35 @@ impl Responses for SqliteStore {
         }
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
-        let deleted = delete_rows(&mut connection, &old).await;
-        end_transaction(&mut connection, deleted).await?;
+        let deletion = delete_rows(&mut connection, &old).await;
+        end_transaction(&mut connection, deletion).await?;
         Ok(true)
     }
 }
 
 async fn insert_response(
     connection: &mut SqliteConnection,
-    sent: &RequestKey,
-    kept: &StoredResponse,
+    request_key: &RequestKey,
+    response: &StoredResponse,
     now: &str,
 ) -> sqlx::Result<()> {
     let old = sqlx::query_scalar("select number from kept where owner = ? and route = ? and word = ?");
-    let old = old.bind(&sent.owner).bind(&sent.route).bind(&sent.idempotency_key);
+    let old = old.bind(&request_key.owner).bind(&request_key.route).bind(&request_key.idempotency_key);
     let old: Vec<i64> = old.fetch_all(&mut *connection).await?;
     delete_rows(connection, &old).await?;
     let query = sqlx::query(
         "insert into kept (owner, route, word, digest, status, location, body, created) \
          values (?, ?, ?, ?, ?, ?, ?, ?)",
     );
-    let query = query.bind(&sent.owner).bind(&sent.route).bind(&sent.idempotency_key).bind(&kept.digest);
-    let query = query.bind(kept.status).bind(&kept.location).bind(&kept.body).bind(now);
+    let query = query
+        .bind(&request_key.owner)
+        .bind(&request_key.route)
+        .bind(&request_key.idempotency_key)
+        .bind(&response.digest);
+    let query = query.bind(response.status).bind(&response.location).bind(&response.body).bind(now);
     let number = query.execute(&mut *connection).await?.last_insert_rowid();
     fail::point("kept.amid");
-    for name in &kept.named_ids {
+    for name in &response.named_ids {
         let query = sqlx::query("insert or ignore into kept_names (name, kept) values (?, ?)");
         query.bind(name).bind(number).execute(&mut *connection).await?;
     }

@@ -46,18 +46,18 @@ impl RunQueue {
     }
 
     /// Claims a request; `false` if it is claimed already.
-    pub(super) fn claim(&self, sent: &RequestKey) -> bool {
-        self.lock_claims().insert(sent.clone())
+    pub(super) fn claim(&self, request_key: &RequestKey) -> bool {
+        self.lock_claims().insert(request_key.clone())
     }
 
     /// Releases a request.
-    pub(super) fn release(&self, sent: &RequestKey) {
-        self.lock_claims().remove(sent);
+    pub(super) fn release(&self, request_key: &RequestKey) {
+        self.lock_claims().remove(request_key);
     }
 
     /// Claims a request until the result is dropped; `None` if it is claimed already.
-    pub(super) fn claim_guarded(&self, sent: RequestKey) -> Option<ClaimGuard<'_>> {
-        self.claim(&sent).then(|| ClaimGuard { places: self, key: Some(sent) })
+    pub(super) fn claim_guarded(&self, request_key: RequestKey) -> Option<ClaimGuard<'_>> {
+        self.claim(&request_key).then(|| ClaimGuard { places: self, key: Some(request_key) })
     }
 
     /// Waits until the runs before a number are over.
@@ -132,8 +132,8 @@ impl ClaimGuard<'_> {
 
 impl Drop for ClaimGuard<'_> {
     fn drop(&mut self) {
-        if let Some(sent) = &self.key {
-            self.places.release(sent);
+        if let Some(request_key) = &self.key {
+            self.places.release(request_key);
         }
     }
 }

@@ -23,25 +23,27 @@ impl SqliteStore {
     pub(super) async fn begin_run(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
         self.check_available()?;
         // A deletion of the conversation waits for those that have looked it up.
-        let _acquiring = self.shared.begin_lock.read().await;
+        let _begin_guard = self.shared.begin_lock.read().await;
         let row = &new.row;
-        let word = row.repeat.clone().map(|idempotency_key| RequestKey {
+        let request_key = row.repeat.clone().map(|idempotency_key| RequestKey {
             owner: row.owner.clone(),
             route: String::new(),
             idempotency_key,
         });
-        let held = word.clone().map(|sent| self.shared.run_queue.claim_guarded(sent));
-        if matches!(held, Some(None)) {
+        let hold = request_key.clone().map(|key| self.shared.run_queue.claim_guarded(key));
+        if matches!(hold, Some(None)) {
             return Ok(AcquireOutcome::InProgress);
         }
-        if let Some(RequestKey { idempotency_key, .. }) = &word
+        if let Some(RequestKey { idempotency_key, .. }) = &request_key
             && let Some(before) = self.message_by_key(&row.owner, idempotency_key, &new.repeat_since).await?
         {
             return Ok(AcquireOutcome::Repeated(Box::new(before)));
         }
         if !new.opens_conversation {
             let owner = match row.kind {
-                RunKind::Message => self.conversation(&row.conversation_id).await?.map(|known| known.owner),
+                RunKind::Message => {
+                    self.conversation(&row.conversation_id).await?.map(|conversation| conversation.owner)
+                }
                 RunKind::Turn => self.dialogue_owner(&row.conversation_id).await?,
             };
             if owner.is_none_or(|owner| owner != row.owner) {
@@ -78,19 +80,19 @@ impl SqliteStore {
         }
         let row = self.local_row(&new.row, order.next_number());
         let tail = LogTail::new(row.id.clone(), self.identity.epoch);
-        let synced = self.append_journal(&JournalRecord::Message(&row), |file| {
+        let sync_wait = self.append_journal(&JournalRecord::Message(&row), |file| {
             order.add(conversation, &tail);
             self.shared.pending.insert(row.clone());
             self.shared.pending.add_log(&tail);
-            let told = self.writer.send(WriterTask::Message(row.clone()));
-            told.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
+            let was_sent = self.writer.send(WriterTask::Message(row.clone()));
+            was_sent.map(|()| self.shared.journal.syncer.as_ref().map(|syncer| syncer.queue_waiter(file)))
         });
         drop(order);
         let lease = self.new_lease(row, tail);
         // From here on dropping the lease cleans up.
-        let durable = match synced?? {
-            Some(synced) => {
-                async { synced.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed()
+        let durable = match sync_wait?? {
+            Some(sync_wait) => {
+                async { sync_wait.await.map_or(WriteOutcome::Unknown, |()| WriteOutcome::Stored) }.boxed()
             }
             None => std::future::ready(WriteOutcome::Stored).boxed(),
         };
@@ -121,7 +123,7 @@ impl SqliteStore {
         let mut connection = self.pool().acquire().await?;
         begin_transaction(&mut connection).await?;
         let (outcome, written) = match replace_message(&mut connection, &row, old).await {
-            Ok(refused) => (refused, if refused.is_some() { Err(None) } else { Ok(()) }),
+            Ok(refusal) => (refusal, if refusal.is_some() { Err(None) } else { Ok(()) }),
             Err(error) => (None, Err(Some(error))),
         };
         match written {

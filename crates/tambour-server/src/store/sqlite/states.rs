@@ -37,22 +37,23 @@ impl States for SqliteStore {
         let Some(first) = rows.first() else { return Ok(None) };
         let (schema, present): (Option<String>, String) =
             (first.try_get("schema")?, first.try_get("present")?);
-        let upto: i64 = first.try_get("upto")?;
-        let mut next_position = upto + 1;
-        let mut later = Vec::new();
+        let through: i64 = first.try_get("upto")?;
+        let mut next_position = through + 1;
+        let mut later_updates = Vec::new();
         for row in &rows {
-            if let Some(applied) = row.try_get::<Option<String>, _>("applied")? {
+            if let Some(applied_json) = row.try_get::<Option<String>, _>("applied")? {
                 next_position = next_position.max(row.try_get::<i64, _>("position")? + 1);
-                later.push(applied);
+                later_updates.push(applied_json);
             }
         }
         // Parsing a large state takes a while.
         let work = move || {
             let mut present = serde_json::from_str(&present).unwrap_or_else(|_| empty_state());
-            for applied in
-                later.iter().filter_map(|applied| serde_json::from_str::<AppliedBlock>(applied).ok())
+            for applied_json in later_updates
+                .iter()
+                .filter_map(|applied_json| serde_json::from_str::<AppliedBlock>(applied_json).ok())
             {
-                if let Err(error) = applied.redo(&mut present) {
+                if let Err(error) = applied_json.redo(&mut present) {
                     tracing::error!(%error, "a stored update does not fit its state");
                 }
             }
@@ -67,9 +68,9 @@ impl States for SqliteStore {
         let mut connection = self.pool().acquire().await?;
         // One transaction gives a consistent view.
         sqlx::query("begin").execute(&mut *connection).await?;
-        let read = read_updates(&mut connection, conversation).await;
+        let result = read_updates(&mut connection, conversation).await;
         end_transaction(&mut connection, Ok(())).await?;
-        Ok(read?)
+        Ok(result?)
     }
 
     async fn message_number(&self, conversation: &str, id: &str) -> Result<Option<i64>, StoreError> {
@@ -85,8 +86,8 @@ impl States for SqliteStore {
              where exists (select 1 from conversations where id = ?1) \
              on conflict (conversation_id) do update set schema = excluded.schema",
         );
-        let done = query.bind(conversation).bind(schema).execute(self.pool()).await?;
-        Ok(done.rows_affected() > 0)
+        let result = query.bind(conversation).bind(schema).execute(self.pool()).await?;
+        Ok(result.rows_affected() > 0)
     }
 
     async fn add_state_update(
@@ -120,18 +121,18 @@ impl States for SqliteStore {
             trim_updates(&mut connection, conversation).await?;
             Ok(true)
         };
-        let (there, written) = split_result(written.await);
+        let (has_conversation, written) = split_result(written.await);
         end_transaction(&mut connection, written).await?;
         fail::point("state.after");
-        Ok(there)
+        Ok(has_conversation)
     }
 
     async fn store_snapshot(&self, conversation: &str, row: &StateRow) -> Result<(), StoreError> {
-        let upto = row.next_position - 1;
+        let through = row.next_position - 1;
         let query =
             sqlx::query_scalar("select upto from states where conversation_id = ?").bind(conversation);
         let before: Option<i64> = query.fetch_optional(self.pool()).await?;
-        if before.is_none_or(|before| before >= upto) {
+        if before.is_none_or(|before| before >= through) {
             return Ok(());
         }
         let state = row.state.to_string();
@@ -140,7 +141,7 @@ impl States for SqliteStore {
         let written = async {
             let query =
                 sqlx::query("update states set present = ?, upto = ? where conversation_id = ? and upto = ?");
-            let query = query.bind(state).bind(upto).bind(conversation).bind(before);
+            let query = query.bind(state).bind(through).bind(conversation).bind(before);
             query.execute(&mut *connection).await?;
             trim_updates(&mut connection, conversation).await
         };
@@ -160,10 +161,10 @@ impl States for SqliteStore {
         let written = async {
             let mut updates = read_updates(&mut connection, conversation).await?;
             let Some(count) = updates.count_to(to) else { return Ok(StateRollback::Unknown) };
-            let gone = if updates.can_reach(to) { updates.undo_after(count) } else { None };
-            let Some(gone) = gone else { return Ok(StateRollback::Gone) };
-            store_rollback(&mut connection, conversation, &updates, &gone).await?;
-            Ok(StateRollback::Done(updates.snapshot, gone.len()))
+            let undone = if updates.can_reach(to) { updates.undo_after(count) } else { None };
+            let Some(undone) = undone else { return Ok(StateRollback::Gone) };
+            store_rollback(&mut connection, conversation, &updates, &undone).await?;
+            Ok(StateRollback::Done(updates.snapshot, undone.len()))
         };
         let written: sqlx::Result<StateRollback> = written.await;
         let (change, written) = match written {
@@ -178,7 +179,7 @@ impl States for SqliteStore {
 
 fn split_result(written: sqlx::Result<bool>) -> (bool, sqlx::Result<()>) {
     match written {
-        Ok(done) => (done, Ok(())),
+        Ok(value) => (value, Ok(())),
         Err(error) => (false, Err(error)),
     }
 }
@@ -191,11 +192,11 @@ pub(super) async fn undo_from(
     number: i64,
 ) -> sqlx::Result<bool> {
     let mut updates = read_updates(connection, conversation).await?;
-    let of_message =
+    let message_position =
         |update: &StateUpdateRow| update.message_number >= number && !is_route_update(&update.id);
-    if let Some(count) = updates.rows.iter().position(of_message) {
-        let Some(gone) = updates.undo_after(count) else { return Ok(false) };
-        store_rollback(connection, conversation, &updates, &gone).await?;
+    if let Some(count) = updates.rows.iter().position(message_position) {
+        let Some(undone) = updates.undo_after(count) else { return Ok(false) };
+        store_rollback(connection, conversation, &updates, &undone).await?;
         fail::point("state.amid");
     }
     Ok(true)
@@ -225,17 +226,17 @@ async fn store_rollback(
     connection: &mut SqliteConnection,
     conversation: &str,
     updates: &StateUpdates,
-    gone: &[StateUpdateRow],
+    undone: &[StateUpdateRow],
 ) -> sqlx::Result<()> {
-    let last = gone.last().or(updates.rows.last()).map_or(0, |last| last.position);
-    let upto = last.max(updates.snapshot_position);
-    if let Some(first) = gone.first() {
+    let last = undone.last().or(updates.rows.last()).map_or(0, |last| last.position);
+    let through = last.max(updates.snapshot_position);
+    if let Some(first) = undone.first() {
         let query = sqlx::query("delete from state_updates where conversation_id = ? and position >= ?");
         query.bind(conversation).bind(first.position).execute(&mut *connection).await?;
         fail::point("state.amid");
     }
     let query = sqlx::query("update states set present = ?, upto = ? where conversation_id = ?");
-    let query = query.bind(updates.snapshot.to_string()).bind(upto).bind(conversation);
+    let query = query.bind(updates.snapshot.to_string()).bind(through).bind(conversation);
     query.execute(&mut *connection).await.map(|_| ())
 }
 
@@ -261,8 +262,8 @@ async fn trim_updates(connection: &mut SqliteConnection, conversation: &str) -> 
         "select count(*), coalesce(sum(length(applied)), 0) from state_updates where conversation_id = ?",
     );
     let (count, bytes): (i64, i64) = query.bind(conversation).fetch_one(&mut *connection).await?;
-    let fits = |value: i64, most: usize| usize::try_from(value).is_ok_and(|value| value <= most);
-    if fits(count, MAX_UPDATES) && fits(bytes, MAX_UPDATE_BYTES) {
+    let is_within = |value: i64, max: usize| usize::try_from(value).is_ok_and(|value| value <= max);
+    if is_within(count, MAX_UPDATES) && is_within(bytes, MAX_UPDATE_BYTES) {
         return Ok(());
     }
     let query = sqlx::query_scalar(
@@ -271,18 +272,18 @@ async fn trim_updates(connection: &mut SqliteConnection, conversation: &str) -> 
     let sizes: Vec<i64> = query.bind(conversation).fetch_all(&mut *connection).await?;
     // Frees a quarter of the limit at once, since it requires applying all of them.
     let mut room = MAX_UPDATE_BYTES / 4 * 3;
-    let stay = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
-        let left = room.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
-        room = left.unwrap_or(0);
-        left.is_some()
+    let kept_count = sizes.iter().take(MAX_UPDATES / 4 * 3).take_while(|size| {
+        let room_left = room.checked_sub(usize::try_from(**size).unwrap_or(usize::MAX));
+        room = room_left.unwrap_or(0);
+        room_left.is_some()
     });
-    let stay = stay.count();
+    let kept_count = kept_count.count();
     let mut updates = read_updates(connection, conversation).await?;
-    let away = updates.rows.len().saturating_sub(stay);
-    updates.move_to_base(away.max(updates.base_len()));
-    let gone: Vec<i64> = updates.rows.drain(..away).map(|row| row.position).collect();
+    let dropped_count = updates.rows.len().saturating_sub(kept_count);
+    updates.move_to_base(dropped_count.max(updates.base_len()));
+    let dropped: Vec<i64> = updates.rows.drain(..dropped_count).map(|row| row.position).collect();
     write_base(connection, conversation, &updates).await?;
-    let Some(last) = gone.last() else { return Ok(()) };
+    let Some(last) = dropped.last() else { return Ok(()) };
     let query = sqlx::query("delete from state_updates where conversation_id = ? and position <= ?");
     query.bind(conversation).bind(last).execute(connection).await.map(|_| ())
 }
@@ -326,15 +327,17 @@ pub(super) async fn forget_messages(
     let conversations: Vec<String> = query.push(")").build_query_scalar().fetch_all(&mut *connection).await?;
     for conversation in conversations {
         let mut updates = read_updates(connection, &conversation).await?;
-        let goes = |row: &StateUpdateRow| messages.contains(&row.id);
-        let Some(last) = updates.rows.iter().rposition(goes) else { continue };
+        let is_forgotten = |row: &StateUpdateRow| messages.contains(&row.id);
+        let Some(last) = updates.rows.iter().rposition(is_forgotten) else { continue };
         // The snapshot must include the message's values before its updates are removed.
-        if let Some(newest) = updates.rows.last().map(|row| row.position.max(updates.snapshot_position)) {
+        if let Some(newest_position) =
+            updates.rows.last().map(|row| row.position.max(updates.snapshot_position))
+        {
             updates.snapshot = updates.current_state();
-            updates.snapshot_position = newest;
+            updates.snapshot_position = newest_position;
         }
         updates.move_to_base((last + 1).max(updates.base_len()));
-        updates.rows.retain(|row| !goes(row));
+        updates.rows.retain(|row| !is_forgotten(row));
         let query = sqlx::query("update states set present = ?, upto = ? where conversation_id = ?");
         let query =
             query.bind(updates.snapshot.to_string()).bind(updates.snapshot_position).bind(&conversation);
@@ -353,14 +356,15 @@ pub(super) async fn forget_messages(
 
 impl FromRow<'_, SqliteRow> for StateUpdateRow {
     fn from_row(row: &SqliteRow) -> sqlx::Result<StateUpdateRow> {
-        let applied: String = row.try_get("applied")?;
+        let applied_json: String = row.try_get("applied")?;
         Ok(StateUpdateRow {
             position: row.try_get("position")?,
             id: row.try_get("id")?,
             message_number: row.try_get("place")?,
             is_in_base: row.try_get("passed")?,
             created: row.try_get("created")?,
-            applied: serde_json::from_str(&applied).map_err(|error| sqlx::Error::Decode(error.into()))?,
+            applied: serde_json::from_str(&applied_json)
+                .map_err(|error| sqlx::Error::Decode(error.into()))?,
         })
     }
 }

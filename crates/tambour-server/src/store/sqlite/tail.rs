@@ -151,12 +151,12 @@ impl LogTail {
     }
 
     /// Appends entries that are on the journal. `visible`: readers may see them.
-    pub(super) fn append(&self, batch: &Batch, visible: bool) -> TailAppend {
-        let appended = self.window().append(batch);
-        if visible {
-            self.publish(appended.end);
+    pub(super) fn append(&self, batch: &Batch, is_visible: bool) -> TailAppend {
+        let extent = self.window().append(batch);
+        if is_visible {
+            self.publish(extent.end);
         }
-        appended
+        extent
     }
 
     /// Takes the entries that the database lacks as one row of the log, if they are enough, or the message
@@ -165,8 +165,8 @@ impl LogTail {
         let mut window = self.window();
         window.is_writer_notified = false;
         let TailWindow { drained, appended, .. } = *window;
-        let enough = all || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
-        if !enough || (drained == appended && window.record.is_none()) {
+        let is_due = all || window.has_end || appended.offset - drained.offset >= ROW_BYTES;
+        if !is_due || (drained == appended && window.record.is_none()) {
             return None;
         }
         if drained != appended {
@@ -177,26 +177,26 @@ impl LogTail {
     }
 
     /// Makes entries up to a position visible to readers.
-    pub(super) fn publish(&self, upto: LogPosition) {
+    pub(super) fn publish(&self, extent: LogPosition) {
         let mut window = self.window();
-        if upto.number > window.committed.number {
-            window.committed = upto;
+        if extent.number > window.committed.number {
+            window.committed = extent;
         }
-        let ended = window.has_end && window.committed == window.appended;
+        let has_ended = window.has_end && window.committed == window.appended;
         drop(window);
         self.committed.send_if_modified(|progress| {
-            let more = upto.number > progress.last || (ended && !progress.has_ended);
-            progress.last = progress.last.max(upto.number);
-            progress.has_ended |= ended;
-            more
+            let is_newer = extent.number > progress.last || (has_ended && !progress.has_ended);
+            progress.last = progress.last.max(extent.number);
+            progress.has_ended |= has_ended;
+            is_newer
         });
     }
 
     /// Marks taken entries as stored in the database.
-    pub(super) fn mark_stored(&self, taken: &DrainedEntries) {
+    pub(super) fn mark_stored(&self, extent: &DrainedEntries) {
         let mut window = self.window();
-        if taken.end.number > window.stored.number {
-            window.stored = taken.end;
+        if extent.end.number > window.stored.number {
+            window.stored = extent.end;
         }
         window.trim();
         drop(window);
@@ -216,8 +216,8 @@ impl LogTail {
     /// Returns `true` if nothing follows and the database has everything.
     pub(super) fn is_done(&self) -> bool {
         let window = self.window();
-        let over = window.has_end || self.progress().has_ended;
-        over && window.stored == window.appended && window.record.is_none()
+        let has_ended = window.has_end || self.progress().has_ended;
+        has_ended && window.stored == window.appended && window.record.is_none()
     }
 
     /// Returns `true` if readers may see the end of the message.
@@ -244,12 +244,12 @@ impl LogTail {
     /// Waits until the run may continue.
     pub(super) async fn wait_caught_up(&self) {
         loop {
-            let mut kept = std::pin::pin!(self.stored_notify.notified());
-            kept.as_mut().enable();
+            let mut stored_wait = std::pin::pin!(self.stored_notify.notified());
+            stored_wait.as_mut().enable();
             if self.unstored_bytes() <= MAX_AHEAD_BYTES {
                 return;
             }
-            kept.await;
+            stored_wait.await;
         }
     }
 
@@ -261,18 +261,18 @@ impl LogTail {
 
     /// Returns entries after `after` without registering a reader; with `all` those that readers may not see
     /// yet too. `None` if the first of them are in the database only.
-    pub(super) fn recent_batch(&self, after: u64, most: usize, all: bool) -> Option<Option<Batch>> {
+    pub(super) fn recent_batch(&self, after: u64, max: usize, all: bool) -> Option<Option<Batch>> {
         let window = self.window();
-        let known = window.first_number > 0 && window.first_number <= after.saturating_add(1);
-        let upto = if all { window.appended } else { window.committed };
-        known.then(|| window.batch_after(after, most, upto))
+        let is_in_memory = window.first_number > 0 && window.first_number <= after.saturating_add(1);
+        let extent = if all { window.appended } else { window.committed };
+        is_in_memory.then(|| window.batch_after(after, max, extent))
     }
 
     /// Registers a reader.
     pub(super) fn add_reader(self: &Arc<LogTail>) -> TailReader {
         let mut window = self.window();
-        let free = window.readers.iter().position(|reader| *reader == u64::MAX);
-        let slot = free.unwrap_or_else(|| {
+        let free_slot = window.readers.iter().position(|reader| *reader == u64::MAX);
+        let slot = free_slot.unwrap_or_else(|| {
             window.readers.push(0);
             window.readers.len() - 1
         });
@@ -308,16 +308,17 @@ impl TailWindow {
     /// Drops entries that the database has and all readers have seen, or that exceed the window.
     fn trim(&mut self) {
         // With `durable` the database may have entries that are not visible yet.
-        let stored = if self.committed.number < self.stored.number { self.committed } else { self.stored };
-        let seen = self.readers.iter().all(|reader| *reader >= stored.number);
-        if stored.offset == self.base_offset || !(seen || self.bytes.len() > WINDOW_BYTES) {
+        let stored_end =
+            if self.committed.number < self.stored.number { self.committed } else { self.stored };
+        let is_read = self.readers.iter().all(|reader| *reader >= stored_end.number);
+        if stored_end.offset == self.base_offset || !(is_read || self.bytes.len() > WINDOW_BYTES) {
             return;
         }
-        self.bytes.drain(..stored.offset - self.base_offset);
+        self.bytes.drain(..stored_end.offset - self.base_offset);
         if self.bytes.capacity() > BUFFER_BYTES && self.bytes.len() < ROW_BYTES / 2 {
             self.bytes.shrink_to(ROW_BYTES);
         }
-        (self.first_number, self.base_offset) = (stored.number + 1, stored.offset);
+        (self.first_number, self.base_offset) = (stored_end.number + 1, stored_end.offset);
     }
 
     fn slice(&self, from: LogPosition, to: LogPosition) -> &[u8] {
@@ -325,46 +326,46 @@ impl TailWindow {
     }
 
     /// Returns entries after `after` up to a position, about `most` bytes of them.
-    fn batch_after(&self, after: u64, most: usize, upto: LogPosition) -> Option<Batch> {
-        if after >= upto.number || after + 1 < self.first_number {
+    fn batch_after(&self, after: u64, max: usize, extent: LogPosition) -> Option<Batch> {
+        if after >= extent.number || after + 1 < self.first_number {
             return None;
         }
-        let committed = &self.bytes[..upto.offset - self.base_offset];
-        let (passed, left) = (after + 1 - self.first_number, upto.number - after);
-        let start = if left < passed {
+        let committed = &self.bytes[..extent.offset - self.base_offset];
+        let (skipped, remaining) = (after + 1 - self.first_number, extent.number - after);
+        let start = if remaining < skipped {
             // Counts line breaks from the end: the final one, and one for each entry wanted.
-            let at = usize::try_from(left).expect("entries in memory");
+            let at = usize::try_from(remaining).expect("entries in memory");
             memchr::memrchr_iter(b'\n', committed).nth(at).map_or(0, |end| end + 1)
         } else {
-            match usize::try_from(passed).expect("entries in memory") {
+            match usize::try_from(skipped).expect("entries in memory") {
                 0 => 0,
-                passed => memchr::memchr_iter(b'\n', committed).nth(passed - 1)? + 1,
+                skipped => memchr::memchr_iter(b'\n', committed).nth(skipped - 1)? + 1,
             }
         };
-        let wanted = &committed[start..];
-        if wanted.len() <= most {
-            return Some(Batch::from_stored(after + 1, upto.number, wanted.to_vec()));
+        let entries = &committed[start..];
+        if entries.len() <= max {
+            return Some(Batch::from_stored(after + 1, extent.number, entries.to_vec()));
         }
-        let end = memchr::memrchr(b'\n', &wanted[..most]).or_else(|| memchr::memchr(b'\n', wanted))? + 1;
-        let count = memchr::memchr_iter(b'\n', &wanted[..end]).count() as u64;
-        Some(Batch::from_stored(after + 1, after + count, wanted[..end].to_vec()))
+        let end = memchr::memrchr(b'\n', &entries[..max]).or_else(|| memchr::memchr(b'\n', entries))? + 1;
+        let count = memchr::memchr_iter(b'\n', &entries[..end]).count() as u64;
+        Some(Batch::from_stored(after + 1, after + count, entries[..end].to_vec()))
     }
 }
 
 impl TailReader {
     /// Waits until there are entries after `after`, or nothing follows.
     pub(super) async fn wait_more(&mut self, after: u64) -> TailProgress {
-        let waited = self.progress.wait_for(|progress| progress.last > after || progress.has_ended).await;
-        let waited = waited.map(|progress| *progress);
-        waited.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
+        let result = self.progress.wait_for(|progress| progress.last > after || progress.has_ended).await;
+        let result = result.map(|progress| *progress);
+        result.unwrap_or_else(|_| TailProgress { has_ended: true, ..*self.progress.borrow() })
     }
 
     /// Returns committed entries after `after`, about `most` bytes of them, if they are still in memory.
     /// Marks everything before as seen.
-    pub(super) fn batch_after(&self, after: u64, most: usize) -> Option<Batch> {
+    pub(super) fn batch_after(&self, after: u64, max: usize) -> Option<Batch> {
         let mut window = self.tail.window();
         window.readers[self.slot] = after;
-        window.batch_after(after, most, window.committed)
+        window.batch_after(after, max, window.committed)
     }
 }
 

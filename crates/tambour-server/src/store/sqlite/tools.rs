@@ -20,7 +20,7 @@ impl Tools for SqliteStore {
         Ok(query.bind(owner).bind(name).fetch_optional(self.pool()).await?)
     }
 
-    async fn put_tool(&self, row: &ToolRow, most: u32) -> Result<bool, StoreError> {
+    async fn put_tool(&self, row: &ToolRow, max: u32) -> Result<bool, StoreError> {
         fail::point("tool.before");
         let query = sqlx::query(
             "insert into tools (owner, name, created, changed, definition, secret) select ?1, ?2, ?3, ?4, ?5, ?6 \
@@ -29,15 +29,15 @@ impl Tools for SqliteStore {
              secret = excluded.secret",
         );
         let query = query.bind(&row.owner).bind(&row.name).bind(&row.created).bind(&row.changed);
-        let done = query.bind(&row.definition).bind(&row.secret).bind(most).execute(self.pool()).await?;
+        let result = query.bind(&row.definition).bind(&row.secret).bind(max).execute(self.pool()).await?;
         fail::point("tool.after");
-        Ok(done.rows_affected() > 0)
+        Ok(result.rows_affected() > 0)
     }
 
     async fn delete_tool(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
         let query = sqlx::query("delete from tools where owner = ? and name = ?");
-        let done = query.bind(owner).bind(name).execute(self.pool()).await?;
-        Ok(done.rows_affected() > 0)
+        let result = query.bind(owner).bind(name).execute(self.pool()).await?;
+        Ok(result.rows_affected() > 0)
     }
 }
 

@@ -77,15 +77,15 @@ impl DatabaseWriter {
     }
 
     async fn wait(&self, work: fn(oneshot::Sender<()>) -> WriterTask) -> Result<(), StoreError> {
-        let (done, waiting) = oneshot::channel();
-        self.send(work(done))?;
-        waiting.await.map_err(|_| StoreError::Closed)
+        let (done_sender, done_receiver) = oneshot::channel();
+        self.send(work(done_sender))?;
+        done_receiver.await.map_err(|_| StoreError::Closed)
     }
 }
 
 async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<WriterTask>) {
-    let mut marks = tokio::time::interval_at(Instant::now() + EXTENT_INTERVAL, EXTENT_INTERVAL);
-    marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut extent_timer = tokio::time::interval_at(Instant::now() + EXTENT_INTERVAL, EXTENT_INTERVAL);
+    extent_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let first = tokio::select! {
             first = work.recv() => match first {
@@ -93,23 +93,23 @@ async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<Wr
                 None => return,
             },
             // Messages may run for long before the database gets their entries.
-            _ = marks.tick() => None,
+            _ = extent_timer.tick() => None,
         };
         if first.is_none() && !state.is_behind() {
             continue;
         }
         let mut group = CommitGroup::default();
-        let mut urgent = first.as_ref().is_none_or(WriterTask::is_urgent);
+        let mut has_urgent = first.as_ref().is_none_or(WriterTask::is_urgent);
         if let Some(first) = first {
             state.add(first, &mut group);
         }
         let mut pause = std::pin::pin!(tokio::time::sleep(COMMIT_PAUSE));
-        while !urgent && group.bytes() < GROUP_BYTES {
+        while !has_urgent && group.bytes() < GROUP_BYTES {
             tokio::select! {
-                more = work.recv() => match more {
-                    Some(more) => {
-                        urgent = more.is_urgent();
-                        state.add(more, &mut group);
+                task = work.recv() => match task {
+                    Some(task) => {
+                        has_urgent = task.is_urgent();
+                        state.add(task, &mut group);
                     }
                     None => break,
                 },
@@ -117,8 +117,8 @@ async fn run_writer(mut state: CommitState, mut work: mpsc::UnboundedReceiver<Wr
             }
         }
         state.record_extents(&mut group);
-        while let Ok(more) = work.try_recv() {
-            state.add(more, &mut group);
+        while let Ok(task) = work.try_recv() {
+            state.add(task, &mut group);
         }
         let close = group.close;
         state.write(group).await;

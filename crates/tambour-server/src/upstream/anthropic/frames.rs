@@ -50,8 +50,8 @@ impl AnthropicFrames {
     }
 
     /// Processes the start of a block, or a whole block of a reply that is not a stream.
-    fn start_block(&mut self, index: u64, given: AnthropicContent<'_>, items: &mut Vec<ReplyItem>) {
-        let AnthropicContent { kind, text, thinking, signature, data, id, name, input } = given;
+    fn start_block(&mut self, index: u64, content_block: AnthropicContent<'_>, items: &mut Vec<ReplyItem>) {
+        let AnthropicContent { kind, text, thinking, signature, data, id, name, input } = content_block;
         if matches!(kind.as_ref(), "thinking" | "redacted_thinking" | "tool_use")
             && !self.progress.count_call(items)
         {
@@ -92,30 +92,30 @@ impl AnthropicFrames {
         }
     }
 
-    fn push_thinking(&mut self, index: u64, more: Cow<'_, str>, items: &mut Vec<ReplyItem>) {
+    fn push_thinking(&mut self, index: u64, delta: Cow<'_, str>, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Thinking { text, .. }) = self.blocks.get_mut(&index)
-            && self.progress.count_bytes(more.len(), items)
+            && self.progress.count_bytes(delta.len(), items)
         {
-            text.push_str(&more);
+            text.push_str(&delta);
         }
         if !matches!(items.last(), Some(ReplyItem::End(_))) {
-            push_text(ReplyItem::Reasoning, more, items);
+            push_text(ReplyItem::Reasoning, delta, items);
         }
     }
 
-    fn push_signature(&mut self, index: u64, more: &str, items: &mut Vec<ReplyItem>) {
+    fn push_signature(&mut self, index: u64, delta: &str, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Thinking { signature, .. }) = self.blocks.get_mut(&index)
-            && self.progress.count_bytes(more.len(), items)
+            && self.progress.count_bytes(delta.len(), items)
         {
-            signature.push_str(more);
+            signature.push_str(delta);
         }
     }
 
-    fn push_arguments(&mut self, index: u64, more: &str, items: &mut Vec<ReplyItem>) {
+    fn push_arguments(&mut self, index: u64, delta: &str, items: &mut Vec<ReplyItem>) {
         if let Some(AnthropicBlock::Call { arguments, .. }) = self.blocks.get_mut(&index)
-            && self.progress.count_bytes(more.len(), items)
+            && self.progress.count_bytes(delta.len(), items)
         {
-            arguments.push_str(more);
+            arguments.push_str(delta);
         }
     }
 
@@ -230,9 +230,9 @@ fn stream_failure(error: &Value) -> InputEnd {
         "rate_limit_error" => ("upstream_rate_limited", true),
         _ => ("upstream_error", true),
     };
-    let said = error.as_str().or_else(|| error["message"].as_str()).filter(|said| !said.is_empty());
-    let said = said.map_or_else(|| "no reason given".to_owned(), redact);
-    InputEnd::Failed(new_failure(code, format!("the upstream failed: {said}"), retryable))
+    let reason = error.as_str().or_else(|| error["message"].as_str()).filter(|reason| !reason.is_empty());
+    let reason = reason.map_or_else(|| "no reason given".to_owned(), redact);
+    InputEnd::Failed(new_failure(code, format!("the upstream failed: {reason}"), retryable))
 }
 
 /// Adds an item unless its text is empty.
@@ -315,26 +315,27 @@ struct AnthropicCounts {
 }
 
 impl AnthropicCounts {
-    fn add(&mut self, later: &AnthropicCounts) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
+    fn add(&mut self, usage: &AnthropicCounts) {
+        self.input_tokens = usage.input_tokens.or(self.input_tokens);
+        self.output_tokens = usage.output_tokens.or(self.output_tokens);
         self.cache_creation_input_tokens =
-            later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
-        self.cache_read_input_tokens = later.cache_read_input_tokens.or(self.cache_read_input_tokens);
+            usage.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+        self.cache_read_input_tokens = usage.cache_read_input_tokens.or(self.cache_read_input_tokens);
     }
 
     /// Converts to the counts of the chat completions interface, whose prompt tokens include those of the
     /// cache.
     fn to_chat_counts(&self) -> Value {
-        let read = self.cache_read_input_tokens.unwrap_or_default();
-        let made = self.cache_creation_input_tokens.unwrap_or_default();
-        let input = self.input_tokens.unwrap_or_default().saturating_add(read).saturating_add(made);
+        let cache_read = self.cache_read_input_tokens.unwrap_or_default();
+        let cache_write = self.cache_creation_input_tokens.unwrap_or_default();
+        let input =
+            self.input_tokens.unwrap_or_default().saturating_add(cache_read).saturating_add(cache_write);
         let output = self.output_tokens.unwrap_or_default();
         json!({
             "prompt_tokens": input,
             "completion_tokens": output,
             "total_tokens": input.saturating_add(output),
-            "prompt_tokens_details": {"cached_tokens": read},
+            "prompt_tokens_details": {"cached_tokens": cache_read},
         })
     }
 }

@@ -30,34 +30,34 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
-    ask: &ModelRequest,
+    request: &ModelRequest,
 ) -> Result<ServiceRequest, Failure> {
     let version = if base.ends_with("/v1") { "" } else { "/v1" };
-    Ok(ServiceRequest { url: format!("{base}{version}/messages"), body: build_body(model, ask)? })
+    Ok(ServiceRequest { url: format!("{base}{version}/messages"), body: build_body(model, request)? })
 }
 
-fn build_body(model: Option<&str>, ask: &ModelRequest) -> Result<Value, Failure> {
-    let PromptTurns { system, turns } = build_turns(&ask.messages)?;
+fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Failure> {
+    let PromptTurns { system, turns } = build_turns(&request.messages)?;
     let last = turns.len().saturating_sub(1);
     let messages: Vec<Value> = turns.iter().enumerate().map(|(at, turn)| message(turn, at == last)).collect();
-    let mut fields = ExtraFields::from_request(ask);
+    let mut fields = ExtraFields::from_request(request);
     // A limit given as a field of the service takes precedence over the default.
-    let most = fields
-        .max_tokens(ask)
+    let max_tokens = fields
+        .max_tokens(request)
         .or_else(|| fields.take("max_tokens"))
         .unwrap_or_else(|| DEFAULT_MAX_TOKENS.into());
     let body = object_of([
         ("model", Some(require_model(model, "anthropic")?.into())),
-        ("max_tokens", Some(most)),
+        ("max_tokens", Some(max_tokens)),
         ("system", (!system.is_empty()).then(|| system.into())),
         ("messages", Some(messages.into())),
         ("stream", Some(true.into())),
-        ("temperature", ask.temperature.map(Value::from)),
-        ("top_p", ask.top_p.map(Value::from)),
-        ("stop_sequences", stop_sequences(ask)),
-        ("tools", (!ask.tools.is_empty()).then(|| functions(ask).map(tool).collect())),
-        ("tool_choice", tool_choice(ask, &fields)),
-        ("output_config", output_config(ask)),
+        ("temperature", request.temperature.map(Value::from)),
+        ("top_p", request.top_p.map(Value::from)),
+        ("stop_sequences", stop_sequences(request)),
+        ("tools", (!request.tools.is_empty()).then(|| functions(request).map(tool).collect())),
+        ("tool_choice", tool_choice(request, &fields)),
+        ("output_config", output_config(request)),
     ]);
     Ok(fields.finish(Value::Object(body)))
 }
@@ -75,10 +75,10 @@ fn tool(function: &Value) -> Value {
     ]))
 }
 
-fn tool_choice(ask: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
+fn tool_choice(request: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
     let one_at_a_time =
-        fields.chat_field("parallel_tool_calls") == Some(false.into()) && !ask.tools.is_empty();
-    let mut chosen = match tool_selection(ask) {
+        fields.chat_field("parallel_tool_calls") == Some(false.into()) && !request.tools.is_empty();
+    let mut chosen = match tool_selection(request) {
         None if one_at_a_time => json!({"type": "auto"}),
         None => return None,
         Some(ToolSelection::Auto) => json!({"type": "auto"}),
@@ -94,8 +94,8 @@ fn tool_choice(ask: &ModelRequest, fields: &ExtraFields) -> Option<Value> {
 
 /// Returns the output schema if it is a strict one. The service refuses others for what they leave open;
 /// Tambour's own reading checks the reply against those.
-fn output_config(ask: &ModelRequest) -> Option<Value> {
-    match response_format(ask)? {
+fn output_config(request: &ModelRequest) -> Option<Value> {
+    match response_format(request)? {
         ReplyFormat::Schema(schema, true) => {
             Some(json!({"format": {"type": "json_schema", "schema": schema}}))
         }
@@ -144,9 +144,9 @@ fn block(part: &ChatPart<'_>) -> Value {
         ChatPart::Call(call) => json!({
             "type": "tool_use", "id": map_call_id(&call.id), "name": call.function.name, "input": arguments(call),
         }),
-        ChatPart::Result { id: of, text, .. } => {
+        ChatPart::Result { id: call_id, text, .. } => {
             let mut result = Map::from_iter([("type".to_owned(), "tool_result".into())]);
-            result.insert("tool_use_id".to_owned(), map_call_id(of).into());
+            result.insert("tool_use_id".to_owned(), map_call_id(call_id).into());
             if !text.trim().is_empty() {
                 result.insert("content".to_owned(), text.as_str().into());
             }

@@ -138,8 +138,8 @@ fn stream_failure(error: &Value) -> InputEnd {
         Some(400..=499) => ("upstream_refused", false),
         _ => ("upstream_error", true),
     };
-    let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-    InputEnd::Failed(new_failure(code, format!("the upstream failed: {said}"), retryable))
+    let reason = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
+    InputEnd::Failed(new_failure(code, format!("the upstream failed: {reason}"), retryable))
 }
 
 #[derive(Deserialize)]

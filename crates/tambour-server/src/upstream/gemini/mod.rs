@@ -33,16 +33,16 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
-    ask: &ModelRequest,
+    request: &ModelRequest,
 ) -> Result<ServiceRequest, Failure> {
     let model = require_model(model, "gemini")?;
-    Ok(ServiceRequest { url: request_url(base, model)?, body: build_body(model, ask)? })
+    Ok(ServiceRequest { url: request_url(base, model)?, body: build_body(model, request)? })
 }
 
 fn request_url(base: &str, model: &str) -> Result<String, Failure> {
     let mut url =
         Url::parse(base).map_err(|error| unsendable_failure(format!("the base URL is none: {error}")))?;
-    let versioned = url.path_segments().and_then(|mut all| all.next_back()).is_some_and(is_version);
+    let has_version = url.path_segments().and_then(|mut all| all.next_back()).is_some_and(is_version);
     let (folder, name) = match model.split_once('/') {
         Some((folder @ ("models" | "tunedModels"), name)) => (folder, name),
         _ => ("models", model),
@@ -51,7 +51,7 @@ fn request_url(base: &str, model: &str) -> Result<String, Failure> {
         let mut path =
             url.path_segments_mut().map_err(|()| unsendable_failure("the base URL takes no path"))?;
         path.pop_if_empty();
-        if !versioned {
+        if !has_version {
             path.push(API_VERSION);
         }
         // A name is one path segment, whatever it contains.
@@ -66,32 +66,32 @@ fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-fn build_body(model: &str, ask: &ModelRequest) -> Result<Value, Failure> {
-    let PromptTurns { system, turns } = build_turns(&ask.messages)?;
-    let signed = wants_signatures(model);
+fn build_body(model: &str, request: &ModelRequest) -> Result<Value, Failure> {
+    let PromptTurns { system, turns } = build_turns(&request.messages)?;
+    let with_signatures = wants_signatures(model);
     let contents: Vec<Value> =
-        turns.iter().map(|turn| turn_content(turn, signed)).collect::<Result<_, _>>()?;
-    let mut fields = ExtraFields::from_request(ask);
+        turns.iter().map(|turn| turn_content(turn, with_signatures)).collect::<Result<_, _>>()?;
+    let mut fields = ExtraFields::from_request(request);
     let top_k = fields.take("top_k");
     let mut config = object_of([
-        ("temperature", ask.temperature.map(Value::from)),
-        ("topP", ask.top_p.map(Value::from)),
+        ("temperature", request.temperature.map(Value::from)),
+        ("topP", request.top_p.map(Value::from)),
         ("topK", top_k),
-        ("maxOutputTokens", fields.max_tokens(ask)),
-        ("stopSequences", stop_sequences(ask)),
-        ("seed", ask.seed.map(Value::from)),
+        ("maxOutputTokens", fields.max_tokens(request)),
+        ("stopSequences", stop_sequences(request)),
+        ("seed", request.seed.map(Value::from)),
         ("frequencyPenalty", fields.chat_field("frequency_penalty")),
         ("presencePenalty", fields.chat_field("presence_penalty")),
     ]);
-    set_format(ask, &mut config);
-    let declared: Vec<Value> = functions(ask).map(declaration).collect();
+    set_format(request, &mut config);
+    let declarations: Vec<Value> = functions(request).map(declaration).collect();
     let body = object_of([
         ("contents", Some(contents.into())),
         ("systemInstruction", (!system.is_empty()).then(|| json!({"parts": [{"text": system}]}))),
-        ("tools", (!declared.is_empty()).then(|| json!([{"functionDeclarations": declared}]))),
+        ("tools", (!declarations.is_empty()).then(|| json!([{"functionDeclarations": declarations}]))),
         (
             "toolConfig",
-            tool_selection(ask).map(|choice| json!({"functionCallingConfig": calling_config(&choice)})),
+            tool_selection(request).map(|choice| json!({"functionCallingConfig": calling_config(&choice)})),
         ),
         ("generationConfig", (!config.is_empty()).then(|| Value::Object(config))),
     ]);
@@ -99,25 +99,26 @@ fn build_body(model: &str, ask: &ModelRequest) -> Result<Value, Failure> {
 }
 
 /// Sets the response format.
-fn set_format(ask: &ModelRequest, config: &mut Map<String, Value>) {
-    let Some(format) = response_format(ask) else { return };
+fn set_format(request: &ModelRequest, config: &mut Map<String, Value>) {
+    let Some(format) = response_format(request) else { return };
     config.insert("responseMimeType".to_owned(), "application/json".into());
-    if let ReplyFormat::Schema(given, _) = format {
-        let name = if schema::fits_old_form(given) { "responseSchema" } else { "responseJsonSchema" };
-        config.insert(name.to_owned(), given.clone());
+    if let ReplyFormat::Schema(schema, _) = format {
+        let name = if schema::fits_old_form(schema) { "responseSchema" } else { "responseJsonSchema" };
+        config.insert(name.to_owned(), schema.clone());
     }
 }
 
 fn declaration(function: &Value) -> Value {
-    let given = function.get("parameters").filter(|given| given.is_object());
+    let parameters = function.get("parameters").filter(|parameters| parameters.is_object());
     // The service does not accept an object schema without properties; a function without parameters it does.
-    let given = given.filter(|given| *given != &json!({"type": "object"}) && *given != &json!({}));
-    let plain = given.is_some_and(schema::fits_old_form);
+    let parameters = parameters
+        .filter(|parameters| *parameters != &json!({"type": "object"}) && *parameters != &json!({}));
+    let plain = parameters.is_some_and(schema::fits_old_form);
     let name = if plain { "parameters" } else { "parametersJsonSchema" };
     Value::Object(object_of([
         ("name", Some(function["name"].clone())),
         ("description", function.get("description").cloned()),
-        (name, given.cloned()),
+        (name, parameters.cloned()),
     ]))
 }
 
@@ -172,12 +173,12 @@ fn turn_content(ChatTurn { is_model, parts }: &ChatTurn<'_>, signed: bool) -> Re
 }
 
 /// Converts a call that the model made. The first one of a turn has a signature, its own or the placeholder.
-fn call_part(call: &NativeCall, signed: bool) -> Value {
+fn call_part(call: &NativeCall, with_signatures: bool) -> Value {
     let signature = match &call.extras {
         Some(CallExtras::Gemini { signature, .. }) => signature.as_deref(),
         _ => None,
     };
-    let signature = signature.or_else(|| signed.then_some(NO_SIGNATURE));
+    let signature = signature.or_else(|| with_signatures.then_some(NO_SIGNATURE));
     let function = object_of([
         ("id", service_id(call)),
         ("name", Some(call.function.name.as_str().into())),

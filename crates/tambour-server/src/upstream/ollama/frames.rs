@@ -34,7 +34,7 @@ impl OllamaFrames {
         let arguments = match arguments {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(Value::String(text)) => text,
-            Some(whole) => whole.to_string(),
+            Some(value) => value.to_string(),
         };
         if !self.progress.count_bytes(id.len() + name.len() + arguments.len(), items)
             || !self.progress.count_call(items)
@@ -59,9 +59,10 @@ impl FrameDecoder for OllamaFrames {
     fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
         let Some(line) = self.progress.parse::<OllamaLine<'_>>(frame.data) else { return };
         if let Some(error) = line.error.filter(|error| !error.is_null()) {
-            let said = error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
-            let failed = new_failure("upstream_error", format!("the upstream failed: {said}"), true);
-            return items.push(ReplyItem::End(InputEnd::Failed(failed)));
+            let reason =
+                error_text(&json!({ "error": error })).unwrap_or_else(|| "no reason given".to_owned());
+            let failure = new_failure("upstream_error", format!("the upstream failed: {reason}"), true);
+            return items.push(ReplyItem::End(InputEnd::Failed(failure)));
         }
         let OllamaMessage { content, thinking, tool_calls } = line.message.unwrap_or_default();
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {

@@ -24,64 +24,65 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 pub(super) fn build_request(
     base: &str,
     model: Option<&str>,
-    ask: &ModelRequest,
+    request: &ModelRequest,
 ) -> Result<ServiceRequest, Failure> {
     let folder = if base.ends_with("/api") { "" } else { "/api" };
-    Ok(ServiceRequest { url: format!("{base}{folder}/chat"), body: build_body(model, ask)? })
+    Ok(ServiceRequest { url: format!("{base}{folder}/chat"), body: build_body(model, request)? })
 }
 
-fn build_body(model: Option<&str>, ask: &ModelRequest) -> Result<Value, Failure> {
-    let mut made = CallIndex::default();
-    let mut messages = Vec::with_capacity(ask.messages.len());
-    for said in &ask.messages {
-        made.add(said);
-        messages.push(message_body(said, &made)?);
+fn build_body(model: Option<&str>, request: &ModelRequest) -> Result<Value, Failure> {
+    let mut call_index = CallIndex::default();
+    let mut messages = Vec::with_capacity(request.messages.len());
+    for message in &request.messages {
+        call_index.add(message);
+        messages.push(message_body(message, &call_index)?);
     }
-    let mut fields = ExtraFields::from_request(ask);
+    let mut fields = ExtraFields::from_request(request);
     let top_k = fields.take("top_k");
     let options = object_of([
-        ("temperature", ask.temperature.map(Value::from)),
-        ("top_p", ask.top_p.map(Value::from)),
+        ("temperature", request.temperature.map(Value::from)),
+        ("top_p", request.top_p.map(Value::from)),
         ("top_k", top_k),
-        ("num_predict", fields.max_tokens(ask)),
-        ("stop", stop_sequences(ask)),
-        ("seed", ask.seed.map(Value::from)),
+        ("num_predict", fields.max_tokens(request)),
+        ("stop", stop_sequences(request)),
+        ("seed", request.seed.map(Value::from)),
         ("frequency_penalty", fields.chat_field("frequency_penalty")),
         ("presence_penalty", fields.chat_field("presence_penalty")),
     ]);
-    let format = response_format(ask).map(|format| match format {
+    let format = response_format(request).map(|format| match format {
         ReplyFormat::Json => "json".into(),
         ReplyFormat::Schema(schema, _) => schema.clone(),
     });
     // The service has no tool choice; with "none" no tools are sent.
-    let offered = !ask.tools.is_empty() && !matches!(tool_selection(ask), Some(ToolSelection::None));
+    let has_tools =
+        !request.tools.is_empty() && !matches!(tool_selection(request), Some(ToolSelection::None));
     let body = object_of([
         ("model", Some(require_model(model, "ollama")?.into())),
         ("messages", Some(messages.into())),
         ("stream", Some(true.into())),
         ("format", format),
-        ("tools", offered.then(|| ask.tools.clone().into())),
+        ("tools", has_tools.then(|| request.tools.clone().into())),
         ("options", (!options.is_empty()).then(|| Value::Object(options))),
     ]);
     Ok(fields.finish(Value::Object(body)))
 }
 
-fn message_body(said: &Message, made: &CallIndex<'_>) -> Result<Value, Failure> {
-    let role = if said.role == "developer" { "system" } else { said.role.as_str() };
+fn message_body(message: &Message, call_index: &CallIndex<'_>) -> Result<Value, Failure> {
+    let role = if message.role == "developer" { "system" } else { message.role.as_str() };
     let (mut texts, mut images, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-    for part in message_parts(said)? {
+    for part in message_parts(message)? {
         match part {
             ChatPart::Text(text) => texts.push(text),
             ChatPart::Image(ImageSource::Inline { data, .. }) => images.push(Value::from(data)),
             ChatPart::Image(ImageSource::Remote(_)) => {
-                let what = "a service of the kind `ollama` takes images as `data:` URLs only";
-                return Err(unsendable_failure(what));
+                let problem = "a service of the kind `ollama` takes images as `data:` URLs only";
+                return Err(unsendable_failure(problem));
             }
             ChatPart::Other(part) => {
                 let kind = part["type"].as_str().unwrap_or_default();
-                let what =
+                let problem =
                     format!("a part of the type `{kind}` cannot be sent to a service of the kind `ollama`");
-                return Err(unsendable_failure(what));
+                return Err(unsendable_failure(problem));
             }
             ChatPart::Call(call) => {
                 calls.push(json!({"function": {"name": call.function.name, "arguments": arguments(call)}}));
@@ -92,9 +93,9 @@ fn message_body(said: &Message, made: &CallIndex<'_>) -> Result<Value, Failure> 
     Ok(Value::Object(object_of([
         ("role", Some(role.into())),
         ("content", Some(texts.concat().into())),
-        ("thinking", said.reasoning_content.as_deref().map(Value::from)),
+        ("thinking", message.reasoning_content.as_deref().map(Value::from)),
         ("images", (!images.is_empty()).then(|| images.into())),
         ("tool_calls", (!calls.is_empty()).then(|| calls.into())),
-        ("tool_name", made.call_of(said).map(|call| call.function.name.as_str().into())),
+        ("tool_name", call_index.call_of(message).map(|call| call.function.name.as_str().into())),
     ])))
 }

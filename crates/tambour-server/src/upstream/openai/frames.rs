@@ -42,7 +42,7 @@ impl FrameDecoder for OpenAiFrames {
     }
 
     fn take_calls(&mut self) -> Vec<NativeCall> {
-        std::mem::take(&mut self.calls).into_iter().map(|calling| calling.call).collect()
+        std::mem::take(&mut self.calls).into_iter().map(|partial_call| partial_call.call).collect()
     }
 
     fn decode_frame(&mut self, frame: &SseFrame<'_>, items: &mut Vec<ReplyItem>) {
@@ -55,15 +55,15 @@ impl FrameDecoder for OpenAiFrames {
         let error = chunk.error.filter(|error| error.get() != "null");
         if error.is_some() || frame.name == "error" {
             // An error is final, even if `[DONE]` follows.
-            let said = match error {
+            let error_reason = match error {
                 Some(error) => error_text(&json!({ "error": error })),
                 None => serde_json::from_slice(data)
                     .ok()
                     .and_then(|body: Value| error_text(&json!({ "error": body }))),
             };
-            let said = said.unwrap_or_else(|| "no reason given".to_owned());
-            let failed = new_failure("upstream_error", format!("the upstream failed: {said}"), true);
-            items.push(ReplyItem::End(InputEnd::Failed(failed)));
+            let error_reason = error_reason.unwrap_or_else(|| "no reason given".to_owned());
+            let failure = new_failure("upstream_error", format!("the upstream failed: {error_reason}"), true);
+            items.push(ReplyItem::End(InputEnd::Failed(failure)));
             return;
         }
         if let Some(usage) = chunk.usage.filter(Value::is_object) {
@@ -81,8 +81,9 @@ impl FrameDecoder for OpenAiFrames {
             function_call,
         } = delta;
         // The field has several names; a service that sends more than one sends the same text in each.
-        let named = [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
-        let reasoning = named.map(Cow::into_owned).or_else(|| reasoning_text(&reasoning_details?));
+        let thinking_text =
+            [reasoning_content, reasoning].into_iter().flatten().find(|text| !text.is_empty());
+        let reasoning = thinking_text.map(Cow::into_owned).or_else(|| reasoning_text(&reasoning_details?));
         if let Some(text) = reasoning {
             items.push(ReplyItem::Reasoning(text));
         }

@@ -15,13 +15,13 @@ pub(super) fn add_headers(request: Builder, key: Option<&str>) -> Builder {
 }
 
 /// Builds a request to a service at `base`.
-pub(super) fn build_request(base: &str, model: Option<&str>, ask: &ModelRequest) -> ServiceRequest {
-    ServiceRequest { url: format!("{base}/chat/completions"), body: build_body(model, ask) }
+pub(super) fn build_request(base: &str, model: Option<&str>, request: &ModelRequest) -> ServiceRequest {
+    ServiceRequest { url: format!("{base}/chat/completions"), body: build_body(model, request) }
 }
 
-fn build_body(model: Option<&str>, ask: &ModelRequest) -> Value {
+fn build_body(model: Option<&str>, request: &ModelRequest) -> Value {
     let mut body = json!({
-        "messages": ask.messages,
+        "messages": request.messages,
         "stream": true,
         "stream_options": {"include_usage": true},
     });
@@ -29,14 +29,14 @@ fn build_body(model: Option<&str>, ask: &ModelRequest) -> Value {
         body["model"] = json!(model);
     }
     let fields = [
-        ("temperature", ask.temperature.map(Value::from)),
-        ("max_tokens", ask.max_tokens.map(Value::from)),
-        ("top_p", ask.top_p.map(Value::from)),
-        ("stop", ask.stop.clone()),
-        ("seed", ask.seed.map(Value::from)),
-        ("response_format", ask.response_format.clone()),
-        ("tools", (!ask.tools.is_empty()).then(|| Value::from(ask.tools.clone()))),
-        ("tool_choice", ask.tool_choice.clone()),
+        ("temperature", request.temperature.map(Value::from)),
+        ("max_tokens", request.max_tokens.map(Value::from)),
+        ("top_p", request.top_p.map(Value::from)),
+        ("stop", request.stop.clone()),
+        ("seed", request.seed.map(Value::from)),
+        ("response_format", request.response_format.clone()),
+        ("tools", (!request.tools.is_empty()).then(|| Value::from(request.tools.clone()))),
+        ("tool_choice", request.tool_choice.clone()),
     ];
     for (name, value) in fields {
         if let Some(value) = value {
@@ -44,7 +44,7 @@ fn build_body(model: Option<&str>, ask: &ModelRequest) -> Value {
         }
     }
     // Extra fields never override the ones we set.
-    for (name, value) in &ask.extra_fields {
+    for (name, value) in &request.extra_fields {
         if body.get(name).is_none() {
             body[name] = value.clone();
         }

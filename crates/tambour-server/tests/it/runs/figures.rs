@@ -4,10 +4,10 @@ use tambour_server::store::{
     FigureStep, Figures, FirstTexts, MessageOutcome, ReplyCounts, RuleCount, RunEnd, WriteOutcome,
 };
 
-use super::{Backend, batch, begin, conversation, end, new};
+use super::{Backend, batch, begin_run, insert_conversation, new_run, run_end};
 
 /// Figures of one reply that took `ms` to its first text.
-fn reply(hour: &str, owner: &str, upstream: &str, ms: u64) -> Figures {
+fn reply_figures(hour: &str, owner: &str, upstream: &str, ms: u64) -> Figures {
     let repairs = vec![RuleCount { rule: "T-027".to_owned(), code: "tag_unclosed".to_owned(), count: 2 }];
     Figures {
         hour: hour.to_owned(),
@@ -26,21 +26,25 @@ fn reply(hour: &str, owner: &str, upstream: &str, ms: u64) -> Figures {
 }
 
 /// Completed replies, cost and median of each row.
-async fn rows(
-    store: &dyn super::Runs,
+async fn figure_rows(
+    store: &dyn super::SuiteStore,
     owner: Option<&str>,
     step: FigureStep,
 ) -> Vec<(String, i64, i64, Option<u64>)> {
     let rows = store.figures(owner, ("2026-01-01", "2026-01-02"), step).await.unwrap();
-    let shown = rows.into_iter().map(|row| {
+    let summaries = rows.into_iter().map(|row| {
         let name = format!("{} {}", row.time, row.upstream);
         (name, row.counts.completed, row.counts.cost, row.first_texts.quantile(0.5))
     });
-    shown.collect()
+    summaries.collect()
 }
 
 /// Step, code and number of the repairs of an owner.
-async fn repairs(store: &dyn super::Runs, step: FigureStep, rules: u32) -> Vec<(String, String, i64)> {
+async fn repair_counts(
+    store: &dyn super::SuiteStore,
+    step: FigureStep,
+    rules: u32,
+) -> Vec<(String, String, i64)> {
     let rows = store.repairs(Some("owner"), ("2026-01-01", "2026-01-02"), step, rules).await.unwrap();
     rows.into_iter().map(|row| (row.time, row.rule.code, row.rule.count)).collect()
 }
@@ -48,20 +52,20 @@ async fn repairs(store: &dyn super::Runs, step: FigureStep, rules: u32) -> Vec<(
 pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
     let backend = B::open().await;
     let store = &*backend.store();
-    conversation(store).await;
-    let given = [
-        reply("2025-12-31T23", "owner", "a", 100),
-        reply("2026-01-01T00", "owner", "a", 100),
-        reply("2026-01-01T00", "owner", "b", 7),
-        reply("2026-01-01T09", "other", "a", 3000),
-        reply("2026-01-02T23", "owner", "a", 400),
-        reply("2026-01-03T00", "owner", "a", 100),
+    insert_conversation(store).await;
+    let added_figures = [
+        reply_figures("2025-12-31T23", "owner", "a", 100),
+        reply_figures("2026-01-01T00", "owner", "a", 100),
+        reply_figures("2026-01-01T00", "owner", "b", 7),
+        reply_figures("2026-01-01T09", "other", "a", 3000),
+        reply_figures("2026-01-02T23", "owner", "a", 400),
+        reply_figures("2026-01-03T00", "owner", "a", 100),
     ];
-    store.add_figures(&given).await.unwrap();
-    let mut lease = begin(store, new("msg")).await;
+    store.add_figures(&added_figures).await.unwrap();
+    let mut lease = begin_run(store, new_run("msg")).await;
     lease.append(batch(1)).await.into_result().unwrap();
-    let RunEnd { last, status, outcome } = end(super::ENTRIES + 1, 1, 0);
-    let figures = vec![reply("2026-01-01T00", "owner", "a", 100)];
+    let RunEnd { last, status, outcome } = run_end(super::ENTRIES + 1, 1, 0);
+    let figures = vec![reply_figures("2026-01-01T00", "owner", "a", 100)];
     let outcome = MessageOutcome { figures, ..outcome };
     assert_eq!(lease.finish(RunEnd { last, status, outcome }).await, WriteOutcome::Stored);
     let row = |name: &str, completed, ms| (name.to_owned(), completed, completed * 25, Some(ms));
@@ -71,30 +75,37 @@ pub(super) async fn figures_are_added_up_and_come_with_the_end<B: Backend>() {
         row("2026-01-01T09 a", 1, 2896),
         row("2026-01-02T23 a", 1, 431),
     ];
-    assert_eq!(rows(store, None, FigureStep::Hour).await, by_hour);
+    assert_eq!(figure_rows(store, None, FigureStep::Hour).await, by_hour);
     // The middle of three.
     let figures = [row("2026-01-01 a", 3, 108), row("2026-01-01 b", 1, 7), row("2026-01-02 a", 1, 431)];
-    assert_eq!(rows(store, None, FigureStep::Day).await, figures);
-    let of_other = [row("2026-01-01 a", 1, 2896)];
-    assert_eq!(rows(store, Some("other"), FigureStep::Day).await, of_other);
+    assert_eq!(figure_rows(store, None, FigureStep::Day).await, figures);
+    let other_rows = [row("2026-01-01 a", 1, 2896)];
+    assert_eq!(figure_rows(store, Some("other"), FigureStep::Day).await, other_rows);
     let unclosed = |time: &str, count| (time.to_owned(), "tag_unclosed".to_owned(), count);
-    let by_day = |first| vec![unclosed("2026-01-01", first), unclosed("2026-01-02", 2)];
-    assert_eq!(repairs(store, FigureStep::Day, 10).await, by_day(6));
+    let by_day = |first_count| vec![unclosed("2026-01-01", first_count), unclosed("2026-01-02", 2)];
+    assert_eq!(repair_counts(store, FigureStep::Day, 10).await, by_day(6));
     let hours = vec![unclosed("2026-01-01T00", 6), unclosed("2026-01-02T23", 2)];
-    assert_eq!(repairs(store, FigureStep::Hour, 10).await, hours);
+    assert_eq!(repair_counts(store, FigureStep::Hour, 10).await, hours);
     // Of more rules those that repaired most.
     let rare = RuleCount { rule: "T-001".to_owned(), code: "rare".to_owned(), count: 7 };
-    let more = Figures { repairs: vec![rare], ..reply("2026-01-02T23", "owner", "a", 400) };
-    store.add_figures(&[Figures { counts: ReplyCounts::default(), first_text: None, ..more }]).await.unwrap();
-    assert_eq!(repairs(store, FigureStep::Day, 1).await, by_day(6));
-    assert_eq!(repairs(store, FigureStep::Day, 2).await.len(), 3);
+    let more_figures = Figures { repairs: vec![rare], ..reply_figures("2026-01-02T23", "owner", "a", 400) };
+    store
+        .add_figures(&[Figures { counts: ReplyCounts::default(), first_text: None, ..more_figures }])
+        .await
+        .unwrap();
+    assert_eq!(repair_counts(store, FigureStep::Day, 1).await, by_day(6));
+    assert_eq!(repair_counts(store, FigureStep::Day, 2).await.len(), 3);
     // An owner that takes over has both sums.
     store.hand_over("other", "owner").await.unwrap();
-    assert_eq!(rows(store, Some("owner"), FigureStep::Day).await, figures);
-    assert!(rows(store, Some("other"), FigureStep::Day).await.is_empty());
-    assert_eq!(repairs(store, FigureStep::Day, 1).await, by_day(8));
+    assert_eq!(figure_rows(store, Some("owner"), FigureStep::Day).await, figures);
+    assert!(figure_rows(store, Some("other"), FigureStep::Day).await.is_empty());
+    assert_eq!(repair_counts(store, FigureStep::Day, 1).await, by_day(8));
     let backend = backend.crash().await;
-    assert_eq!(rows(&*backend.store(), None, FigureStep::Day).await, figures, "once also after a crash");
+    assert_eq!(
+        figure_rows(&*backend.store(), None, FigureStep::Day).await,
+        figures,
+        "once also after a crash"
+    );
 }
 
 #[test]
@@ -102,8 +113,8 @@ fn quantiles_are_within_a_tenth() {
     for ms in [1_u64, 2, 7, 80, 431, 5_000, 60_000, 900_000] {
         let mut times = FirstTexts::default();
         times.add(FirstTexts::bucket(ms), 3);
-        let told = times.quantile(0.5).unwrap();
-        assert!(told.abs_diff(ms) * 10 <= ms.max(10), "{ms}: {told}");
+        let median = times.quantile(0.5).unwrap();
+        assert!(median.abs_diff(ms) * 10 <= ms.max(10), "{ms}: {median}");
     }
     assert_eq!(FirstTexts::default().quantile(0.5), None);
     let mut times = FirstTexts::default();

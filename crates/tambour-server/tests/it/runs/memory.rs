@@ -20,58 +20,58 @@ use tambour_server::store::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Runs};
+use super::{Backend, SuiteStore};
 
 /// A store in memory.
 #[derive(Clone, Default)]
-pub(super) struct Memory {
-    data: Arc<Mutex<Data>>,
+pub(super) struct MemoryStore {
+    data: Arc<Mutex<MemoryData>>,
     changed: Arc<Notify>,
 }
 
 /// What is kept, and what dies with the process.
 #[derive(Clone, Default)]
-struct Data {
+struct MemoryData {
     conversations: BTreeMap<String, ConversationRow>,
     lore: HashMap<String, String>,
-    messages: BTreeMap<String, Message>,
-    answers: HashMap<RequestKey, (StoredResponse, String)>,
+    messages: BTreeMap<String, StoredMessage>,
+    responses: HashMap<RequestKey, (StoredResponse, String)>,
     dialogues: BTreeMap<String, DialogueRow>,
     /// Records of calls, with their dialogues.
     rounds: Vec<(String, String)>,
     /// Records of turns, each with its dialogue.
     turns: Vec<(String, String)>,
     /// Answers to inputs by owner and word, with their times and dialogues.
-    repeats: HashMap<(String, String), (InputResponse, String, String)>,
+    input_responses: HashMap<(String, String), (InputResponse, String, String)>,
     keys: Vec<KeyRow>,
     settings: BTreeMap<String, String>,
     usage: Vec<UsageRow>,
     figures: Vec<Figures>,
-    last: i64,
+    last_number: i64,
     /// Rises with each start.
     epoch: i64,
     /// Requests that are carried out, and conversations that are deleted, by this process.
-    taken: HashSet<RequestKey>,
-    closed: HashSet<String>,
+    claims_in_progress: HashSet<RequestKey>,
+    closed_conversations: HashSet<String>,
 }
 
 #[derive(Clone)]
-struct Message {
+struct StoredMessage {
     row: Arc<MessageRow>,
     entries: Vec<Batch>,
     /// Epoch of the lease that may write.
     epoch: i64,
     /// True if somebody holds that lease.
-    held: bool,
+    is_leased: bool,
 }
 
-impl Message {
-    fn last(&self) -> u64 {
+impl StoredMessage {
+    fn last_entry(&self) -> u64 {
         self.entries.last().map_or(0, Batch::last)
     }
 
-    fn runs(&self) -> bool {
-        self.held && self.row.status == "running"
+    fn is_running(&self) -> bool {
+        self.is_leased && self.row.status == "running"
     }
 
     fn number(&self) -> i64 {
@@ -79,13 +79,13 @@ impl Message {
     }
 }
 
-impl Data {
+impl MemoryData {
     /// Messages of a conversation, in their order.
-    fn of(&self, conversation: &str) -> Vec<&Message> {
-        let mut of: Vec<&Message> =
+    fn messages_of(&self, conversation: &str) -> Vec<&StoredMessage> {
+        let mut messages: Vec<&StoredMessage> =
             self.messages.values().filter(|message| message.row.conversation_id == conversation).collect();
-        of.sort_unstable_by_key(|message| message.number());
-        of
+        messages.sort_unstable_by_key(|message| message.number());
+        messages
     }
 
     /// Stores records of calls of a dialogue.
@@ -94,12 +94,14 @@ impl Data {
             match record {
                 CallRecord::New(record) => self.rounds.push((dialogue.to_owned(), record.clone())),
                 CallRecord::Over(record) => {
-                    let last = self.rounds.iter_mut().rev().find(|(of, _)| of == dialogue);
+                    let last =
+                        self.rounds.iter_mut().rev().find(|(owner_dialogue, _)| owner_dialogue == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
                 CallRecord::Turn(record) => self.turns.push((dialogue.to_owned(), record.clone())),
                 CallRecord::TurnOver(record) => {
-                    let last = self.turns.iter_mut().rev().find(|(of, _)| of == dialogue);
+                    let last =
+                        self.turns.iter_mut().rev().find(|(owner_dialogue, _)| owner_dialogue == dialogue);
                     last.into_iter().for_each(|(_, last)| record.clone_into(last));
                 }
                 CallRecord::Figures(figures) => self.figures.extend_from_slice(figures),
@@ -108,51 +110,51 @@ impl Data {
     }
 
     /// Notes that an input has been taken, or its answer.
-    fn note(&mut self, dialogue: &str, once: &InputClaim, answer: Option<&str>) {
+    fn note_input(&mut self, dialogue: &str, claim: &InputClaim, answer: Option<&str>) {
         let repeat = InputResponse {
-            request: once.request.clone(),
+            request: claim.request.clone(),
             status: if answer.is_some() { 200 } else { InputResponse::NO_RESPONSE },
             body: answer.unwrap_or_default().to_owned(),
-            turn: Some(once.turn.clone()),
+            turn: Some(claim.turn.clone()),
         };
-        let word = (once.owner.clone(), once.repeat.clone());
-        self.repeats.insert(word, (repeat, once.created.clone(), dialogue.to_owned()));
+        let request = (claim.owner.clone(), claim.repeat.clone());
+        self.input_responses.insert(request, (repeat, claim.created.clone(), dialogue.to_owned()));
     }
 
     fn runs_before(&self, conversation: &str, number: i64) -> bool {
-        self.of(conversation).iter().any(|message| message.runs() && message.number() < number)
+        self.messages_of(conversation).iter().any(|message| message.is_running() && message.number() < number)
     }
 }
 
-impl Memory {
-    fn data(&self) -> MutexGuard<'_, Data> {
+impl MemoryStore {
+    fn data(&self) -> MutexGuard<'_, MemoryData> {
         self.data.lock().unwrap()
     }
 
     /// Waits until something is so.
-    fn until(&self, so: impl Fn(&Data) -> bool + Send + 'static) -> BoxFuture<'static, ()> {
+    fn wait_until(&self, condition: impl Fn(&MemoryData) -> bool + Send + 'static) -> BoxFuture<'static, ()> {
         let store = self.clone();
         async move {
             loop {
-                let mut changed = std::pin::pin!(store.changed.notified());
-                changed.as_mut().enable();
-                if so(&store.data()) {
+                let mut notification = std::pin::pin!(store.changed.notified());
+                notification.as_mut().enable();
+                if condition(&store.data()) {
                     return;
                 }
-                changed.await;
+                notification.await;
             }
         }
         .boxed()
     }
 
-    fn lease(&self, message: &Message) -> Box<dyn Lease> {
-        let (row, epoch, next) = (message.row.clone(), message.epoch, message.last() + 1);
+    fn lease(&self, message: &StoredMessage) -> Box<dyn Lease> {
+        let (row, epoch, next) = (message.row.clone(), message.epoch, message.last_entry() + 1);
         Box::new(MemoryLease { store: self.clone(), row, epoch, next })
     }
 }
 
 struct MemoryLease {
-    store: Memory,
+    store: MemoryStore,
     row: Arc<MessageRow>,
     epoch: i64,
     next: u64,
@@ -162,7 +164,7 @@ impl MemoryLease {
     /// Changes the message if the lease holds.
     fn change(
         &self,
-        change: impl FnOnce(&mut Message) -> Option<(Option<UsageRow>, Vec<Figures>)>,
+        change: impl FnOnce(&mut StoredMessage) -> Option<(Option<UsageRow>, Vec<Figures>)>,
     ) -> WriteOutcome {
         let mut data = self.store.data();
         let Some(message) = data.messages.get_mut(&self.row.id) else { return WriteOutcome::Fenced };
@@ -195,7 +197,7 @@ impl Lease for MemoryLease {
 
     fn wait_turn(&self) -> BoxFuture<'static, ()> {
         let (conversation, number) = (self.row.conversation_id.clone(), self.row.number.unwrap());
-        self.store.until(move |data| !data.runs_before(&conversation, number))
+        self.store.wait_until(move |data| !data.runs_before(&conversation, number))
     }
 
     fn append(&mut self, batch: Batch) -> PendingAppend<'_> {
@@ -238,7 +240,7 @@ impl Lease for MemoryLease {
             *dialogue = DialogueRow { status, state, changed, ..dialogue.clone() };
             data.record(id, &progress.records);
             if let Some((once, answer)) = &progress.once {
-                data.note(id, once, Some(answer));
+                data.note_input(id, once, Some(answer));
             }
         }
         written
@@ -250,47 +252,47 @@ impl Drop for MemoryLease {
         if let Some(message) = self.store.data().messages.get_mut(&self.row.id)
             && message.epoch == self.epoch
         {
-            message.held = false;
+            message.is_leased = false;
         }
         self.store.changed.notify_waiters();
     }
 }
 
 #[async_trait]
-impl Log for Memory {
+impl Log for MemoryStore {
     async fn acquire(&self, new: NewRun) -> Result<AcquireOutcome, StoreError> {
         let NewRun { row, opens_conversation, is_exclusive, repeat_since, replaces } = new;
         let mut data = self.data();
-        let same = |message: &&Message| {
+        let is_same_request = |message: &&StoredMessage| {
             let before = &message.row;
             row.repeat.is_some()
                 && (&before.owner, &before.repeat) == (&row.owner, &row.repeat)
                 && before.created > repeat_since
         };
-        if let Some(before) = data.messages.values().find(same) {
+        if let Some(before) = data.messages.values().find(is_same_request) {
             return Ok(AcquireOutcome::Repeated(Box::new(MessageRow::clone(&before.row))));
         }
         let conversation = row.conversation_id.clone();
         if opens_conversation {
             let ConversationRow { title, metadata, .. } = ConversationRow::default();
             let (id, owner, created) = (conversation.clone(), row.owner.clone(), row.created.clone());
-            let made = ConversationRow { id, owner, created, title, metadata };
-            data.conversations.entry(conversation.clone()).or_insert(made);
+            let row_of_conversation = ConversationRow { id, owner, created, title, metadata };
+            data.conversations.entry(conversation.clone()).or_insert(row_of_conversation);
         }
         let owner = match row.kind {
-            RunKind::Message => data.conversations.get(&conversation).map(|known| &known.owner),
-            RunKind::Turn => data.dialogues.get(&conversation).map(|known| &known.owner),
+            RunKind::Message => data.conversations.get(&conversation).map(|known_keys| &known_keys.owner),
+            RunKind::Turn => data.dialogues.get(&conversation).map(|known_keys| &known_keys.owner),
         };
-        let known = owner == Some(&row.owner);
-        if !known || data.closed.contains(&conversation) {
+        let known_keys = owner == Some(&row.owner);
+        if !known_keys || data.closed_conversations.contains(&conversation) {
             return Ok(AcquireOutcome::NoConversation);
         }
         let busy = data.runs_before(&conversation, i64::MAX);
         if busy && (is_exclusive || replaces.is_some()) {
             return Ok(AcquireOutcome::Busy);
         }
-        if let Some(old) = &replaces {
-            let Some(number) = data.messages.get(old).map(Message::number) else {
+        if let Some(replaced) = &replaces {
+            let Some(number) = data.messages.get(replaced).map(StoredMessage::number) else {
                 return Ok(AcquireOutcome::NoMessage);
             };
             for message in data.messages.values_mut().filter(|message| message.number() >= number) {
@@ -302,9 +304,10 @@ impl Log for Memory {
                 }
             }
         }
-        data.last += 1;
-        let row = Arc::new(MessageRow { number: Some(data.last), epoch: Some(data.epoch), ..row });
-        let message = Message { row: row.clone(), entries: Vec::new(), epoch: data.epoch, held: true };
+        data.last_number += 1;
+        let row = Arc::new(MessageRow { number: Some(data.last_number), epoch: Some(data.epoch), ..row });
+        let message =
+            StoredMessage { row: row.clone(), entries: Vec::new(), epoch: data.epoch, is_leased: true };
         let lease = self.lease(&message);
         data.messages.insert(row.id.clone(), message);
         Ok(AcquireOutcome::Started { lease, durable: std::future::ready(WriteOutcome::Stored).boxed() })
@@ -313,27 +316,33 @@ impl Log for Memory {
     async fn claim(&self, message: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         let mut data = self.data();
         let epoch = data.epoch;
-        let Some(message) = data.messages.get_mut(message).filter(|one| one.row.status == "running") else {
+        let Some(message) =
+            data.messages.get_mut(message).filter(|candidate| candidate.row.status == "running")
+        else {
             return Ok(None);
         };
-        (message.epoch, message.held) = (epoch.max(message.epoch + 1), true);
+        (message.epoch, message.is_leased) = (epoch.max(message.epoch + 1), true);
         Ok(Some(self.lease(message)))
     }
 
     async fn list_abandoned(&self) -> Result<Vec<MessageRow>, StoreError> {
         let data = self.data();
-        let left = |message: &&Message| {
-            message.row.status == "running" && !message.held && message.row.epoch < Some(data.epoch)
+        let is_abandoned = |message: &&StoredMessage| {
+            message.row.status == "running" && !message.is_leased && message.row.epoch < Some(data.epoch)
         };
-        let mut rows: Vec<MessageRow> =
-            data.messages.values().filter(left).map(|message| MessageRow::clone(&message.row)).collect();
+        let mut rows: Vec<MessageRow> = data
+            .messages
+            .values()
+            .filter(is_abandoned)
+            .map(|message| MessageRow::clone(&message.row))
+            .collect();
         rows.sort_unstable_by_key(|row| row.number);
         Ok(rows)
     }
 
     fn wait_idle(&self, conversation: &str) -> BoxFuture<'static, ()> {
-        let (conversation, next) = (conversation.to_owned(), self.data().last + 1);
-        self.until(move |data| !data.runs_before(&conversation, next))
+        let (conversation, next) = (conversation.to_owned(), self.data().last_number + 1);
+        self.wait_until(move |data| !data.runs_before(&conversation, next))
     }
 
     fn read<'a>(
@@ -343,18 +352,18 @@ impl Log for Memory {
         bytes: usize,
     ) -> BoxFuture<'a, Result<(Vec<Batch>, LogState), StoreError>> {
         let data = self.data();
-        let read = data.messages.get(message).map_or((Vec::new(), LogState::Gone), |message| {
+        let stored_entries = data.messages.get(message).map_or((Vec::new(), LogState::Gone), |message| {
             let mut room = bytes;
-            let behind = message.entries.iter().filter(|batch| batch.last() > after);
-            let batches = behind.take_while(|batch| {
-                let some = room > 0;
+            let later_batches = message.entries.iter().filter(|batch| batch.last() > after);
+            let batches = later_batches.take_while(|batch| {
+                let has_room = room > 0;
                 room = room.saturating_sub(batch.body().len());
-                some
+                has_room
             });
             let state = if message.row.status == "running" { LogState::Open } else { LogState::Ended };
             (batches.cloned().collect(), state)
         });
-        std::future::ready(Ok(read)).boxed()
+        std::future::ready(Ok(stored_entries)).boxed()
     }
 
     fn follow(
@@ -363,13 +372,15 @@ impl Log for Memory {
         after: u64,
         bytes: usize,
     ) -> BoxStream<'static, Result<Batch, StoreError>> {
-        let at = (self.clone(), message.to_owned(), after);
-        stream::unfold(at, move |(store, id, after)| async move {
-            let waited = id.clone();
-            let more = move |data: &Data| {
-                data.messages.get(&waited).is_none_or(|message| message.last() > after || !message.runs())
+        let position = (self.clone(), message.to_owned(), after);
+        stream::unfold(position, move |(store, id, after)| async move {
+            let message_id = id.clone();
+            let has_more = move |data: &MemoryData| {
+                data.messages
+                    .get(&message_id)
+                    .is_none_or(|message| message.last_entry() > after || !message.is_running())
             };
-            store.until(more).await;
+            store.wait_until(has_more).await;
             let (batches, _) = store.read(&id, after, bytes).await.unwrap();
             let batch = batches.into_iter().next()?.skip_through(after);
             let last = batch.last();
@@ -380,7 +391,7 @@ impl Log for Memory {
 }
 
 #[async_trait]
-impl Messages for Memory {
+impl Messages for MemoryStore {
     async fn message(&self, id: &str) -> Result<Option<MessageRow>, StoreError> {
         Ok(self.data().messages.get(id).map(|message| MessageRow::clone(&message.row)))
     }
@@ -389,15 +400,15 @@ impl Messages for Memory {
         &self,
         owner: &str,
         repeat: &str,
-        since: &str,
+        created_after: &str,
     ) -> Result<Option<MessageRow>, StoreError> {
         let data = self.data();
-        let same = |message: &&Message| {
+        let is_same_request = |message: &&StoredMessage| {
             message.row.owner == owner
                 && message.row.repeat.as_deref() == Some(repeat)
-                && message.row.created.as_str() > since
+                && message.row.created.as_str() > created_after
         };
-        Ok(data.messages.values().find(same).map(|message| MessageRow::clone(&message.row)))
+        Ok(data.messages.values().find(is_same_request).map(|message| MessageRow::clone(&message.row)))
     }
 
     async fn conversation_messages(
@@ -408,10 +419,10 @@ impl Messages for Memory {
         bytes: usize,
     ) -> Result<RowPage<MessageRow>, StoreError> {
         let data = self.data();
-        let (mut page, mut read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
-        for message in data.of(conversation).into_iter().filter(|message| message.number() > after) {
-            read += message.row.request.len();
-            if page.rows.len() == limit as usize || (read > bytes && !page.rows.is_empty()) {
+        let (mut page, mut bytes_read) = (RowPage { rows: Vec::new(), has_more: false }, 0);
+        for message in data.messages_of(conversation).into_iter().filter(|message| message.number() > after) {
+            bytes_read += message.row.request.len();
+            if page.rows.len() == limit as usize || (bytes_read > bytes && !page.rows.is_empty()) {
                 page.has_more = true;
                 break;
             }
@@ -422,24 +433,26 @@ impl Messages for Memory {
 
     async fn history_before(&self, message: &MessageRow, _: usize) -> Result<Vec<TurnHistory>, StoreError> {
         let data = self.data();
-        let before = data.of(&message.conversation_id).into_iter().rev();
-        let before = before.filter(|one| one.row.number < message.number && one.row.status != "superseded");
-        Ok(before.map(turn).collect())
+        let before = data.messages_of(&message.conversation_id).into_iter().rev();
+        let before = before.filter(|candidate| {
+            candidate.row.number < message.number && candidate.row.status != "superseded"
+        });
+        Ok(before.map(turn_history_of).collect())
     }
 
     async fn turn_history(&self, id: &str) -> Result<Option<TurnHistory>, StoreError> {
-        Ok(self.data().messages.get(id).map(turn))
+        Ok(self.data().messages.get(id).map(turn_history_of))
     }
 }
 
-fn turn(message: &Message) -> TurnHistory {
+fn turn_history_of(message: &StoredMessage) -> TurnHistory {
     let MessageRow { id, status, outcome, .. } = &*message.row;
     let history = outcome.as_ref().and_then(|outcome| outcome.turn.clone());
     TurnHistory { id: id.clone(), status: status.clone(), history, source: None }
 }
 
 #[async_trait]
-impl Conversations for Memory {
+impl Conversations for MemoryStore {
     async fn insert_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
         self.data().conversations.insert(row.id.clone(), row.clone());
         Ok(())
@@ -450,8 +463,8 @@ impl Conversations for Memory {
     }
 
     async fn change_conversation(&self, row: &ConversationRow) -> Result<(), StoreError> {
-        if let Some(known) = self.data().conversations.get_mut(&row.id) {
-            *known = row.clone();
+        if let Some(stored) = self.data().conversations.get_mut(&row.id) {
+            *stored = row.clone();
         }
         Ok(())
     }
@@ -463,9 +476,9 @@ impl Conversations for Memory {
         limit: u32,
     ) -> Result<RowPage<ConversationRow>, StoreError> {
         let data = self.data();
-        let of_owner = data.conversations.values().filter(|row| row.owner == owner);
+        let own_rows = data.conversations.values().filter(|row| row.owner == owner);
         let mut rows: Vec<ConversationRow> =
-            of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
+            own_rows.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         Ok(RowPage { rows, has_more })
@@ -475,50 +488,56 @@ impl Conversations for Memory {
         Ok(self.data().lore.get(conversation).cloned())
     }
 
-    async fn put_lore(&self, conversation: &str, timed: &str) -> Result<(), StoreError> {
-        self.data().lore.insert(conversation.to_owned(), timed.to_owned());
+    async fn put_lore(&self, conversation: &str, timed_effects: &str) -> Result<(), StoreError> {
+        self.data().lore.insert(conversation.to_owned(), timed_effects.to_owned());
         Ok(())
     }
 }
 
 #[async_trait]
-impl Responses for Memory {
-    async fn claim_request(&self, sent: &RequestKey, since: &str) -> Result<RequestClaim, StoreError> {
+impl Responses for MemoryStore {
+    async fn claim_request(
+        &self,
+        request_key: &RequestKey,
+        created_after: &str,
+    ) -> Result<RequestClaim, StoreError> {
         let mut data = self.data();
-        if data.taken.contains(sent) {
+        if data.claims_in_progress.contains(request_key) {
             return Ok(RequestClaim::InProgress);
         }
-        if let Some((kept, _)) = data.answers.get(sent).filter(|(_, created)| created.as_str() > since) {
-            return Ok(RequestClaim::Responded(kept.clone()));
+        if let Some((response, _)) =
+            data.responses.get(request_key).filter(|(_, created)| created.as_str() > created_after)
+        {
+            return Ok(RequestClaim::Responded(response.clone()));
         }
-        data.taken.insert(sent.clone());
+        data.claims_in_progress.insert(request_key.clone());
         Ok(RequestClaim::Claimed)
     }
 
     async fn store_response(
         &self,
-        sent: &RequestKey,
-        kept: &StoredResponse,
+        request_key: &RequestKey,
+        response: &StoredResponse,
         now: &str,
     ) -> Result<(), StoreError> {
-        self.data().answers.insert(sent.clone(), (kept.clone(), now.to_owned()));
+        self.data().responses.insert(request_key.clone(), (response.clone(), now.to_owned()));
         Ok(())
     }
 
-    fn release_request(&self, sent: &RequestKey) {
-        self.data().taken.remove(sent);
+    fn release_request(&self, request_key: &RequestKey) {
+        self.data().claims_in_progress.remove(request_key);
     }
 
     async fn delete_responses(&self, before: &str) -> Result<bool, StoreError> {
         let mut data = self.data();
-        let many = data.answers.len();
-        data.answers.retain(|_, (_, created)| created.as_str() > before);
-        Ok(data.answers.len() < many)
+        let count_before = data.responses.len();
+        data.responses.retain(|_, (_, created)| created.as_str() > before);
+        Ok(data.responses.len() < count_before)
     }
 }
 
 #[async_trait]
-impl Deletion for Memory {
+impl Deletion for MemoryStore {
     async fn delete_messages(&self, ids: &[String]) -> Result<(), StoreError> {
         self.data().messages.retain(|id, _| !ids.contains(id));
         self.changed.notify_waiters();
@@ -527,20 +546,20 @@ impl Deletion for Memory {
 
     fn close_if_idle(&self, id: &str) -> bool {
         let mut data = self.data();
-        let idle = !data.runs_before(id, i64::MAX);
-        if idle {
-            data.closed.insert(id.to_owned());
+        let is_idle = !data.runs_before(id, i64::MAX);
+        if is_idle {
+            data.closed_conversations.insert(id.to_owned());
         }
-        idle
+        is_idle
     }
 
     fn close_conversation(&self, id: &str) {
-        self.data().closed.insert(id.to_owned());
+        self.data().closed_conversations.insert(id.to_owned());
     }
 
     async fn delete_conversation(&self, id: &str) -> Result<(), StoreError> {
         let mut data = self.data();
-        data.closed.remove(id);
+        data.closed_conversations.remove(id);
         data.conversations.remove(id);
         data.lore.remove(id);
         data.messages.retain(|_, message| message.row.conversation_id != id);
@@ -551,12 +570,12 @@ impl Deletion for Memory {
 
     async fn expired_messages(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
         let data = self.data();
-        let old = |message: &&Message| {
+        let is_expired = |message: &&StoredMessage| {
             message.row.status != "running"
                 && message.row.kind == RunKind::Message
                 && retention.before.is_some_and(|time| *message.row.created < *time)
         };
-        Ok(data.messages.values().filter(old).map(|message| message.row.id.clone()).collect())
+        Ok(data.messages.values().filter(is_expired).map(|message| message.row.id.clone()).collect())
     }
 
     async fn sweep(&self, _: &CancellationToken) -> Result<bool, StoreError> {
@@ -565,7 +584,7 @@ impl Deletion for Memory {
 }
 
 #[async_trait]
-impl Dialogues for Memory {
+impl Dialogues for MemoryStore {
     async fn insert_dialogue(&self, row: &DialogueRow) -> Result<(), StoreError> {
         self.data().dialogues.insert(row.id.clone(), row.clone());
         Ok(())
@@ -574,11 +593,15 @@ impl Dialogues for Memory {
     async fn fork_dialogue(&self, row: &DialogueRow, from: &str, before: i64) -> Result<(), StoreError> {
         let mut data = self.data();
         let turn = |record: &str| serde_json::from_str::<Value>(record).unwrap()["turn"].clone();
-        let numbered = (1..).zip(&data.turns).filter(|(number, (of, _))| of == from && *number < before);
-        let turns: Vec<String> = numbered.map(|(_, (_, record))| record.clone()).collect();
+        let numbered_turns =
+            (1..).zip(&data.turns).filter(|(number, (dialogue, _))| dialogue == from && *number < before);
+        let turns: Vec<String> = numbered_turns.map(|(_, (_, record))| record.clone()).collect();
         let shared: Vec<Value> = turns.iter().map(|record| turn(record)).collect();
-        let of_fork = data.rounds.iter().filter(|(of, record)| of == from && shared.contains(&turn(record)));
-        let rounds: Vec<String> = of_fork.map(|(_, record)| record.clone()).collect();
+        let fork_rounds = data
+            .rounds
+            .iter()
+            .filter(|(dialogue, record)| dialogue == from && shared.contains(&turn(record)));
+        let rounds: Vec<String> = fork_rounds.map(|(_, record)| record.clone()).collect();
         data.turns.extend(turns.into_iter().map(|record| (row.id.clone(), record)));
         data.rounds.extend(rounds.into_iter().map(|record| (row.id.clone(), record)));
         data.dialogues.insert(row.id.clone(), row.clone());
@@ -597,15 +620,17 @@ impl Dialogues for Memory {
         limit: u32,
     ) -> Result<RowPage<DialogueRow>, StoreError> {
         let data = self.data();
-        let fits = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
-        let of_owner = data.dialogues.values().filter(|row| {
+        let matches = |filter_value: Option<&str>, value: &str| {
+            filter_value.is_none_or(|filter_value| filter_value == value)
+        };
+        let own_rows = data.dialogues.values().filter(|row| {
             row.owner == owner
-                && fits(filter.script_id, &row.script_id)
-                && fits(filter.session, &row.session)
-                && fits(filter.status, &row.status)
+                && matches(filter.script_id, &row.script_id)
+                && matches(filter.session, &row.session)
+                && matches(filter.status, &row.status)
         });
         let mut rows: Vec<DialogueRow> =
-            of_owner.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
+            own_rows.filter(|row| after.is_none_or(|after| row.id.as_str() < after)).rev().cloned().collect();
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         Ok(RowPage { rows, has_more })
@@ -614,33 +639,38 @@ impl Dialogues for Memory {
     async fn take_input(
         &self,
         row: &DialogueRow,
-        once: Option<&InputClaim>,
+        claim: Option<&InputClaim>,
         records: &[CallRecord],
     ) -> Result<(), StoreError> {
         let mut data = self.data();
-        let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
-        *known = row.clone();
+        let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
+        *stored = row.clone();
         data.record(&row.id, records);
-        data.repeats
-            .retain(|_, (repeat, _, of)| *of != row.id || repeat.status != InputResponse::NO_RESPONSE);
-        if let Some(once) = once {
-            data.note(&row.id, once, None);
+        data.input_responses.retain(|_, (repeat, _, dialogue)| {
+            *dialogue != row.id || repeat.status != InputResponse::NO_RESPONSE
+        });
+        if let Some(claim) = claim {
+            data.note_input(&row.id, claim, None);
         }
         Ok(())
     }
 
     async fn step_dialogue(&self, row: &DialogueRow, records: &[CallRecord]) -> Result<(), StoreError> {
         let mut data = self.data();
-        let Some(known) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
-        *known = row.clone();
+        let Some(stored) = data.dialogues.get_mut(&row.id) else { return Ok(()) };
+        *stored = row.clone();
         data.record(&row.id, records);
         Ok(())
     }
 
     async fn rounds(&self, id: &str, after: i64, limit: u32) -> Result<Vec<(i64, String)>, StoreError> {
         let data = self.data();
-        let numbered = (1..).zip(&data.rounds).filter(|(number, (of, _))| of == id && *number > after);
-        Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
+        let numbered_rounds =
+            (1..).zip(&data.rounds).filter(|(number, (dialogue, _))| dialogue == id && *number > after);
+        Ok(numbered_rounds
+            .take(limit as usize)
+            .map(|(number, (_, record))| (number, record.clone()))
+            .collect())
     }
 
     async fn dialogue_turns(
@@ -650,17 +680,21 @@ impl Dialogues for Memory {
         limit: u32,
     ) -> Result<Vec<(i64, String)>, StoreError> {
         let data = self.data();
-        let numbered = (1..).zip(&data.turns).filter(|(number, (of, _))| of == id && *number > after);
-        Ok(numbered.take(limit as usize).map(|(number, (_, record))| (number, record.clone())).collect())
+        let numbered_turns =
+            (1..).zip(&data.turns).filter(|(number, (dialogue, _))| dialogue == id && *number > after);
+        Ok(numbered_turns
+            .take(limit as usize)
+            .map(|(number, (_, record))| (number, record.clone()))
+            .collect())
     }
 
     async fn delete_dialogue(&self, id: &str) -> Result<(), StoreError> {
         let mut data = self.data();
-        data.turns.retain(|(of, _)| of != id);
-        data.closed.remove(id);
+        data.turns.retain(|(dialogue, _)| dialogue != id);
+        data.closed_conversations.remove(id);
         data.dialogues.remove(id);
-        data.rounds.retain(|(of, _)| of != id);
-        data.repeats.retain(|_, (_, _, of)| of != id);
+        data.rounds.retain(|(dialogue, _)| dialogue != id);
+        data.input_responses.retain(|_, (_, _, dialogue)| dialogue != id);
         data.messages.retain(|_, message| message.row.conversation_id != id);
         drop(data);
         self.changed.notify_waiters();
@@ -669,27 +703,29 @@ impl Dialogues for Memory {
 
     async fn expired_dialogues(&self, retention: Retention<'_>) -> Result<Vec<String>, StoreError> {
         let data = self.data();
-        let old = |row: &&DialogueRow| retention.before.is_some_and(|time| *row.changed < *time);
-        Ok(data.dialogues.values().filter(old).map(|row| row.id.clone()).collect())
+        let is_expired = |row: &&DialogueRow| retention.before.is_some_and(|time| *row.changed < *time);
+        Ok(data.dialogues.values().filter(is_expired).map(|row| row.id.clone()).collect())
     }
 }
 
 #[async_trait]
-impl InputResponses for Memory {
+impl InputResponses for MemoryStore {
     async fn input_response(
         &self,
         owner: &str,
         repeat: &str,
-        since: &str,
+        created_after: &str,
     ) -> Result<Option<InputResponse>, StoreError> {
         let data = self.data();
-        let found = data.repeats.get(&(owner.to_owned(), repeat.to_owned()));
-        Ok(found.filter(|(_, created, _)| created.as_str() >= since).map(|(repeat, ..)| repeat.clone()))
+        let entry = data.input_responses.get(&(owner.to_owned(), repeat.to_owned()));
+        Ok(entry
+            .filter(|(_, created, _)| created.as_str() >= created_after)
+            .map(|(repeat, ..)| repeat.clone()))
     }
 }
 
 #[async_trait]
-impl Admin for Memory {
+impl Admin for MemoryStore {
     async fn settings(&self) -> Result<Vec<(String, String)>, StoreError> {
         Ok(self.data().settings.clone().into_iter().collect())
     }
@@ -711,12 +747,12 @@ impl Admin for Memory {
 
     async fn change_key(&self, key: &KeyRow) -> Result<(), StoreError> {
         let mut data = self.data();
-        data.keys.iter_mut().filter(|known| known.id == key.id).for_each(|known| known.clone_from(key));
+        data.keys.iter_mut().filter(|stored| stored.id == key.id).for_each(|stored| stored.clone_from(key));
         Ok(())
     }
 
-    async fn add_usage(&self, more: &UsageRow) -> Result<(), StoreError> {
-        self.data().usage.push(more.clone());
+    async fn add_usage(&self, usage: &UsageRow) -> Result<(), StoreError> {
+        self.data().usage.push(usage.clone());
         Ok(())
     }
 
@@ -729,10 +765,10 @@ impl Admin for Memory {
         limit: u32,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let data = self.data();
-        let fits = |usage: &&UsageRow| {
+        let is_selected = |usage: &&UsageRow| {
             owner.is_none_or(|owner| usage.owner == owner) && (from..=to).contains(&usage.day.as_str())
         };
-        Ok(data.usage.iter().filter(fits).take(limit as usize).cloned().collect())
+        Ok(data.usage.iter().filter(is_selected).take(limit as usize).cloned().collect())
     }
 
     async fn hand_over(&self, from: &str, to: &str) -> Result<(), StoreError> {
@@ -752,40 +788,40 @@ impl Admin for Memory {
 
     async fn delete_key(&self, id: &str) -> Result<bool, StoreError> {
         let mut data = self.data();
-        let many = data.keys.len();
+        let count_before = data.keys.len();
         data.keys.retain(|key| key.id != id);
-        Ok(data.keys.len() < many)
+        Ok(data.keys.len() < count_before)
     }
 }
 
 #[async_trait]
-impl Backend for Memory {
-    async fn open() -> Memory {
-        let store = Memory::default();
+impl Backend for MemoryStore {
+    async fn open() -> MemoryStore {
+        let store = MemoryStore::default();
         store.data().epoch = 1;
         store
     }
 
-    fn store(&self) -> Arc<dyn Runs> {
+    fn store(&self) -> Arc<dyn SuiteStore> {
         Arc::new(self.clone())
     }
 
-    async fn crash(self) -> Memory {
+    async fn crash(self) -> MemoryStore {
         let mut data = self.data().clone();
         data.epoch += 1;
-        data.taken.clear();
-        data.closed.clear();
-        data.messages.values_mut().for_each(|message| message.held = false);
-        Memory { data: Arc::new(Mutex::new(data)), ..Memory::default() }
+        data.claims_in_progress.clear();
+        data.closed_conversations.clear();
+        data.messages.values_mut().for_each(|message| message.is_leased = false);
+        MemoryStore { data: Arc::new(Mutex::new(data)), ..MemoryStore::default() }
     }
 
     async fn state(&self, conversation: &str) -> Value {
         let data = self.data();
         let mut state = serde_json::json!({});
-        for message in data.of(conversation) {
+        for message in data.messages_of(conversation) {
             for update in message.row.outcome.iter().flat_map(|outcome| &outcome.updates) {
-                let applied: AppliedBlock = serde_json::from_str(&update.applied).unwrap();
-                applied.redo(&mut state).unwrap();
+                let applied_block: AppliedBlock = serde_json::from_str(&update.applied).unwrap();
+                applied_block.redo(&mut state).unwrap();
             }
         }
         state

@@ -22,7 +22,7 @@ use tambour_server::store::{
     Retention, RunEnd, RunKind, StoredResponse, StoredUpdate, UsageRow, WriteOutcome,
 };
 
-use crate::server::within;
+use crate::server::with_timeout;
 use dialogues::{
     a_deleted_dialogue_takes_its_turns_along, a_dialogue_is_closed_only_when_nothing_runs_in_it,
     a_fork_has_what_stands_before_its_turn, a_turn_and_what_it_makes_of_its_dialogue_are_one_step,
@@ -31,12 +31,12 @@ use dialogues::{
 use figures::figures_are_added_up_and_come_with_the_end;
 
 /// What the suite asks of a store.
-trait Runs:
+trait SuiteStore:
     Log + Messages + Conversations + Responses + Deletion + Dialogues + InputResponses + Admin + ReplyFigures
 {
 }
 
-impl<T> Runs for T where
+impl<T> SuiteStore for T where
     T: Log
         + Messages
         + Conversations
@@ -55,7 +55,7 @@ trait Backend: Sized + Send + Sync + 'static {
     /// An empty one.
     async fn open() -> Self;
 
-    fn store(&self) -> Arc<dyn Runs>;
+    fn store(&self) -> Arc<dyn SuiteStore>;
 
     /// Dies as if killed, and begins again with what is kept then.
     async fn crash(self) -> Self;
@@ -74,7 +74,7 @@ macro_rules! suite {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    super::$name::<super::memory::Memory>().await;
+                    super::$name::<super::memory::MemoryStore>().await;
                 }
             )*
         }
@@ -83,7 +83,7 @@ macro_rules! suite {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    super::$name::<super::sqlite::Sqlite>().await;
+                    super::$name::<super::sqlite::SqliteBackend>().await;
                 }
             )*
         }
@@ -92,7 +92,7 @@ macro_rules! suite {
         async fn all_on_a_slow_disk() {
             $(
                 eprintln!("{}", stringify!($name));
-                $name::<sqlite::Slow>().await;
+                $name::<sqlite::SlowBackend>().await;
             )*
         }
     };
@@ -124,7 +124,7 @@ suite! {
 #[test]
 #[ignore = "the test below runs it"]
 fn child() {
-    sqlite::slow_down();
+    sqlite::slow_syncs_down();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         sqlite::names_are_on_the_disk().await;
@@ -138,13 +138,13 @@ fn the_same_holds_on_a_slow_disk() {
         .args(["runs::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .output()
         .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }
 
 const CONVERSATION: &str = "conv";
 
-fn row(id: &str) -> MessageRow {
+fn message_row(id: &str) -> MessageRow {
     MessageRow {
         id: id.to_owned(),
         conversation_id: CONVERSATION.to_owned(),
@@ -156,11 +156,11 @@ fn row(id: &str) -> MessageRow {
     }
 }
 
-fn new(id: &str) -> NewRun {
-    NewRun { row: row(id), ..NewRun::default() }
+fn new_run(id: &str) -> NewRun {
+    NewRun { row: message_row(id), ..NewRun::default() }
 }
 
-async fn conversation(store: &dyn Runs) {
+async fn insert_conversation(store: &dyn SuiteStore) {
     let row = ConversationRow {
         id: CONVERSATION.to_owned(),
         owner: "owner".to_owned(),
@@ -170,18 +170,18 @@ async fn conversation(store: &dyn Runs) {
     store.insert_conversation(&row).await.unwrap();
 }
 
-async fn begin(store: &dyn Runs, new: NewRun) -> Box<dyn Lease> {
+async fn begin_run(store: &dyn SuiteStore, new: NewRun) -> Box<dyn Lease> {
     let id = new.row.id.clone();
     match store.acquire(new).await.unwrap() {
         AcquireOutcome::Started { lease, durable } => {
             assert_eq!(durable.await, WriteOutcome::Stored);
             lease
         }
-        refused => panic!("{id} begins: {}", name(&refused)),
+        refusal => panic!("{id} begins: {}", outcome_name(&refusal)),
     }
 }
 
-fn name(acquired: &AcquireOutcome) -> &'static str {
+fn outcome_name(acquired: &AcquireOutcome) -> &'static str {
     match acquired {
         AcquireOutcome::Started { .. } => "begun",
         AcquireOutcome::Repeated(_) => "repeated",
@@ -205,7 +205,7 @@ fn batch(first: u64) -> Batch {
 }
 
 /// The end of a run that sets `a` in the state, which was `before`, to the number of the update.
-fn end(first: u64, position: i64, before: i64) -> RunEnd {
+fn run_end(first: u64, position: i64, before: i64) -> RunEnd {
     let mut last = Batch::new(first);
     last.push_event("completed", |out| out.extend_from_slice(b"{}"));
     let mut state = json!({});
@@ -213,8 +213,8 @@ fn end(first: u64, position: i64, before: i64) -> RunEnd {
         state["a"] = before.into();
     }
     let operations = vec![Operation::from_value(&json!(["SET", "a", position]))];
-    let mut attached = AttachedState { state, ..AttachedState::default() };
-    let applied = attached.apply("", operations, false);
+    let mut attached_state = AttachedState { state, ..AttachedState::default() };
+    let applied_block = attached_state.apply("", operations, false);
     let usage = UsageRow {
         day: "2026-01-01".to_owned(),
         key: "key".to_owned(),
@@ -226,7 +226,7 @@ fn end(first: u64, position: i64, before: i64) -> RunEnd {
     };
     let outcome = MessageOutcome {
         summary: "{}".to_owned(),
-        updates: vec![StoredUpdate { position, applied: json!(applied).to_string() }],
+        updates: vec![StoredUpdate { position, applied: json!(applied_block).to_string() }],
         usage: Some(usage),
         ..MessageOutcome::default()
     };
@@ -234,7 +234,7 @@ fn end(first: u64, position: i64, before: i64) -> RunEnd {
 }
 
 /// All of a log, entry by entry.
-async fn read(store: &dyn Runs, id: &str) -> (u64, LogState) {
+async fn read_log(store: &dyn SuiteStore, id: &str) -> (u64, LogState) {
     let mut last = 0;
     loop {
         let (batches, state) = store.read(id, last, 16 << 10).await.unwrap();
@@ -250,7 +250,7 @@ async fn read(store: &dyn Runs, id: &str) -> (u64, LogState) {
 }
 
 /// All numbers that a follower sees behind `after`.
-async fn followed(store: &dyn Runs, id: &str, after: u64) -> Vec<u64> {
+async fn followed_numbers(store: &dyn SuiteStore, id: &str, after: u64) -> Vec<u64> {
     let batches: Vec<_> = store.follow(id, after, 4 << 10).collect().await;
     let entries = batches.iter().flat_map(|batch| batch.as_ref().unwrap().entries());
     entries.map(|entry| entry.number).filter(|number| *number > after).collect()
@@ -260,102 +260,108 @@ async fn followers_see_all_of_it_once_and_in_order<B: Backend>() {
     const BATCHES: u64 = 60;
     let backend = B::open().await;
     let store = &*backend.store();
-    conversation(store).await;
-    let mut lease = begin(store, new("msg")).await;
-    let all = BATCHES * ENTRIES + 1;
-    let writing = async {
+    insert_conversation(store).await;
+    let mut lease = begin_run(store, new_run("msg")).await;
+    let last_number = BATCHES * ENTRIES + 1;
+    let writer = async {
         for at in 0..BATCHES {
             lease.append(batch(at * ENTRIES + 1)).await.into_result().unwrap();
             // Followers come between.
             tokio::task::yield_now().await;
         }
-        assert_eq!(lease.finish(end(all, 1, 0)).await, WriteOutcome::Stored);
+        assert_eq!(lease.finish(run_end(last_number, 1, 0)).await, WriteOutcome::Stored);
     };
     // One that begins when memory may have let go of what it wants.
-    let late = async {
-        while store.read("msg", all - 2, 1).await.unwrap().0.is_empty() {
+    let late_numbers = async {
+        while store.read("msg", last_number - 2, 1).await.unwrap().0.is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        followed(store, "msg", 3).await
+        followed_numbers(store, "msg", 3).await
     };
-    let followers =
-        async { tokio::join!(writing, followed(store, "msg", 0), followed(store, "msg", all / 2), late) };
-    let ((), first, middle, late) = within(followers).await;
-    assert_eq!(first, (1..=all).collect::<Vec<_>>());
-    assert_eq!(middle, (all / 2 + 1..=all).collect::<Vec<_>>());
-    assert_eq!(late, (4..=all).collect::<Vec<_>>());
-    assert_eq!(read(store, "msg").await, (all, LogState::Ended));
+    let followers = async {
+        tokio::join!(
+            writer,
+            followed_numbers(store, "msg", 0),
+            followed_numbers(store, "msg", last_number / 2),
+            late_numbers
+        )
+    };
+    let ((), first, middle, late_numbers) = with_timeout(followers).await;
+    assert_eq!(first, (1..=last_number).collect::<Vec<_>>());
+    assert_eq!(middle, (last_number / 2 + 1..=last_number).collect::<Vec<_>>());
+    assert_eq!(late_numbers, (4..=last_number).collect::<Vec<_>>());
+    assert_eq!(read_log(store, "msg").await, (last_number, LogState::Ended));
     // What is kept alone has it.
     let backend = backend.crash().await;
     let store = &*backend.store();
-    assert_eq!(followed(store, "msg", 5).await, (6..=all).collect::<Vec<_>>());
-    assert!(followed(store, "msg", all).await.is_empty());
+    assert_eq!(followed_numbers(store, "msg", 5).await, (6..=last_number).collect::<Vec<_>>());
+    assert!(followed_numbers(store, "msg", last_number).await.is_empty());
 }
 
 async fn a_log_that_stops_lets_its_followers_go<B: Backend>() {
     let backend = B::open().await;
     let store = &*backend.store();
-    conversation(store).await;
-    let mut lease = begin(store, new("msg")).await;
+    insert_conversation(store).await;
+    let mut lease = begin_run(store, new_run("msg")).await;
     lease.append(batch(1)).await.into_result().unwrap();
     let mut follower = store.follow("msg", 0, 1 << 20);
-    assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES);
+    assert_eq!(with_timeout(follower.next()).await.unwrap().unwrap().last(), ENTRIES);
     // It waits for more, until it is told that nothing comes.
     assert!(tokio::time::timeout(Duration::from_millis(20), follower.next()).await.is_err());
     drop(lease);
-    assert!(within(follower.next()).await.is_none());
-    assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
+    assert!(with_timeout(follower.next()).await.is_none());
+    assert_eq!(read_log(store, "msg").await, (ENTRIES, LogState::Open));
     // Whoever claims it goes on, and followers come again.
     let mut lease = store.claim("msg").await.unwrap().unwrap();
     let mut follower = store.follow("msg", ENTRIES, 1 << 20);
-    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
-    assert_eq!(within(follower.next()).await.unwrap().unwrap().last(), ENTRIES + 1);
-    assert!(within(follower.next()).await.is_none());
+    assert_eq!(lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
+    assert_eq!(with_timeout(follower.next()).await.unwrap().unwrap().last(), ENTRIES + 1);
+    assert!(with_timeout(follower.next()).await.is_none());
 }
 
 async fn who_was_fenced_writes_nothing<B: Backend>() {
     let backend = B::open().await;
     let store = &*backend.store();
-    conversation(store).await;
-    let mut old = begin(store, new("msg")).await;
-    old.append(batch(1)).await.into_result().unwrap();
+    insert_conversation(store).await;
+    let mut old_lease = begin_run(store, new_run("msg")).await;
+    old_lease.append(batch(1)).await.into_result().unwrap();
     let mut lease = store.claim("msg").await.unwrap().unwrap();
-    assert!(lease.epoch() > old.epoch());
+    assert!(lease.epoch() > old_lease.epoch());
     assert_eq!(lease.next_number(), ENTRIES + 1);
-    assert_eq!(old.append(batch(ENTRIES + 1)).await, WriteOutcome::Fenced);
-    assert_eq!(old.next_number(), ENTRIES + 1, "what was not stored has no number");
-    assert_eq!(old.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
-    drop(old);
+    assert_eq!(old_lease.append(batch(ENTRIES + 1)).await, WriteOutcome::Fenced);
+    assert_eq!(old_lease.next_number(), ENTRIES + 1, "what was not stored has no number");
+    assert_eq!(old_lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
+    drop(old_lease);
     // Entries of the one before it may still be on their way to the disk.
     assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
-    assert_eq!(read(store, "msg").await, (ENTRIES, LogState::Open));
+    assert_eq!(read_log(store, "msg").await, (ENTRIES, LogState::Open));
     lease.append(batch(ENTRIES + 1)).await.into_result().unwrap();
-    assert_eq!(lease.finish(end(2 * ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
+    assert_eq!(lease.finish(run_end(2 * ENTRIES + 1, 1, 0)).await, WriteOutcome::Stored);
     assert!(store.claim("msg").await.unwrap().is_none(), "it has ended");
     assert!(store.claim("nothing").await.unwrap().is_none());
-    assert_eq!(read(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
+    assert_eq!(read_log(store, "msg").await, (2 * ENTRIES + 1, LogState::Ended));
     assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({"a": 1}), 1));
 }
 
 async fn the_end_comes_with_what_came_of_it<B: Backend>() {
     let backend = B::open().await;
     let store = &*backend.store();
-    conversation(store).await;
+    insert_conversation(store).await;
     for at in 1..=20 {
         let id = format!("msg_{at}");
-        let mut lease = begin(store, new(&id)).await;
+        let mut lease = begin_run(store, new_run(&id)).await;
         lease.append(batch(1)).await.into_result().unwrap();
-        let own: u64 = lease.read(0, 1 << 20).await.unwrap().last().unwrap().last();
-        assert_eq!(own, ENTRIES, "a lease reads what it wrote, whoever else may");
-        let seen = async {
-            let followed = followed(store, &id, 0).await;
+        let own_last: u64 = lease.read(0, 1 << 20).await.unwrap().last().unwrap().last();
+        assert_eq!(own_last, ENTRIES, "a lease reads what it wrote, whoever else may");
+        let follower = async {
+            let numbers = followed_numbers(store, &id, 0).await;
             // Right when the end is seen.
-            (followed, store.message(&id).await.unwrap().unwrap(), backend.state(CONVERSATION).await)
+            (numbers, store.message(&id).await.unwrap().unwrap(), backend.state(CONVERSATION).await)
         };
-        let (written, (followed, row, state)) =
-            tokio::join!(lease.finish(end(ENTRIES + 1, at, at - 1)), seen);
+        let (written, (numbers, row, state)) =
+            tokio::join!(lease.finish(run_end(ENTRIES + 1, at, at - 1)), follower);
         assert_eq!(written, WriteOutcome::Stored);
-        assert_eq!(followed.last(), Some(&(ENTRIES + 1)));
+        assert_eq!(numbers.last(), Some(&(ENTRIES + 1)));
         assert_eq!((row.status.as_str(), row.outcome.is_some()), ("completed", true), "{id}");
         assert_eq!(state, json!({"a": at}), "{id}");
     }
@@ -366,54 +372,55 @@ async fn the_end_comes_with_what_came_of_it<B: Backend>() {
 async fn a_conversation_is_there_from_its_first_message_on<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    let mut looking = Vec::new();
+    let mut lookups = Vec::new();
     for at in 0..200 {
         let id = format!("conv_{at}");
-        let row = MessageRow { conversation_id: id.clone(), ..row(&format!("msg_{at}")) };
-        let mut lease = begin(&*store, NewRun { row, opens_conversation: true, ..NewRun::default() }).await;
+        let row = MessageRow { conversation_id: id.clone(), ..message_row(&format!("msg_{at}")) };
+        let mut lease =
+            begin_run(&*store, NewRun { row, opens_conversation: true, ..NewRun::default() }).await;
         let store = store.clone();
-        looking.push(tokio::spawn(async move {
-            for look in 0..100 {
-                assert!(store.conversation(&id).await.unwrap().is_some(), "{id}, look {look}");
+        lookups.push(tokio::spawn(async move {
+            for attempt in 0..100 {
+                assert!(store.conversation(&id).await.unwrap().is_some(), "{id}, look {attempt}");
             }
         }));
-        assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
+        assert_eq!(lease.finish(run_end(1, 1, 0)).await, WriteOutcome::Stored);
     }
-    for looks in looking {
-        looks.await.unwrap();
+    for lookup in lookups {
+        lookup.await.unwrap();
     }
 }
 
 async fn a_crash_at_every_step_loses_and_repeats_nothing<B: Backend>() {
-    steps::all::<B>().await;
+    steps::crash_after_every_step::<B>().await;
 }
 
 async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
     let backend = Arc::new(B::open().await);
-    conversation(&*backend.store()).await;
-    let begun = Arc::new(AtomicUsize::new(0));
+    insert_conversation(&*backend.store()).await;
+    let started = Arc::new(AtomicUsize::new(0));
     let mut clients = Vec::new();
     for client in 0..8_u64 {
-        let (backend, begun) = (backend.clone(), begun.clone());
+        let (backend, started) = (backend.clone(), started.clone());
         clients.push(tokio::spawn(async move {
             let store = backend.store();
-            for word in 0..60_u64 {
+            for key in 0..60_u64 {
                 // Each one goes away at another moment, and asks again until it is answered.
-                for again in 0.. {
+                for attempt in 0.. {
                     let row = MessageRow {
-                        repeat: Some(format!("word {word}")),
-                        ..row(&format!("msg_{client}_{word}_{again}"))
+                        repeat: Some(format!("word {key}")),
+                        ..message_row(&format!("msg_{client}_{key}_{attempt}"))
                     };
-                    let asking = store.acquire(NewRun { row, ..NewRun::default() });
-                    let patience = Duration::from_micros((client * 37 + word * 11) % 400 * (again + 1));
-                    match tokio::time::timeout(patience, asking).await {
+                    let acquisition = store.acquire(NewRun { row, ..NewRun::default() });
+                    let patience = Duration::from_micros((client * 37 + key * 11) % 400 * (attempt + 1));
+                    match tokio::time::timeout(patience, acquisition).await {
                         Ok(Ok(AcquireOutcome::Started { mut lease, .. })) => {
-                            begun.fetch_add(1, Ordering::SeqCst);
-                            assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
+                            started.fetch_add(1, Ordering::SeqCst);
+                            assert_eq!(lease.finish(run_end(1, 1, 0)).await, WriteOutcome::Stored);
                         }
                         Ok(Ok(AcquireOutcome::Repeated(_))) => break,
                         Ok(Ok(AcquireOutcome::InProgress)) | Err(_) => tokio::task::yield_now().await,
-                        Ok(Ok(refused)) => panic!("{}", name(&refused)),
+                        Ok(Ok(refusal)) => panic!("{}", outcome_name(&refusal)),
                         Ok(Err(error)) => panic!("{error}"),
                     }
                 }
@@ -421,32 +428,32 @@ async fn a_word_begins_one_message_whoever_goes_away<B: Backend>() {
         }));
     }
     for client in clients {
-        within(client).await.unwrap();
+        with_timeout(client).await.unwrap();
     }
-    assert_eq!(begun.load(Ordering::SeqCst), 60);
+    assert_eq!(started.load(Ordering::SeqCst), 60);
     let store = backend.store();
     let page = store.conversation_messages(CONVERSATION, 0, 1000, usize::MAX).await.unwrap();
-    let words: BTreeSet<_> = page.rows.iter().map(|row| row.repeat.clone()).collect();
-    assert_eq!((page.rows.len(), words.len()), (60, 60), "each word has one message");
+    let keys: BTreeSet<_> = page.rows.iter().map(|row| row.repeat.clone()).collect();
+    assert_eq!((page.rows.len(), keys.len()), (60, 60), "each word has one message");
     // Also behind a crash.
     let backend = Arc::into_inner(backend).expect("the clients are gone");
     let backend = backend.crash().await;
-    for word in 0..60 {
-        let row = MessageRow { repeat: Some(format!("word {word}")), ..row("again") };
-        let again = backend.store().acquire(NewRun { row, ..NewRun::default() }).await.unwrap();
-        assert_eq!(name(&again), "repeated");
+    for key in 0..60 {
+        let row = MessageRow { repeat: Some(format!("word {key}")), ..message_row("again") };
+        let attempt = backend.store().acquire(NewRun { row, ..NewRun::default() }).await.unwrap();
+        assert_eq!(outcome_name(&attempt), "repeated");
     }
     // Too long ago to be the same request.
-    let row = MessageRow { repeat: Some("word 1".to_owned()), ..row("later") };
-    let later = NewRun { row, repeat_since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
-    assert_eq!(name(&backend.store().acquire(later).await.unwrap()), "begun");
+    let row = MessageRow { repeat: Some("word 1".to_owned()), ..message_row("later") };
+    let later_run = NewRun { row, repeat_since: "2026-01-02T00:00:00.000Z".to_owned(), ..NewRun::default() };
+    assert_eq!(outcome_name(&backend.store().acquire(later_run).await.unwrap()), "begun");
 }
 
 async fn a_request_is_carried_out_once<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    let sent =
-        |word: &str| RequestKey { owner: "o".into(), route: "POST /x".into(), idempotency_key: word.into() };
+    let request =
+        |key: &str| RequestKey { owner: "o".into(), route: "POST /x".into(), idempotency_key: key.into() };
     let answer = |body: &str| StoredResponse {
         digest: vec![1],
         status: 201,
@@ -455,30 +462,34 @@ async fn a_request_is_carried_out_once<B: Backend>() {
     };
     // One of those who ask at once carries it out; when that fails, one of the others.
     for (round, fails) in [("a", false), ("b", true)] {
-        let carried = Arc::new(AtomicUsize::new(0));
-        let once = Arc::new(AtomicBool::new(fails));
+        let executions = Arc::new(AtomicUsize::new(0));
+        let fails_once = Arc::new(AtomicBool::new(fails));
         let mut clients = Vec::new();
         for client in 0..12 {
-            let (store, carried, once, sent) = (store.clone(), carried.clone(), once.clone(), sent(round));
+            let (store, executions, fails_once, request) =
+                (store.clone(), executions.clone(), fails_once.clone(), request(round));
             clients.push(tokio::spawn(async move {
                 loop {
-                    match store.claim_request(&sent, "").await.unwrap() {
-                        RequestClaim::Responded(kept) => return kept.body,
+                    match store.claim_request(&request, "").await.unwrap() {
+                        RequestClaim::Responded(response) => return response.body,
                         RequestClaim::InProgress => tokio::task::yield_now().await,
                         RequestClaim::Claimed => {
                             tokio::task::yield_now().await;
-                            if !once.swap(false, Ordering::SeqCst) {
-                                carried.fetch_add(1, Ordering::SeqCst);
+                            if !fails_once.swap(false, Ordering::SeqCst) {
+                                executions.fetch_add(1, Ordering::SeqCst);
                                 let body = format!("by {client}");
-                                let kept = StoredResponse {
+                                let response = StoredResponse {
                                     digest: vec![1],
                                     status: 201,
                                     body: body.into(),
                                     ..StoredResponse::default()
                                 };
-                                store.store_response(&sent, &kept, "2026-01-01T00:00:00.000Z").await.unwrap();
+                                store
+                                    .store_response(&request, &response, "2026-01-01T00:00:00.000Z")
+                                    .await
+                                    .unwrap();
                             }
-                            store.release_request(&sent);
+                            store.release_request(&request);
                         }
                     }
                 }
@@ -486,24 +497,24 @@ async fn a_request_is_carried_out_once<B: Backend>() {
         }
         let mut answers = BTreeSet::new();
         for client in clients {
-            answers.insert(within(client).await.unwrap());
+            answers.insert(with_timeout(client).await.unwrap());
         }
-        assert_eq!((carried.load(Ordering::SeqCst), answers.len()), (1, 1), "{round}");
+        assert_eq!((executions.load(Ordering::SeqCst), answers.len()), (1, 1), "{round}");
     }
     // Also behind a crash; one that was not answered may be carried out then.
-    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Claimed);
+    assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::Claimed);
     drop(store);
     let backend = backend.crash().await;
     let store = backend.store();
-    assert!(matches!(store.claim_request(&sent("a"), "").await.unwrap(), RequestClaim::Responded(_)));
-    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Claimed);
-    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::InProgress);
-    store.store_response(&sent("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
-    store.release_request(&sent("c"));
-    assert_eq!(store.claim_request(&sent("c"), "").await.unwrap(), RequestClaim::Responded(answer("c")));
+    assert!(matches!(store.claim_request(&request("a"), "").await.unwrap(), RequestClaim::Responded(_)));
+    assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::Claimed);
+    assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::InProgress);
+    store.store_response(&request("c"), &answer("c"), "2026-01-01T00:00:00.000Z").await.unwrap();
+    store.release_request(&request("c"));
+    assert_eq!(store.claim_request(&request("c"), "").await.unwrap(), RequestClaim::Responded(answer("c")));
     // What is too old is not given again.
     assert_eq!(
-        store.claim_request(&sent("c"), "2026-01-01T00:00:00.000Z").await.unwrap(),
+        store.claim_request(&request("c"), "2026-01-01T00:00:00.000Z").await.unwrap(),
         RequestClaim::Claimed
     );
 }
@@ -512,43 +523,43 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
     let mut backend = B::open().await;
     for round in 0..6 {
         let store = backend.store();
-        conversation(&*store).await;
-        let (mut posters, over) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
+        insert_conversation(&*store).await;
+        let (mut posters, finished) = (Vec::new(), Arc::new(AtomicUsize::new(0)));
         for poster in 0..4 {
-            let (store, over) = (store.clone(), over.clone());
+            let (store, finished) = (store.clone(), finished.clone());
             posters.push(tokio::spawn(async move {
                 for at in 0.. {
                     let id = format!("msg_{round}_{poster}_{at}");
                     tokio::task::yield_now().await;
-                    match store.acquire(new(&id)).await.unwrap() {
+                    match store.acquire(new_run(&id)).await.unwrap() {
                         AcquireOutcome::Started { mut lease, .. } => {
                             let _ = lease.append(batch(1)).await;
                             // Deleted meanwhile, it is fenced.
-                            let written = lease.finish(end(lease.next_number(), at, 0)).await;
+                            let written = lease.finish(run_end(lease.next_number(), at, 0)).await;
                             assert!(
                                 matches!(written, WriteOutcome::Stored | WriteOutcome::Fenced),
                                 "{written:?}"
                             );
-                            over.fetch_add(1, Ordering::SeqCst);
+                            finished.fetch_add(1, Ordering::SeqCst);
                         }
                         AcquireOutcome::NoConversation => return at,
-                        refused => panic!("{}", name(&refused)),
+                        refusal => panic!("{}", outcome_name(&refusal)),
                     }
                 }
                 0
             }));
         }
-        within(async {
-            while over.load(Ordering::SeqCst) < 3 * round {
+        with_timeout(async {
+            while finished.load(Ordering::SeqCst) < 3 * round {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
         .await;
         store.close_conversation(CONVERSATION);
-        within(store.delete_conversation(CONVERSATION)).await.unwrap();
+        with_timeout(store.delete_conversation(CONVERSATION)).await.unwrap();
         assert!(store.conversation(CONVERSATION).await.unwrap().is_none());
         for poster in posters {
-            within(poster).await.unwrap();
+            with_timeout(poster).await.unwrap();
         }
         assert!(store.conversation(CONVERSATION).await.unwrap().is_none(), "it is back");
         drop(store);
@@ -563,24 +574,24 @@ async fn what_is_deleted_does_not_come_back<B: Backend>() {
 async fn a_deleted_message_is_written_no_more<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    conversation(&*store).await;
-    let mut lease = begin(&*store, new("msg")).await;
+    insert_conversation(&*store).await;
+    let mut lease = begin_run(&*store, new_run("msg")).await;
     lease.append(batch(1)).await.into_result().unwrap();
-    let behind = begin(&*store, new("behind")).await;
+    let next_lease = begin_run(&*store, new_run("behind")).await;
     let number = lease.row().number.unwrap();
     store.delete_messages(&["msg".to_owned()]).await.unwrap();
     assert_eq!(lease.append(batch(ENTRIES + 1)).await, WriteOutcome::Fenced);
-    assert_eq!(lease.finish(end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
-    assert_eq!(read(&*store, "msg").await, (0, LogState::Gone));
+    assert_eq!(lease.finish(run_end(ENTRIES + 1, 1, 0)).await, WriteOutcome::Fenced);
+    assert_eq!(read_log(&*store, "msg").await, (0, LogState::Gone));
     assert!(store.claim("msg").await.unwrap().is_none());
     // Who lists goes on from its place.
     let page = store.conversation_messages(CONVERSATION, number, 10, usize::MAX).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["behind"]);
-    within(behind.wait_turn()).await;
-    drop((lease, behind, store));
+    with_timeout(next_lease.wait_turn()).await;
+    drop((lease, next_lease, store));
     let backend = backend.crash().await;
     let store = backend.store();
-    assert_eq!(read(&*store, "msg").await, (0, LogState::Gone));
+    assert_eq!(read_log(&*store, "msg").await, (0, LogState::Gone));
     assert!(store.message("msg").await.unwrap().is_none());
     assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({}), 0));
 }
@@ -588,87 +599,90 @@ async fn a_deleted_message_is_written_no_more<B: Backend>() {
 async fn a_message_made_anew_takes_the_place_of_the_old_one<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    conversation(&*store).await;
+    insert_conversation(&*store).await;
     for (at, id) in [(1, "one"), (2, "two"), (3, "three")] {
-        let mut lease = begin(&*store, new(id)).await;
-        assert_eq!(lease.finish(end(1, at, at - 1)).await, WriteOutcome::Stored);
+        let mut lease = begin_run(&*store, new_run(id)).await;
+        assert_eq!(lease.finish(run_end(1, at, at - 1)).await, WriteOutcome::Stored);
     }
-    let instead = |id: &str, old: &str| NewRun { replaces: Some(old.to_owned()), ..new(id) };
-    let shown = async |store: &dyn Runs| {
+    let replacement = |id: &str, old: &str| NewRun { replaces: Some(old.to_owned()), ..new_run(id) };
+    let conversation_rows = async |store: &dyn SuiteStore| {
         let rows = store.conversation_messages(CONVERSATION, 0, 10, usize::MAX).await.unwrap().rows;
         rows.into_iter().map(|row| (row.id, row.status)).collect::<Vec<_>>()
     };
-    let before = shown(&*store).await;
+    let before = conversation_rows(&*store).await;
     // What is refused has changed nothing.
-    let refused = store.acquire(instead("anew", "nothing")).await.unwrap();
-    assert_eq!(name(&refused), "no message");
-    let running = begin(&*store, new("running")).await;
-    assert_eq!(name(&store.acquire(instead("anew", "two")).await.unwrap()), "busy");
+    let refusal = store.acquire(replacement("anew", "nothing")).await.unwrap();
+    assert_eq!(outcome_name(&refusal), "no message");
+    let running = begin_run(&*store, new_run("running")).await;
+    assert_eq!(outcome_name(&store.acquire(replacement("anew", "two")).await.unwrap()), "busy");
     store.delete_messages(&["running".to_owned()]).await.unwrap();
     drop(running);
-    assert_eq!((shown(&*store).await, backend.state(CONVERSATION).await), (before, json!({"a": 3})));
-    let lease = begin(&*store, instead("anew", "two")).await;
+    assert_eq!(
+        (conversation_rows(&*store).await, backend.state(CONVERSATION).await),
+        (before, json!({"a": 3}))
+    );
+    let lease = begin_run(&*store, replacement("anew", "two")).await;
     // In one step: a crash right then leaves the new message, and the old one superseded.
     drop((lease, store));
     let backend = backend.crash().await;
     let store = backend.store();
-    let own = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+    let owned = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
         rows.iter().map(|(id, status)| ((*id).to_owned(), (*status).to_owned())).collect()
     };
     let rows = [("one", "completed"), ("two", "superseded"), ("three", "superseded"), ("anew", "running")];
-    assert_eq!(shown(&*store).await, own(&rows));
+    assert_eq!(conversation_rows(&*store).await, owned(&rows));
     assert_eq!(backend.state(CONVERSATION).await, json!({"a": 1}));
     let mut lease = store.claim("anew").await.unwrap().unwrap();
-    assert_eq!(lease.finish(end(1, 4, 1)).await, WriteOutcome::Stored);
+    assert_eq!(lease.finish(run_end(1, 4, 1)).await, WriteOutcome::Stored);
     assert_eq!(backend.state(CONVERSATION).await, json!({"a": 4}));
     // What was superseded stays so, whatever is brought into the database again.
     drop((lease, store));
     let backend = backend.crash().await;
     let rows = [("one", "completed"), ("two", "superseded"), ("three", "superseded"), ("anew", "completed")];
-    assert_eq!(shown(&*backend.store()).await, own(&rows));
+    assert_eq!(conversation_rows(&*backend.store()).await, owned(&rows));
     assert_eq!((backend.state(CONVERSATION).await, backend.requests().await), (json!({"a": 4}), 4));
 }
 
 async fn turns_come_in_the_order_of_numbers<B: Backend>() {
     let backend = B::open().await;
     let store = backend.store();
-    conversation(&*store).await;
-    let (begun, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    insert_conversation(&*store).await;
+    let (started, finished) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut runs = Vec::new();
     for at in 0..8 {
-        let (store, begun, over) = (store.clone(), begun.clone(), over.clone());
+        let (store, started, finished) = (store.clone(), started.clone(), finished.clone());
         runs.push(tokio::spawn(async move {
-            let mut lease = begin(&*store, new(&format!("msg_{at}"))).await;
-            begun.fetch_add(1, Ordering::SeqCst);
+            let mut lease = begin_run(&*store, new_run(&format!("msg_{at}"))).await;
+            started.fetch_add(1, Ordering::SeqCst);
             // All have begun before any has ended.
-            while begun.load(Ordering::SeqCst) < 8 {
+            while started.load(Ordering::SeqCst) < 8 {
                 tokio::task::yield_now().await;
             }
             let number = lease.row().number.unwrap();
             lease.wait_turn().await;
-            let before = over.load(Ordering::SeqCst);
+            let before = finished.load(Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(2)).await;
-            assert_eq!(over.fetch_add(1, Ordering::SeqCst), before, "one at a time");
-            assert_eq!(lease.finish(end(1, 1, 0)).await, WriteOutcome::Stored);
+            assert_eq!(finished.fetch_add(1, Ordering::SeqCst), before, "one at a time");
+            assert_eq!(lease.finish(run_end(1, 1, 0)).await, WriteOutcome::Stored);
             (number, before)
         }));
     }
     let mut turns = Vec::new();
     for run in runs {
-        turns.push(within(run).await.unwrap());
+        turns.push(with_timeout(run).await.unwrap());
     }
     turns.sort_unstable();
     let order: Vec<usize> = turns.iter().map(|(_, turn)| *turn).collect();
     assert_eq!(order, (0..8).collect::<Vec<_>>(), "{turns:?}");
     assert!(turns.is_sorted_by(|a, b| a.0 < b.0), "no number twice: {turns:?}");
     let page = store.conversation_messages(CONVERSATION, 0, 10, usize::MAX).await.unwrap();
-    let listed: Vec<i64> = page.rows.iter().map(|row| row.number.unwrap()).collect();
-    assert_eq!(listed, turns.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    let numbers: Vec<i64> = page.rows.iter().map(|row| row.number.unwrap()).collect();
+    assert_eq!(numbers, turns.iter().map(|(number, _)| *number).collect::<Vec<_>>());
     // One that wants to be alone is refused, and so is nobody when it is.
-    let first = begin(&*store, NewRun { is_exclusive: true, ..new("first") }).await;
-    let second = NewRun { is_exclusive: true, ..new("second") };
-    assert_eq!(name(&store.acquire(second).await.unwrap()), "busy");
+    let first = begin_run(&*store, NewRun { is_exclusive: true, ..new_run("first") }).await;
+    let second = NewRun { is_exclusive: true, ..new_run("second") };
+    assert_eq!(outcome_name(&store.acquire(second).await.unwrap()), "busy");
     assert!(store.wait_idle(CONVERSATION).now_or_never().is_none());
     drop(first);
-    within(store.wait_idle(CONVERSATION)).await;
+    with_timeout(store.wait_idle(CONVERSATION)).await;
 }

@@ -9,54 +9,54 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tambour_server::store::{Admin as _, SqliteStore, States as _, Store as _};
 
-use super::{Backend, Runs};
+use super::{Backend, SuiteStore};
 use crate::server::Folder;
 
 /// A store of a folder.
-pub(super) struct Sqlite {
+pub(super) struct SqliteBackend {
     folder: Folder,
     store: SqliteStore,
 }
 
 /// The same, durable.
-pub(super) struct Slow(Sqlite);
+pub(super) struct SlowBackend(SqliteBackend);
 
 /// Syncs of the journal take their time from now on.
-pub(super) fn slow_down() {
+pub(super) fn slow_syncs_down() {
     tambour_server::fail::arm(|point| {
         if point == "sync.before" {
             std::thread::sleep(Duration::from_millis(20));
         }
     });
     tambour_server::fail::arm_faults(|place| {
-        FOLDERS.fetch_add(u64::from(place == "folder.sync"), Ordering::Relaxed);
+        FOLDER_SYNCS.fetch_add(u64::from(place == "folder.sync"), Ordering::Relaxed);
         Ok(())
     });
 }
 
 /// How often the names of files were brought to the disk.
-static FOLDERS: AtomicU64 = AtomicU64::new(0);
+static FOLDER_SYNCS: AtomicU64 = AtomicU64::new(0);
 
 /// A durable journal has the name of each of its files on the disk: of the folder, of the first one, and of the one that follows
 /// when a message is deleted.
 pub(super) async fn names_are_on_the_disk() {
-    let before = FOLDERS.load(Ordering::Relaxed);
-    let slow = Slow::open().await;
-    assert_eq!(FOLDERS.load(Ordering::Relaxed), before + 2);
+    let before = FOLDER_SYNCS.load(Ordering::Relaxed);
+    let slow = SlowBackend::open().await;
+    assert_eq!(FOLDER_SYNCS.load(Ordering::Relaxed), before + 2);
     slow.store().delete_messages(&["msg".to_owned()]).await.unwrap();
-    assert_eq!(FOLDERS.load(Ordering::Relaxed), before + 3);
+    assert_eq!(FOLDER_SYNCS.load(Ordering::Relaxed), before + 3);
 }
 
-impl Sqlite {
-    async fn of(folder: Folder, durable: bool) -> Sqlite {
+impl SqliteBackend {
+    async fn open_in(folder: Folder, durable: bool) -> SqliteBackend {
         let store = SqliteStore::open(&folder.0.join("tambour.db"), durable).await.unwrap();
-        Sqlite { folder, store }
+        SqliteBackend { folder, store }
     }
 
     /// What a killed process leaves in its folder: the journal first, since it lets go of what the database has.
-    async fn killed(self, durable: bool) -> Sqlite {
+    async fn kill(self, durable: bool) -> SqliteBackend {
         let other = Folder::new();
-        copy(&self.folder.0.join("tambour.journal"), &other.0.join("tambour.journal"));
+        copy_files(&self.folder.0.join("tambour.journal"), &other.0.join("tambour.journal"));
         for name in ["tambour.db", "tambour.db-wal"] {
             let (from, to) = (self.folder.0.join(name), other.0.join(name));
             if from.exists() {
@@ -64,12 +64,12 @@ impl Sqlite {
             }
         }
         self.store.close().await;
-        Sqlite::of(other, durable).await
+        SqliteBackend::open_in(other, durable).await
     }
 }
 
 /// Copies the files of a folder. Nothing is written while it does, but some may leave.
-fn copy(from: &Path, to: &Path) {
+fn copy_files(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         if let Ok(bytes) = std::fs::read(file.path()) {
@@ -79,17 +79,17 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[async_trait]
-impl Backend for Sqlite {
-    async fn open() -> Sqlite {
-        Sqlite::of(Folder::new(), false).await
+impl Backend for SqliteBackend {
+    async fn open() -> SqliteBackend {
+        SqliteBackend::open_in(Folder::new(), false).await
     }
 
-    fn store(&self) -> Arc<dyn Runs> {
+    fn store(&self) -> Arc<dyn SuiteStore> {
         Arc::new(self.store.clone())
     }
 
-    async fn crash(self) -> Sqlite {
-        self.killed(false).await
+    async fn crash(self) -> SqliteBackend {
+        self.kill(false).await
     }
 
     async fn state(&self, conversation: &str) -> Value {
@@ -105,17 +105,17 @@ impl Backend for Sqlite {
 }
 
 #[async_trait]
-impl Backend for Slow {
-    async fn open() -> Slow {
-        Slow(Sqlite::of(Folder::new(), true).await)
+impl Backend for SlowBackend {
+    async fn open() -> SlowBackend {
+        SlowBackend(SqliteBackend::open_in(Folder::new(), true).await)
     }
 
-    fn store(&self) -> Arc<dyn Runs> {
+    fn store(&self) -> Arc<dyn SuiteStore> {
         self.0.store()
     }
 
-    async fn crash(self) -> Slow {
-        Slow(self.0.killed(true).await)
+    async fn crash(self) -> SlowBackend {
+        SlowBackend(self.0.kill(true).await)
     }
 
     async fn state(&self, conversation: &str) -> Value {

@@ -3,38 +3,40 @@
 use serde_json::json;
 use tambour_server::store::{LogState, WriteOutcome};
 
-use super::{Backend, CONVERSATION, ENTRIES, batch, begin, conversation, end, new, read};
+use super::{
+    Backend, CONVERSATION, ENTRIES, batch, begin_run, insert_conversation, new_run, read_log, run_end,
+};
 
 /// Messages, and steps of each: it begins, it is appended to twice, it ends.
 const MESSAGES: i64 = 3;
 const STEPS: i64 = 4;
 
 /// Dies behind every number of steps, and holds what is there against what was done.
-pub(super) async fn all<B: Backend>() {
+pub(super) async fn crash_after_every_step<B: Backend>() {
     for steps in 0..=MESSAGES * STEPS {
         let backend = B::open().await;
         let store = backend.store();
-        conversation(&*store).await;
-        let (mut left, mut begun, mut ended) = (steps, 0, 0);
+        insert_conversation(&*store).await;
+        let (mut remaining, mut begun, mut ended) = (steps, 0, 0);
         let mut entries = Vec::new();
         let mut leases = Vec::new();
         for at in 1..=MESSAGES {
-            if left == 0 {
+            if remaining == 0 {
                 break;
             }
-            let mut lease = begin(&*store, new(&format!("msg_{at}"))).await;
-            (left, begun) = (left - 1, at);
+            let mut lease = begin_run(&*store, new_run(&format!("msg_{at}"))).await;
+            (remaining, begun) = (remaining - 1, at);
             entries.push(0);
             let last = entries.last_mut().unwrap();
-            for _ in 0..left.min(2) {
+            for _ in 0..remaining.min(2) {
                 lease.append(batch(*last + 1)).await.into_result().unwrap();
                 assert_eq!(lease.wait_settled().await, WriteOutcome::Stored);
                 *last += ENTRIES;
-                left -= 1;
+                remaining -= 1;
             }
-            if left > 0 && *last == 2 * ENTRIES {
-                assert_eq!(lease.finish(end(*last + 1, at, at - 1)).await, WriteOutcome::Stored);
-                (*last, left, ended) = (*last + 1, left - 1, at);
+            if remaining > 0 && *last == 2 * ENTRIES {
+                assert_eq!(lease.finish(run_end(*last + 1, at, at - 1)).await, WriteOutcome::Stored);
+                (*last, remaining, ended) = (*last + 1, remaining - 1, at);
             }
             leases.push(lease);
         }
@@ -42,7 +44,7 @@ pub(super) async fn all<B: Backend>() {
         let mut backend = backend.crash().await;
         // The leases of the dead process are no use to anybody.
         drop(leases);
-        for again in 0..2 {
+        for attempt in 0..2 {
             let store = backend.store();
             for at in 1..=MESSAGES {
                 let id = format!("msg_{at}");
@@ -53,7 +55,7 @@ pub(super) async fn all<B: Backend>() {
                     _ => LogState::Gone,
                 };
                 assert_eq!(
-                    read(&*store, &id).await,
+                    read_log(&*store, &id).await,
                     (entries.get(index).copied().unwrap_or(0), state),
                     "{steps}, {id}"
                 );
@@ -68,14 +70,14 @@ pub(super) async fn all<B: Backend>() {
                 store.list_abandoned().await.unwrap().into_iter().map(|row| row.id).collect();
             let open: Vec<String> = (ended + 1..=begun).map(|at| format!("msg_{at}")).collect();
             assert_eq!(abandoned, open, "{steps}");
-            if again == 1 {
+            if attempt == 1 {
                 // What a start does with them.
                 for at in ended + 1..=begun {
                     let mut lease = store.claim(&format!("msg_{at}")).await.unwrap().unwrap();
                     let last = entries[usize::try_from(at - 1).unwrap()];
                     assert_eq!(lease.next_number(), last + 1);
-                    assert_eq!(lease.finish(end(last + 1, at, at - 1)).await, WriteOutcome::Stored);
-                    assert_eq!(read(&*store, &format!("msg_{at}")).await, (last + 1, LogState::Ended));
+                    assert_eq!(lease.finish(run_end(last + 1, at, at - 1)).await, WriteOutcome::Stored);
+                    assert_eq!(read_log(&*store, &format!("msg_{at}")).await, (last + 1, LogState::Ended));
                 }
                 assert_eq!(backend.requests().await, begun);
             }

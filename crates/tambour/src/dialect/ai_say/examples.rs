@@ -54,12 +54,12 @@ impl ExampleDetector {
         }
         let mut example = self.end_run();
         if c == '\n' {
-            let blank = self.first_char.is_none();
+            let is_first = self.first_char.is_none();
             (self.first_char, self.last_char) = (None, None);
             if let Some(suspect) = &mut self.last_suspect {
                 suspect.is_in_sentence = false;
             }
-            if blank {
+            if is_first {
                 // A code span ends at a blank line.
                 self.open_backticks = 0;
                 self.last_suspect = None;
@@ -87,16 +87,16 @@ impl ExampleDetector {
             return false;
         }
         (self.first_char, self.last_char) = (self.first_char.or(Some('`')), Some('`'));
-        let closes = self.last_suspect.is_some_and(|suspect| suspect.span_backticks == run);
+        let is_closing = self.last_suspect.is_some_and(|suspect| suspect.span_backticks == run);
         if self.open_backticks == run {
             self.open_backticks = 0;
         } else if self.open_backticks == 0 {
             self.open_backticks = run;
         }
-        if closes {
+        if is_closing {
             self.last_suspect = None;
         }
-        closes
+        is_closing
     }
 
     /// Begins an object. Returns true if it is quoted.
@@ -104,11 +104,11 @@ impl ExampleDetector {
         self.end_run();
         let is_in_sentence = self.last_char.is_some_and(|last| !SENTENCE_ENDS.contains(&last));
         let suspect = ExampleSuspect { span_backticks: self.open_backticks, is_in_sentence };
-        let quoted = self.first_char == Some('>');
+        let is_quoted = self.first_char == Some('>');
         self.previous_suspect = self.last_suspect.take();
         self.last_suspect = (is_in_sentence || self.open_backticks > 0).then_some(suspect);
         (self.first_char, self.last_char) = (self.first_char.or(Some('{')), Some('}'));
-        quoted
+        is_quoted
     }
 
     /// Discards the object, which was not an answer: later text is about the one before it.

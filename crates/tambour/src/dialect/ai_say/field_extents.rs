@@ -1,6 +1,6 @@
 //! Places of an answer's fields.
 
-use crate::repair::json::{DuplicateKey, MemberPlace, MemberPlaces, Stand};
+use crate::repair::json::{DuplicateKey, Extent, MemberPlace, MemberPlaces};
 use crate::span::Place;
 
 /// Extents of the fields of one answer.
@@ -12,7 +12,7 @@ pub(super) struct FieldExtents {
     /// The key around the answer, if it is nested in a wrapper object.
     wrapper_key: Option<String>,
     /// Extent of the string that contains the answer; fields inside it have no places.
-    string_extent: Option<Stand>,
+    string_extent: Option<Extent>,
     /// Fields of the answer that are nested in its assessment.
     lifted_fields: Vec<&'static str>,
     /// Ranges covered by findings on duplicate keys.
@@ -25,9 +25,9 @@ impl FieldExtents {
     }
 
     /// Marks the answer as the value of the only key, as an object or as a string.
-    pub(super) fn set_wrapper(&mut self, string: bool) {
+    pub(super) fn set_wrapper(&mut self, is_string: bool) {
         let Some(member) = self.members.object_members(&[]).next() else { return };
-        if string {
+        if is_string {
             self.string_extent = Some(member.extent);
         } else {
             self.wrapper_key = Some(member.key.clone());
@@ -35,12 +35,16 @@ impl FieldExtents {
     }
 
     /// Records that findings on these duplicates say which value is left out.
-    pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept: &[usize]) {
-        let gone = |one: &DuplicateKey| {
-            let (place, end) = if kept.contains(&one.second.0.offset) { one.second } else { one.first };
+    pub(super) fn add_duplicates(&mut self, duplicates: &[DuplicateKey], kept_offsets: &[usize]) {
+        let dropped_extent = |duplicate: &DuplicateKey| {
+            let (place, end) = if kept_offsets.contains(&duplicate.second.0.offset) {
+                duplicate.second
+            } else {
+                duplicate.first
+            };
             (place.offset, end)
         };
-        self.duplicate_ranges.extend(duplicates.iter().map(gone));
+        self.duplicate_ranges.extend(duplicates.iter().map(dropped_extent));
     }
 
     /// Returns true if a finding already says that the member is left out as a duplicate.
@@ -54,18 +58,18 @@ impl FieldExtents {
     }
 
     /// Returns the extent of the key at a place.
-    pub(super) fn key_extent(&self, at: Place) -> Stand {
+    pub(super) fn key_extent(&self, at: Place) -> Extent {
         let member = self.members.iter().find(|member| member.extent.0.offset == at.offset);
         (at, member.map_or(at.offset, |member| member.key_end))
     }
 
     /// Returns the extent of the answer with its wrapper.
-    pub(super) fn outer_extent(&self) -> Stand {
+    pub(super) fn outer_extent(&self) -> Extent {
         (self.place, self.end)
     }
 
     /// Returns the extent of the answer, or of the string that contains it.
-    pub(super) fn answer_extent(&self) -> Stand {
+    pub(super) fn answer_extent(&self) -> Extent {
         self.string_extent.unwrap_or((self.place, self.end))
     }
 
@@ -75,7 +79,7 @@ impl FieldExtents {
     }
 
     /// Returns the extent of that field, or of the closest member around it.
-    pub(super) fn nearest_extent(&self, path: &[&str]) -> Stand {
+    pub(super) fn nearest_extent(&self, path: &[&str]) -> Extent {
         let place = |length| self.members.extent(&self.resolve_path(&path[..length])?);
         (1..=path.len()).rev().find_map(place).unwrap_or(self.answer_extent())
     }
@@ -83,20 +87,20 @@ impl FieldExtents {
     /// Translates a path in the answer to one in the value; there is none inside a string.
     fn resolve_path<'a>(&'a self, path: &[&'a str]) -> Option<Vec<&'a str>> {
         let outer = self.wrapper_key.as_deref().into_iter();
-        let lifted = path.first().is_some_and(|first| self.lifted_fields.contains(first));
-        let outer = outer.chain(lifted.then_some("assessment"));
+        let is_lifted = path.first().is_some_and(|first| self.lifted_fields.contains(first));
+        let outer = outer.chain(is_lifted.then_some("assessment"));
         self.string_extent.is_none().then(|| outer.chain(path.iter().copied()).collect())
     }
 
     /// Returns the fields of the object at this path whose places are known.
     pub(super) fn fields_at(&self, path: &[&str]) -> Vec<&MemberPlace> {
-        let of = |path: &[&str]| {
+        let members_of = |path: &[&str]| {
             self.resolve_path(path).map_or(Vec::new(), |path| self.members.object_members(&path).collect())
         };
-        let mut members: Vec<&MemberPlace> = of(path);
+        let mut members: Vec<&MemberPlace> = members_of(path);
         if path.is_empty() && !self.lifted_fields.is_empty() {
-            let lifted = |member: &&MemberPlace| self.lifted_fields.iter().any(|name| *name == member.key);
-            members.extend(of(&["assessment"]).into_iter().filter(lifted));
+            let is_lifted = |member: &&MemberPlace| self.lifted_fields.iter().any(|name| *name == member.key);
+            members.extend(members_of(&["assessment"]).into_iter().filter(is_lifted));
         }
         members
     }

@@ -12,7 +12,7 @@ use crate::exit::RoundAnswer;
 use crate::finding::clip;
 use crate::finding::{FindingReport, Rule};
 use crate::limits::Limits;
-use crate::repair::json::{FoundValue, Stand, find_in_string};
+use crate::repair::json::{Extent, FoundValue, find_in_string};
 use crate::span::Place;
 
 /// Other names of `response`.
@@ -68,14 +68,15 @@ pub(super) fn read_answer(
 ) -> RoundAnswer {
     let mut fields = AnswerFields { answer, limits, reports };
     let nested = fields.read_assessment();
-    let mut said = RoundAnswer::default();
-    let assessment = &mut said.assessment;
+    let mut round_answer = RoundAnswer::default();
+    let assessment = &mut round_answer.assessment;
     // Fields of the assessment may also occur beside it; they are read there unless the assessment has them
     // too.
-    let mut known: Vec<&str> = [ANSWER_FIELDS, ASSESSMENT_FIELDS].concat();
+    let mut known_fields: Vec<&str> = [ANSWER_FIELDS, ASSESSMENT_FIELDS].concat();
     // A missing assessment gets one finding, not one per field.
-    let any = nested.is_some() || ASSESSMENT_FIELDS.iter().any(|name| answer.value.contains_key(*name));
-    if any {
+    let has_assessment =
+        nested.is_some() || ASSESSMENT_FIELDS.iter().any(|name| answer.value.contains_key(*name));
+    if has_assessment {
         let nested = nested.unwrap_or_default();
         if let Some(level) = fields.read_assessed(&nested, "understanding_level", "0", parse_level) {
             assessment.understanding_level = fields.clamp_level(level, &nested);
@@ -90,20 +91,20 @@ pub(super) fn read_answer(
             assessment.reasoning = text;
         }
         fields.report_unexpected(&["assessment"], &nested, &ASSESSMENT_FIELDS);
-        known
+        known_fields
             .retain(|name| !ASSESSMENT_FIELDS.contains(name) || nested.get(*name).is_none_or(Value::is_null));
     } else {
         fields.report_missing(&["assessment"], "level 0, open questions");
     }
     fields.report_response();
     if let Some(flag) = fields.read_top("should_exit", "false", parse_flag) {
-        said.should_exit = flag;
+        round_answer.should_exit = flag;
     }
     if let Some(text) = fields.read_top("exit_reason", "empty", parse_text) {
-        said.exit_reason = text;
+        round_answer.exit_reason = text;
     }
-    fields.report_unexpected(&[], &answer.value, &known);
-    said
+    fields.report_unexpected(&[], &answer.value, &known_fields);
+    round_answer
 }
 
 /// Parses a field: returns the value and true if it has the right type, or `None` if it is unusable.
@@ -122,13 +123,13 @@ impl AnswerFields<'_> {
     }
 
     /// Returns the extent of the field, or of the closest member around it.
-    fn nearest_extent(&self, path: &[&str]) -> Stand {
-        let stands = &self.answer.places;
+    fn nearest_extent(&self, path: &[&str]) -> Extent {
+        let places = &self.answer.places;
         // Fields of an answer written as a string have no places of their own: `response` stands in for them.
-        let inner =
+        let is_inner =
             matches!(self.answer.response_shape, ResponseShape::Answer | ResponseShape::PartialAnswer)
-                && stands.get(&path[..path.len().min(1)]).is_none();
-        stands.nearest_extent(if inner { &["response"] } else { path })
+                && places.get(&path[..path.len().min(1)]).is_none();
+        places.nearest_extent(if is_inner { &["response"] } else { path })
     }
 
     /// Returns the repair text for an unread field: a field without its own place shares a span with others.
@@ -144,31 +145,32 @@ impl AnswerFields<'_> {
         self.reports.push(report.with_repair(format!("counted as {default}")));
     }
 
-    /// Reports the fields at `path` that are not in `known`.
-    fn report_unexpected(&mut self, path: &[&str], fields: &Map<String, Value>, known: &[&str]) {
-        let whole = self.answer;
-        let half = |key: &str| known.iter().chain(&RESPONSE_ALIASES).any(|name| name.starts_with(key));
+    /// Reports the fields at `path` that are not in `known_names`.
+    fn report_unexpected(&mut self, path: &[&str], fields: &Map<String, Value>, known_names: &[&str]) {
+        let answer = self.answer;
+        let is_name_prefix =
+            |key: &str| known_names.iter().chain(&RESPONSE_ALIASES).any(|name| name.starts_with(key));
         let is_unknown = |key: &str| {
-            !known.contains(&key)
+            !known_names.contains(&key)
                 // A partial key at the point of truncation is not a field.
-                && fields.get(key).is_some_and(|value| !(whole.is_truncated && value.is_null() && half(key)))
+                && fields.get(key).is_some_and(|value| !(answer.is_truncated && value.is_null() && is_name_prefix(key)))
         };
-        let report = |key: &str, more: usize, (at, end): Stand, repair: &str| {
+        let report = |key: &str, more: usize, (at, end): Extent, repair: &str| {
             let name = [path, &[&clip(key, 40)]].concat().join(".");
             let more = if more > 0 { format!(", nor {more} more that it has") } else { String::new() };
             let message = format!("the answer has no field `{name}`{more}");
             FindingReport::new(rules::FIELD_UNEXPECTED, at, end, message).with_repair(repair)
         };
-        let placed = whole.places.fields_at(path);
-        for member in placed
+        let placed_members = answer.places.fields_at(path);
+        for member in placed_members
             .iter()
-            .filter(|member| is_unknown(&member.key) && !whole.places.is_reported_duplicate(member))
+            .filter(|member| is_unknown(&member.key) && !answer.places.is_reported_duplicate(member))
         {
             self.reports.push(report(&member.key, 0, member.extent, "left out"));
         }
         // Fields without a place share one finding.
-        let placed: HashSet<&str> = placed.iter().map(|member| member.key.as_str()).collect();
-        let mut rest = fields.keys().filter(|key| is_unknown(key) && !placed.contains(key.as_str()));
+        let placed_keys: HashSet<&str> = placed_members.iter().map(|member| member.key.as_str()).collect();
+        let mut rest = fields.keys().filter(|key| is_unknown(key) && !placed_keys.contains(key.as_str()));
         if let Some(key) = rest.next() {
             let found = report(key, rest.count(), self.nearest_extent(path), "not used");
             self.reports.push(found);
@@ -182,9 +184,9 @@ impl AnswerFields<'_> {
             return Some(fields.clone());
         }
         let found = find_in_string(value, self.limits);
-        let around = found.as_ref().is_some_and(|found| !is_only_value(found, value));
+        let has_surroundings = found.as_ref().is_some_and(|found| !is_only_value(found, value));
         let (read, repair) = match found.and_then(|found| found.value) {
-            Some(Value::Object(fields)) if around => {
+            Some(Value::Object(fields)) if has_surroundings => {
                 (Some(fields), "read as the object, text around it not used")
             }
             Some(Value::Object(fields)) => (Some(fields), "read as the object"),
@@ -203,11 +205,11 @@ impl AnswerFields<'_> {
         read: FieldParser<T>,
     ) -> Option<T> {
         let path = ["assessment", name];
-        let given = |value: &&Value| !value.is_null();
-        if let Some(value) = nested.get(name).filter(given) {
+        let is_present = |value: &&Value| !value.is_null();
+        if let Some(value) = nested.get(name).filter(is_present) {
             return self.parse_value(&path, value, default, read);
         }
-        match self.answer.value.get(name).filter(given) {
+        match self.answer.value.get(name).filter(is_present) {
             Some(value) => {
                 let message = format!("`{name}` does not stand in `assessment`");
                 self.report(rules::FIELD_MISPLACED, &[name], message, "read all the same");
@@ -262,8 +264,8 @@ impl AnswerFields<'_> {
     /// Clamps the level to 0 to 100 and removes a negative zero.
     fn clamp_level(&mut self, level: f64, nested: &Map<String, Value>) -> f64 {
         let path = ["assessment", "understanding_level"];
-        let beside = nested.get(path[1]).is_none_or(Value::is_null);
-        let path = &path[usize::from(beside)..];
+        let is_top_level = nested.get(path[1]).is_none_or(Value::is_null);
+        let path = &path[usize::from(is_top_level)..];
         let clamped = level.clamp(0.0, 100.0) + 0.0;
         if clamped != level {
             let message = format!("the level {level} is not between 0 and 100");

@@ -58,9 +58,9 @@ impl PendingMark {
     pub(super) fn push(&mut self, text: &str) -> (usize, MarkMeaning) {
         for (at, c) in text.char_indices() {
             self.text_after.push(c);
-            let reading = self.meaning();
-            if reading != MarkMeaning::Undecided {
-                return (at + c.len_utf8(), reading);
+            let meaning = self.meaning();
+            if meaning != MarkMeaning::Undecided {
+                return (at + c.len_utf8(), meaning);
             }
         }
         (text.len(), MarkMeaning::Undecided)
@@ -69,21 +69,22 @@ impl PendingMark {
     fn meaning(&self) -> MarkMeaning {
         let quote =
             |c: char| matches!(c, '"' | '\'' | '“' | '”' | '‘' | '’' | '「' | '」' | '(' | ')' | '（' | '）');
-        let quoted = self.context.last_char.is_some_and(quote);
-        let blank = self.context.last_char.is_some_and(|c| c == ' ' || c == '\t');
-        let sentence = blank && self.context.last_visible.is_some_and(char::is_alphanumeric);
-        let mut behind = self.text_after.chars();
-        match behind.next() {
+        let is_after_quote = self.context.last_char.is_some_and(quote);
+        let is_after_blank = self.context.last_char.is_some_and(|c| c == ' ' || c == '\t');
+        let is_in_sentence = is_after_blank && self.context.last_visible.is_some_and(char::is_alphanumeric);
+        let mut chars_after = self.text_after.chars();
+        match chars_after.next() {
             None => return MarkMeaning::Undecided,
-            Some(c) if quoted && quote(c) => return MarkMeaning::Mention,
-            Some('.' | ',' | ';' | ':' | '!' | '?' | '。' | '，' | '；' | '：' | '！' | '？') if sentence =>
+            Some(c) if is_after_quote && quote(c) => return MarkMeaning::Mention,
+            Some('.' | ',' | ';' | ':' | '!' | '?' | '。' | '，' | '；' | '：' | '！' | '？')
+                if is_in_sentence =>
             {
                 return MarkMeaning::Mention;
             }
-            Some(' ' | '\t') if sentence => {}
+            Some(' ' | '\t') if is_in_sentence => {}
             Some(_) => return MarkMeaning::EndOfReasoning,
         }
-        match behind.find(|c| *c != ' ' && *c != '\t') {
+        match chars_after.find(|c| *c != ' ' && *c != '\t') {
             None if self.text_after.len() < MAX_TEXT_AFTER => MarkMeaning::Undecided,
             // A new sentence would begin with a capital letter.
             Some(c) if c.is_alphanumeric() && !c.is_uppercase() => MarkMeaning::Mention,

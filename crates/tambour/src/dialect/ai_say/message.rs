@@ -178,17 +178,17 @@ impl AnswerMessage {
 
     /// Returns the bytes held back.
     pub(super) fn held_bytes(&self) -> usize {
-        let waiting = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
+        let text_len = |text: &Option<(String, Place)>| text.as_ref().map_or(0, |(text, _)| text.len());
         self.held_start.len()
             + self.current_text.len()
-            + waiting(&self.other_text)
-            + waiting(&self.speaker)
-            + waiting(&self.named_text)
+            + text_len(&self.other_text)
+            + text_len(&self.speaker)
+            + text_len(&self.named_text)
     }
 
     /// As [`AnswerMessage::begin`], for a string in the list whose key is at `list`.
-    pub(super) fn begin_in_list(&mut self, list: Option<Place>, stand: TextPosition, at: Place) {
-        self.begin(stand, at);
+    pub(super) fn begin_in_list(&mut self, list: Option<Place>, position: TextPosition, at: Place) {
+        self.begin(position, at);
         self.current_list = list;
     }
 
@@ -201,16 +201,16 @@ impl AnswerMessage {
     }
 
     /// Begins a string of `response`; its key is at `at`.
-    pub(super) fn begin(&mut self, stand: TextPosition, at: Place) {
+    pub(super) fn begin(&mut self, position: TextPosition, at: Place) {
         self.held_start.clear();
         self.trimmed_start.clear();
         self.current_text.clear();
         self.current_list = None;
-        self.is_plain = stand == TextPosition::WholeResponse;
-        self.is_speaker_key = stand == TextPosition::Speaker;
-        self.is_named = stand == TextPosition::Named;
+        self.is_plain = position == TextPosition::WholeResponse;
+        self.is_speaker_key = position == TextPosition::Speaker;
+        self.is_named = position == TextPosition::Named;
         self.key_place = at;
-        self.handling = match stand {
+        self.handling = match position {
             TextPosition::Speaker | TextPosition::Named | TextPosition::OtherKey => {
                 StringHandling::HoldUntilClose
             }
@@ -240,7 +240,7 @@ impl AnswerMessage {
                 return self.push_possible_object(&text[at..], out);
             }
             self.held_start.push(c);
-            let waits = match c.is_whitespace() {
+            let must_wait = match c.is_whitespace() {
                 true if self.trimmed_start.is_empty() || is_placeholder(&self.trimmed_start) => true,
                 // White space inside a placeholder.
                 true => {
@@ -249,13 +249,15 @@ impl AnswerMessage {
                 }
                 false => {
                     let before = self.held_start.len() - c.len_utf8();
-                    let blank = self.held_start[..before].ends_with(char::is_whitespace);
-                    let apart = blank && !self.trimmed_start.is_empty() && !self.trimmed_start.ends_with(' ');
+                    let is_after_blank = self.held_start[..before].ends_with(char::is_whitespace);
+                    let begins_word = is_after_blank
+                        && !self.trimmed_start.is_empty()
+                        && !self.trimmed_start.ends_with(' ');
                     self.trimmed_start.push(c);
-                    !apart && may_become_placeholder(&self.trimmed_start)
+                    !begins_word && may_become_placeholder(&self.trimmed_start)
                 }
             };
-            if !waits || self.held_start.len() > self.limit {
+            if !must_wait || self.held_start.len() > self.limit {
                 self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
                 self.handling = StringHandling::Emit;
                 out.emit_intent(Intent::FinalText(&self.held_start));
@@ -285,11 +287,11 @@ impl AnswerMessage {
     /// Emits a held-back text as the message.
     fn send_held(&mut self, out: &mut dyn IntentSink) {
         self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
-        for held in [&mut self.held_start, &mut self.current_text] {
-            if !held.is_empty() {
-                out.emit_intent(Intent::FinalText(held));
+        for held_text in [&mut self.held_start, &mut self.current_text] {
+            if !held_text.is_empty() {
+                out.emit_intent(Intent::FinalText(held_text));
             }
-            held.clear();
+            held_text.clear();
         }
     }
 
@@ -313,9 +315,9 @@ impl AnswerMessage {
 
     fn hold_text(&mut self, text: &str, out: &mut dyn IntentSink) {
         let text = if self.current_text.is_empty() { text.trim_start() } else { text };
-        let apart = self.other_text.is_some() && !self.continues_other();
-        let named = self.is_named && self.named_text.is_none() && !self.is_sent();
-        if !named && (self.is_sent() || self.has_several || apart) {
+        let is_separate = self.other_text.is_some() && !self.continues_other();
+        let is_named_text = self.is_named && self.named_text.is_none() && !self.is_sent();
+        if !is_named_text && (self.is_sent() || self.has_several || is_separate) {
             for c in text.chars() {
                 if self.current_text.len() >= MAX_FURTHER_TEXT {
                     break;
@@ -339,8 +341,8 @@ impl AnswerMessage {
 
     /// Ends the string.
     pub(super) fn end(&mut self, out: &mut dyn IntentSink) -> StringOutcome {
-        let way = std::mem::replace(&mut self.handling, StringHandling::Discard);
-        let text = match way {
+        let handling = std::mem::replace(&mut self.handling, StringHandling::Discard);
+        let text = match handling {
             StringHandling::Start => std::mem::take(&mut self.trimmed_start),
             StringHandling::HoldUntilClose => std::mem::take(&mut self.current_text),
             StringHandling::HoldUntilEnd => {
@@ -351,27 +353,27 @@ impl AnswerMessage {
             StringHandling::Emit | StringHandling::Discard => return StringOutcome::Text,
         };
         let placeholder = is_placeholder(&text);
-        if way == StringHandling::Start && !placeholder && !text.is_empty() {
+        if handling == StringHandling::Start && !placeholder && !text.is_empty() {
             // The possible placeholder is ordinary text.
             self.sent_key = Some((self.key_place, MessageKeyKind::RoleOrResponse));
             out.emit_intent(Intent::FinalText(&self.held_start));
         }
         self.held_start.clear();
-        if way == StringHandling::HoldUntilClose && !placeholder && !text.trim().is_empty() {
-            let named =
+        if handling == StringHandling::HoldUntilClose && !placeholder && !text.trim().is_empty() {
+            let is_same_speaker =
                 self.speaker.as_ref().is_none_or(|(name, _)| self.current_list.is_some() && *name == text);
-            if self.is_speaker_key && named && text.len() <= MAX_SPEAKER_NAME {
+            if self.is_speaker_key && is_same_speaker && text.len() <= MAX_SPEAKER_NAME {
                 self.speaker.get_or_insert((text, self.key_place));
             } else if self.is_speaker_key && self.current_list.is_some() && self.speaker.is_some() {
                 // Different speakers make it a conversation, which has no single message.
                 self.has_several = true;
                 self.mark_lost(self.key_place);
             } else if self.continues_other()
-                && let Some((joined, _)) = &mut self.other_text
+                && let Some((joined_text, _)) = &mut self.other_text
             {
                 self.has_joined = true;
-                joined.push_str("\n\n");
-                joined.push_str(&text);
+                joined_text.push_str("\n\n");
+                joined_text.push_str(&text);
             } else if self.other_text.is_some() || self.has_several || self.is_sent() {
                 self.has_several |= self.other_text.is_some();
                 self.has_more_named |= self.is_named && self.named_text.is_some();
@@ -390,14 +392,14 @@ impl AnswerMessage {
 
     /// Closes `response`: the held-back text is the message if there is no other.
     pub(super) fn close(&mut self, out: &mut dyn IntentSink) {
-        let mut several = std::mem::take(&mut self.has_several);
+        let mut has_several = std::mem::take(&mut self.has_several);
         let (mut other, mut speaker) = (self.other_text.take(), self.speaker.take());
-        let named = (std::mem::take(&mut self.is_other_named), self.named_text.take());
-        match (named, std::mem::take(&mut self.has_more_named)) {
-            ((true, None), false) => several = false,
-            ((false, Some(named)), false) => {
-                several = false;
-                if let Some((_, at)) = other.replace(named) {
+        let named_text = (std::mem::take(&mut self.is_other_named), self.named_text.take());
+        match (named_text, std::mem::take(&mut self.has_more_named)) {
+            ((true, None), false) => has_several = false,
+            ((false, Some(named_text)), false) => {
+                has_several = false;
+                if let Some((_, at)) = other.replace(named_text) {
                     self.mark_lost(at);
                 }
             }
@@ -412,7 +414,7 @@ impl AnswerMessage {
             self.mark_lost(at);
         }
         let Some((text, at)) = other else { return };
-        if several || self.is_sent() {
+        if has_several || self.is_sent() {
             self.mark_lost(at);
         } else {
             self.sent_key = Some((at, MessageKeyKind::Other));

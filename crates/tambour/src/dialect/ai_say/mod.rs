@@ -94,16 +94,18 @@ impl AiSayDialect {
         if let Some(form) = marker::marker_form(text) {
             return rules::MARKER.report_marker(form, at, end, out);
         }
-        if let Some(cut) = self.front.structure.truncated_object.filter(|_| !text.is_empty()) {
+        if let Some(object_start) = self.front.structure.truncated_object.filter(|_| !text.is_empty()) {
             let message = "the answer is cut before its first field";
-            let rest = end.saturating_sub(cut.offset);
+            let rest = end.saturating_sub(object_start.offset);
             let before = &preface[..preface.floor_char_boundary(preface.len().saturating_sub(rest))];
             if before.lines().all(|line| prose_extents::is_blank_or_fence(line.trim())) {
                 out.report(report(rules::TRUNCATED, message, "fallback text"));
                 return out.fall_back(if ending.is_truncated { "truncated" } else { "message_missing" });
             }
             // the text before the truncated object is the answer.
-            out.report(FindingReport::new(rules::TRUNCATED, cut, end, message).with_repair("left out"));
+            out.report(
+                FindingReport::new(rules::TRUNCATED, object_start, end, message).with_repair("left out"),
+            );
             out.emit_intent(Intent::FinalText(before));
             return self.report_unstructured(out);
         }
@@ -131,9 +133,9 @@ impl AiSayDialect {
                 return self.report_unstructured(out);
             }
         }
-        let copied = placeholder::is_placeholder(text);
-        if copied || placeholder::is_hollow(text) {
-            if copied {
+        let is_placeholder = placeholder::is_placeholder(text);
+        if is_placeholder || placeholder::is_hollow(text) {
+            if is_placeholder {
                 let message = "the reply is a placeholder of the instructions";
                 out.report(report(rules::PLACEHOLDER_COPIED, message, "not taken"));
             }

@@ -121,14 +121,18 @@ pub(super) fn is_message_key(key: &str) -> bool {
         .find_map(|word| key.strip_prefix(word))
         .filter(|rest| !rest.is_empty())
         .unwrap_or(&key);
-    let short = SUFFIXES
+    let base = SUFFIXES
         .iter()
         .find_map(|word| key.strip_suffix(word))
         .filter(|rest| !rest.is_empty())
         .unwrap_or(key);
-    [key, short].iter().any(|name| {
-        let usual = *name == "response" || RESPONSE_ALIASES.contains(name) || MESSAGE_ALIASES.contains(name);
-        usual || is_misspelt(name, "response") || is_misspelt(name, "message") || is_misspelt(name, "answer")
+    [key, base].iter().any(|name| {
+        let is_alias =
+            *name == "response" || RESPONSE_ALIASES.contains(name) || MESSAGE_ALIASES.contains(name);
+        is_alias
+            || is_misspelt(name, "response")
+            || is_misspelt(name, "message")
+            || is_misspelt(name, "answer")
     })
 }
 
@@ -141,11 +145,11 @@ pub(super) fn is_assessment_key(key: &str) -> bool {
 /// Returns true if `word` is a misspelling of `name`: one letter added, missing, changed or swapped with its
 /// neighbour, or two such errors in a long name.
 fn is_misspelt(word: &str, name: &str) -> bool {
-    let most = if name.len() < LONG_NAME { 1 } else { 2 };
+    let max_distance = if name.len() < LONG_NAME { 1 } else { 2 };
     !name.starts_with(word)
-        && word.len().abs_diff(name.len()) <= most
+        && word.len().abs_diff(name.len()) <= max_distance
         && word.starts_with(&name[..1])
-        && strsim::osa_distance(word, name) <= most
+        && strsim::osa_distance(word, name) <= max_distance
 }
 
 /// Length from which a name may have two errors.
@@ -163,9 +167,9 @@ fn find_field(key: &str, fields: &[&'static str], chinese: &[(&str, &'static str
     let key = normalize_key(key);
     let other = || chinese.iter().find(|(name, _)| *name == key).map(|(_, field)| *field);
     // A lone `reasoning` is common in other objects, and so are words similar to it.
-    let misspelt = |name: &&str| *name != "reasoning" && is_misspelt(&key, &normalize_key(name));
-    let same = fields.iter().copied().find(|name| normalize_key(name) == key);
-    same.or_else(other).or_else(|| fields.iter().copied().find(misspelt))
+    let is_similar = |name: &&str| *name != "reasoning" && is_misspelt(&key, &normalize_key(name));
+    let exact = fields.iter().copied().find(|name| normalize_key(name) == key);
+    exact.or_else(other).or_else(|| fields.iter().copied().find(is_similar))
 }
 
 #[cfg(test)]

@@ -128,17 +128,17 @@ impl AnswerObject {
     /// it.
     pub(super) fn shift_fields(&mut self, text: &str, level: usize) -> bool {
         let field = || names::find_answer_field(text).is_some_and(|name| name != "assessment");
-        let shifts = level == 2 && !self.is_shifted && self.top_key == "assessment" && field();
-        self.is_shifted |= shifts;
-        shifts
+        let is_shift = level == 2 && !self.is_shifted && self.top_key == "assessment" && field();
+        self.is_shifted |= is_shift;
+        is_shift
     }
 
     /// Handles an opening bracket.
     #[inline]
-    pub(super) fn open_bracket(&mut self, object: bool) {
-        if self.depth == 0 && !object {
+    pub(super) fn open_bracket(&mut self, is_object: bool) {
+        if self.depth == 0 && !is_object {
             self.base_depth = 1;
-        } else if object && self.depth == self.base_depth && !self.has_ended {
+        } else if is_object && self.depth == self.base_depth && !self.has_ended {
             self.object_bounds.0 = self.bracket;
         }
         self.depth += 1;
@@ -176,13 +176,13 @@ impl AnswerObject {
         text: &str,
         level: usize,
         place: TokenPlace<'_>,
-        sent: bool,
-        role: bool,
+        is_sent: bool,
+        is_role: bool,
     ) -> bool {
         self.last_key.clear();
         match level {
             1 => {
-                self.is_message_key = role || text != "response" && names::is_message_key(text);
+                self.is_message_key = is_role || text != "response" && names::is_message_key(text);
                 self.top_key.clear();
                 self.top_key.push_str(text);
                 self.response_key.clear();
@@ -194,20 +194,24 @@ impl AnswerObject {
             }
             _ => self.last_key.push_str(text),
         }
-        let in_response = level > 1 && self.top_key == "response";
-        if level > 2 && !in_response {
+        let is_in_response = level > 1 && self.top_key == "response";
+        if level > 2 && !is_in_response {
             return false;
         }
         let at = place.place();
-        let response = level == 1 && text == "response";
-        if in_response || response {
+        let is_response = level == 1 && text == "response";
+        if is_in_response || is_response {
             self.key_place = at;
-            if sent && (response || level == 2 && role) && self.duplicate_keys.len() < MAX_DUPLICATE_KEYS {
+            if is_sent
+                && (is_response || level == 2 && is_role)
+                && self.duplicate_keys.len() < MAX_DUPLICATE_KEYS
+            {
                 self.duplicate_keys.push(at.offset);
             }
         }
         // A lone `reasoning` is common in other objects.
-        let known = ANSWER_FIELDS.contains(&text) || ASSESSMENT_FIELDS.contains(&text) && text != "reasoning";
-        !self.is_recognized && level == 1 && (known || role)
+        let is_field =
+            ANSWER_FIELDS.contains(&text) || ASSESSMENT_FIELDS.contains(&text) && text != "reasoning";
+        !self.is_recognized && level == 1 && (is_field || is_role)
     }
 }

@@ -29,8 +29,8 @@ pub(super) const SPEC_ROLE: &str = ROLES[0].1;
 
 /// Returns the key of the message when none is configured.
 pub(super) fn default_role(options: &Options) -> &'static str {
-    let of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
-    ROLES.iter().find(of_language).unwrap_or(&ROLES[0]).1
+    let is_of_language = |&&(language, _): &&(Language, &str)| language == options.texts.language;
+    ROLES.iter().find(is_of_language).unwrap_or(&ROLES[0]).1
 }
 
 /// Returns the key of the message.
@@ -40,7 +40,7 @@ pub fn role(options: &Options) -> String {
 
 /// Makes objects with these top-level keys count as answers too.
 pub fn add_answer_keys(options: &mut Options, keys: &'static [&'static str]) {
-    options.update_section(|own: &mut RoundOptions| own.answer_keys = keys);
+    options.update_section(|section: &mut RoundOptions| section.answer_keys = keys);
 }
 
 /// Returns the additional keys that mark an object as an answer.
@@ -54,9 +54,9 @@ pub fn roles(options: &Options) -> Vec<String> {
     match options.section::<RoundOptions>().role {
         Some(role) => vec![role],
         None => {
-            let own = default_role(options);
-            let others = ROLES.iter().map(|(_, role)| *role).filter(|role| *role != own);
-            std::iter::once(own).chain(others).map(str::to_owned).collect()
+            let main_role = default_role(options);
+            let other_roles = ROLES.iter().map(|(_, role)| *role).filter(|role| *role != main_role);
+            std::iter::once(main_role).chain(other_roles).map(str::to_owned).collect()
         }
     }
 }

@@ -117,8 +117,8 @@ impl JsonStructure for AiSayReader {
 
     fn handle_report(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
         // Faults of JSON get the specification row of this dialect, if their rule has one.
-        let own = report.rule.rows.iter().find(|row| row.starts_with("S-"));
-        let report = match own {
+        let answer_row = report.rule.rows.iter().find(|row| row.starts_with("S-"));
+        let report = match answer_row {
             Some(row) => report.with_row(row),
             None => report,
         };
@@ -143,12 +143,12 @@ impl JsonStructure for AiSayReader {
     }
 
     fn held_bytes(&self) -> usize {
-        let behind = self.text_after.as_ref().map_or(0, String::len);
+        let after_bytes = self.text_after.as_ref().map_or(0, String::len);
         // Before an answer has begun all text is held back anyway.
-        let waiting = if self.has_begun { self.object.held_bytes } else { 0 };
+        let object_bytes = if self.has_begun { self.object.held_bytes } else { 0 };
         // The text after an answer is already counted.
         let prose = if self.has_begun && !self.message.is_sent() { self.prose.held_bytes() } else { 0 };
-        self.message.held_bytes() + self.thoughts.held_bytes() + behind.max(prose) + waiting
+        self.message.held_bytes() + self.thoughts.held_bytes() + after_bytes.max(prose) + object_bytes
     }
 }
 
@@ -216,8 +216,8 @@ impl AiSayReader {
             JsonEvent::Key { text, depth, place } if !object.has_ended => {
                 let role = self.roles.iter().any(|role| role == text);
                 let level = depth.saturating_sub(object.field_depth());
-                let own = object.push_key(text, level, *place, self.message.is_sent(), role);
-                if own || (level == 1 && !object.is_recognized && self.answer_keys.contains(text)) {
+                let is_answer_key = object.push_key(text, level, *place, self.message.is_sent(), role);
+                if is_answer_key || (level == 1 && !object.is_recognized && self.answer_keys.contains(text)) {
                     self.recognize_answer(out);
                 }
             }
@@ -232,7 +232,7 @@ impl AiSayReader {
             _ => {}
         }
         match (self.builder.push_event(event), event) {
-            (Some(built), _) => self.push_value(built, out),
+            (Some(built_value), _) => self.push_value(built_value, out),
             // An oversized value has no contents.
             (None, JsonEvent::ValueEnd(end)) => {
                 let start = ValueStart {
@@ -278,9 +278,9 @@ impl AiSayReader {
         }
         self.mark_context.push(text);
         self.text_after =
-            self.text_after.take().filter(|behind| behind.len() + text.len() <= self.limits.hold);
-        if let Some(behind) = &mut self.text_after {
-            behind.push_str(text);
+            self.text_after.take().filter(|text_after| text_after.len() + text.len() <= self.limits.hold);
+        if let Some(text_after) = &mut self.text_after {
+            text_after.push_str(text);
         }
     }
 
@@ -312,9 +312,9 @@ impl AiSayReader {
             self.resolve_mark(MarkMeaning::EndOfReasoning, preface, out);
             return false;
         };
-        let (read, reading) = mark.push(text);
-        if reading != MarkMeaning::Undecided {
-            self.resolve_mark(reading, preface, out);
+        let (read, meaning) = mark.push(text);
+        if meaning != MarkMeaning::Undecided {
+            self.resolve_mark(meaning, preface, out);
             if read < text.len() {
                 self.push_text(&text[read..]);
             }
@@ -325,12 +325,12 @@ impl AiSayReader {
     /// Handles a mark after the answer whose meaning is now known.
     pub(super) fn resolve_mark(
         &mut self,
-        reading: MarkMeaning,
+        meaning: MarkMeaning,
         preface: &mut Preface,
         out: &mut dyn IntentSink,
     ) {
         let Some(mark) = self.pending_mark.take() else { return };
-        if reading == MarkMeaning::Mention {
+        if meaning == MarkMeaning::Mention {
             self.push_text(&mark.text);
         } else {
             let mark = ThoughtMark { text: &mark.text, place: mark.place };
@@ -429,8 +429,8 @@ impl AiSayReader {
         if !object.is_recognized || object.is_late || object.has_ended || object.top_key != "response" {
             return;
         }
-        let listed = object.list_place();
-        let stand = match object.depth.saturating_sub(object.field_depth()) {
+        let list = object.list_place();
+        let position = match object.depth.saturating_sub(object.field_depth()) {
             1 => TextPosition::WholeResponse,
             2 if self.roles.contains(&object.response_key)
                 && (object.first_role.is_empty() || object.first_role == object.response_key) =>
@@ -445,13 +445,13 @@ impl AiSayReader {
                 return;
             }
             // The type of a list item, beside its text.
-            _ if listed.is_some() && object.last_key == "type" => return,
+            _ if list.is_some() && object.last_key == "type" => return,
             _ => TextPosition::for_key(&object.last_key),
         };
         object.is_response_text = true;
         // Texts of one list belong together.
-        self.message.begin_in_list(listed, stand, object.key_place);
-        if stand == TextPosition::WholeResponse {
+        self.message.begin_in_list(list, position, object.key_place);
+        if position == TextPosition::WholeResponse {
             object.response_key.clear();
         }
     }

@@ -28,30 +28,31 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 /// Returns true if the text is JSON without any text or number, with or without a code fence: `null`, `""`,
 /// `[]`, `{}` and nested combinations.
 pub(super) fn is_hollow(text: &str) -> bool {
-    fn hollow(value: &Value) -> bool {
+    fn is_hollow_value(value: &Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) => true,
             Value::Number(_) => false,
             Value::String(text) => text.trim().is_empty() || is_placeholder(text),
-            Value::Array(items) => items.iter().all(hollow),
-            Value::Object(fields) => fields.iter().all(|(_, value)| hollow(value)),
+            Value::Array(items) => items.iter().all(is_hollow_value),
+            Value::Object(fields) => fields.iter().all(|(_, value)| is_hollow_value(value)),
         }
     }
     let text = strip_fence(text.trim());
     // Hollow texts are short, so long ones are not parsed.
     text.is_empty()
-        || text.len() <= MAX_HOLLOW && serde_json::from_str(text).is_ok_and(|value| hollow(&value))
+        || text.len() <= MAX_HOLLOW && serde_json::from_str(text).is_ok_and(|value| is_hollow_value(&value))
 }
 
 /// Returns the content of a fence that encloses the entire text.
 fn strip_fence(text: &str) -> &str {
-    let Some(sign) = ['`', '~'].into_iter().find(|sign| text.starts_with(&String::from(*sign).repeat(3)))
+    let Some(fence_char) =
+        ['`', '~'].into_iter().find(|fence_char| text.starts_with(&String::from(*fence_char).repeat(3)))
     else {
         return text;
     };
     match text.split_once('\n') {
-        Some((_, inside)) => inside.trim_end().trim_end_matches(sign).trim(),
-        None => text.trim_matches(sign),
+        Some((_, inner)) => inner.trim_end().trim_end_matches(fence_char).trim(),
+        None => text.trim_matches(fence_char),
     }
 }
 
@@ -68,8 +69,8 @@ pub(super) fn may_become_placeholder(text: &str) -> bool {
 }
 
 fn placeholders() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PLACEHOLDERS.iter().flat_map(|(start, dotted)| {
-        let ends = if *dotted { &DOTS[..] } else { &[""] };
-        ends.iter().map(move |end| (*start, *end))
+    PLACEHOLDERS.iter().flat_map(|(start, has_dots)| {
+        let endings = if *has_dots { &DOTS[..] } else { &[""] };
+        endings.iter().map(move |end| (*start, *end))
     })
 }

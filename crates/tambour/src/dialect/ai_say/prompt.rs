@@ -17,9 +17,9 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     };
     let (role, default) = (options::role(options), options::default_role(options));
     if role != default {
-        let quoted = |role: &str| Value::from(role).to_string();
+        let quote_role = |role: &str| Value::from(role).to_string();
         for text in [&mut prompt.example, &mut prompt.rules] {
-            *text = Cow::Owned(text.replace(&quoted(default), &quoted(&role)));
+            *text = Cow::Owned(text.replace(&quote_role(default), &quote_role(&role)));
         }
     }
     prompt

@@ -56,8 +56,8 @@ impl AnswerProse {
     }
 
     /// Begins the answer, which may be in a fence.
-    pub(super) fn begin_answer(&mut self, fenced: bool) {
-        (self.has_begun, self.is_fenced) = (true, fenced);
+    pub(super) fn begin_answer(&mut self, is_fenced: bool) {
+        (self.has_begun, self.is_fenced) = (true, is_fenced);
     }
 
     /// Discards the prose collected so far.
@@ -73,23 +73,23 @@ impl AnswerProse {
 
     /// Takes all prose, without the fence of the answer.
     pub(super) fn take(&mut self) -> Option<String> {
-        let (before, behind) = (std::mem::take(&mut self.text_before), std::mem::take(&mut self.text_after));
-        let (mut before, mut behind) = (before.trim(), behind.trim());
+        let (before, after) = (std::mem::take(&mut self.text_before), std::mem::take(&mut self.text_after));
+        let (mut before, mut after) = (before.trim(), after.trim());
         if self.is_fenced {
             let (rest, line) = before.rsplit_once('\n').unwrap_or(("", before));
             if is_blank_or_fence(line.trim()) {
                 before = rest.trim_end();
             }
         }
-        let (line, rest) = behind.split_once('\n').unwrap_or((behind, ""));
+        let (line, rest) = after.split_once('\n').unwrap_or((after, ""));
         if is_blank_or_fence(line.trim()) {
-            behind = rest.trim_start();
+            after = rest.trim_start();
         }
         // The remains of an answer with mismatched brackets must not reach the user.
-        if behind.starts_with([',', '}', ']', ':']) {
+        if after.starts_with([',', '}', ']', ':']) {
             return None;
         }
-        let texts: Vec<&str> = [before, behind].into_iter().filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> = [before, after].into_iter().filter(|text| !text.is_empty()).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 }

@@ -70,9 +70,9 @@ impl ProseExtents {
     pub(super) fn end_prose(&mut self, end: usize) {
         self.end_line();
         let Some(place) = self.prose_start.take() else { return };
-        let full = self.past_extents.len() >= MAX_EXTENTS;
+        let is_full = self.past_extents.len() >= MAX_EXTENTS;
         match self.past_extents.last_mut() {
-            Some(last) if full => last.1 = end,
+            Some(last) if is_full => last.1 = end,
             _ => self.past_extents.push((place, end)),
         }
     }

@@ -8,7 +8,7 @@ use super::options::SPEC_ROLE;
 use super::rules;
 use crate::finding::FindingReport;
 use crate::finding::clip;
-use crate::repair::json::{MemberPlace, Stand};
+use crate::repair::json::{Extent, MemberPlace};
 
 /// Members of one `response`, and the position of its message.
 pub(super) struct ResponseMembers<'a> {
@@ -29,9 +29,9 @@ impl ResponseMembers<'_> {
             .filter(|member| member.key == name && !self.places.is_reported_duplicate(member))
             .collect();
         for response in &responses {
-            let joined = self.message.is_joined()
+            let is_joined = self.message.is_joined()
                 && self.message.sent_key().is_some_and(|(at, _)| at == response.extent.0);
-            if joined {
+            if is_joined {
                 // The entire value is the message.
                 continue;
             }
@@ -51,15 +51,15 @@ impl ResponseMembers<'_> {
 
     /// Reports a message that is under another key than the role.
     fn report_message_key(&self, response: &MemberPlace, reports: &mut Vec<FindingReport>) {
-        let Some((at, how)) = self.message.sent_key() else { return };
+        let Some((at, kind)) = self.message.sent_key() else { return };
         if !response.contains(at.offset) {
             return;
         }
-        let own = self
+        let sent_member = self
             .places
             .innermost_at(at.offset)
             .filter(|key| key.extent.0 == at && self.roles.contains(&key.key));
-        if let Some(key) = &own
+        if let Some(key) = &sent_member
             && self.roles.first() != Some(&key.key)
             && key.key != SPEC_ROLE
         {
@@ -67,13 +67,13 @@ impl ResponseMembers<'_> {
             let report = FindingReport::new(rules::ROLE_KEY_UNEXPECTED, at, key.key_end, message);
             reports.push(report.with_repair("read as the role"));
         }
-        if how == MessageKeyKind::RoleOrResponse {
+        if kind == MessageKeyKind::RoleOrResponse {
             return;
         }
         let first = self.places.members_within(response).find(|member| member.contains(at.offset));
         // If the role key is nested in another key, that key is not used either.
-        let own = own.filter(|key| first.is_none_or(|first| first.extent.0 == key.extent.0));
-        if let Some(key) = own {
+        let sent_member = sent_member.filter(|key| first.is_none_or(|first| first.extent.0 == key.extent.0));
+        if let Some(key) = sent_member {
             let report = FindingReport::new(rules::FIELD_TYPE, at, key.extent.1, "the message is a list");
             return reports.push(report.with_repair("its texts are taken"));
         }
@@ -93,17 +93,20 @@ impl ResponseMembers<'_> {
     }
 
     fn report_members(&self, response: &MemberPlace, value: &Value, reports: &mut Vec<FindingReport>) {
-        let mut past = 0;
+        let mut covered_end = 0;
         for member in self.places.members_within(response) {
             let (at, end) = member.extent;
             if self.message.is_joined() && self.has_message(member) {
-                past = end;
+                covered_end = end;
                 continue;
             }
-            if at.offset < past || self.has_message(member) || self.places.is_reported_duplicate(member) {
+            if at.offset < covered_end
+                || self.has_message(member)
+                || self.places.is_reported_duplicate(member)
+            {
                 continue;
             }
-            past = end;
+            covered_end = end;
             if !self.is_ignorable(member, value.get(&member.key)) {
                 let name = clip(&member.key, 40);
                 let message = match self.message.sent_key() {
@@ -133,10 +136,10 @@ impl ResponseMembers<'_> {
 
     /// Reports texts that share a member with the message and have no place of their own.
     fn report_lost(&self, reports: &mut Vec<FindingReport>) {
-        let mut last: Option<Stand> = None;
+        let mut last: Option<Extent> = None;
         for at in self.message.lost_keys() {
-            let around = self.places.innermost_at(at.offset).filter(|member| self.has_message(member));
-            let Some((at, end)) = around.map(|member| member.extent) else { continue };
+            let enclosing = self.places.innermost_at(at.offset).filter(|member| self.has_message(member));
+            let Some((at, end)) = enclosing.map(|member| member.extent) else { continue };
             if last.replace((at, end)) != Some((at, end)) {
                 let message = "`response` holds a text beside the message";
                 reports.push(

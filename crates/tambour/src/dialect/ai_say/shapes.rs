@@ -18,9 +18,11 @@ pub(super) fn parse_object(text: &str, limits: &Limits) -> Option<Map<String, Va
     let found = find(text, limits);
     let body = text.trim();
     let start = body.as_ptr() as usize - text.as_ptr() as usize;
-    let whole = found.span.start == start && found.span.end == start + body.len();
+    let is_whole = found.span.start == start && found.span.end == start + body.len();
     match found.value {
-        Some(Value::Object(map)) if whole && found.candidate_count == 1 && !found.is_auto_closed => Some(map),
+        Some(Value::Object(map)) if is_whole && found.candidate_count == 1 && !found.is_auto_closed => {
+            Some(map)
+        }
         _ => None,
     }
 }
@@ -44,8 +46,8 @@ pub(super) fn is_answer(object: &Map<String, Value>) -> bool {
 
 /// Returns the key of the answer's response: `response`, or the only other candidate.
 pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[String]) -> Option<&'a str> {
-    let own = answer.get("response");
-    if own.is_some_and(|response| !is_empty(response)) {
+    let response = answer.get("response");
+    if response.is_some_and(|response| !is_empty(response)) {
         return Some("response");
     }
     let is_response = |name: &&str| {
@@ -60,16 +62,19 @@ pub(super) fn find_response_key<'a>(answer: &'a Map<String, Value>, roles: &[Str
         _ => None,
     };
     let role = roles.iter().find_map(|role| keys().find(|key| key == role));
-    let holds = |key: &str| answer.get(key).is_some_and(contains_assessment);
-    let usual = || keys().filter(|key| RESPONSE_ALIASES.contains(key) && !holds(key));
-    let others =
-        || keys().filter(|key| !ANSWER_FIELDS.contains(key) && names::is_message_key(key) && !holds(key));
-    let name = match (role, usual().next()) {
-        (Some(role), _) => Some(role),
-        (None, Some(_)) => only(&mut usual()),
-        (None, None) => only(&mut others()),
+    let holds_assessment = |key: &str| answer.get(key).is_some_and(contains_assessment);
+    let aliases = || keys().filter(|key| RESPONSE_ALIASES.contains(key) && !holds_assessment(key));
+    let message_keys = || {
+        keys().filter(|key| {
+            !ANSWER_FIELDS.contains(key) && names::is_message_key(key) && !holds_assessment(key)
+        })
     };
-    name.or_else(|| own.filter(|response| !response.is_null()).map(|_| "response"))
+    let name = match (role, aliases().next()) {
+        (Some(role), _) => Some(role),
+        (None, Some(_)) => only(&mut aliases()),
+        (None, None) => only(&mut message_keys()),
+    };
+    name.or_else(|| response.filter(|response| !response.is_null()).map(|_| "response"))
 }
 
 /// Finds the first object with an assessment anywhere inside a text that is JSON.
@@ -77,17 +82,17 @@ pub(super) fn find_nested_answer(text: &str, limits: &Limits) -> Option<Map<Stri
     if !text.contains(['{', '｛']) {
         return None;
     }
-    fn within(value: &Value) -> Option<&Map<String, Value>> {
+    fn find_within(value: &Value) -> Option<&Map<String, Value>> {
         match value {
             Value::Object(fields) if has_assessment(fields) => Some(fields),
-            Value::Object(fields) => fields.values().find_map(within),
-            Value::Array(items) => items.iter().find_map(within),
+            Value::Object(fields) => fields.values().find_map(find_within),
+            Value::Array(items) => items.iter().find_map(find_within),
             _ => None,
         }
     }
     let value = find(text, limits).value?;
     let mut answer = Map::new();
-    for (key, value) in within(&value)? {
+    for (key, value) in find_within(&value)? {
         let name = names::find_any_field(key).map_or(key.clone(), str::to_owned);
         answer.entry(name).or_insert_with(|| value.clone());
     }
@@ -98,11 +103,11 @@ pub(super) fn find_nested_answer(text: &str, limits: &Limits) -> Option<Map<Stri
 /// the message's key and the object.
 pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String, Map<String, Value>)> {
     let object = parse_object(text, limits)?;
-    let mut others = object.iter().filter(|(key, value)| {
-        let told = value.is_number() || value.is_boolean() || value.is_null();
-        !told && *key != "role"
+    let mut other_members = object.iter().filter(|(key, value)| {
+        let is_scalar = value.is_number() || value.is_boolean() || value.is_null();
+        !is_scalar && *key != "role"
     });
-    match (others.next(), others.next()) {
+    match (other_members.next(), other_members.next()) {
         (Some((key, Value::String(text))), None) if names::is_message_key(key) && !text.trim().is_empty() => {
             let key = key.clone();
             Some((key, object))
@@ -114,16 +119,16 @@ pub(super) fn parse_lone_message(text: &str, limits: &Limits) -> Option<(String,
 /// Returns true if the object has an assessment, or fields of one; under other names only if it is an object
 /// or there is a message beside it.
 fn has_assessment(fields: &Map<String, Value>) -> bool {
-    let known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
-    let named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();
-    let inside = |value: &Value| value.as_object().is_some_and(|inner| inner.keys().any(known));
-    let beside = || {
-        let spoken = fields.iter().any(|(key, value)| {
+    let is_known = |key: &String| names::find_any_field(key).is_some_and(is_assessment_field);
+    let is_named = |(key, value): (&String, &Value)| names::is_assessment_key(key) && value.is_object();
+    let has_inner = |value: &Value| value.as_object().is_some_and(|inner| inner.keys().any(is_known));
+    let has_message = || {
+        let has_text = fields.iter().any(|(key, value)| {
             names::is_message_key(key) && text_in(value).is_some() && !contains_assessment(value)
         });
-        spoken && (fields.keys().any(|key| names::is_assessment_key(key)) || fields.values().any(inside))
+        has_text && (fields.keys().any(|key| names::is_assessment_key(key)) || fields.values().any(has_inner))
     };
-    fields.keys().any(known) || fields.iter().any(named) || beside()
+    fields.keys().any(is_known) || fields.iter().any(is_named) || has_message()
 }
 
 /// Returns true if the value contains an assessment, so that it is not a message, whatever its name.
@@ -178,18 +183,18 @@ impl<'a> ValuePlace<'a> {
     }
 
     /// Returns the place of the field with this path of keys.
-    pub(super) fn from_path(stands: &'a FieldExtents, path: &[&str]) -> ValuePlace<'a> {
-        match stands.get(path) {
-            Some(member) => ValuePlace::from_member(stands, member),
-            None => ValuePlace::new(stands.nearest_extent(path).0),
+    pub(super) fn from_path(extents: &'a FieldExtents, path: &[&str]) -> ValuePlace<'a> {
+        match extents.get(path) {
+            Some(member) => ValuePlace::from_member(extents, member),
+            None => ValuePlace::new(extents.nearest_extent(path).0),
         }
     }
 
     /// Returns the place of a member's value.
-    fn from_member(stands: &'a FieldExtents, member: &'a MemberPlace) -> ValuePlace<'a> {
+    fn from_member(extents: &'a FieldExtents, member: &'a MemberPlace) -> ValuePlace<'a> {
         ValuePlace {
             key_place: member.extent.0,
-            member: Some((stands, member, stands.objects(member).next())),
+            member: Some((extents, member, extents.objects(member).next())),
         }
     }
 
@@ -200,19 +205,19 @@ impl<'a> ValuePlace<'a> {
     /// Returns the place of the field `key` in the value.
     fn field(&self, key: &str) -> ValuePlace<'a> {
         let found =
-            self.member.and_then(|(stands, _, object)| Some((stands, stands.inner_member(object?, key)?)));
-        found.map_or(ValuePlace::new(self.key_place), |(stands, member)| {
-            ValuePlace::from_member(stands, member)
+            self.member.and_then(|(extents, _, object)| Some((extents, extents.inner_member(object?, key)?)));
+        found.map_or(ValuePlace::new(self.key_place), |(extents, member)| {
+            ValuePlace::from_member(extents, member)
         })
     }
 
     /// Returns the places of the objects in the list and in nested lists, if recorded.
     fn items(&self) -> impl Iterator<Item = ValuePlace<'a>> + use<'a> {
         let key_place = self.key_place;
-        self.member.into_iter().flat_map(move |(stands, member, _)| {
-            stands.objects(member).map(move |object| {
-                let inside = Some((stands, member, Some(object)));
-                ValuePlace { key_place, member: inside }
+        self.member.into_iter().flat_map(move |(extents, member, _)| {
+            extents.objects(member).map(move |object| {
+                let inner = Some((extents, member, Some(object)));
+                ValuePlace { key_place, member: inner }
             })
         })
     }
@@ -224,8 +229,8 @@ impl<'a> ResponseReader<'a> {
         let place = self.place.clone();
         let placeholder = match response {
             Value::String(text) => {
-                let ended = self.read_string(text, TextPosition::WholeResponse, &place, out);
-                if let StringOutcome::PossibleObject(text) = &ended {
+                let outcome = self.read_string(text, TextPosition::WholeResponse, &place, out);
+                if let StringOutcome::PossibleObject(text) = &outcome {
                     // The string contains another object of roles as a string.
                     match parse_object(text, self.limits).filter(|map| map.values().any(Value::is_string)) {
                         Some(map) => {
@@ -237,17 +242,17 @@ impl<'a> ResponseReader<'a> {
                         None => self.message.send(text, out),
                     }
                 }
-                ended == StringOutcome::Placeholder
+                outcome == StringOutcome::Placeholder
             }
             Value::Object(map) => {
                 let role = self.roles.iter().find(|role| map.get(*role).is_some_and(Value::is_string));
                 let mut placeholder = false;
                 if let Some((role, Value::String(text))) = role.and_then(|role| map.get_key_value(role)) {
-                    let ended = self.read_string(text, TextPosition::Role, &place.field(role), out);
-                    placeholder = ended == StringOutcome::Placeholder;
+                    let outcome = self.read_string(text, TextPosition::Role, &place.field(role), out);
+                    placeholder = outcome == StringOutcome::Placeholder;
                 }
-                let others = map.iter().filter(|(key, _)| Some(*key) != role);
-                others.for_each(|(key, value)| self.read_value(key, value, &place.field(key), out));
+                let other_members = map.iter().filter(|(key, _)| Some(*key) != role);
+                other_members.for_each(|(key, value)| self.read_value(key, value, &place.field(key), out));
                 placeholder
             }
             value => {
@@ -297,11 +302,11 @@ impl<'a> ResponseReader<'a> {
     fn read_string(
         &mut self,
         text: &str,
-        stand: TextPosition,
+        position: TextPosition,
         place: &ValuePlace<'_>,
         out: &mut dyn IntentSink,
     ) -> StringOutcome {
-        self.message.begin(stand, place.place());
+        self.message.begin(position, place.place());
         if !text.is_empty() {
             self.message.push(text, out);
         }

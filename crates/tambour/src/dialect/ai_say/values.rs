@@ -21,14 +21,14 @@ use crate::span::Place;
 
 impl AiSayReader {
     /// Handles a complete value.
-    pub(super) fn push_value(&mut self, built: BuiltValue, out: &mut dyn IntentSink) {
-        let BuiltValue { value, end, duplicates, members, .. } = built;
+    pub(super) fn push_value(&mut self, built_value: BuiltValue, out: &mut dyn IntentSink) {
+        let BuiltValue { value, end, duplicates, members, .. } = built_value;
         self.prose_extents.start_at(end.place);
         self.mark_context = MarkContext::default();
-        let (at, end_at) = (self.object.place, end.offset);
+        let (at, end_offset) = (self.object.place, end.offset);
         if self.object.is_late && self.object.is_recognized {
             self.mark_draft();
-            self.report_extra_answer(at, end_at, out);
+            self.report_extra_answer(at, end_offset, out);
         }
         // Counts of items before and after the answer in a list.
         let mut items = (0, 0);
@@ -49,7 +49,7 @@ impl AiSayReader {
         if end.is_auto_closed && value.as_ref().is_some_and(may_become_answer) {
             self.truncated_object.get_or_insert(at);
         }
-        let mut places = FieldExtents::new(members, at, end_at);
+        let mut places = FieldExtents::new(members, at, end_offset);
         if !self.object.is_recognized && !self.has_begun {
             value = self.unwrap_answer(value, &mut places, out);
         }
@@ -64,29 +64,29 @@ impl AiSayReader {
             return;
         }
         if self.object.base_depth > 0 {
-            self.report_array(items, end_at, out);
+            self.report_array(items, end_offset, out);
         }
         let mut value = value.unwrap_or_else(|| {
             let message = "the answer has more text or values than `limits.value` and `limits.items`";
-            let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, end_at, message);
+            let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, end_offset, message);
             out.report(report.with_repair("only its message is read, the rest not used"));
             Map::new()
         });
         for duplicate in &duplicates {
-            let sent = self.object.duplicate_keys.contains(&duplicate.second.0.offset);
-            out.report(if sent { duplicate.report_first_kept() } else { duplicate.report_last_kept() });
+            let is_sent = self.object.duplicate_keys.contains(&duplicate.second.0.offset);
+            out.report(if is_sent { duplicate.report_first_kept() } else { duplicate.report_last_kept() });
         }
         places.add_duplicates(&duplicates, &self.object.duplicate_keys);
         self.normalize_fields(&mut value, &mut places, end.is_auto_closed, out);
-        let renamed = self.take_renamed_response(&mut value, &places, out);
+        let renamed_response = self.take_renamed_response(&mut value, &places, out);
         let mut object = std::mem::take(&mut self.object);
         let is_truncated = end.is_auto_closed;
-        let (name, response) = match &renamed {
+        let (name, response) = match &renamed_response {
             Some((name, response)) => (name.as_str(), Some(response)),
             None => ("response", value.get("response")),
         };
         self.join_texts(name, response, &places, &mut object, out);
-        let (name, response) = match &renamed {
+        let (name, response) = match &renamed_response {
             Some((name, response)) => (name.as_str(), response),
             None => ("response", value.get("response").unwrap_or(&Value::Null)),
         };
@@ -97,7 +97,7 @@ impl AiSayReader {
         for (name, inner) in object.inner_fields {
             value.entry(name).or_insert(inner);
         }
-        let whole = ParsedAnswer {
+        let answer = ParsedAnswer {
             value,
             places,
             placeholders: object.placeholders,
@@ -108,18 +108,18 @@ impl AiSayReader {
             response_shape: object.response_shape,
             has_message,
         };
-        self.keep_answer(whole, out);
+        self.keep_answer(answer, out);
     }
 
     /// Reports an answer that is an item of an array.
-    fn report_array(&self, (before, behind): (usize, usize), end: usize, out: &mut dyn IntentSink) {
+    fn report_array(&self, (before, after): (usize, usize), end: usize, out: &mut dyn IntentSink) {
         let (at, (first, last)) = (self.object.place, self.object.object_bounds);
         let report = |at, end, message| FindingReport::new(rules::ANSWER_IN_ARRAY, at, end, message);
         out.report(report(at, end, "the answer is an item of an array").with_repair("read alone"));
         if before > 0 {
             out.report(report(at, first.offset, "items before the answer").with_repair("left out"));
         }
-        if behind > 0 {
+        if after > 0 {
             out.report(report(last, end, "items behind the answer").with_repair("left out"));
         }
     }
@@ -134,20 +134,22 @@ impl AiSayReader {
         is_truncated: bool,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let beside = ResponseMembers { places, message: &self.message, roles: &self.roles, is_truncated };
+        let response_members =
+            ResponseMembers { places, message: &self.message, roles: &self.roles, is_truncated };
         let mut reports = Vec::new();
-        beside.report(name, value, &mut reports);
+        response_members.report(name, value, &mut reports);
         reports.into_iter().for_each(|report| out.report(report));
-        places.get(&["response"]).is_some_and(|member| beside.has_message(member))
+        places.get(&["response"]).is_some_and(|member| response_members.has_message(member))
     }
 
     /// Keeps the value as the answer, or keeps the one before it.
-    fn keep_answer(&mut self, whole: ParsedAnswer, out: &mut dyn IntentSink) {
+    fn keep_answer(&mut self, answer: ParsedAnswer, out: &mut dyn IntentSink) {
         self.mark_draft();
         self.text_after = Some(String::new());
-        let replaces = self.answer.as_ref().is_none_or(|answer| answer.is_thought) || self.message.is_sent();
-        let lost = if replaces { self.answer.replace(whole) } else { Some(whole) };
-        if let Some((at, end)) = lost.map(|whole| whole.places.outer_extent()) {
+        let is_replacement =
+            self.answer.as_ref().is_none_or(|answer| answer.is_thought) || self.message.is_sent();
+        let lost_answer = if is_replacement { self.answer.replace(answer) } else { Some(answer) };
+        if let Some((at, end)) = lost_answer.map(|answer| answer.places.outer_extent()) {
             self.report_extra_answer(at, end, out);
         }
     }
@@ -170,7 +172,7 @@ impl AiSayReader {
     fn unwrap_answer(
         &mut self,
         value: Option<Map<String, Value>>,
-        stands: &mut FieldExtents,
+        extents: &mut FieldExtents,
         out: &mut dyn IntentSink,
     ) -> Option<Map<String, Value>> {
         let value = value?;
@@ -178,20 +180,20 @@ impl AiSayReader {
         let (at, origin) = (self.object.place, self.object.origin);
         self.has_begun = true;
         self.object.is_recognized = true;
-        stands.set_wrapper(value.values().any(Value::is_string));
+        extents.set_wrapper(value.values().any(Value::is_string));
         self.begin_answer(at, origin, out);
         self.pending_reports.drain(..).for_each(|report| out.report(report));
         let message = "the answer stands in an object of its own";
-        let report = FindingReport::new(rules::ANSWER_WRAPPED, at, stands.wrapper_key_end(), message);
+        let report = FindingReport::new(rules::ANSWER_WRAPPED, at, extents.wrapper_key_end(), message);
         out.report(report.with_repair("left out: what it holds is read alone"));
         // A response nested in an unclosed assessment is the response all the same.
-        let lifted = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
+        let lifted_response = || inner.get("assessment").and_then(|assessment| assessment.get("response"));
         let (response, path) = match inner.get("response") {
             Some(response) => (Some(response), ["response"].as_slice()),
-            None => (lifted(), ["assessment", "response"].as_slice()),
+            None => (lifted_response(), ["assessment", "response"].as_slice()),
         };
         if let Some(response) = response.filter(|response| !response.is_null()) {
-            self.read_response(response, ValuePlace::from_path(stands, path), out);
+            self.read_response(response, ValuePlace::from_path(extents, path), out);
         }
         Some(inner)
     }
@@ -200,7 +202,7 @@ impl AiSayReader {
     fn take_renamed_response(
         &mut self,
         answer: &mut Map<String, Value>,
-        stands: &FieldExtents,
+        extents: &FieldExtents,
         out: &mut dyn IntentSink,
     ) -> Option<(String, Value)> {
         if self.message.is_sent() {
@@ -209,18 +211,18 @@ impl AiSayReader {
         let name =
             shapes::find_response_key(answer, &self.roles).filter(|name| *name != "response")?.to_owned();
         let name = name.as_str();
-        let (at, end) = stands.nearest_extent(&[name]);
+        let (at, end) = extents.nearest_extent(&[name]);
         let response = answer.shift_remove(name).unwrap_or_default();
         if self.object.is_overlong {
             let message = format!("a text under `{name}` is longer than `limits.hold`");
-            let repair = if stands.get(&[name]).is_some() { "left out" } else { "not used" };
+            let repair = if extents.get(&[name]).is_some() { "left out" } else { "not used" };
             out.report(FindingReport::new(rules::LIMIT_EXCEEDED, at, end, message).with_repair(repair));
             return None;
         }
         let report =
             FindingReport::new(rules::FIELD_RENAMED, at, end, format!("the response is called `{name}`"));
         out.report(report.with_repair("read as `response`"));
-        self.read_response(&response, ValuePlace::from_path(stands, &[name]), out);
+        self.read_response(&response, ValuePlace::from_path(extents, &[name]), out);
         Some((name.to_owned(), response))
     }
 
@@ -229,12 +231,12 @@ impl AiSayReader {
     fn normalize_fields(
         &self,
         answer: &mut Map<String, Value>,
-        stands: &mut FieldExtents,
-        cut: bool,
+        extents: &mut FieldExtents,
+        is_truncated: bool,
         out: &mut dyn IntentSink,
     ) {
         for RenamedKey { at, spelling, field_name } in &self.object.renamed_keys {
-            let (at, end) = stands.key_extent(*at);
+            let (at, end) = extents.key_extent(*at);
             let report = FindingReport::new(
                 rules::FIELD_RENAMED,
                 at,
@@ -244,15 +246,15 @@ impl AiSayReader {
             out.report(report.with_repair(format!("read as `{field_name}`")));
         }
         let Some(Value::Object(assessment)) = answer.get_mut("assessment") else { return };
-        let mut lifted = Vec::new();
+        let mut lifted_fields = Vec::new();
         // `should_exit` is read only in its own place, or from a truncated answer, which does not end the
         // action.
-        let lifts = |name: &&&str| **name != "assessment" && (cut || **name != "should_exit");
-        for name in ANSWER_FIELDS.iter().filter(lifts) {
-            lifted.extend(assessment.shift_remove(*name).map(|value| (*name, value)));
+        let is_liftable = |name: &&&str| **name != "assessment" && (is_truncated || **name != "should_exit");
+        for name in ANSWER_FIELDS.iter().filter(is_liftable) {
+            lifted_fields.extend(assessment.shift_remove(*name).map(|value| (*name, value)));
         }
-        for (name, value) in lifted {
-            let (at, end) = stands.nearest_extent(&["assessment", name]);
+        for (name, value) in lifted_fields {
+            let (at, end) = extents.nearest_extent(&["assessment", name]);
             let report = FindingReport::new(
                 rules::FIELD_MISPLACED,
                 at,
@@ -264,7 +266,7 @@ impl AiSayReader {
             } else {
                 out.report(report.with_repair("read all the same"));
                 answer.insert(name.to_owned(), value);
-                stands.lift(name);
+                extents.lift(name);
             }
         }
     }
@@ -274,7 +276,7 @@ impl AiSayReader {
         &mut self,
         name: &str,
         response: Option<&Value>,
-        stands: &FieldExtents,
+        extents: &FieldExtents,
         object: &mut AnswerObject,
         out: &mut dyn IntentSink,
     ) {
@@ -291,7 +293,7 @@ impl AiSayReader {
             return;
         }
         let Some(text) = text_in(value).filter(|text| !is_placeholder(text)) else { return };
-        let (at, end) = stands.nearest_extent(&path);
+        let (at, end) = extents.nearest_extent(&path);
         let repair = match is_lossless(value) {
             true => "its text is taken",
             false => "its text is taken, the rest not used",
@@ -314,7 +316,7 @@ impl AiSayReader {
     /// Ends the input and returns the answer.
     pub(super) fn finish(
         &mut self,
-        cut: bool,
+        is_truncated: bool,
         end: Place,
         preface: &mut Preface,
         out: &mut dyn IntentSink,
@@ -326,62 +328,62 @@ impl AiSayReader {
         self.text_after = None;
         self.prose_extents.end_line();
         let mut reports = Vec::new();
-        let mut beside = ("text beside the answer", "left out");
-        let Some(whole) = self.answer.take() else { return RoundAnswer::default() };
-        let mut said = fields::read_answer(&whole, &self.limits, &mut reports);
-        if let Some(&at) = whole.placeholders.first() {
+        let mut prose_report = ("text beside the answer", "left out");
+        let Some(parsed) = self.answer.take() else { return RoundAnswer::default() };
+        let mut round_answer = fields::read_answer(&parsed, &self.limits, &mut reports);
+        if let Some(&at) = parsed.placeholders.first() {
             let message = "the message is a placeholder of the instructions";
-            let (_, end) = whole.places.nearest_extent(&["response"]);
+            let (_, end) = parsed.places.nearest_extent(&["response"]);
             let report = FindingReport::new(rules::PLACEHOLDER_COPIED, at, end.max(at.offset), message);
             reports.push(report.with_repair("not taken"));
         }
         if !self.message.is_sent() {
-            let (at, end) = whole.places.nearest_extent(&["response"]);
+            let (at, end) = parsed.places.nearest_extent(&["response"]);
             let report = FindingReport::new(rules::MESSAGE_MISSING, at, end, "the answer has no message");
             // The prose around the answer is what the model says.
             if let Some(text) = self.prose.take() {
                 self.message.send(&text, out);
-                beside.1 = "taken as the message";
+                prose_report.1 = "taken as the message";
                 reports.push(report.with_repair("the text beside it is the message"));
             } else {
                 reports.push(report.with_repair("fallback text"));
             }
         }
-        let answer = &mut said;
-        let (at, end_at) = whole.places.outer_extent();
-        if whole.is_thought || whole.is_doubtful {
+        let answer = &mut round_answer;
+        let (at, end_offset) = parsed.places.outer_extent();
+        if parsed.is_thought || parsed.is_doubtful {
             let message = "the answer stands in a thought";
-            let report = FindingReport::new(rules::ANSWER_IN_THOUGHT, at, end_at, message);
+            let report = FindingReport::new(rules::ANSWER_IN_THOUGHT, at, end_offset, message);
             reports.push(report.with_repair("it does not end the action"));
             answer.should_exit = false;
         }
-        if whole.is_example {
+        if parsed.is_example {
             let report = FindingReport::new(
                 rules::ANSWER_QUOTED,
                 at,
-                end_at,
+                end_offset,
                 "the answer is quoted, or part of a sentence",
             );
             reports.push(report.with_repair("it does not end the action"));
             answer.should_exit = false;
         }
-        if whole.is_truncated || cut && answer.should_exit {
+        if parsed.is_truncated || is_truncated && answer.should_exit {
             let message =
-                if whole.is_truncated { "the answer is cut" } else { "the reply was cut after the answer" };
+                if parsed.is_truncated { "the answer is cut" } else { "the reply was cut after the answer" };
             let repair =
                 if answer.should_exit { "it does not end the action" } else { "what there is of it is kept" };
-            let report = FindingReport::new(rules::TRUNCATED, at, end_at, message);
+            let report = FindingReport::new(rules::TRUNCATED, at, end_offset, message);
             reports.push(report.with_repair(repair));
             answer.should_exit = false;
         }
         reports.into_iter().for_each(|report| out.report(report));
-        self.report_prose(end.offset, beside, out);
-        said
+        self.report_prose(end.offset, prose_report, out);
+        round_answer
     }
 }
 
 /// Returns true if a truncated object could have become an answer: it has at most the start of one key.
 fn may_become_answer(object: &Map<String, Value>) -> bool {
-    let half = |key: &String| ANSWER_FIELDS.iter().any(|name| name.starts_with(key.as_str()));
-    object.len() < 2 && object.iter().all(|(key, value)| half(key) && value.is_null())
+    let is_name_prefix = |key: &String| ANSWER_FIELDS.iter().any(|name| name.starts_with(key.as_str()));
+    object.len() < 2 && object.iter().all(|(key, value)| is_name_prefix(key) && value.is_null())
 }

@@ -81,10 +81,10 @@ pub(super) enum DecodedArgs {
     Unusable(String),
 }
 
-/// Reads arguments written as a string. `room` is what remains of `limits.value` and `limits.items`.
-pub(super) fn decode_args(text: &str, limits: &Limits, room: &mut (usize, usize)) -> DecodedArgs {
+/// Reads arguments written as a string. `budget` is what remains of `limits.value` and `limits.items`.
+pub(super) fn decode_args(text: &str, limits: &Limits, budget: &mut (usize, usize)) -> DecodedArgs {
     let mut inner = ArgsSink {
-        builder: ValueBuilder::with_limits(room.0, room.1),
+        builder: ValueBuilder::with_limits(budget.0, budget.1),
         value: None,
         fault: None,
         has_rounded: false,
@@ -93,9 +93,9 @@ pub(super) fn decode_args(text: &str, limits: &Limits, room: &mut (usize, usize)
     reader.push(text, &mut inner);
     reader.finish(&mut inner);
     let (bytes, items) = inner.builder.size();
-    *room = (room.0 - bytes.min(room.0), room.1 - items.min(room.1));
+    *budget = (budget.0 - bytes.min(budget.0), budget.1 - items.min(budget.1));
     if inner.builder.is_over_limit() {
-        *room = (0, 0);
+        *budget = (0, 0);
         return DecodedArgs::Unusable("more text or more values than the limits allow".to_owned());
     }
     match (inner.fault, inner.value) {
@@ -133,9 +133,9 @@ impl JsonSink for ArgsSink {
             self.fault = Some(FindingReport::new(&json_rules::SEVERAL_VALUES, place, place.offset, message));
         }
         if self.fault.is_none()
-            && let Some(built) = self.builder.push_event(&event)
+            && let Some(built_value) = self.builder.push_event(&event)
         {
-            self.value = Some((built.value, built.duplicates));
+            self.value = Some((built_value.value, built_value.duplicates));
         }
     }
 

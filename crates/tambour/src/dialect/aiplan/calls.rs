@@ -6,7 +6,7 @@ use std::fmt::Arguments;
 use serde_json::{Map, Value};
 
 use super::args::{DecodedArgs, decode_args, is_args_name, may_hold_args, rename_args};
-use super::check::{MAX_MISMATCHES, PlanCheck, Stand};
+use super::check::{Extent, MAX_MISMATCHES, PlanCheck};
 use super::modes::{CallRequirement, PlanMode};
 use super::options::{self, PlanOptions};
 use super::rules;
@@ -30,18 +30,18 @@ impl PlanCheck<'_> {
         let Some(Value::Array(mut calls)) = self.fields.get_mut("tool_calls").map(Value::take) else {
             return None;
         };
-        let forbidden =
+        let is_forbidden =
             mode.is_some_and(|mode| mode.calls == CallRequirement::Forbidden) && !calls.is_empty();
-        let drops = self.options.section::<PlanOptions>().drop_invalid_calls;
-        let mut sound = 0;
+        let drops_invalid = self.options.section::<PlanOptions>().drop_invalid_calls;
+        let mut valid_count = 0;
         let mut indices = 0..;
         calls.retain_mut(|call| {
             let index = indices.next().unwrap_or_default();
             let before = self.reports.len();
             let valid = std::mem::replace(&mut self.is_valid, true);
             self.check_call(index, call, mode);
-            sound += usize::from(self.is_valid);
-            if drops && !self.is_valid {
+            valid_count += usize::from(self.is_valid);
+            if drops_invalid && !self.is_valid {
                 self.drop_call(index, before);
                 self.is_valid = valid;
                 return false;
@@ -49,19 +49,19 @@ impl PlanCheck<'_> {
             self.is_valid &= valid;
             true
         });
-        let none = calls.is_empty();
+        let is_empty = calls.is_empty();
         self.fields.insert("tool_calls".to_owned(), Value::Array(calls));
         if let Some(mode) = mode {
-            if forbidden {
+            if is_forbidden {
                 let message = format!("`/tool_calls` is not empty in a {} plan", mode.name);
                 let found = FindingReport::new(rules::CALLS_UNEXPECTED, place, end, message);
                 self.report_fault(found.with_row(mode.spec_rows.1));
-            } else if mode.calls == CallRequirement::Required && none {
+            } else if mode.calls == CallRequirement::Required && is_empty {
                 let message = format!("`/tool_calls` is empty in a {} plan", mode.name);
                 self.report_fault(FindingReport::new(rules::CALLS_EMPTY, place, end, message));
             }
         }
-        Some(sound)
+        Some(valid_count)
     }
 
     /// Turns the faults of a call into a finding that it was left out.
@@ -91,9 +91,10 @@ impl PlanCheck<'_> {
         if let Some(why) = find_contradiction(fields) {
             return self.report_fault(fault(format!("`{at}` {why}")).with_row("R-95"));
         }
-        let further = describe_unknown_fields(fields, at);
-        if let Some(renamed) = rename_args(fields) {
-            let found = FindingReport::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {renamed}"));
+        let unknown_message = describe_unknown_fields(fields, at);
+        if let Some(rename_message) = rename_args(fields) {
+            let found =
+                FindingReport::new(rules::FIELD_RENAMED, place, end, format!("`{at}`: {rename_message}"));
             self.reports.push(found.with_repair("read as that"));
         }
         let name = match fields.get("name") {
@@ -137,7 +138,7 @@ impl PlanCheck<'_> {
             );
         }
         // For a call that cannot run, everything has been reported already.
-        if let Some(message) = further {
+        if let Some(message) = unknown_message {
             self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }
@@ -148,16 +149,16 @@ impl PlanCheck<'_> {
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &RegisteredTool,
-        (place, end): Stand,
+        (place, end): Extent,
         at: Arguments<'_>,
     ) -> bool {
         let Some(args) = fields.get_mut("args") else {
             return self.default_args(fields, tool, (place, end), at);
         };
         if let Value::String(text) = args {
-            match decode_args(text, &self.options.limits, &mut self.room) {
+            match decode_args(text, &self.options.limits, &mut self.budget) {
                 DecodedArgs::Object(value, duplicates) => {
-                    let twice = !duplicates.is_empty();
+                    let has_duplicates = !duplicates.is_empty();
                     for duplicate in duplicates {
                         // Places in the string are not places in the reply.
                         let mut found = duplicate.report(duplicate.first);
@@ -165,7 +166,7 @@ impl PlanCheck<'_> {
                         (found.place, found.end) = (place, end);
                         self.report_fault(found);
                     }
-                    if twice {
+                    if has_duplicates {
                         return false;
                     }
                     let message = format!("`{at}/args` is a text");
@@ -203,7 +204,7 @@ impl PlanCheck<'_> {
         &mut self,
         fields: &mut Map<String, Value>,
         tool: &RegisteredTool,
-        (place, end): Stand,
+        (place, end): Extent,
         at: Arguments<'_>,
     ) -> bool {
         let other = fields.iter().find(|(_, value)| may_hold_args(value));
@@ -222,7 +223,7 @@ impl PlanCheck<'_> {
 }
 
 /// Builds the finding on a call with a value that may not be the one meant.
-fn doubt_report(doubt: Doubt, (place, end): Stand, message: String) -> FindingReport {
+fn doubt_report(doubt: Doubt, (place, end): Extent, message: String) -> FindingReport {
     let rule = match doubt {
         Doubt::Guess => rules::VALUE_GUESSED,
         Doubt::InexactNumber => rules::NUMBER_OUT_OF_RANGE,
@@ -233,15 +234,15 @@ fn doubt_report(doubt: Doubt, (place, end): Stand, message: String) -> FindingRe
 
 /// Describes the unknown fields of a call: they stay in the plan and have no effect (P-029).
 fn describe_unknown_fields(call: &Map<String, Value>, at: Arguments<'_>) -> Option<String> {
-    let renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
+    let is_renamed = |key: &str| is_args_name(key) && !call.contains_key("args");
     let openai = |key: &str| key == "function" || key == "type" && call[key] == "function";
-    let known = |key: &str| matches!(key, "name" | "args") || renamed(key) || openai(key);
+    let is_known = |key: &str| matches!(key, "name" | "args") || is_renamed(key) || openai(key);
     let inner = call.get("function").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let inner = inner.filter(|key| !matches!(key.as_str(), "name" | "args") && !is_args_name(key));
-    let mut further = call.keys().filter(|key| !known(key)).chain(inner);
-    let first = clip(further.next()?, 60);
-    Some(match further.count() {
+    let mut unknown = call.keys().filter(|key| !is_known(key)).chain(inner);
+    let first = clip(unknown.next()?, 60);
+    Some(match unknown.count() {
         0 => format!("`{at}/{first}` is not a field of calls"),
-        more => format!("`{at}/{first}` and {more} more are not fields of calls"),
+        count => format!("`{at}/{first}` and {count} more are not fields of calls"),
     })
 }

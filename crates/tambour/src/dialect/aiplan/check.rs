@@ -22,7 +22,7 @@ pub(super) const PLAN_FIELDS: [&str; 4] = ["thought", "response_mode", "direct_r
 pub(super) const MAX_MISMATCHES: usize = 8;
 
 /// Extent of a part of the reply: its first place, and the offset after it.
-pub(super) type Stand = (Place, usize);
+pub(super) type Extent = (Place, usize);
 
 /// Places of the parts of an object.
 #[derive(Clone, Debug, Default)]
@@ -30,14 +30,14 @@ pub(super) struct PlanPlaces {
     pub(super) start: Place,
     pub(super) end: usize,
     /// Members of the object, each from its key to the next one. A duplicate field has its last place.
-    members: Vec<(String, Stand)>,
+    members: Vec<(String, Extent)>,
     /// Extent of the members whose places are not recorded.
-    extra_members: Option<Stand>,
+    extra_members: Option<Extent>,
     /// Index of the last member in `members`, or `None` if it is beyond them.
     last_member: Option<usize>,
     /// Items of `tool_calls`, each from its first key to that of the next item; `None` for an item without a
     /// key.
-    calls: Vec<Option<Stand>>,
+    calls: Vec<Option<Extent>>,
     /// Index of the current call.
     current_call: Option<usize>,
     /// Number of `tool_calls` keys seen.
@@ -55,14 +55,14 @@ impl PlanPlaces {
     /// Handles a key of the object.
     pub(super) fn push_key(&mut self, key: &str, place: Place) {
         self.end_member(place.offset);
-        let known = PLAN_FIELDS.contains(&key);
-        let found = self.members.iter().rposition(|(name, _)| known && name == key);
+        let is_known = PLAN_FIELDS.contains(&key);
+        let found = self.members.iter().rposition(|(name, _)| is_known && name == key);
         self.last_member = match found {
             Some(at) => {
                 self.members[at].1 = (place, place.offset);
                 Some(at)
             }
-            None if known || self.members.len() < MAX_MEMBERS => {
+            None if is_known || self.members.len() < MAX_MEMBERS => {
                 self.members.push((key.to_owned(), (place, place.offset)));
                 Some(self.members.len() - 1)
             }
@@ -120,8 +120,8 @@ impl PlanPlaces {
 
     /// Returns true if the object has at most part of a first key that may become a field of plans.
     pub(super) fn may_become_plan(&self) -> bool {
-        let half = |key: &str| PLAN_FIELDS.iter().any(|field| field.starts_with(key));
-        self.members.len() < 2 && self.members.iter().all(|(key, _)| half(key))
+        let is_name_prefix = |key: &str| PLAN_FIELDS.iter().any(|field| field.starts_with(key));
+        self.members.len() < 2 && self.members.iter().all(|(key, _)| is_name_prefix(key))
     }
 
     /// Returns the number of plan fields in the object.
@@ -130,9 +130,9 @@ impl PlanPlaces {
     }
 
     /// Returns the extent of a member, or that of the object if there is no such member.
-    pub(super) fn member_extent(&self, name: &str) -> Stand {
+    pub(super) fn member_extent(&self, name: &str) -> Extent {
         let found = self.members.iter().rev().find(|(key, _)| key == name);
-        found.map_or((self.start, self.end), |(_, stand)| *stand)
+        found.map_or((self.start, self.end), |(_, extent)| *extent)
     }
 
     /// Returns the number of items in the list of calls.
@@ -141,7 +141,7 @@ impl PlanPlaces {
     }
 
     /// Returns the extent of a call, or that of the list if the call is not an object.
-    pub(super) fn call_extent(&self, index: usize) -> Stand {
+    pub(super) fn call_extent(&self, index: usize) -> Extent {
         self.calls.get(index).copied().flatten().unwrap_or_else(|| self.member_extent("tool_calls"))
     }
 }
@@ -174,8 +174,8 @@ impl CheckedPlan {
         let Some(value) = self.plan.get("direct_response").filter(|_| !self.is_acting) else {
             return String::new();
         };
-        let under = |key: &&str| text_in(value.get(key)?);
-        text_in(value).or_else(|| ["text", "content"].iter().find_map(under)).unwrap_or_default()
+        let text_of = |key: &&str| text_in(value.get(key)?);
+        text_in(value).or_else(|| ["text", "content"].iter().find_map(text_of)).unwrap_or_default()
     }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn check_plan(
         let found = FindingReport::new(rules::PLAN_MISSING, places.start, places.end, "this is no object");
         return CheckedPlan { plan: value, reports: vec![found], ..CheckedPlan::default() };
     };
-    let room = (options.limits.value, options.limits.items);
+    let budget = (options.limits.value, options.limits.items);
     let mut check = PlanCheck {
         fields,
         places,
@@ -198,7 +198,7 @@ pub(super) fn check_plan(
         options,
         reports: Vec::new(),
         unknown_tools: 0,
-        room,
+        budget,
         steps_left: MAX_CHECK_STEPS,
         is_converted_answer: false,
         is_valid: true,
@@ -208,9 +208,9 @@ pub(super) fn check_plan(
     let calls = check.check_calls(mode);
     check.check_answer(mode, calls.is_some_and(|calls| calls > 0));
     check.check_other_fields(mode);
-    let written = check.fields.get("tool_calls");
+    let tool_calls = check.fields.get("tool_calls");
     let is_acting = mode.is_some_and(|mode| mode.calls == CallRequirement::Required)
-        || written.is_some_and(|calls| calls.as_array().is_none_or(|calls| !calls.is_empty()));
+        || tool_calls.is_some_and(|calls| calls.as_array().is_none_or(|calls| !calls.is_empty()));
     let PlanCheck { mut fields, reports, is_valid, is_converted_answer, .. } = check;
     let mut plan = Map::new();
     for name in PLAN_FIELDS {
@@ -239,7 +239,7 @@ pub(super) struct PlanCheck<'a> {
     /// Number of calls of unknown tools.
     pub(super) unknown_tools: usize,
     /// Bytes and items that arguments written as strings may still use.
-    pub(super) room: (usize, usize),
+    pub(super) budget: (usize, usize),
     /// Steps left for checks of arguments.
     pub(super) steps_left: u64,
     /// Set if the answer was not a string and was read as one.
@@ -257,26 +257,26 @@ impl PlanCheck<'_> {
     /// Returns true if a field is present, else reports it. `null` counts only where it has a meaning
     /// (P-002).
     pub(super) fn require_field(&mut self, name: &'static str) -> bool {
-        let there = self
+        let is_present = self
             .fields
             .get(name)
             .is_some_and(|value| !value.is_null() || matches!(name, "direct_response" | "tool_calls"));
-        if !there {
+        if !is_present {
             let (place, end) = self.places.member_extent(name);
-            let what = if self.fields.contains_key(name) { "is null" } else { "is missing" };
+            let fault = if self.fields.contains_key(name) { "is null" } else { "is missing" };
             self.report_fault(FindingReport::new(
                 rules::FIELD_MISSING,
                 place,
                 end,
-                format!("`/{name}` {what}"),
+                format!("`/{name}` {fault}"),
             ));
         }
-        there
+        is_present
     }
 
-    pub(super) fn report_type(&mut self, name: &str, wanted: &str, row: &'static str) {
+    pub(super) fn report_type(&mut self, name: &str, expected: &str, row: &'static str) {
         let (place, end) = self.places.member_extent(name);
-        let message = format!("`/{name}` is {}, not {wanted}", type_name(&self.fields[name]));
+        let message = format!("`/{name}` is {}, not {expected}", type_name(&self.fields[name]));
         self.report_fault(FindingReport::new(rules::FIELD_TYPE, place, end, message).with_row(row));
     }
 
@@ -330,21 +330,22 @@ impl PlanCheck<'_> {
     }
 
     /// Returns a key that resembles that of the mode and holds another mode.
-    fn find_conflicting_mode(&self, known: &PlanMode) -> Option<String> {
-        let named = |key: &str| {
-            let plain = |c: &char| c.is_ascii_alphanumeric();
-            let letters: String = key.chars().filter(plain).map(|c| c.to_ascii_lowercase()).collect();
+    fn find_conflicting_mode(&self, current_mode: &PlanMode) -> Option<String> {
+        let names_mode = |key: &str| {
+            let is_alphanumeric = |c: &char| c.is_ascii_alphanumeric();
+            let letters: String =
+                key.chars().filter(is_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
             key != "response_mode" && matches!(&*letters, "responsemode" | "mode")
         };
         let other = |value: &Value| {
             let word = value.as_str().unwrap_or_default();
-            find_mode(options::plan_variant(self.options), word).is_none_or(|mode| mode != known)
+            find_mode(options::plan_variant(self.options), word).is_none_or(|mode| mode != current_mode)
         };
-        let found = self.fields.iter().take(MAX_MEMBERS).find(|(key, value)| named(key) && other(value));
+        let found = self.fields.iter().take(MAX_MEMBERS).find(|(key, value)| names_mode(key) && other(value));
         found.map(|(key, _)| key.clone())
     }
 
-    fn check_answer(&mut self, mode: Option<&PlanMode>, calls: bool) {
+    fn check_answer(&mut self, mode: Option<&PlanMode>, has_calls: bool) {
         if !self.require_field("direct_response") {
             return;
         }
@@ -354,18 +355,18 @@ impl PlanCheck<'_> {
             _ => return self.convert_answer(mode),
         };
         let Some(mode) = mode else { return };
-        let filled = text.is_some_and(|text| !text.trim().is_empty());
+        let is_filled = text.is_some_and(|text| !text.trim().is_empty());
         let (place, end) = self.places.member_extent("direct_response");
         match mode.text {
             AnswerRequirement::Null if text.is_some() => {
                 let message = format!("`/direct_response` is a text in a {} plan", mode.name);
                 self.report_fault(FindingReport::new(rules::DIRECT_NOT_NULL, place, end, message));
             }
-            AnswerRequirement::Required if !filled => {
+            AnswerRequirement::Required if !is_filled => {
                 self.report_no_answer(mode, text.is_none(), (place, end))
             }
             AnswerRequirement::Optional
-                if !filled && (text.is_some() || !(calls || mode.extra_field.is_some())) =>
+                if !is_filled && (text.is_some() || !(has_calls || mode.extra_field.is_some())) =>
             {
                 self.report_no_answer(mode, text.is_none(), (place, end));
             }
@@ -388,9 +389,9 @@ impl PlanCheck<'_> {
         self.is_converted_answer = true;
     }
 
-    fn report_no_answer(&mut self, mode: &PlanMode, null: bool, (place, end): Stand) {
-        let what = if null { "null" } else { "blank" };
-        let message = format!("`/direct_response` is {what} in a {} plan", mode.name);
+    fn report_no_answer(&mut self, mode: &PlanMode, is_null: bool, (place, end): Extent) {
+        let state = if is_null { "null" } else { "blank" };
+        let message = format!("`/direct_response` is {state} in a {} plan", mode.name);
         self.report_fault(
             FindingReport::new(rules::DIRECT_EMPTY, place, end, message).with_row(mode.spec_rows.0),
         );
@@ -411,13 +412,13 @@ impl PlanCheck<'_> {
                 }
             }
         }
-        let known = |name: &str| {
+        let is_known = |name: &str| {
             PLAN_FIELDS.contains(&name) || mode.is_some_and(|mode| mode.extra_field == Some(name))
         };
-        let others: Vec<&String> = self.fields.keys().filter(|name| !known(name)).collect();
-        let more = others.len().saturating_sub(MAX_MISMATCHES);
+        let other_fields: Vec<&String> = self.fields.keys().filter(|name| !is_known(name)).collect();
+        let surplus = other_fields.len().saturating_sub(MAX_MISMATCHES);
         let mut rest = self.places.extra_members;
-        for (at, name) in others.into_iter().enumerate() {
+        for (at, name) in other_fields.into_iter().enumerate() {
             let (place, end) = self.places.member_extent(name);
             if at < MAX_MISMATCHES {
                 let message = format!("`/{}` is not a field of plans", clip(name, 60));
@@ -426,8 +427,8 @@ impl PlanCheck<'_> {
                 rest = join_extents(rest, Some((place, end)));
             }
         }
-        if let Some((place, end)) = rest.filter(|_| more > 0) {
-            let message = format!("{more} more fields are not fields of plans");
+        if let Some((place, end)) = rest.filter(|_| surplus > 0) {
+            let message = format!("{surplus} more fields are not fields of plans");
             self.reports.push(FindingReport::new(rules::FIELD_UNKNOWN, place, end, message));
         }
     }

@@ -1,7 +1,7 @@
 //! Decides whether a complete object may be used, by its contract, repairs, end and surroundings (P-026,
 //! P-027).
 
-use super::check::{CheckedPlan, Stand, check_plan};
+use super::check::{CheckedPlan, Extent, check_plan};
 use super::doubts::PlanDoubts;
 use super::object::PlanObject;
 use super::rules;
@@ -24,37 +24,37 @@ pub(super) fn too_large_report(start: Place, end: usize, options: &Options) -> F
 }
 
 /// Checks an object against the contract, including its repairs and its end.
-pub(super) fn judge_plan(built: BuiltValue, object: &mut PlanObject, options: &Options) -> CheckedPlan {
-    let end = built.end;
-    let (value, wrapper) = unwrap_plan(built.value);
+pub(super) fn judge_plan(built_value: BuiltValue, object: &mut PlanObject, options: &Options) -> CheckedPlan {
+    let end = built_value.end;
+    let (value, wrapper) = unwrap_plan(built_value.value);
     let PlanObject { context, reports, has_sent_answer, is_answer_replaced, allows_answer, .. } = object;
-    let (frame, retracted) = (&*context, *has_sent_answer && *allows_answer != Some(true));
-    let sent = *has_sent_answer && !retracted;
+    let (frame, is_retracted) = (&*context, *has_sent_answer && *allows_answer != Some(true));
+    let is_sent = *has_sent_answer && !is_retracted;
     let start = object.places.start;
     let places = if wrapper.is_some() { &object.inner_places } else { &object.places };
-    let twice = places.list_count > 1;
-    let doubts = PlanDoubts::new(built.doubts, wrapper.as_ref());
-    let mut checked = check_plan(value, places, &doubts, options);
-    let (two_modes, guessed) = (doubts.has_two_modes(), doubts.has_guess_outside_calls());
-    for duplicate in built.duplicates {
-        let of_plan =
+    let has_two_lists = places.list_count > 1;
+    let doubts = PlanDoubts::new(built_value.doubts, wrapper.as_ref());
+    let mut checked_plan = check_plan(value, places, &doubts, options);
+    let (has_two_modes, has_guess) = (doubts.has_two_modes(), doubts.has_guess_outside_calls());
+    for duplicate in built_value.duplicates {
+        let is_plan_member =
             |name: &str| duplicate.key == name && duplicate.second.0 == places.member_extent(name).0;
         reports.push(match () {
             // The intended one of two lists of calls is unknown.
-            () if twice && of_plan("tool_calls") => duplicate.report(duplicate.first),
+            () if has_two_lists && is_plan_member("tool_calls") => duplicate.report(duplicate.first),
             // The intended one of two modes, or of two values in a call, is unknown as well.
-            () if checked.is_acting
-                && (of_plan("response_mode") || doubts.is_duplicate_in_call(duplicate.second.0)) =>
+            () if checked_plan.is_acting
+                && (is_plan_member("response_mode") || doubts.is_duplicate_in_call(duplicate.second.0)) =>
             {
                 duplicate.report(duplicate.first)
             }
-            () if wrapper.is_none() && of_plan("thought") => {
+            () if wrapper.is_none() && is_plan_member("thought") => {
                 duplicate.report(duplicate.second).with_repair("both are told, the last value is kept")
             }
-            () if sent && !*is_answer_replaced && of_plan("direct_response") => {
+            () if is_sent && !*is_answer_replaced && is_plan_member("direct_response") => {
                 duplicate.report(duplicate.second).with_repair("both are sent, the last value is kept")
             }
-            () if object.has_sent_answer && !sent && of_plan("direct_response") => {
+            () if object.has_sent_answer && !is_sent && is_plan_member("direct_response") => {
                 duplicate.report_first_kept()
             }
             () => duplicate.report_last_kept(),
@@ -68,56 +68,59 @@ pub(super) fn judge_plan(built: BuiltValue, object: &mut PlanObject, options: &O
             }
         };
         let found = FindingReport::new(rules::PLAN_WRAPPED, start, end.offset, message);
-        checked.reports.insert(0, found.with_repair(repair));
-        checked.is_wrapped = true;
+        checked_plan.reports.insert(0, found.with_repair(repair));
+        checked_plan.is_wrapped = true;
     }
-    checked.is_valid &= !(twice || two_modes && checked.is_acting);
-    if checked.is_acting && end.is_auto_closed {
-        checked.is_valid = false;
+    checked_plan.is_valid &= !(has_two_lists || has_two_modes && checked_plan.is_acting);
+    if checked_plan.is_acting && end.is_auto_closed {
+        checked_plan.is_valid = false;
         let message = "the plan is cut; no call of it may run";
-        checked.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
-    } else if checked.is_acting && (guessed || frame.is_in_thought || retracted && checked.is_valid) {
-        checked.is_valid = false;
+        checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
+    } else if checked_plan.is_acting
+        && (has_guess || frame.is_in_thought || is_retracted && checked_plan.is_valid)
+    {
+        checked_plan.is_valid = false;
         let message = match () {
-            () if guessed => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
+            () if has_guess => "the JSON of a plan that calls tools had to be guessed; no call of it may run",
             () if frame.is_in_thought => "the plan stands in a thought or a comment; no call of it may run",
             () => "an answer was sent before a second mode that has none; no call of it may run",
         };
-        checked.reports.push(FindingReport::new(rules::REPAIR_UNSAFE, start, end.offset, message));
+        checked_plan.reports.push(FindingReport::new(rules::REPAIR_UNSAFE, start, end.offset, message));
     }
-    if checked.is_valid && checked.is_acting && frame.is_quoted {
-        checked.is_valid = false;
+    if checked_plan.is_valid && checked_plan.is_acting && frame.is_quoted {
+        checked_plan.is_valid = false;
         let message = "the plan stands in code, in a quotation or in a sentence; no call of it may run";
-        checked.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
+        checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
     }
-    if !checked.is_valid {
-        let answer = checked.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
+    if !checked_plan.is_valid {
+        let answer =
+            checked_plan.plan["direct_response"].as_str().is_some_and(|text| !text.trim().is_empty());
         let answer = (answer && !object.has_sent_answer).then(|| places.member_extent("direct_response"));
-        checked.has_lost_answer = has_unreported(answer.into_iter().collect(), &checked.reports);
+        checked_plan.has_lost_answer = has_unreported(answer.into_iter().collect(), &checked_plan.reports);
         // Dropped calls have a finding each.
-        checked.has_lost_calls = has_unreported(
+        checked_plan.has_lost_calls = has_unreported(
             (0..places.call_count()).map(|call| places.call_extent(call)).collect(),
-            &checked.reports,
+            &checked_plan.reports,
         );
     }
-    checked
+    checked_plan
 }
 
 /// Returns true if one of these parts of an unused plan is covered by no finding.
-fn has_unreported(mut parts: Vec<Stand>, reports: &[FindingReport]) -> bool {
+fn has_unreported(mut parts: Vec<Extent>, reports: &[FindingReport]) -> bool {
     // A finding with a repair is about something kept, unless it says `left out`.
-    let tells =
+    let is_loss =
         |report: &&FindingReport| report.repair.as_ref().is_none_or(|repair| repair.contains("left out"));
-    let covered = reports.iter().filter(tells).map(|report| (report.place.offset, report.end));
-    let mut covered: Vec<(usize, usize)> = covered.collect();
-    covered.sort_unstable();
-    let (mut at, mut until) = (0, 0);
+    let reported = reports.iter().filter(is_loss).map(|report| (report.place.offset, report.end));
+    let mut reported: Vec<(usize, usize)> = reported.collect();
+    reported.sort_unstable();
+    let (mut at, mut covered_end) = (0, 0);
     parts.sort_unstable();
     parts.into_iter().any(|(place, end)| {
-        while let Some((_, last)) = covered.get(at).filter(|(first, _)| *first <= place.offset) {
-            until = until.max(*last);
+        while let Some((_, last)) = reported.get(at).filter(|(first, _)| *first <= place.offset) {
+            covered_end = covered_end.max(*last);
             at += 1;
         }
-        until < end
+        covered_end < end
     })
 }

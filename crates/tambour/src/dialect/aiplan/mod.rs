@@ -84,13 +84,13 @@ impl AiPlanDialect {
     }
 
     /// Reports the outcome of the reply and emits its plan.
-    fn emit_plan(&mut self, cut: bool, out: &mut dyn IntentSink) {
-        let plans = &mut self.front.structure;
-        let (chosen, first, others) =
-            (plans.chosen_plan.take(), plans.first_rejected.take(), plans.other_plans.take());
-        let Some(read) = chosen.or(first) else { return self.report_no_plan(cut, out) };
+    fn emit_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
+        let reader = &mut self.front.structure;
+        let (chosen_plan, first, other_plans) =
+            (reader.chosen_plan.take(), reader.first_rejected.take(), reader.other_plans.take());
+        let Some(candidate) = chosen_plan.or(first) else { return self.report_no_plan(is_truncated, out) };
         let PlanCandidate {
-            mut checked,
+            mut checked_plan,
             context,
             start,
             end,
@@ -98,30 +98,32 @@ impl AiPlanDialect {
             has_sent_answer,
             unsent_answer,
             ..
-        } = read;
-        if checked.is_valid && checked.is_acting && cut {
+        } = candidate;
+        if checked_plan.is_valid && checked_plan.is_acting && is_truncated {
             let message = "the reply was cut; no call of its plan may run";
-            checked.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
-            checked.is_valid = false;
+            checked_plan.reports.push(FindingReport::new(rules::TRUNCATED, start, end.offset, message));
+            checked_plan.is_valid = false;
         }
-        if checked.is_valid && checked.is_acting && self.front.structure.surroundings.is_continued() {
+        if checked_plan.is_valid && checked_plan.is_acting && self.front.structure.surroundings.is_continued()
+        {
             let message = "the plan stands in a sentence; no call of it may run";
-            checked.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
-            checked.is_valid = false;
+            checked_plan.reports.push(FindingReport::new(rules::PLAN_ASIDE, start, end.offset, message));
+            checked_plan.is_valid = false;
         }
-        self.front
-            .structure
-            .surroundings
-            .finish(&context, cut || end.is_auto_closed, &mut |report| out.report(report));
-        checked.reports.drain(..).for_each(|report| out.report(report));
-        for (place, end) in [before, others].into_iter().flatten() {
+        self.front.structure.surroundings.finish(
+            &context,
+            is_truncated || end.is_auto_closed,
+            &mut |report| out.report(report),
+        );
+        checked_plan.reports.drain(..).for_each(|report| out.report(report));
+        for (place, end) in [before, other_plans].into_iter().flatten() {
             let message = "the reply has more than one plan";
-            let repair = if checked.is_valid { "not used; the first valid one is" } else { "not used" };
+            let repair = if checked_plan.is_valid { "not used; the first valid one is" } else { "not used" };
             out.report(FindingReport::new(rules::MULTIPLE_PLANS, place, end, message).with_repair(repair));
         }
-        if !checked.is_valid {
+        if !checked_plan.is_valid {
             let answers = !unsent_answer.is_empty() && !self.front.structure.has_answer;
-            if checked.has_lost_calls || checked.has_lost_answer && !answers {
+            if checked_plan.has_lost_calls || checked_plan.has_lost_answer && !answers {
                 let report =
                     FindingReport::new(rules::PLAN_UNUSED, start, end.offset, "the plan cannot be used");
                 out.report(report.with_repair("the safe fallback stands in for it"));
@@ -132,29 +134,29 @@ impl AiPlanDialect {
                 out.emit_intent(Intent::FinalText(&unsent_answer));
                 self.front.structure.has_answer = true;
             }
-            return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
+            return self.fall_back(if is_truncated { "truncated" } else { "plan_invalid" }, out);
         }
-        let executable = checked.valid_calls > 0;
-        let waits = executable && self.is_tool_loop;
-        if executable && !has_sent_answer && !waits {
+        let executable = checked_plan.valid_calls > 0;
+        let must_wait = executable && self.is_tool_loop;
+        if executable && !has_sent_answer && !must_wait {
             out.emit_intent(Intent::ThinkingEnd);
         }
-        let plan = PlanIntent { plan: checked.plan, is_fallback: false };
+        let plan = PlanIntent { plan: checked_plan.plan, is_fallback: false };
         out.emit_action(ReplyAction::Plan(plan));
-        if !self.front.structure.has_answer && !waits {
+        if !self.front.structure.has_answer && !must_wait {
             out.emit_intent(Intent::FinalText(&self.texts.running_tools));
         }
     }
 
     /// Ends a reply in which nothing looks like a plan.
-    fn finish_prose(&mut self, preface: &str, cut: bool, out: &mut dyn IntentSink) {
+    fn finish_prose(&mut self, preface: &str, is_truncated: bool, out: &mut dyn IntentSink) {
         if let Some(form) = marker::marker_form(preface) {
             let (at, end) = self.front.extent();
             rules::MARKER.report_marker(form, at, end, out);
             return self.fall_back("parsing_error", out);
         }
         if !self.front.structure.surroundings.is_prose() || self.front.structure.is_truncated {
-            return self.emit_plan(cut, out);
+            return self.emit_plan(is_truncated, out);
         }
         out.emit_intent(Intent::FinalText(preface));
         self.report_prose(out);
@@ -170,21 +172,21 @@ impl AiPlanDialect {
     }
 
     /// Ends a reply without plan and prose: only thoughts, nothing, or the beginning of an object.
-    fn report_no_plan(&mut self, cut: bool, out: &mut dyn IntentSink) {
+    fn report_no_plan(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         let (at, end) = self.front.extent();
-        let plans = &mut self.front.structure;
-        if let Some(ThoughtPlan { start, end, extent_after }) = plans.thought_plan {
-            plans.surroundings.report_around_thought(start, extent_after, &mut |report| out.report(report));
+        let reader = &mut self.front.structure;
+        if let Some(ThoughtPlan { start, end, extent_after }) = reader.thought_plan {
+            reader.surroundings.report_around_thought(start, extent_after, &mut |report| out.report(report));
             let message = "the plan stands in a thought; no call of it may run";
             let report = FindingReport::new(rules::REPAIR_UNSAFE, start, end, message);
             out.report(report.with_repair("the safe fallback"));
-            return self.fall_back(if cut { "truncated" } else { "plan_invalid" }, out);
+            return self.fall_back(if is_truncated { "truncated" } else { "plan_invalid" }, out);
         }
         let message = "there is no plan in the reply";
         let report = FindingReport::new(rules::PLAN_MISSING, at, end, message);
         out.report(report.with_repair("the safe fallback"));
-        let reason = match cut {
-            _ if plans.is_truncated || plans.has_begun => "parsing_error",
+        let reason = match is_truncated {
+            _ if reader.is_truncated || reader.has_begun => "parsing_error",
             true => "truncated",
             false => "answer_missing",
         };

@@ -86,16 +86,16 @@ impl PlanObject {
     pub(super) fn push_event(
         &mut self,
         event: &JsonEvent<'_>,
-        top: &TopKeyTracker,
+        tracker: &TopKeyTracker,
         options: &Options,
-        (thought, answered): (&mut bool, &mut bool),
+        (has_thought, has_answered): (&mut bool, &mut bool),
         out: &mut dyn IntentSink,
     ) {
         match event {
             JsonEvent::StringDelta(text) => match self.current_string {
                 PlanString::Other => {}
                 PlanString::Thought if !self.is_likely => self.held_thought.push_str(text),
-                PlanString::Thought => self.emit_thought(text, (thought, *answered), out),
+                PlanString::Thought => self.emit_thought(text, (has_thought, *has_answered), out),
                 // One byte more than is kept shows that the word is too long.
                 PlanString::Mode => {
                     for c in text.chars() {
@@ -111,16 +111,16 @@ impl PlanObject {
                 PlanString::Answer if self.is_too_large && !self.has_sent_answer => {}
                 PlanString::Answer => {
                     self.hold_answer(text);
-                    self.emit_answer(options, answered, out);
+                    self.emit_answer(options, has_answered, out);
                 }
             },
             JsonEvent::Key { text, place, depth } => match *depth {
                 1 => {
                     self.push_top_key(text, place.place());
-                    let least = if self.follows_prose { MIN_NESTED_FIELDS } else { 1 };
-                    self.is_likely |= self.places.field_count() >= least;
+                    let min_fields = if self.follows_prose { MIN_NESTED_FIELDS } else { 1 };
+                    self.is_likely |= self.places.field_count() >= min_fields;
                     if self.is_likely {
-                        self.emit_held_thought((thought, *answered), out);
+                        self.emit_held_thought((has_thought, *has_answered), out);
                     }
                 }
                 // A key in an object under a key, or in a list.
@@ -128,17 +128,21 @@ impl PlanObject {
                     self.inner_places.push_key(text, place.place());
                     self.is_likely |= self.inner_places.field_count() >= MIN_NESTED_FIELDS;
                 }
-                3 if top.enclosing_key() == Some("tool_calls") => self.places.push_call_key(|| place.place()),
+                3 if tracker.enclosing_key() == Some("tool_calls") => {
+                    self.places.push_call_key(|| place.place())
+                }
                 4 if self.inner_places.is_in_calls() => self.inner_places.push_call_key(|| place.place()),
                 _ => {}
             },
-            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.begin_value(top, top.depth() - 1),
-            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => self.begin_value(top, top.depth()),
+            JsonEvent::ObjectStart | JsonEvent::ArrayStart => self.begin_value(tracker, tracker.depth() - 1),
+            JsonEvent::Number(_) | JsonEvent::Bool(_) | JsonEvent::Null => {
+                self.begin_value(tracker, tracker.depth())
+            }
             JsonEvent::StringStart => {
-                self.begin_value(top, top.depth());
-                self.current_string = match top.current_key() {
+                self.begin_value(tracker, tracker.depth());
+                self.current_string = match tracker.current_key() {
                     Some("thought") => {
-                        if *thought && !*answered {
+                        if *has_thought && !*has_answered {
                             // A reply has one phase, even if its first plan turns out to be none.
                             out.emit_intent(Intent::PhaseText("\n\n"));
                         }
@@ -172,7 +176,7 @@ impl PlanObject {
                     }
                     PlanString::Answer | PlanString::Other => return,
                 }
-                self.emit_answer(options, answered, out);
+                self.emit_answer(options, has_answered, out);
             }
             _ => {}
         }
@@ -199,22 +203,22 @@ impl PlanObject {
     }
 
     /// Buffers the answer of a valid plan that was converted to text.
-    pub(super) fn hold_converted_answer(&mut self, checked: &CheckedPlan) {
-        if checked.is_valid && checked.is_converted_answer && !self.has_sent_answer {
+    pub(super) fn hold_converted_answer(&mut self, checked_plan: &CheckedPlan) {
+        if checked_plan.is_valid && checked_plan.is_converted_answer && !self.has_sent_answer {
             self.held_answer.clear();
-            self.hold_answer(checked.plan["direct_response"].as_str().unwrap_or_default());
+            self.hold_answer(checked_plan.plan["direct_response"].as_str().unwrap_or_default());
         }
     }
 
     /// Emits the thought so far, for an object that is a plan after all.
     pub(super) fn emit_held_thought(
         &mut self,
-        (thought, answered): (&mut bool, bool),
+        (has_thought, has_answered): (&mut bool, bool),
         out: &mut dyn IntentSink,
     ) {
-        let early = std::mem::take(&mut self.held_thought);
-        if !early.is_empty() {
-            self.emit_thought(&early, (thought, answered), out);
+        let held_thought = std::mem::take(&mut self.held_thought);
+        if !held_thought.is_empty() {
+            self.emit_thought(&held_thought, (has_thought, has_answered), out);
         }
     }
 
@@ -222,16 +226,16 @@ impl PlanObject {
     pub(super) fn emit_thought(
         &self,
         text: &str,
-        (thought, answered): (&mut bool, bool),
+        (has_thought, has_answered): (&mut bool, bool),
         out: &mut dyn IntentSink,
     ) {
-        if answered {
+        if has_answered {
             return out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text });
         }
-        if !*thought && !is_blank(text) {
+        if !*has_thought && !is_blank(text) {
             // In a tool loop the stream has phases already.
             out.emit_intent(Intent::Phase("".into(), self.places.member_extent("thought").0));
-            *thought = true;
+            *has_thought = true;
         }
         out.emit_intent(Intent::PhaseText(text));
     }
@@ -257,11 +261,11 @@ impl PlanObject {
     }
 
     /// Begins a value at this nesting depth, which may be an item of the list of calls.
-    fn begin_value(&mut self, top: &TopKeyTracker, depth: usize) {
+    fn begin_value(&mut self, tracker: &TopKeyTracker, depth: usize) {
         if self.is_too_large {
             return;
         }
-        if depth == 2 && top.enclosing_key() == Some("tool_calls") {
+        if depth == 2 && tracker.enclosing_key() == Some("tool_calls") {
             self.places.begin_call();
         } else if depth == 3 && self.inner_places.is_in_calls() {
             self.inner_places.begin_call();
@@ -269,14 +273,19 @@ impl PlanObject {
     }
 
     /// Emits the buffered answer, if allowed.
-    pub(super) fn emit_answer(&mut self, options: &Options, answered: &mut bool, out: &mut dyn IntentSink) {
-        let waits = !self.has_thought && self.held_answer.len() <= options.limits.hold;
-        if self.allows_answer != Some(true) || waits || self.held_answer.is_empty() {
+    pub(super) fn emit_answer(
+        &mut self,
+        options: &Options,
+        has_answered: &mut bool,
+        out: &mut dyn IntentSink,
+    ) {
+        let must_wait = !self.has_thought && self.held_answer.len() <= options.limits.hold;
+        if self.allows_answer != Some(true) || must_wait || self.held_answer.is_empty() {
             return;
         }
-        let held = std::mem::take(&mut self.held_answer);
-        out.emit_intent(Intent::FinalText(&held));
+        let held_answer = std::mem::take(&mut self.held_answer);
+        out.emit_intent(Intent::FinalText(&held_answer));
         self.has_sent_answer = true;
-        *answered = true;
+        *has_answered = true;
     }
 }

@@ -14,7 +14,7 @@ use super::modes::{AnswerRequirement, find_mode};
 use super::object::PlanObject;
 use super::options;
 use super::rules;
-use super::surroundings::{Left, PlanContext, PlanSurroundings, join_extents};
+use super::surroundings::{OptionalExtent, PlanContext, PlanSurroundings, join_extents};
 use crate::dialect::draft::{LeadingThink, ReasoningRules};
 use crate::dialect::preface::Preface;
 use crate::dialect::structure_reader::JsonStructure;
@@ -51,7 +51,7 @@ pub(super) struct PlanReader {
     /// The last plan with calls that a later `</think>` made a thought.
     pub(super) thought_plan: Option<ThoughtPlan>,
     /// Extent of objects that look like plans and are not used.
-    pub(super) other_plans: Left,
+    pub(super) other_plans: OptionalExtent,
     /// Set once text of a thought has been emitted.
     pub(super) has_thought: bool,
     /// Set once text of an answer has been emitted.
@@ -60,12 +60,12 @@ pub(super) struct PlanReader {
 
 /// A complete object that may be the plan.
 pub(super) struct PlanCandidate {
-    pub(super) checked: CheckedPlan,
+    pub(super) checked_plan: CheckedPlan,
     pub(super) context: PlanContext,
     pub(super) start: Place,
     pub(super) end: ValueEnd,
     /// Extent of earlier objects that look like plans.
-    pub(super) other_plans: Left,
+    pub(super) other_plans: OptionalExtent,
     /// Set if its answer was emitted.
     pub(super) has_sent_answer: bool,
     /// Its answer, if that was not emitted because the object is not a plan.
@@ -80,7 +80,7 @@ pub(super) struct ThoughtPlan {
     pub(super) start: Place,
     pub(super) end: usize,
     /// Text between the plan and the end of the thought.
-    pub(super) extent_after: Left,
+    pub(super) extent_after: OptionalExtent,
 }
 
 impl JsonStructure for PlanReader {
@@ -151,11 +151,11 @@ impl JsonStructure for PlanReader {
     /// Counts the bytes of answers held back for the mode or the thought, for the end of their wrapper, or
     /// for another plan.
     fn held_bytes(&self) -> usize {
-        let waiting = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
+        let object_bytes = self.object.as_ref().map_or(0, |object| match object.is_wrapped() {
             true => self.builder.size().0,
             false => object.held_answer.len(),
         });
-        waiting
+        object_bytes
             + self.thoughts.held_bytes()
             + self.first_rejected.as_ref().map_or(0, |first| first.unsent_answer.len())
     }
@@ -193,14 +193,14 @@ impl PlanReader {
             JsonEvent::Comment(text) => return self.surroundings.push_comment(text),
             JsonEvent::ValueStart(start) => {
                 let frame = self.surroundings.begin_value(start);
-                let (idle, beside) = (self.chosen_plan.is_some(), self.surroundings.is_prose());
-                self.object = Some(PlanObject::new(frame, start.place, idle, beside));
+                let (is_idle, follows_prose) = (self.chosen_plan.is_some(), self.surroundings.is_prose());
+                self.object = Some(PlanObject::new(frame, start.place, is_idle, follows_prose));
             }
             _ => {}
         }
         let Some(object) = &mut self.object else { return };
         if !object.is_idle {
-            let built = self.builder.push_event(event);
+            let built_value = self.builder.push_event(event);
             if self.builder.is_over_limit() {
                 object.mark_too_large();
             }
@@ -213,16 +213,16 @@ impl PlanReader {
             );
             self.has_begun |= object.is_likely;
             if let JsonEvent::ValueEnd(end) = event {
-                return self.finish_object(*end, built, out);
+                return self.finish_object(*end, built_value, out);
             }
         } else if let JsonEvent::Key { text, depth: 1, .. } = event {
             object.is_likely |= PLAN_FIELDS.contains(text);
         }
         if let JsonEvent::ValueEnd(end) = event {
             self.surroundings.end_value(end);
-            let (start, likely) = (object.context.start(), object.is_likely);
+            let (start, is_likely) = (object.context.start(), object.is_likely);
             self.object = None;
-            self.skip_object(start, end.offset, likely);
+            self.skip_object(start, end.offset, is_likely);
         }
     }
 
@@ -240,8 +240,8 @@ impl PlanReader {
                 }
             }
             JsonEvent::ThoughtEnd(mark, _) => {
-                let early = !self.has_begun;
-                self.surroundings.end_thought(early.then_some(self.thought_start), mark.end());
+                let is_early = !self.has_begun;
+                self.surroundings.end_thought(is_early.then_some(self.thought_start), mark.end());
             }
             _ => {}
         }
@@ -250,35 +250,35 @@ impl PlanReader {
     /// Treats everything so far as thinking, plans included; only an emitted answer stays.
     fn discard_as_thought(&mut self) {
         match &mut self.chosen_plan {
-            Some(PlanCandidate { has_sent_answer: true, checked, start, end, .. }) => {
-                if checked.is_valid && checked.is_acting {
+            Some(PlanCandidate { has_sent_answer: true, checked_plan, start, end, .. }) => {
+                if checked_plan.is_valid && checked_plan.is_acting {
                     let message = "the plan stands in a thought; no call of it may run";
-                    checked.reports.push(FindingReport::new(
+                    checked_plan.reports.push(FindingReport::new(
                         rules::REPAIR_UNSAFE,
                         *start,
                         end.offset,
                         message,
                     ));
-                    checked.is_valid = false;
+                    checked_plan.is_valid = false;
                 }
             }
-            chosen => {
-                let acting = chosen.as_ref().filter(|read| read.checked.is_acting);
-                let aside = acting.map(|read| ThoughtPlan {
-                    start: read.start,
-                    end: read.end.offset,
+            chosen_plan => {
+                let acting = chosen_plan.as_ref().filter(|candidate| candidate.checked_plan.is_acting);
+                let thought_plan = acting.map(|candidate| ThoughtPlan {
+                    start: candidate.start,
+                    end: candidate.end.offset,
                     extent_after: self.surroundings.extent_after(),
                 });
-                for read in [chosen.take(), self.first_rejected.take()].into_iter().flatten() {
-                    self.surroundings.skip_value(&read.context, read.end.offset);
+                for candidate in [chosen_plan.take(), self.first_rejected.take()].into_iter().flatten() {
+                    self.surroundings.skip_value(&candidate.context, candidate.end.offset);
                 }
                 if let Some((start, end)) = self.other_plans.take() {
                     self.surroundings.skip_extent(start, end);
                 }
                 self.surroundings.skip_all();
-                if aside.is_some() {
+                if thought_plan.is_some() {
                     self.surroundings.mark_thought_plan();
-                    self.thought_plan = aside;
+                    self.thought_plan = thought_plan;
                 }
             }
         }
@@ -286,8 +286,8 @@ impl PlanReader {
     }
 
     /// Records an object that is not used.
-    fn skip_object(&mut self, start: Place, end: usize, likely: bool) {
-        if likely {
+    fn skip_object(&mut self, start: Place, end: usize, is_likely: bool) {
+        if is_likely {
             self.other_plans = join_extents(self.other_plans, Some((start, end)));
         } else {
             self.surroundings.skip_extent(start, end);
@@ -296,52 +296,52 @@ impl PlanReader {
 
     /// Handles a complete object and decides whether it is the plan. An object beyond the limits has no
     /// value.
-    fn finish_object(&mut self, end: ValueEnd, built: Option<BuiltValue>, out: &mut dyn IntentSink) {
+    fn finish_object(&mut self, end: ValueEnd, built_value: Option<BuiltValue>, out: &mut dyn IntentSink) {
         let Some(mut object) = self.object.take() else { return };
         let start = object.places.start;
         self.surroundings.end_value(&end);
         object.places.end_member(end.offset);
         object.inner_places.end_member(end.offset);
-        let is_object = built.as_ref().is_some_and(|built| built.value.is_object());
+        let is_object = built_value.as_ref().is_some_and(|built_value| built_value.value.is_object());
         // Unclosed brackets without an object are prose.
-        let items = built.as_ref().and_then(|built| built.value.as_array());
+        let items = built_value.as_ref().and_then(|built_value| built_value.value.as_array());
         if end.is_auto_closed && items.is_some_and(|items| !items.iter().any(contains_object)) {
             self.surroundings.mark_text();
         }
-        let begins = object.places.may_become_plan() || object.places.field_count() > 0;
-        if end.is_auto_closed && is_object && begins {
+        let may_be_plan = object.places.may_become_plan() || object.places.field_count() > 0;
+        if end.is_auto_closed && is_object && may_be_plan {
             self.is_truncated = true;
             object.emit_held_thought((&mut self.has_thought, self.has_answer), out);
         }
-        let mut checked = match built {
-            Some(built) => judge_plan(built, &mut object, &self.options),
+        let mut checked_plan = match built_value {
+            Some(built_value) => judge_plan(built_value, &mut object, &self.options),
             None => {
                 let report = too_large_report(start, end.offset, &self.options);
                 CheckedPlan { reports: vec![report], ..CheckedPlan::default() }
             }
         };
-        if checked.is_wrapped {
-            self.emit_wrapped(&mut object, &checked, out);
+        if checked_plan.is_wrapped {
+            self.emit_wrapped(&mut object, &checked_plan, out);
         }
         object.has_thought = true;
-        object.hold_converted_answer(&checked);
+        object.hold_converted_answer(&checked_plan);
         // If this object is not the plan, a later one may be.
-        if checked.is_valid {
+        if checked_plan.is_valid {
             object.allows_answer = Some(true);
         }
-        if checked.is_valid || object.has_sent_answer {
+        if checked_plan.is_valid || object.has_sent_answer {
             object.emit_answer(&self.options, &mut self.has_answer, out);
         }
         let unsent_answer = match object.allows_answer {
             Some(true) if !object.has_sent_answer && !object.held_answer.is_empty() => {
                 std::mem::take(&mut object.held_answer)
             }
-            _ if checked.is_valid || object.has_sent_answer => String::new(),
-            _ => checked.answer(),
+            _ if checked_plan.is_valid || object.has_sent_answer => String::new(),
+            _ => checked_plan.answer(),
         };
         let PlanObject { context, mut reports, is_likely, has_sent_answer, .. } = object;
-        reports.append(&mut checked.reports);
-        checked.reports = reports;
+        reports.append(&mut checked_plan.reports);
+        checked_plan.reports = reports;
         let mut read = PlanCandidate {
             context,
             start,
@@ -350,12 +350,12 @@ impl PlanReader {
             has_sent_answer,
             unsent_answer,
             is_likely,
-            checked,
+            checked_plan,
         };
         if !is_likely {
             self.surroundings.skip_value(&read.context, end.offset);
         }
-        if read.checked.is_valid || read.has_sent_answer {
+        if read.checked_plan.is_valid || read.has_sent_answer {
             let first = self.first_rejected.take().filter(|first| first.is_likely);
             read.other_plans = join_extents(
                 first.map(|first| (first.context.start(), first.end.offset)),
@@ -372,8 +372,13 @@ impl PlanReader {
     }
 
     /// Emits a plan in a list or under a key, which is held back until nothing else is known to be there.
-    fn emit_wrapped(&mut self, object: &mut PlanObject, checked: &CheckedPlan, out: &mut dyn IntentSink) {
-        let text = |field: &str| checked.plan.get(field).and_then(Value::as_str).unwrap_or_default();
+    fn emit_wrapped(
+        &mut self,
+        object: &mut PlanObject,
+        checked_plan: &CheckedPlan,
+        out: &mut dyn IntentSink,
+    ) {
+        let text = |field: &str| checked_plan.plan.get(field).and_then(Value::as_str).unwrap_or_default();
         if self.has_thought && !self.has_answer {
             out.emit_intent(Intent::PhaseText("\n\n"));
         }

@@ -74,9 +74,9 @@ fn write_rules(words: &PromptTexts, options: &Options) -> String {
     let mut tools = options::callable_tools(&tools, options).peekable();
     text.push_str(if tools.peek().is_some() { words.tools } else { words.no_tools });
     for tool in tools {
-        let about = tool.description(options.texts.language);
-        let colon = if about.is_empty() { "" } else { ": " };
-        let _ = writeln!(text, "- {}{}{colon}{about}", tool.name, tool.signature());
+        let description = tool.description(options.texts.language);
+        let separator = if description.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "- {}{}{separator}{description}", tool.name, tool.signature());
     }
     text.push_str(words.rules);
     text.push_str(&write_mode_rules(words, options));
@@ -100,19 +100,19 @@ fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
     }
     let forms = &words.forms;
     let tools = options::plan_tools(options);
-    let reading: Vec<&str> = options::callable_tools(&tools, options)
+    let reading_tools: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
     let mut text = String::new();
-    for PlanMode { name, text: direct, calls, extra_field: field, .. } in modes {
+    for PlanMode { name, text: answer_rule, calls, extra_field: field, .. } in modes {
         // A mode has no calls if it may call no tool.
-        let calls = if *calls == CallRequirement::ReadOnly && reading.is_empty() {
+        let calls = if *calls == CallRequirement::ReadOnly && reading_tools.is_empty() {
             CallRequirement::Forbidden
         } else {
             *calls
         };
-        let direct = match direct {
+        let answer_rule = match answer_rule {
             AnswerRequirement::Null => forms.null,
             AnswerRequirement::Optional if field.is_some() => forms.text_or_field,
             AnswerRequirement::Optional if calls != CallRequirement::Forbidden => forms.text_or_calls,
@@ -121,10 +121,10 @@ fn write_mode_rules(words: &PromptTexts, options: &Options) -> String {
         let calls = match calls {
             CallRequirement::Required => forms.some_calls.to_owned(),
             CallRequirement::Forbidden => forms.no_calls.to_owned(),
-            CallRequirement::ReadOnly => forms.read_only.replace("{tools}", &reading.join(", ")),
+            CallRequirement::ReadOnly => forms.read_only.replace("{tools}", &reading_tools.join(", ")),
         };
         let field = field.map(|field| forms.field.replace("{field}", field));
-        let parts: Vec<&str> = field.as_deref().into_iter().chain([direct, &calls]).collect();
+        let parts: Vec<&str> = field.as_deref().into_iter().chain([answer_rule, &calls]).collect();
         let _ = writeln!(text, "- {name}{}{}{}", forms.colon, parts.join(forms.comma), forms.end);
     }
     text

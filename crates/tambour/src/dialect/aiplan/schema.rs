@@ -10,10 +10,10 @@ use crate::options::Options;
 /// Returns the schema of a plan in the configured variant. It does not list the tools, except for a mode that
 /// is limited to some of them.
 pub(super) fn schema(options: &Options) -> Value {
-    let filled = || json!({ "type": "string", "pattern": "\\S" });
+    let filled_string = || json!({ "type": "string", "pattern": "\\S" });
     let modes = plan_modes(options::plan_variant(options));
     let tools = options::plan_tools(options);
-    let reading: Vec<&str> = options::callable_tools(&tools, options)
+    let reading_tools: Vec<&str> = options::callable_tools(&tools, options)
         .filter(|tool| tool.read_only)
         .map(|tool| tool.name.as_str())
         .collect();
@@ -25,16 +25,16 @@ pub(super) fn schema(options: &Options) -> Value {
                     "response_mode": { "const": mode.name, "description": mode.usage[1] },
                     "direct_response": match mode.text {
                         AnswerRequirement::Null => json!({ "type": "null" }),
-                        AnswerRequirement::Required => filled(),
+                        AnswerRequirement::Required => filled_string(),
                         AnswerRequirement::Optional => json!({ "type": ["string", "null"], "pattern": "\\S" }),
                     },
                     "tool_calls": match mode.calls {
                         CallRequirement::Required => json!({ "minItems": 1 }),
                         CallRequirement::Forbidden => json!({ "maxItems": 0 }),
-                        CallRequirement::ReadOnly if reading.is_empty() => json!({ "maxItems": 0 }),
+                        CallRequirement::ReadOnly if reading_tools.is_empty() => json!({ "maxItems": 0 }),
                         CallRequirement::ReadOnly => json!({
                             "description": "Only tools that change nothing.",
-                            "items": { "properties": { "name": { "enum": reading } } },
+                            "items": { "properties": { "name": { "enum": reading_tools } } },
                         }),
                     },
                 }
@@ -48,7 +48,7 @@ pub(super) fn schema(options: &Options) -> Value {
             } else if mode.text == AnswerRequirement::Optional {
                 // Without a text there must be calls.
                 branch["anyOf"] = json!([
-                    { "properties": { "direct_response": filled() } },
+                    { "properties": { "direct_response": filled_string() } },
                     { "properties": { "tool_calls": { "minItems": 1 } } },
                 ]);
             }
@@ -72,7 +72,7 @@ pub(super) fn schema(options: &Options) -> Value {
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": { "name": filled(), "args": { "type": "object" } },
+                    "properties": { "name": filled_string(), "args": { "type": "object" } },
                     "required": ["name", "args"],
                 },
             },

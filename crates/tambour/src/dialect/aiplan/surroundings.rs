@@ -8,10 +8,10 @@ use crate::repair::json::{ValueEnd, ValueOrigin, ValueStart};
 use crate::span::Place;
 
 /// Extent of something left out: its first place, and the offset after it.
-pub(super) type Left = Option<(Place, usize)>;
+pub(super) type OptionalExtent = Option<(Place, usize)>;
 
 /// Returns the smallest extent that covers both.
-pub(super) fn join_extents(a: Left, b: Left) -> Left {
+pub(super) fn join_extents(a: OptionalExtent, b: OptionalExtent) -> OptionalExtent {
     match (a, b) {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
         (a, b) => a.or(b),
@@ -40,15 +40,15 @@ pub(super) struct PlanSurroundings {
     /// Set while the text is in a thought that is not closed.
     is_in_thought: bool,
     /// Extent of drafts before the plan.
-    draft_extent: Left,
+    draft_extent: OptionalExtent,
     /// Extent of text before the object that may be the plan, other than fences and blanks.
-    extent_before: Left,
+    extent_before: OptionalExtent,
     /// Extent of such text after that object.
-    extent_after: Left,
+    extent_after: OptionalExtent,
     /// Set if there is text besides fences and values.
     has_text: bool,
     /// Extent of acting plans that were thoughts, with the text around them.
-    thought_plans: Left,
+    thought_plans: OptionalExtent,
     /// Prose state of the text so far, without values.
     prose: ProseTracker,
     /// Set by text in the open fence, which makes its other content code.
@@ -79,7 +79,7 @@ pub(super) struct PlanContext {
     /// Set if the plan is quoted, in a code span or in a sentence, judged by the text before it.
     pub(super) is_quoted: bool,
     line: ProseLine,
-    extent_before: Left,
+    extent_before: OptionalExtent,
 }
 
 impl PlanContext {
@@ -174,13 +174,13 @@ impl PlanSurroundings {
         self.prose.push_text(text);
         self.track_context(text);
         // Offset in `text` up to which the place is advanced.
-        let mut counted = 0;
+        let mut counted_end = 0;
         for (at, c) in text.char_indices() {
             if c == '`' || (c == '~' && (self.is_line_start || self.fence_run.0 == '~')) {
                 if self.fence_run.0 != c {
                     self.end_run();
-                    self.place.advance(&text[counted..at]);
-                    counted = at;
+                    self.place.advance(&text[counted_end..at]);
+                    counted_end = at;
                     self.run_start = self.place;
                 }
                 self.fence_run = (c, self.fence_run.1 + 1);
@@ -190,11 +190,11 @@ impl PlanSurroundings {
             if let Some(language) = &mut self.pending_language {
                 if !c.is_whitespace() {
                     if language.is_empty() {
-                        self.place.advance(&text[counted..at]);
-                        counted = at;
+                        self.place.advance(&text[counted_end..at]);
+                        counted_end = at;
                         self.language_extent.0 = self.place;
                     }
-                    self.language_extent.1 = self.place.offset + at - counted + c.len_utf8();
+                    self.language_extent.1 = self.place.offset + at - counted_end + c.len_utf8();
                 }
                 if c == '\n' {
                     self.fence_language = std::mem::take(language);
@@ -212,18 +212,18 @@ impl PlanSurroundings {
                 self.is_code |= self.open_fence.is_some() && !self.is_remark;
                 self.is_line_start = false;
                 self.has_text = true;
-                let end = self.place.offset + at - counted + c.len_utf8();
+                let end = self.place.offset + at - counted_end + c.len_utf8();
                 match &mut self.extent_after {
                     Some((_, last)) => *last = end,
                     None => {
-                        self.place.advance(&text[counted..at]);
-                        counted = at;
+                        self.place.advance(&text[counted_end..at]);
+                        counted_end = at;
                         self.extent_after = Some((self.place, end));
                     }
                 }
             }
         }
-        self.place.advance(&text[counted..]);
+        self.place.advance(&text[counted_end..]);
     }
 
     /// Tracks comments in code, and the line after a value.
@@ -239,11 +239,11 @@ impl PlanSurroundings {
                 || self.may_begin_comment && (c.is_whitespace() || c == '/' && self.previous_char != '/');
             self.previous_char = c;
         }
-        if let Some((line, behind)) = &mut self.line_after {
-            behind.push_str(text);
-            let adjoins = behind.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
-            if let Some(goes_on) = line.continues_with(behind, false) {
-                self.is_continued |= goes_on || adjoins;
+        if let Some((line, text_after)) = &mut self.line_after {
+            text_after.push_str(text);
+            let adjoins = text_after.chars().next().is_some_and(|c| c.is_alphabetic() && !c.is_uppercase());
+            if let Some(is_continuation) = line.continues_with(text_after, false) {
+                self.is_continued |= is_continuation || adjoins;
                 self.line_after = None;
             }
         }
@@ -307,8 +307,8 @@ impl PlanSurroundings {
         self.is_fence_used |= start.origin != ValueOrigin::Bare;
         let ValueStart { place: value_start, origin, is_in_open_comment, .. } = *start;
         let line = self.prose.line();
-        let bare = origin == ValueOrigin::Bare;
-        let sentence = if bare {
+        let is_bare = origin == ValueOrigin::Bare;
+        let sentence = if is_bare {
             line.is_in_sentence() || self.prose.is_in_span()
         } else {
             self.is_code || self.is_remark
@@ -355,7 +355,7 @@ impl PlanSurroundings {
     }
 
     /// Returns the extent of the text since the last value.
-    pub(super) fn extent_after(&self) -> Left {
+    pub(super) fn extent_after(&self) -> OptionalExtent {
         self.extent_after
     }
 
@@ -367,26 +367,31 @@ impl PlanSurroundings {
         );
     }
 
-    /// Reports the text around a plan that was set aside; `behind` is the extent between it and the end of
+    /// Reports the text around a plan that was set aside; `after` is the extent between it and the end of
     /// its thought.
     pub(super) fn report_around_thought(
         &mut self,
         plan: Place,
-        behind: Left,
+        after: OptionalExtent,
         report: &mut dyn FnMut(FindingReport),
     ) {
         self.end_run();
         self.end_fence();
         let before = self.thought_plans.filter(|(first, _)| first.offset < plan.offset);
         for (place, end) in
-            [before.map(|(first, _)| (first, plan.offset)), behind, self.extent_after].into_iter().flatten()
+            [before.map(|(first, _)| (first, plan.offset)), after, self.extent_after].into_iter().flatten()
         {
             report(surrounding_text_report(place, end));
         }
     }
 
     /// Reports faults around the plan that is used.
-    pub(super) fn finish(&mut self, frame: &PlanContext, cut: bool, report: &mut dyn FnMut(FindingReport)) {
+    pub(super) fn finish(
+        &mut self,
+        frame: &PlanContext,
+        is_truncated: bool,
+        report: &mut dyn FnMut(FindingReport),
+    ) {
         self.end_run();
         self.end_fence();
         let at = frame.value_start;
@@ -426,7 +431,7 @@ impl PlanSurroundings {
                 }
             }
         }
-        if self.open_fence.is_some() && !cut {
+        if self.open_fence.is_some() && !is_truncated {
             let found = FindingReport::new(
                 rules::FENCE_UNCLOSED,
                 self.place,

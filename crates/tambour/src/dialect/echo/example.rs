@@ -31,8 +31,8 @@ impl ExampleText {
         }
     }
 
-    pub(super) fn add_queries(&mut self, written: RawQueries<'_>) {
-        for_each_query(written, &mut |text| self.all.push_str(text));
+    pub(super) fn add_queries(&mut self, raw_queries: RawQueries<'_>) {
+        for_each_query(raw_queries, &mut |text| self.all.push_str(text));
     }
 
     pub(super) fn add_action(&mut self, action: &ReplyAction) {
@@ -70,8 +70,8 @@ impl EchoExample {
         }
     }
 
-    pub(super) fn compare_queries(&mut self, written: RawQueries<'_>) {
-        for_each_query(written, &mut |text| self.all.compare(text));
+    pub(super) fn compare_queries(&mut self, raw_queries: RawQueries<'_>) {
+        for_each_query(raw_queries, &mut |text| self.all.compare(text));
     }
 
     pub(super) fn compare_action(&mut self, action: &ReplyAction) {
@@ -126,27 +126,27 @@ fn normalize(text: &str) -> String {
 /// Letters and digits of a text, in lower case and usual width: they survive changes of punctuation and
 /// spaces.
 fn normalized_letters(text: &str) -> impl Iterator<Item = char> {
-    let narrow = |c: char| match c {
+    let to_half_width = |c: char| match c {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
         c => c,
     };
-    text.chars().map(narrow).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+    text.chars().map(to_half_width).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-fn for_each_text(intent: &Intent<'_>, see: &mut dyn FnMut(&str)) {
+fn for_each_text(intent: &Intent<'_>, visit: &mut dyn FnMut(&str)) {
     match intent {
-        Intent::PhaseText(text) | Intent::FinalText(text) => see(text),
-        Intent::Summary(text) | Intent::Phase(text, _) => see(text),
-        Intent::Queries(queries) => queries.iter().for_each(|query| see(query)),
+        Intent::PhaseText(text) | Intent::FinalText(text) => visit(text),
+        Intent::Summary(text) | Intent::Phase(text, _) => visit(text),
+        Intent::Queries(queries) => queries.iter().for_each(|query| visit(query)),
         _ => {}
     }
 }
 
-fn for_each_query(written: RawQueries<'_>, see: &mut dyn FnMut(&str)) {
-    match written {
-        RawQueries::Text(text) => see(text),
+fn for_each_query(raw_queries: RawQueries<'_>, visit: &mut dyn FnMut(&str)) {
+    match raw_queries {
+        RawQueries::Text(text) => visit(text),
         RawQueries::Value(value) => {
-            value.as_array().into_iter().flatten().filter_map(|query| query.as_str()).for_each(see);
+            value.as_array().into_iter().flatten().filter_map(|query| query.as_str()).for_each(visit);
         }
     }
 }
@@ -157,7 +157,7 @@ fn action_text(action: &ReplyAction) -> String {
         ReplyAction::Plan(plan) => plan.plan.get("tool_calls").map(ToString::to_string).unwrap_or_default(),
         ReplyAction::Call(call) => format!("{}{}", call.name, call.args),
         ReplyAction::Update(update) => serde_json::to_string(&update.operations).unwrap_or_default(),
-        ReplyAction::Extension(shown) => shown.data().to_string(),
+        ReplyAction::Extension(extension) => extension.data().to_string(),
         ReplyAction::Answer(_) | ReplyAction::Notice(..) => String::new(),
     }
 }

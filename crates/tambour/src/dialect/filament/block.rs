@@ -27,15 +27,15 @@ impl BlockContext {
     pub(super) fn sanitize_folded(&self, text: &str, at: Place, out: &mut dyn IntentSink) -> String {
         let mut result = String::with_capacity(text.len());
         let mut sanitizer = HtmlSanitizer::new(self.dialect_options.html_mode, &self.options.limits);
-        let mut put = |piece: SanitizedPiece<'_>| match piece {
+        let mut append = |piece: SanitizedPiece<'_>| match piece {
             SanitizedPiece::Text(text) => result.push_str(text),
             SanitizedPiece::Report(report) if report.rule.level == RuleLevel::Info => out.report(report),
             SanitizedPiece::Report(report) => {
                 out.report(FindingReport { rule: rules::DETAILS_MARKUP, row: "F-235", ..report });
             }
         };
-        sanitizer.push_at(text, at, &mut put);
-        sanitizer.finish(&mut put);
+        sanitizer.push_at(text, at, &mut append);
+        sanitizer.finish(&mut append);
         result
     }
 }
@@ -43,7 +43,7 @@ impl BlockContext {
 /// An element that is buffered as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct FilamentBlock {
-    pub(super) known: KnownElement,
+    pub(super) element: KnownElement,
     /// Name as written.
     pub(super) name: String,
     pub(super) attributes: Vec<(String, String)>,
@@ -76,10 +76,10 @@ impl FilamentBlock {
     pub(super) fn strip_byte_order_mark(&mut self) {
         if self.body.starts_with('\u{FEFF}') {
             self.body.remove(0);
-            let moved = |gap: &mut Range<usize>| {
+            let shift_gap = |gap: &mut Range<usize>| {
                 *gap = gap.start - '\u{FEFF}'.len_utf8()..gap.end - '\u{FEFF}'.len_utf8();
             };
-            self.gaps.iter_mut().for_each(moved);
+            self.gaps.iter_mut().for_each(shift_gap);
             self.body_start = self.body_start.end_of("\u{FEFF}");
         }
     }
@@ -171,8 +171,8 @@ pub(super) enum BlockOutcome {
 }
 
 /// Emits a notice.
-pub(super) fn emit_notice(code: &'static str, about: Option<String>, out: &mut dyn IntentSink) {
-    out.emit_action(ReplyAction::Notice(code, about));
+pub(super) fn emit_notice(code: &'static str, detail: Option<String>, out: &mut dyn IntentSink) {
+    out.emit_action(ReplyAction::Notice(code, detail));
 }
 
 /// Quote character of the string that is open on the current line.

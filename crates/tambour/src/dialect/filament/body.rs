@@ -56,15 +56,19 @@ pub(super) fn read_json(
         }
         Err(fault) => fault,
     };
-    let here = fault.place.rebase(at.end_of(&text[..start]));
-    let skipped = leading_comments_len(text);
-    let (text, at) = (&text[skipped..], at.end_of(&text[..skipped]));
+    let fault_place = fault.place.rebase(at.end_of(&text[..start]));
+    let comments_len = leading_comments_len(text);
+    let (text, at) = (&text[comments_len..], at.end_of(&text[..comments_len]));
     let found = json::find(text, limits);
-    let usable = found.value.filter(|value| value.is_array() || value.is_object());
-    let end = here.offset + fault.end.saturating_sub(fault.place.offset);
-    let report =
-        FindingReport::new(rules::JSON_NOT_STRICT, here, end, format!("no strict JSON: {}", fault.message));
-    let Some(value) = usable else {
+    let container = found.value.filter(|value| value.is_array() || value.is_object());
+    let end = fault_place.offset + fault.end.saturating_sub(fault.place.offset);
+    let report = FindingReport::new(
+        rules::JSON_NOT_STRICT,
+        fault_place,
+        end,
+        format!("no strict JSON: {}", fault.message),
+    );
+    let Some(value) = container else {
         // Prose is not broken JSON.
         if trimmed.starts_with(['[', '{', '［', '｛']) {
             out.report(report);
@@ -75,34 +79,34 @@ pub(super) fn read_json(
     for repair in found.reports {
         let mut repair = move_report(repair, at);
         // If the block cannot be used after all, its text is shown.
-        let left = repair.repair.as_ref().is_some_and(|done| done.contains("left"));
-        if left || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
+        let is_left_out = repair.repair.as_ref().is_some_and(|action| action.contains("left"));
+        if is_left_out || repair.rule.code == crate::repair::rules::TEXT_AROUND.code {
             repair.repair = Some("not used".to_owned());
         }
         out.report(repair);
     }
-    let span = skipped + found.span.start..skipped + found.span.end;
+    let span = comments_len + found.span.start..comments_len + found.span.end;
     Some(BlockJson { value, is_complete: !found.is_auto_closed, span, doubts: found.doubts, base: at })
 }
 
 /// Returns the length of the comments before JSON, with the text before them: commented values are examples
 /// (R-93).
 fn leading_comments_len(text: &str) -> usize {
-    let (mut at, mut end, mut begins) = (0, 0, true);
+    let (mut at, mut end, mut is_line_start) = (0, 0, true);
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
         let close = |close: &str| rest.find(close).map_or(rest.len(), |found| found + close.len());
         let line = || rest.find('\n').unwrap_or(rest.len());
-        let free = begins || text[..at].ends_with(is_space);
+        let is_separate = is_line_start || text[..at].ends_with(is_space);
         let comment = match rest.as_bytes() {
             [b'/', b'*', ..] => close("*/"),
-            [b'/', b'/', ..] if free => line(),
-            [b'#', ..] | [b'-', b'-', ..] if begins => line(),
+            [b'/', b'/', ..] if is_separate => line(),
+            [b'#', ..] | [b'-', b'-', ..] if is_line_start => line(),
             [b'<', b'!', b'-', b'-', ..] => comment_len(&rest[4..]).map_or(rest.len(), |len| len + 4),
             [b'[' | b'{', ..] => break,
             _ => 0,
         };
-        begins = comment == 0 && (c == '\n' || begins && is_space(c));
+        is_line_start = comment == 0 && (c == '\n' || is_line_start && is_space(c));
         at += if comment == 0 { c.len_utf8() } else { comment };
         end = if comment == 0 { end } else { at };
     }
@@ -117,9 +121,9 @@ pub(super) fn is_json(text: &str, limits: &Limits) -> bool {
         return true;
     }
     let found = json::find(trimmed, limits);
-    let whole = found.span.start == 0 && trim(&trimmed[found.span.end..]).is_empty();
+    let is_whole = found.span.start == 0 && trim(&trimmed[found.span.end..]).is_empty();
     found.value.is_some_and(|value| value.is_array() || value.is_object())
-        && whole
+        && is_whole
         && (found.doubts.is_empty() || trimmed.contains(['"', '“', '”']))
 }
 
@@ -128,8 +132,8 @@ pub(super) fn move_report(mut report: FindingReport, base: Place) -> FindingRepo
     let len = report.end.saturating_sub(report.place.offset);
     report.place = report.place.rebase(base);
     report.end = report.place.offset + len;
-    let twice = report.rule.code == crate::repair::rules::DUPLICATE_KEY.code;
-    if twice { report.with_row("R-82") } else { report }
+    let is_duplicate = report.rule.code == crate::repair::rules::DUPLICATE_KEY.code;
+    if is_duplicate { report.with_row("R-82") } else { report }
 }
 
 /// An element in a block.
@@ -153,7 +157,7 @@ impl BlockElement<'_> {
 
 /// Returns the value of an attribute.
 pub(super) fn find_attribute<'a>(attributes: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
 /// The elements of a block, and the text around them.
@@ -186,19 +190,19 @@ impl<'a> BlockElements<'a> {
 /// Other spellings of names that are not reported.
 const ACCEPTED_SPELLINGS: &[&str] = &["Analysis", "JSONPatch"];
 
-/// Reads a body at `at`: elements called `names`, which do not nest, and elements called `around`, which
+/// Reads a body at `at`: elements called `names`, which do not nest, and elements called `enclosing_names`, which
 /// enclose them. An unclosed one ends where the next begins.
 pub(super) fn read_elements<'a>(
     body: &'a str,
     text_start: Place,
     names: &[&str],
-    around: &[&str],
+    enclosing_names: &[&str],
     limits: &Limits,
     out: &mut dyn IntentSink,
 ) -> BlockElements<'a> {
-    let all = names.iter().chain(around).copied().chain(ACCEPTED_SPELLINGS.iter().copied());
+    let all = names.iter().chain(enclosing_names).copied().chain(ACCEPTED_SPELLINGS.iter().copied());
     let mut lexer = MarkupLexer::from_place(text_start, "", limits.tag).into_tolerant(TagNames::new(all));
-    let mut reading = ElementReader {
+    let mut reader = ElementReader {
         body,
         base_offset: text_start.offset,
         text_start,
@@ -209,8 +213,8 @@ pub(super) fn read_elements<'a>(
     let mut token = |token: MarkupToken<'_>, place: Place| {
         let MarkupToken::Tag(tag) = token else { return };
         let name = tag.name.to_ascii_lowercase();
-        let known = names.contains(&name.as_str());
-        if !known && !around.contains(&name.as_str()) {
+        let is_known = names.contains(&name.as_str());
+        if !is_known && !enclosing_names.contains(&name.as_str()) {
             return;
         }
         let end = place.offset + tag.raw.len() - text_start.offset;
@@ -221,31 +225,31 @@ pub(super) fn read_elements<'a>(
             out.report(report.with_repair("read as the tag it means"));
         }
         match tag.kind {
-            TagKind::Close if known => reading.close(Some(&name), place, out),
-            TagKind::Close => reading.close(None, place, out),
+            TagKind::Close if is_known => reader.close(Some(&name), place, out),
+            TagKind::Close => reader.close(None, place, out),
             kind => {
-                reading.close(None, place, out);
-                if known {
-                    reading.open_element =
+                reader.close(None, place, out);
+                if is_known {
+                    reader.open_element =
                         Some(OpenBlockElement { name, attributes: attributes(&tag), start: place });
-                    reading.text_index = end;
+                    reader.text_index = end;
                     if kind == TagKind::SelfClosing {
-                        reading.text_index = end;
-                        reading.finish_element(end, true);
+                        reader.text_index = end;
+                        reader.finish_element(end, true);
                     }
-                } else if !reading.elements.enclosing.contains(&name) {
-                    reading.elements.enclosing.push(name);
+                } else if !reader.elements.enclosing.contains(&name) {
+                    reader.elements.enclosing.push(name);
                 }
             }
         }
-        reading.text_index = end;
-        reading.text_start = place.end_of(tag.raw);
+        reader.text_index = end;
+        reader.text_start = place.end_of(tag.raw);
     };
-    lexer.push(body, &mut |one, place| token(one, place.resolve()));
-    lexer.finish(&mut |one, place| token(one, place.resolve()));
+    lexer.push(body, &mut |markup_token, place| token(markup_token, place.resolve()));
+    lexer.finish(&mut |markup_token, place| token(markup_token, place.resolve()));
     let end = text_start.end_of(body);
-    reading.close(None, end, out);
-    reading.elements
+    reader.close(None, end, out);
+    reader.elements
 }
 
 struct ElementReader<'a> {
@@ -280,8 +284,8 @@ impl ElementReader<'_> {
             );
             out.report(report.with_repair("closed here"));
         }
-        let closed = self.open_element.as_ref().is_some_and(|open| name == Some(&open.name));
-        self.finish_element(place.offset - self.base_offset, closed);
+        let is_closed = self.open_element.as_ref().is_some_and(|open| name == Some(&open.name));
+        self.finish_element(place.offset - self.base_offset, is_closed);
     }
 
     fn finish_element(&mut self, end: usize, is_closed: bool) {

@@ -29,7 +29,7 @@ pub(super) fn read_choice(
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
     let body = trim(&block.body);
-    if block.known.form == ElementForm::List {
+    if block.element.form == ElementForm::List {
         block.report_form(rules::LEGACY_FORM, "`choice`", out);
     } else if body.starts_with(['{', '[', '｛']) && is_json(body, &cx.options.limits) {
         return choice_from_json(block, cx, out);
@@ -52,9 +52,9 @@ pub(super) fn read_choice(
     let rest = found.joined_surrounding_text();
     let prompt = match found.elements_named("prompt").next() {
         Some(prompt) => {
-            let further: Vec<&str> =
+            let other_prompts: Vec<&str> =
                 found.elements_named("prompt").map(|prompt| trim(prompt.text)).skip(1).collect();
-            let all: Vec<&str> = std::iter::once(trim(prompt.text)).chain(further).collect();
+            let all: Vec<&str> = std::iter::once(trim(prompt.text)).chain(other_prompts).collect();
             all.into_iter()
                 .chain([rest.as_str()])
                 .filter(|text| !text.is_empty())
@@ -79,29 +79,29 @@ fn choice_from_lines(
     found: &BlockElements<'_>,
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
-    let asked = found.elements_named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
-    let legacy = block.known.form == ElementForm::List;
-    let mut prompt = asked.unwrap_or_default();
+    let prompt_text = found.elements_named("prompt").next().map(|prompt| trim(prompt.text).to_owned());
+    let legacy = block.element.form == ElementForm::List;
+    let mut prompt = prompt_text.unwrap_or_default();
     let mut options = Vec::new();
     for (text, at) in &found.surrounding_text {
         let mut place = *at;
         for line in text.split_inclusive('\n') {
-            let shown = trim(line);
-            let item = list_item(shown);
+            let line_text = trim(line);
+            let item = list_item(line_text);
             match item {
                 Some(text) => {
                     let end = place.offset + line.len();
                     options.push(RawOption { id: None, text: text.to_owned(), start: place, end });
                 }
                 // In the legacy form every line is an option.
-                None if legacy && !shown.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
+                None if legacy && !line_text.is_empty() && !(options.is_empty() && prompt.is_empty()) => {
                     let end = place.offset + line.len();
-                    options.push(RawOption { id: None, text: shown.to_owned(), start: place, end });
+                    options.push(RawOption { id: None, text: line_text.to_owned(), start: place, end });
                 }
-                None if options.is_empty() && prompt.is_empty() => prompt.push_str(shown),
-                None if !shown.is_empty() => {
+                None if options.is_empty() && prompt.is_empty() => prompt.push_str(line_text),
+                None if !line_text.is_empty() => {
                     prompt.push('\n');
-                    prompt.push_str(shown);
+                    prompt.push_str(line_text);
                 }
                 None => {}
             }
@@ -137,9 +137,9 @@ fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inte
         let list = value.get("options").or(value.get("choices")).unwrap_or(value).as_array()?;
         let option = |option: &Value| {
             let (start, end) = (block.body_start, block.end());
-            let shown =
+            let label =
                 option.as_str().map(str::to_owned).or_else(|| text(option, &["text", "label", "title"]))?;
-            Some(RawOption { id: text(option, &["id", "value"]), text: shown, start, end })
+            Some(RawOption { id: text(option, &["id", "value"]), text: label, start, end })
         };
         let options = list.iter().map(option).collect::<Option<Vec<_>>>()?;
         (!options.is_empty()).then(|| (text(value, &["prompt", "question"]).unwrap_or_default(), options))
@@ -159,19 +159,20 @@ fn choice_from_json(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inte
 }
 
 /// Emits a choice, and gives each option an id of its own.
-fn emit_choice(prompt: String, written: Vec<RawOption>, out: &mut dyn IntentSink) {
-    let given: std::collections::HashSet<String> = written.iter().filter_map(|one| one.id.clone()).collect();
-    let mut used: std::collections::HashSet<String> = std::collections::HashSet::new();
+fn emit_choice(prompt: String, raw_options: Vec<RawOption>, out: &mut dyn IntentSink) {
+    let original_ids: std::collections::HashSet<String> =
+        raw_options.iter().filter_map(|option| option.id.clone()).collect();
+    let mut used_ids: std::collections::HashSet<String> = std::collections::HashSet::new();
     let mut numbers: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-    let mut options = Vec::with_capacity(written.len());
-    for (at, RawOption { id, text, start: place, end }) in written.into_iter().enumerate() {
+    let mut options = Vec::with_capacity(raw_options.len());
+    for (at, RawOption { id, text, start: place, end }) in raw_options.into_iter().enumerate() {
         let id = match id {
-            Some(id) if used.contains(&id) => {
+            Some(id) if used_ids.contains(&id) => {
                 let number = numbers.entry(id.clone()).or_insert(1);
                 let unique = loop {
                     *number += 1;
                     let unique = format!("{id}_{number}");
-                    if !used.contains(&unique) && !given.contains(&unique) {
+                    if !used_ids.contains(&unique) && !original_ids.contains(&unique) {
                         break unique;
                     }
                 };
@@ -187,7 +188,7 @@ fn emit_choice(prompt: String, written: Vec<RawOption>, out: &mut dyn IntentSink
             Some(id) => id,
             None => {
                 let mut id = format!("option_{}", at + 1);
-                while given.contains(&id) || used.contains(&id) {
+                while original_ids.contains(&id) || used_ids.contains(&id) {
                     id.push('_');
                 }
                 let report = FindingReport::new(rules::CHOICE_ID_MISSING, place, end, "an option has no id");
@@ -195,7 +196,7 @@ fn emit_choice(prompt: String, written: Vec<RawOption>, out: &mut dyn IntentSink
                 id
             }
         };
-        used.insert(id.clone());
+        used_ids.insert(id.clone());
         options.push(ChoiceOption { id, text });
     }
     out.emit_action(ReplyAction::Extension(Choice { prompt, options }.into()));
@@ -222,17 +223,17 @@ fn list_item(line: &str) -> Option<&str> {
         (0, true) => 1,
         _ => return None,
     };
-    let mut behind = inner[len..].chars();
-    let sign = behind.next()?;
-    let fits = if bracket {
-        matches!(sign, ')' | '）' | ']' | '】')
+    let mut chars_after = inner[len..].chars();
+    let mark = chars_after.next()?;
+    let is_list_mark = if bracket {
+        matches!(mark, ')' | '）' | ']' | '】')
     } else {
-        matches!(sign, '.' | ')' | '、' | '．' | '）' | ':' | '：')
+        matches!(mark, '.' | ')' | '、' | '．' | '）' | ':' | '：')
     };
-    let text = behind.as_str();
+    let text = chars_after.as_str();
     // `3.5` is a number.
-    let apart = bracket || !sign.is_ascii() || text.starts_with([' ', '\t']);
-    Some(trim(text)).filter(|text| fits && apart && !text.is_empty())
+    let is_separate = bracket || !mark.is_ascii() || text.starts_with([' ', '\t']);
+    Some(trim(text)).filter(|text| is_list_mark && is_separate && !text.is_empty())
 }
 
 /// Finds the choice at the end of a text: two or more items, with the line before them as the question

@@ -110,7 +110,7 @@ pub(super) enum HoldResult {
     /// Nothing is decided.
     Undecided,
     /// The first of `kept` counts or not; `taken` bytes of the token belong to them.
-    Decided { counts: bool, kept: Vec<HeldToken>, taken: usize },
+    Decided { is_counted: bool, tokens: Vec<HeldToken>, taken_len: usize },
 }
 
 impl MarkdownTracker {
@@ -183,7 +183,7 @@ impl MarkdownTracker {
             Some(CodeStop::LineEnd) => (self.unclosed_runs, self.closing_run) = (0, None),
             Some(CodeStop::Closed(run)) => {
                 self.unclosed_runs = self.unclosed_runs.min(run);
-                self.closing_run = self.closing_run.filter(|alive| *alive < run);
+                self.closing_run = self.closing_run.filter(|closing| *closing < run);
             }
             _ => {}
         }
@@ -196,7 +196,7 @@ impl MarkdownTracker {
         match self.code.context() {
             CodeContext::Text => TagContext::Text,
             CodeContext::Fence => TagContext::Fence,
-            CodeContext::Undecided(runs) if self.closing_run.is_some_and(|alive| alive < runs) => {
+            CodeContext::Undecided(runs) if self.closing_run.is_some_and(|closing| closing < runs) => {
                 TagContext::CodeSpan
             }
             CodeContext::Undecided(runs) if runs <= self.unclosed_runs => TagContext::Text,
@@ -207,10 +207,10 @@ impl MarkdownTracker {
     /// Holds a token after an open backtick.
     pub(super) fn hold_span(&mut self, token: &MarkupToken<'_>, place: Place) {
         let CodeContext::Undecided(runs) = self.code.context() else { return };
-        let mut ahead = self.code.clone();
+        let mut lookahead = self.code.clone();
         // The content of a tag decides nothing, except that it may end the line.
-        ahead.read_to_stop(&token.raw().replace('`', " "), false);
-        self.hold_token(token, place, HoldCondition::ClosingRun(Box::new(ahead), runs));
+        lookahead.read_to_stop(&token.raw().replace('`', " "), false);
+        self.hold_token(token, place, HoldCondition::ClosingRun(Box::new(lookahead), runs));
     }
 
     /// Holds a tag that counts if it is alone on its line.
@@ -239,64 +239,64 @@ impl MarkdownTracker {
         let text = matches!(token, MarkupToken::Text(_));
         let room = limit.saturating_sub(hold.len);
         // Cut at the limit itself, so that the result does not depend on the chunks.
-        let most = if text { raw.floor_char_boundary(room) } else { raw.len() };
-        let over = most < raw.len() || raw.len() > room;
-        let (taken, counts) = hold.condition.push(&raw[..most], text);
-        let decided = counts
-            .or((over && taken == most).then_some(!matches!(hold.condition, HoldCondition::AloneOnLine)));
+        let max_len = if text { raw.floor_char_boundary(room) } else { raw.len() };
+        let is_overlong = max_len < raw.len() || raw.len() > room;
+        let (taken_len, is_counted) = hold.condition.push(&raw[..max_len], text);
+        let decision = is_counted.or((is_overlong && taken_len == max_len)
+            .then_some(!matches!(hold.condition, HoldCondition::AloneOnLine)));
         // A tag is taken whole, or handled again.
-        let taken = if text || taken == raw.len() { taken } else { 0 };
-        if taken > 0 {
-            let kept = if text { MarkupToken::Text(&raw[..taken]) } else { *token };
+        let taken_len = if text || taken_len == raw.len() { taken_len } else { 0 };
+        if taken_len > 0 {
+            let held_token = if text { MarkupToken::Text(&raw[..taken_len]) } else { *token };
             match (hold.tokens.last_mut(), text) {
                 (Some(HeldToken { raw: last, kind: HeldTokenKind::Text, .. }), true) => {
-                    last.push_str(&raw[..taken])
+                    last.push_str(&raw[..taken_len])
                 }
-                _ => hold.tokens.push(HeldToken::new(&kept, place)),
+                _ => hold.tokens.push(HeldToken::new(&held_token, place)),
             }
-            hold.len += taken;
+            hold.len += taken_len;
         }
-        match decided {
+        match decision {
             None => HoldResult::Undecided,
-            Some(counts) => self.decide(counts, taken),
+            Some(is_counted) => self.decide(is_counted, taken_len),
         }
     }
 
     /// Ends the text: decides on the held tokens.
     pub(super) fn finish(&mut self) -> Option<(bool, Vec<HeldToken>)> {
         let hold = self.held.as_mut()?;
-        let counts = match &mut hold.condition {
+        let is_counted = match &mut hold.condition {
             HoldCondition::AloneOnLine | HoldCondition::ClosingQuote(_) => true,
             HoldCondition::ClosingRun(code, runs) => {
                 !matches!(code.end_line_start(), Some(CodeStop::Closed(run)) if run < *runs)
             }
         };
-        match self.decide(counts, 0) {
-            HoldResult::Decided { counts, kept, .. } => Some((counts, kept)),
+        match self.decide(is_counted, 0) {
+            HoldResult::Decided { is_counted, tokens, .. } => Some((is_counted, tokens)),
             HoldResult::Undecided => None,
         }
     }
 
-    fn decide(&mut self, counts: bool, taken: usize) -> HoldResult {
+    fn decide(&mut self, is_counted: bool, taken_len: usize) -> HoldResult {
         let Some(HeldTokens { tokens, condition, .. }) = self.held.take() else {
             return HoldResult::Undecided;
         };
         if let HoldCondition::ClosingRun(_, runs) = condition {
-            if counts {
+            if is_counted {
                 self.unclosed_runs = runs;
             } else {
                 self.closing_run = Some(runs.saturating_sub(1));
             }
         }
-        HoldResult::Decided { counts, kept: tokens, taken }
+        HoldResult::Decided { is_counted, tokens, taken_len }
     }
 }
 
 impl HoldCondition {
     /// Reads more text. Returns the bytes read, and whether the tag counts once that is decided.
-    fn push(&mut self, raw: &str, text: bool) -> (usize, Option<bool>) {
+    fn push(&mut self, raw: &str, is_text: bool) -> (usize, Option<bool>) {
         match self {
-            HoldCondition::AloneOnLine if !text => (0, Some(false)),
+            HoldCondition::AloneOnLine if !is_text => (0, Some(false)),
             HoldCondition::AloneOnLine => match raw.char_indices().find(|(_, c)| !is_space(*c) || *c == '\n')
             {
                 Some((at, '\n')) => (at, Some(true)),

@@ -6,7 +6,7 @@ mod code;
 mod command_value;
 mod flow;
 
-use command_value::{COMPUTED, UnknownEscape};
+use command_value::{COMPUTED_VALUE_FAULT, UnknownEscape};
 use flow::Flow;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(super) fn read_commands(
 ) -> MvuCommands {
     let mut found = MvuCommands::default();
     let mut flow = Flow::default();
-    let (mut from, mut place, mut counted) = (0, at, 0);
+    let (mut from, mut place, mut counted_end) = (0, at, 0);
     while let Some(start) = text[from..].find("_.").map(|start| from + start) {
         flow.text(&text[from..start]);
         if let Some(end) = comment_end(&text[from..start], &text[start..]) {
@@ -52,12 +52,12 @@ pub(super) fn read_commands(
             continue;
         }
         found.add_text(&text[from..start]);
-        place.advance(&text[counted..start]);
-        counted = start;
+        place.advance(&text[counted_end..start]);
+        counted_end = start;
         match parse_command(&text[start..]) {
             Ok(MvuCommand { name, args, end }) => {
                 from = start + end;
-                let known = found.operations.len();
+                let operation_count = found.operations.len();
                 let reason = parse_reason(&text[from..]);
                 from += reason.map_or(0, |(len, _)| len);
                 match flow.command() {
@@ -70,7 +70,7 @@ pub(super) fn read_commands(
                 }
                 found.reasons.extend(reason.map(|(_, why)| why.to_owned()));
                 if let Some(report) =
-                    found.first_refusal_report((known, before), name, place, place.offset + end)
+                    found.first_refusal_report((operation_count, before), name, place, place.offset + end)
                 {
                     report_duplicate_keys(&text[start..from], &args, place, limits, out);
                     out.report(report);
@@ -84,13 +84,14 @@ pub(super) fn read_commands(
                 let rest = &rest[..next.unwrap_or(rest.len())];
                 let line = rest.find('\n');
                 let len = 2 + line.unwrap_or(rest.len());
-                let written = &text[start..start + len];
-                flow.fault(written, next.is_some() && line.is_none());
-                let message = format!("`{}` is no command", clip(trim(written), 60));
+                let command_text = &text[start..start + len];
+                flow.fault(command_text, next.is_some() && line.is_none());
+                let message = format!("`{}` is no command", clip(trim(command_text), 60));
                 let report = FindingReport::new(rules::COMMAND_INVALID, place, place.offset + len, message);
                 out.report(report.with_repair("not carried out"));
-                let none = Operation::from_stored(String::new(), String::new(), Some(Value::from(written)));
-                found.operations.push(none);
+                let no_operation =
+                    Operation::from_stored(String::new(), String::new(), Some(Value::from(command_text)));
+                found.operations.push(no_operation);
                 from = start + len;
             }
         }
@@ -106,9 +107,9 @@ fn comment_end(before: &str, rest: &str) -> Option<usize> {
     if ["//", "#", "--"].iter().any(|mark| trim(line).starts_with(mark)) {
         return Some(rest.find('\n').unwrap_or(rest.len()));
     }
-    [("/*", "*/"), ("<!--", "-->")].into_iter().find_map(|(begin, end)| {
-        let inside = &before[before.rfind(begin)? + begin.len()..];
-        let open = !inside.contains(end);
+    [("/*", "*/"), ("<!--", "-->")].into_iter().find_map(|(open_mark, end)| {
+        let inner = &before[before.rfind(open_mark)? + open_mark.len()..];
+        let open = !inner.contains(end);
         open.then(|| rest.find(end).map_or(rest.len(), |at| at + end.len()))
     })
 }
@@ -136,9 +137,9 @@ fn parse_command(text: &str) -> Result<MvuCommand<'_>, CommandFault> {
     if len == rest.len() {
         return Err(CommandFault::Truncated);
     }
-    let inside = rest[len..].strip_prefix('(').ok_or(CommandFault::NotACommand)?;
-    let (args, read) = parse_arguments(inside)?;
-    match inside[read..].starts_with(");") {
+    let args_text = rest[len..].strip_prefix('(').ok_or(CommandFault::NotACommand)?;
+    let (args, read) = parse_arguments(args_text)?;
+    match args_text[read..].starts_with(");") {
         true => Ok(MvuCommand { name: &rest[..len], args, end: 2 + len + 1 + read + 2 }),
         false => Err(CommandFault::NotACommand),
     }
@@ -152,15 +153,15 @@ fn report_duplicate_keys(
     limits: &Limits,
     out: &mut dyn IntentSink,
 ) {
-    let mut counted = 0;
+    let mut counted_end = 0;
     let mut from = command.find('(').map_or(0, |open| open + 1);
     for arg in args {
         // Only blanks and commas separate arguments.
         let Some(start) = command[from..].find(arg).map(|start| from + start) else { return };
         from = start + arg.len();
         if let Some(report) = command_value::duplicate_key_report(arg, limits) {
-            at.advance(&command[counted..start]);
-            counted = start;
+            at.advance(&command[counted_end..start]);
+            counted_end = start;
             out.report(FindingReport { repair: None, ..body::move_report(report, at) });
         }
     }
@@ -207,10 +208,10 @@ fn parse_arguments(text: &str) -> Result<(Vec<&str>, usize), CommandFault> {
 
 /// Returns the reason after a command, which may begin on the next line, and its length.
 fn parse_reason(text: &str) -> Option<(usize, &str)> {
-    let blank = text.len() - text.trim_start_matches(is_space).len();
-    let rest = text[blank..].strip_prefix("//")?;
+    let blank_len = text.len() - text.trim_start_matches(is_space).len();
+    let rest = text[blank_len..].strip_prefix("//")?;
     let len = rest.find('\n').unwrap_or(rest.len());
-    Some((blank + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
+    Some((blank_len + 2 + len, trim(&rest[..len]))).filter(|(_, why)| !why.is_empty())
 }
 
 /// Returns the report on a value that may not be the one meant.
@@ -237,23 +238,23 @@ impl MvuCommands {
         end: usize,
     ) -> Option<FindingReport> {
         // The state decides about the others, but not about their values.
-        let wrong = |one: &Operation| {
+        let is_refused = |operation: &Operation| {
             let value =
                 |reason| matches!(reason, RefusalReason::NumberOutOfRange | RefusalReason::ValueGuessed);
-            one.refusal().is_some_and(|refusal| one.command().is_none() || value(refusal.reason))
+            operation.refusal().is_some_and(|refusal| operation.command().is_none() || value(refusal.reason))
         };
-        let at = from + self.operations[from..].iter().position(wrong)?;
-        let refused = &self.operations[at];
-        let refusal = refused.refusal()?;
+        let at = from + self.operations[from..].iter().position(is_refused)?;
+        let refused_operation = &self.operations[at];
+        let refusal = refused_operation.refusal()?;
         let report = match refusal.reason {
-            RefusalReason::NumberOutOfRange => refused.report(place, end)?,
+            RefusalReason::NumberOutOfRange => refused_operation.report(place, end)?,
             RefusalReason::ValueGuessed => guessed_report(&refusal.message, place, end),
             _ => {
                 let message = format!("`_.{name}`: {}", refusal.message);
                 FindingReport::new(rules::COMMAND_INVALID, place, end, message).with_repair("not carried out")
             }
         };
-        Some(operation_findings::name_operation(before + at + 1, refused, report))
+        Some(operation_findings::name_operation(before + at + 1, refused_operation, report))
     }
 
     /// Adds an operation that nobody carries out, since something of it was guessed.
@@ -273,23 +274,23 @@ impl MvuCommands {
     }
 
     fn add_command(&mut self, name: &str, args: &[&str], flow: &Flow<'_>, limits: &Limits) {
-        if let Some(message) = doubt(args, flow) {
+        if let Some(message) = argument_doubt(args, flow) {
             return self.refuse(name, args, &message);
         }
         let path = path_of(args);
-        let refused = |op: &str| {
+        let refuse = |op: &str| {
             let value = args.get(1..).and_then(<[&str]>::last).map(|text| Value::from(*text));
             Operation::from_stored(op.to_owned(), path.clone().unwrap_or_default(), value)
         };
         let Some(steps) = path.as_deref().and_then(parse_lodash_path) else {
-            return self.operations.push(refused(""));
+            return self.operations.push(refuse(""));
         };
         // A guessed value refuses only its own command.
         let mut values = Vec::with_capacity(args.len());
-        let old = usize::from(name == "set" && args.len() == 3);
-        for text in &args[1 + old..] {
+        let old_count = usize::from(name == "set" && args.len() == 3);
+        for text in &args[1 + old_count..] {
             let read = match flow.is_variable(text) {
-                true => Err(COMPUTED.to_owned()),
+                true => Err(COMPUTED_VALUE_FAULT.to_owned()),
                 false => command_value::parse_value(text, limits),
             };
             match read {
@@ -300,21 +301,21 @@ impl MvuCommands {
                 }
             }
         }
-        let whole = StatePath::new(steps.clone());
-        let operation = |op: Op, value: Option<Value>| match &whole {
+        let state_path = StatePath::new(steps.clone());
+        let operation = |op: Op, value: Option<Value>| match &state_path {
             Some(path) => Operation::new(op, path.clone(), value),
-            None => refused(name),
+            None => refuse(name),
         };
-        let one = match (name, &mut values[..]) {
+        let new_operation = match (name, &mut values[..]) {
             // The old value is never compared.
-            ("set", [new]) => match (new.take(), &whole) {
-                (Value::Object(fields), None) => refused(name).with_command(Settled::Root(fields)),
+            ("set", [new]) => match (new.take(), &state_path) {
+                (Value::Object(fields), None) => refuse(name).with_command(Settled::Root(fields)),
                 (value, Some(_)) => {
                     let text = value.is_string();
                     let set = operation(Op::Set, Some(value));
                     if text { set.with_command(Settled::Number) } else { set }
                 }
-                (_, None) => refused(name),
+                (_, None) => refuse(name),
             },
             ("add", [delta]) => operation(Op::Add, Some(delta.take())),
             ("assign" | "insert", [new]) => match new.take() {
@@ -329,9 +330,9 @@ impl MvuCommands {
                     // The state decides whether this is a list or an object.
                     let set = match (&key, path_below(&steps, &key)) {
                         (Value::String(_), Some(path)) => Operation::new(Op::Set, path, Some(new.clone())),
-                        _ => refused("insert"),
+                        _ => refuse("insert"),
                     };
-                    match &whole {
+                    match &state_path {
                         Some(path) => set.with_command(Settled::Insert(path.clone(), key, new)),
                         None => set,
                     }
@@ -342,19 +343,19 @@ impl MvuCommands {
                 let key = key.take();
                 let delete = match path_below(&steps, &key) {
                     Some(path) => Operation::new(Op::Delete, path, None),
-                    None => refused("remove"),
+                    None => refuse("remove"),
                 };
-                match &whole {
+                match &state_path {
                     Some(path) => delete.with_command(Settled::Remove(path.clone(), key)),
                     None => delete,
                 }
             }
-            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refused(""),
+            ("set" | "add" | "assign" | "insert" | "remove" | "unset" | "delete", _) => refuse(""),
             // One of ours is no command, and its value is not read as one of them.
-            _ if Op::from_name(name).is_some() => refused(&format!("_.{name}")),
-            _ => refused(name),
+            _ if Op::from_name(name).is_some() => refuse(&format!("_.{name}")),
+            _ => refuse(name),
         };
-        self.operations.push(one);
+        self.operations.push(new_operation);
     }
 
     /// Adds operations that set the leaves of an object.
@@ -383,19 +384,19 @@ fn path_of(args: &[&str]) -> Option<String> {
 
 /// Returns the doubt about the arguments of a command, whatever it does: one is missing, or may be several, or the path is
 /// computed.
-fn doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
+fn argument_doubt(args: &[&str], flow: &Flow<'_>) -> Option<String> {
     if args.iter().any(|arg| arg.is_empty()) {
         return Some("an argument is missing between two commas".to_owned());
     }
-    if let Some(spread) = args.iter().find(|arg| arg.starts_with("...")) {
-        return Some(format!("`{}` may be any number of arguments", clip(spread, 60)));
+    if let Some(spread_arg) = args.iter().find(|arg| arg.starts_with("...")) {
+        return Some(format!("`{}` may be any number of arguments", clip(spread_arg, 60)));
     }
     let path = args.first()?;
-    let computed = match command_value::quoted_content(path) {
+    let is_computed = match command_value::quoted_content(path) {
         Some(_) => code::has_template(path),
         None => flow.is_variable(path) || code::is_path_computed(path),
     };
-    computed.then(|| format!("`{}` is no path: {COMPUTED}", clip(path, 60)))
+    is_computed.then(|| format!("`{}` is no path: {COMPUTED_VALUE_FAULT}", clip(path, 60)))
 }
 
 /// The place of a key or an element below a path.
@@ -414,18 +415,18 @@ fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (step, after) = if let Some(inside) = rest.strip_prefix('[') {
-            let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (step, after) = if let Some(inner) = rest.strip_prefix('[') {
+            let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''));
             let end = match quote {
-                Some(quote) => inside[1..].find(quote)? + 2,
-                None => inside.find(']')?,
+                Some(quote) => inner[1..].find(quote)? + 2,
+                None => inner.find(']')?,
             };
-            let key = trim(&inside[..end]);
+            let key = trim(&inner[..end]);
             let step = match (quote, key.parse()) {
                 (None, Ok(index)) => StateStep::Index(index),
                 _ => StateStep::Key(command_value::strip_quotes(key).to_owned()),
             };
-            (step, inside[end..].strip_prefix(']')?)
+            (step, inner[end..].strip_prefix(']')?)
         } else {
             let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
             let end = match quote {
@@ -447,12 +448,12 @@ fn parse_lodash_path(text: &str) -> Option<Vec<StateStep>> {
         steps.push(step);
         rest = match after.strip_prefix('.') {
             Some("") => return None,
-            Some(more) => more,
+            Some(tail) => tail,
             None if after.is_empty() || after.starts_with('[') => after,
             None => return None,
         };
     }
-    let empty =
+    let is_empty_key =
         |step: &StateStep| matches!(step, StateStep::Key(key) | StateStep::Token(key) if key.is_empty());
-    (!steps.iter().any(empty)).then_some(steps)
+    (!steps.iter().any(is_empty_key)).then_some(steps)
 }

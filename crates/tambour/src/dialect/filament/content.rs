@@ -34,16 +34,16 @@ pub(super) struct ContentWriter {
 const MAX_TAIL_BYTES: usize = 4 << 10;
 
 impl ContentWriter {
-    pub(super) fn new(own: &FilamentOptions, limits: &Limits) -> ContentWriter {
+    pub(super) fn new(options: &FilamentOptions, limits: &Limits) -> ContentWriter {
         ContentWriter {
-            sanitizer: HtmlSanitizer::new(own.html_mode, limits),
+            sanitizer: HtmlSanitizer::new(options.html_mode, limits),
             has_gap: true,
             has_text: false,
             is_paragraph_due: false,
             is_line_break_due: false,
             is_element_start: true,
             trailing_breaks: 2,
-            tail: own.finds_choices_in_text.then(String::new),
+            tail: options.finds_choices_in_text.then(String::new),
             is_reported: false,
         }
     }
@@ -70,11 +70,11 @@ impl ContentWriter {
         self.is_line_break_due = false;
     }
 
-    /// Makes the next text continue the last one; with `line`, the line break between them is kept.
-    pub(super) fn continue_text(&mut self, line: bool) {
+    /// Makes the next text continue the last one; with `keeps_line_break`, the line break between them is kept.
+    pub(super) fn continue_text(&mut self, keeps_line_break: bool) {
         (self.has_gap, self.is_element_start) = (true, true);
         self.is_paragraph_due = false;
-        self.is_line_break_due = line && self.has_text;
+        self.is_line_break_due = keeps_line_break && self.has_text;
     }
 
     /// Emits text that directly follows the last one; returns whether it did.
@@ -102,15 +102,15 @@ impl ContentWriter {
         }
         if self.is_paragraph_due {
             // White space at the border of a section is dropped.
-            let blank = text.len() - text.trim_start_matches(is_space).len();
-            if blank == text.len() {
+            let blank_len = text.len() - text.trim_start_matches(is_space).len();
+            if blank_len == text.len() {
                 return;
             }
             self.is_paragraph_due = false;
-            let at = at.resolve().end_of(&text[..blank]);
-            let breaks = &"\n\n"[..2 - self.trailing_breaks];
-            self.push(breaks, Some(at), out);
-            return self.push(&text[blank..], Some(at), out);
+            let at = at.resolve().end_of(&text[..blank_len]);
+            let line_breaks = &"\n\n"[..2 - self.trailing_breaks];
+            self.push(line_breaks, Some(at), out);
+            return self.push(&text[blank_len..], Some(at), out);
         }
         if self.is_line_break_due && !text.is_empty() {
             self.is_line_break_due = false;
@@ -142,10 +142,10 @@ impl ContentWriter {
             self.trailing_breaks = 0;
         }
         let ContentWriter { sanitizer, tail, is_reported, .. } = self;
-        let mut put = |piece: SanitizedPiece<'_>| emit_piece(piece, tail, *is_reported, out);
+        let mut emit = |piece: SanitizedPiece<'_>| emit_piece(piece, tail, *is_reported, out);
         match place {
-            Some(place) => sanitizer.push_at(text, place, &mut put),
-            None => sanitizer.push(text, &mut put),
+            Some(place) => sanitizer.push_at(text, place, &mut emit),
+            None => sanitizer.push(text, &mut emit),
         }
     }
 
@@ -180,7 +180,12 @@ impl ContentWriter {
 }
 
 #[inline]
-fn emit_piece(piece: SanitizedPiece<'_>, tail: &mut Option<String>, told: bool, out: &mut dyn IntentSink) {
+fn emit_piece(
+    piece: SanitizedPiece<'_>,
+    tail: &mut Option<String>,
+    is_reported: bool,
+    out: &mut dyn IntentSink,
+) {
     match piece {
         SanitizedPiece::Text(text) => {
             if let Some(tail) = tail {
@@ -193,7 +198,7 @@ fn emit_piece(piece: SanitizedPiece<'_>, tail: &mut Option<String>, told: bool, 
             out.emit_intent(Intent::FinalText(text));
         }
         // It was reported already that this is text; its tags are not faults of the content.
-        SanitizedPiece::Report(report) if told => {
+        SanitizedPiece::Report(report) if is_reported => {
             out.report(FindingReport { rule: rules::RAW_TEXT, row: "F-210", ..report });
         }
         SanitizedPiece::Report(report) => out.report(report),

@@ -25,18 +25,18 @@ pub(super) fn read_details(
 ) -> BlockOutcome {
     if trim(&block.body).starts_with('{')
         && let Ok(value) = serde_json::from_str::<Value>(trim(&block.body))
-        && let Some(written) = text_member(&value, "text").or_else(|| text_member(&value, "content"))
+        && let Some(raw_text) = text_member(&value, "text").or_else(|| text_member(&value, "content"))
     {
         block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
         let summary = text_member(&value, "summary").unwrap_or_default();
         let summary = cx.sanitize_folded(&summary, block.body_start, out);
-        let text = cx.sanitize_folded(&written, block.body_start, out);
+        let text = cx.sanitize_folded(&raw_text, block.body_start, out);
         out.emit_action(ReplyAction::Extension(Details { summary, text }.into()));
         return BlockOutcome::Read;
     }
     // The heading comes first; a later one belongs to a nested element.
-    let lead = block.body.len() - block.body.trim_start().len();
-    let head = block.body[lead..].get(..8).is_some_and(|head| head.eq_ignore_ascii_case("<summary"));
+    let blank_len = block.body.len() - block.body.trim_start().len();
+    let head = block.body[blank_len..].get(..8).is_some_and(|head| head.eq_ignore_ascii_case("<summary"));
     let end = block.body.to_ascii_lowercase().find("</summary").filter(|_| head);
     let (summary, rest, at) = match end {
         None => (String::new(), &*block.body, block.body_start),
@@ -67,28 +67,32 @@ pub(super) fn read_component(
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
     let view = block.attribute("view").map(trim).unwrap_or_default();
-    let given = block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let fallback_attribute =
+        block.attribute("fallback").map(trim).filter(|text| !text.is_empty()).map(str::to_owned);
     let mut inner = SurroundingTextFilter { out, has_surrounding_text: false };
     let found = match trim(&block.body).is_empty() {
         true => None,
         false => read_json(&block.body, block.body_start, &cx.options.limits, &mut inner),
     };
-    let (value, behind) = match &found {
+    let (value, text_after) = match &found {
         Some(json) => {
-            let behind = trim(&block.body[json.span.end..]).trim_start_matches('`');
-            (json.value.clone(), Some(trim(behind).to_owned()).filter(|text| !text.is_empty()))
+            let text_after = trim(&block.body[json.span.end..]).trim_start_matches('`');
+            (json.value.clone(), Some(trim(text_after).to_owned()).filter(|text| !text.is_empty()))
         }
         None => (Value::Object(Map::new()), None),
     };
     // Text before the value may be the better part of a broken body.
     let before = found.as_ref().map(|json| trim(&block.body[..json.span.start]));
     let before = before.is_some_and(|text| !text.is_empty() && !text.starts_with("```"));
-    let after = found.as_ref().filter(|_| behind.is_some() && given.is_none()).map(|json| json.span.end);
-    let fallback = match (given, behind) {
-        (Some(given), Some(behind)) => Some(format!("{given}\n{behind}")),
-        (given, behind) => given.or(behind),
+    let after = found
+        .as_ref()
+        .filter(|_| text_after.is_some() && fallback_attribute.is_none())
+        .map(|json| json.span.end);
+    let fallback = match (fallback_attribute, text_after) {
+        (Some(fallback_attribute), Some(text_after)) => Some(format!("{fallback_attribute}\n{text_after}")),
+        (fallback_attribute, text_after) => fallback_attribute.or(text_after),
     };
-    let wrong = if !is_view_name(view) {
+    let fault = if !is_view_name(view) {
         Some(format!("`{}` is no view: `namespace.component`", clip(view, 60)))
     } else if !value.is_object() || found.is_none() && !trim(&block.body).is_empty() {
         Some("the body is no JSON object".to_owned())
@@ -99,7 +103,7 @@ pub(super) fn read_component(
     } else {
         None
     };
-    if let Some(message) = wrong {
+    if let Some(message) = fault {
         out.report(
             block
                 .report(rules::COMPONENT_INVALID, message)
@@ -158,9 +162,9 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         emit_notice("media_refused", Some(clip(&without_controls(&src), 60).into_owned()), out);
         return BlockOutcome::Raw(alt);
     }
-    let small = kind.to_ascii_lowercase();
-    let known = ["image", "audio", "video"].into_iter().find(|known| *known == small);
-    let Some(meant) = known.or_else(|| media_type_of_extension(&src)) else {
+    let lowercase = kind.to_ascii_lowercase();
+    let listed_kind = ["image", "audio", "video"].into_iter().find(|listed_kind| *listed_kind == lowercase);
+    let Some(media_kind) = listed_kind.or_else(|| media_type_of_extension(&src)) else {
         let message = format!("`{}` is no type of media", clip(&without_controls(&kind), 60));
         out.report(
             block.report(rules::MEDIA_TYPE, message).with_repair("not used, its description is shown"),
@@ -168,15 +172,15 @@ pub(super) fn read_media(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn
         emit_notice("media_refused", Some(clip(&without_controls(&src), 60).into_owned()), out);
         return BlockOutcome::Raw(alt);
     };
-    if meant != kind {
+    if media_kind != kind {
         let message = format!("`{}` is no type of media", clip(&without_controls(&kind), 60));
-        let done = match known {
-            Some(_) => format!("read as `{meant}`"),
-            None => format!("read as `{meant}`, what it said is not used"),
+        let repair = match listed_kind {
+            Some(_) => format!("read as `{media_kind}`"),
+            None => format!("read as `{media_kind}`, what it said is not used"),
         };
-        out.report(block.report(rules::MEDIA_TYPE, message).with_repair(done));
+        out.report(block.report(rules::MEDIA_TYPE, message).with_repair(repair));
     }
-    out.emit_action(ReplyAction::Extension(Media { kind: meant.to_owned(), src, alt }.into()));
+    out.emit_action(ReplyAction::Extension(Media { kind: media_kind.to_owned(), src, alt }.into()));
     BlockOutcome::Read
 }
 

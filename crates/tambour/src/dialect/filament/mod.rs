@@ -98,16 +98,16 @@ impl FilamentReader {
 
     /// Reads text at the beginning, as long as it may be the marker.
     fn push_prefix(&mut self, text: &str, out: &mut dyn IntentSink) {
-        let Some(lead) = &mut self.marker_prefix else { return };
-        let most = text.floor_char_boundary(MAX_PREFIX_BYTES.saturating_sub(lead.text.len()));
-        let taken = lead.watch.push(&text[..most]);
-        lead.text.push_str(&text[..taken]);
-        if taken == text.len() {
+        let Some(prefix) = &mut self.marker_prefix else { return };
+        let max_len = text.floor_char_boundary(MAX_PREFIX_BYTES.saturating_sub(prefix.text.len()));
+        let taken_len = prefix.watch.push(&text[..max_len]);
+        prefix.text.push_str(&text[..taken_len]);
+        if taken_len == text.len() {
             return;
         }
-        let held = self.marker_prefix.take().map(|lead| lead.text).unwrap_or_default();
-        self.begin_reply(&held, out);
-        self.read_text(&text[taken..], out);
+        let held_text = self.marker_prefix.take().map(|prefix| prefix.text).unwrap_or_default();
+        self.begin_reply(&held_text, out);
+        self.read_text(&text[taken_len..], out);
     }
 
     /// Reads the beginning of the reply. A byte order mark there is no text.
@@ -143,10 +143,13 @@ impl Dialect for FilamentReader {
             }
             self.begin_reply(&text, out);
         }
-        let spaced = |half: &str| half.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
-        if let Some(half) = self.lexer.unfinished_tag().filter(|half| !spaced(half)).map(str::to_owned) {
+        let is_spaced =
+            |partial_tag: &str| partial_tag.trim_start_matches(['<', '＜']).starts_with([' ', '\t']);
+        if let Some(partial_tag) =
+            self.lexer.unfinished_tag().filter(|partial_tag| !is_spaced(partial_tag)).map(str::to_owned)
+        {
             let at = self.lexer.drop_carry();
-            self.frame.drop_half_tag(&half, at, out);
+            self.frame.drop_half_tag(&partial_tag, at, out);
         }
         let FilamentReader { lexer, frame, .. } = self;
         lexer.finish(&mut |token, at| frame.read_token(token, at, out));
@@ -156,12 +159,12 @@ impl Dialect for FilamentReader {
 
     fn place(&self) -> Place {
         let place = self.lexer.place().end_of(self.lexer.carry());
-        self.marker_prefix.as_ref().map_or(place, |lead| place.end_of(&lead.text))
+        self.marker_prefix.as_ref().map_or(place, |prefix| place.end_of(&prefix.text))
     }
 
     fn held_bytes(&self) -> usize {
-        let lead = self.marker_prefix.as_ref().map_or(0, |lead| lead.text.len());
-        lead + self.lexer.carry().len() + self.frame.held_bytes()
+        let prefix = self.marker_prefix.as_ref().map_or(0, |prefix| prefix.text.len());
+        prefix + self.lexer.carry().len() + self.frame.held_bytes()
     }
 
     fn name(&self) -> &'static str {

@@ -48,22 +48,22 @@ pub(super) fn place_findings(
     if findings.is_empty() {
         return;
     }
-    let wanted: HashSet<&[PathStep]> = findings.iter().map(|one| one.path.as_slice()).collect();
-    let found = find_spans(text, json.span.clone(), &wanted);
+    let paths: HashSet<&[PathStep]> = findings.iter().map(|finding| finding.path.as_slice()).collect();
+    let found = find_spans(text, json.span.clone(), &paths);
     let mut spans: Vec<(&mut FindingReport, Range<usize>)> = findings
         .iter_mut()
-        .filter_map(|one| {
-            let span = found.get(&one.path)?.clone();
-            let value = value_at(&json.value, &one.path)?;
-            reads_as(&text[span.clone()], value, limits).then_some((&mut one.report, span))
+        .filter_map(|finding| {
+            let span = found.get(&finding.path)?.clone();
+            let value = value_at(&json.value, &finding.path)?;
+            reads_as(&text[span.clone()], value, limits).then_some((&mut finding.report, span))
         })
         .collect();
     spans.sort_by_key(|(_, span)| span.start);
-    let (mut here, mut counted) = (at, 0);
+    let (mut place, mut counted_end) = (at, 0);
     for (report, span) in spans {
-        here.advance(&text[counted..span.start]);
-        counted = span.start;
-        (report.place, report.end) = (here, at.offset + span.end);
+        place.advance(&text[counted_end..span.start]);
+        counted_end = span.start;
+        (report.place, report.end) = (place, at.offset + span.end);
     }
 }
 
@@ -71,9 +71,9 @@ pub(super) fn place_findings(
 fn find_spans(
     text: &str,
     span: Range<usize>,
-    wanted: &HashSet<&[PathStep]>,
+    paths: &HashSet<&[PathStep]>,
 ) -> HashMap<Vec<PathStep>, Range<usize>> {
-    let longest = wanted.iter().map(|path| path.len()).max().unwrap_or_default();
+    let longest = paths.iter().map(|path| path.len()).max().unwrap_or_default();
     let bytes = &text.as_bytes()[..span.end];
     let (mut path, mut starts, mut found) = (Vec::new(), Vec::new(), HashMap::new());
     let mut at = span.start;
@@ -99,7 +99,7 @@ fn find_spans(
                 path.pop();
                 if let Some(start) = starts.pop()
                     && path.len() <= longest
-                    && wanted.contains(path.as_slice())
+                    && paths.contains(path.as_slice())
                 {
                     found.insert(path.clone(), start..at + 1);
                 }

@@ -32,7 +32,7 @@ pub(super) struct FilamentOptions {
 impl FilamentOptions {
     /// Returns whether the client can draw a view.
     pub(super) fn can_draw(&self, view: &str) -> bool {
-        self.views.as_ref().is_none_or(|views| views.iter().any(|known| known == view))
+        self.views.as_ref().is_none_or(|views| views.iter().any(|candidate| candidate == view))
     }
 }
 
@@ -121,15 +121,15 @@ pub(super) const SETTINGS: &[Setting] = &[
 
 /// Parses a list of words; on the command line also one separated by commas.
 fn parse_words(value: &Value, name: &str) -> Result<Vec<String>> {
-    let wrong = || Error::invalid(format!("option `{name}` is a list of names, not `{value}`"));
+    let invalid_list = || Error::invalid(format!("option `{name}` is a list of names, not `{value}`"));
     match value {
         Value::String(text) => {
             Ok(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())
         }
         Value::Array(list) => {
-            list.iter().map(|word| word.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+            list.iter().map(|word| word.as_str().map(str::to_owned).ok_or_else(invalid_list)).collect()
         }
-        _ => Err(wrong()),
+        _ => Err(invalid_list()),
     }
 }
 

@@ -25,14 +25,14 @@ pub(super) fn patch_operation(op: &str, path: &str, fields: &Map<String, Value>)
         Some(StateStep::Token(token)) => token.clone(),
         _ => String::new(),
     };
-    let refused = |name: &str| Operation::from_stored(name.to_owned(), path.to_string(), value.clone());
+    let refuse = |name: &str| Operation::from_stored(name.to_owned(), path.to_string(), value.clone());
     let index = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
     match op {
         "replace" => Operation::new(Op::Set, path, value),
         "add" | "insert" if last == "-" => {
             match StatePath::new(path.steps()[..path.steps().len() - 1].to_vec()) {
                 Some(list) => Operation::new(Op::Push, list, value),
-                None => refused("insert"),
+                None => refuse("insert"),
             }
         }
         // An element in the middle of a list, or a key: only the state can decide.
@@ -41,14 +41,14 @@ pub(super) fn patch_operation(op: &str, path: &str, fields: &Map<String, Value>)
             let key = last.parse::<u64>().map_or_else(|_| Value::from(last.as_str()), Value::from);
             match (list, value.clone()) {
                 (Some(list), Some(value)) => {
-                    refused("insert").with_command(StateCommand::Insert(list, key, value))
+                    refuse("insert").with_command(StateCommand::Insert(list, key, value))
                 }
-                _ => refused("insert"),
+                _ => refuse("insert"),
             }
         }
         "add" | "insert" => Operation::new(Op::Set, path, value),
         "remove" => Operation::new(Op::Delete, path, None),
         "delta" => Operation::new(Op::Add, path, value),
-        other => refused(other),
+        other => refuse(other),
     }
 }

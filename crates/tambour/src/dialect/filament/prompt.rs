@@ -11,12 +11,16 @@ use crate::structure::{ElementBody, ElementName, ExpectedElement, ExpectedStruct
 
 /// Builds the instructions.
 pub(super) fn prompt(options: &Options) -> FormatInstructions {
-    let own = options::filament_options(options);
-    let mut shown = own.clone();
-    shown.structure =
-        Some(own.structure.clone().unwrap_or_else(|| default_structure(options, own.views.is_some())));
-    let tags = TagTable::new(&shown);
-    let expected = shown.structure.unwrap_or_default();
+    let own_options = options::filament_options(options);
+    let mut prompt_options = own_options.clone();
+    prompt_options.structure = Some(
+        own_options
+            .structure
+            .clone()
+            .unwrap_or_else(|| default_structure(options, own_options.views.is_some())),
+    );
+    let tags = TagTable::new(&prompt_options);
+    let expected = prompt_options.structure.unwrap_or_default();
     let words = match options.texts.language {
         Language::Zh => &ZH,
         Language::En => &EN,
@@ -30,35 +34,37 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
         options,
         registry: &registry,
     };
-    let views = own.views.as_deref();
+    let views = own_options.views.as_deref();
     // An optional element has its example beside its rule: in the example reply, a small model would copy it
     // into every reply.
-    let every = expected.elements.iter().all(|element| !element.is_mandatory);
-    let (main, others): (Vec<usize>, Vec<usize>) =
-        order_elements(&expected).into_iter().partition(|&at| every || expected.elements[at].is_mandatory);
-    let example: String = main.iter().map(|&at| part(at).example(views)).collect();
+    let all_optional = expected.elements.iter().all(|element| !element.is_mandatory);
+    let (mandatory, optional): (Vec<usize>, Vec<usize>) = order_elements(&expected)
+        .into_iter()
+        .partition(|&at| all_optional || expected.elements[at].is_mandatory);
+    let example: String = mandatory.iter().map(|&at| part(at).example(views)).collect();
     let mut rules = words.rules.to_owned();
-    rules.extend(main.iter().map(|&at| part(at).rule(words)));
-    if !every {
-        let must: Vec<String> = main.iter().map(|&at| format!("<{}>", expected.elements[at].name)).collect();
-        rules += &words.mandatory.replace("{tags}", &must.join(words.conjunction));
+    rules.extend(mandatory.iter().map(|&at| part(at).rule(words)));
+    if !all_optional {
+        let mandatory_tags: Vec<String> =
+            mandatory.iter().map(|&at| format!("<{}>", expected.elements[at].name)).collect();
+        rules += &words.mandatory.replace("{tags}", &mandatory_tags.join(words.conjunction));
     }
     rules += words.close;
-    if !others.is_empty() {
+    if !optional.is_empty() {
         rules += words.optional;
-        for at in others {
+        for at in optional {
             rules += &part(at).rule(words);
             rules += &part(at).example(views);
         }
     }
     for element in &expected.elements {
         // An order after the thought or the content is stated with the tag itself.
-        let usual = |first: &ElementName| {
+        let is_thought_or_content = |first: &ElementName| {
             let kind =
                 expected.elements.iter().position(|element| element.name == *first).map(|at| tags.kind(at));
             matches!(kind, Some(ElementKind::Thought | ElementKind::Content))
         };
-        if element.predecessors.iter().any(|first| !usual(first)) {
+        if element.predecessors.iter().any(|first| !is_thought_or_content(first)) {
             let first: Vec<String> = element.predecessors.iter().map(|name| format!("<{name}>")).collect();
             rules += &words
                 .order
@@ -71,9 +77,9 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
     if tools.peek().is_some() && tags.first_of_kind(ElementKind::Call).is_some() {
         rules += words.tools;
         for tool in tools {
-            let about = tool.description(options.texts.language);
-            let colon = if about.is_empty() { "" } else { ": " };
-            rules += &format!("  - {}{}{colon}{about}\n", tool.name, tool.signature());
+            let description = tool.description(options.texts.language);
+            let separator = if description.is_empty() { "" } else { ": " };
+            rules += &format!("  - {}{}{separator}{description}\n", tool.name, tool.signature());
         }
     }
     if expected.elements.iter().any(|element| element.body == ElementBody::Json) {
@@ -86,15 +92,15 @@ pub(super) fn prompt(options: &Options) -> FormatInstructions {
 }
 
 /// Returns the default structure: without calls and components if there are none.
-fn default_structure(options: &Options, views: bool) -> ExpectedStructure {
+fn default_structure(options: &Options, has_views: bool) -> ExpectedStructure {
     let registry = ProtocolRegistry::builtin();
     let ids = registry.iter().map(|protocol| protocol.id.as_str());
-    let shown = ids.filter(|id| match *id {
+    let prompt_ids = ids.filter(|id| match *id {
         "tool_call" => options.tools.is_some(),
-        "ui_component" => views,
+        "ui_component" => has_views,
         _ => true,
     });
-    registry.expected_structure(shown).0
+    registry.expected_structure(prompt_ids).0
 }
 
 /// Orders the elements so that each comes after those it must follow.
@@ -102,11 +108,11 @@ fn order_elements(expected: &ExpectedStructure) -> Vec<usize> {
     let count = expected.elements.len();
     let mut order: Vec<usize> = Vec::with_capacity(count);
     while order.len() < count {
-        let ready = (0..count).find(|&at| {
-            let placed = |name: &str| order.iter().any(|&known| expected.elements[known].name == name);
-            !order.contains(&at) && expected.elements[at].predecessors.iter().all(|first| placed(first))
+        let next_index = (0..count).find(|&at| {
+            let is_placed = |name: &str| order.iter().any(|&index| expected.elements[index].name == name);
+            !order.contains(&at) && expected.elements[at].predecessors.iter().all(|first| is_placed(first))
         });
-        match ready {
+        match next_index {
             Some(at) => order.push(at),
             // A hand-written structure may hold a cycle.
             None => order.extend((0..count).filter(|at| !order.contains(at)).collect::<Vec<_>>()),
@@ -137,7 +143,7 @@ impl InstructionPart<'_> {
 
     fn example(&self, views: Option<&[String]>) -> String {
         let name = &*self.element.name;
-        let shown = match (self.kind, &self.options.tools) {
+        let example = match (self.kind, &self.options.tools) {
             (ElementKind::Call, Some(tools)) => {
                 let mut callable =
                     tools.iter().filter(|tool| tool.allows_caller(self.options.caller.as_deref()));
@@ -157,19 +163,21 @@ impl InstructionPart<'_> {
             }
             _ => self.builtin_example(),
         };
-        let shown = match views.and_then(<[String]>::first) {
-            Some(view) if self.kind == ElementKind::Component => shown.replace("widget.inventory_grid", view),
-            _ => shown,
+        let example = match views.and_then(<[String]>::first) {
+            Some(view) if self.kind == ElementKind::Component => {
+                example.replace("widget.inventory_grid", view)
+            }
+            _ => example,
         };
-        let usual = self.standard_name();
-        shown
-            .replace(&format!("<{usual}"), &format!("<{name}"))
-            .replace(&format!("</{usual}>"), &format!("</{name}>"))
+        let standard_name = self.standard_name();
+        example
+            .replace(&format!("<{standard_name}"), &format!("<{name}"))
+            .replace(&format!("</{standard_name}>"), &format!("</{name}>"))
     }
 
     /// Returns the part of a built-in example that shows the element.
     fn builtin_example(&self) -> String {
-        let usual = self.standard_name();
+        let standard_name = self.standard_name();
         let language = self.options.texts.language;
         let id = if matches!(self.kind, ElementKind::Thought | ElementKind::Content) {
             CORE_PROTOCOL
@@ -179,8 +187,8 @@ impl InstructionPart<'_> {
         let examples = self.registry.examples([id], language);
         let all = if id == CORE_PROTOCOL { examples.first() } else { examples.get(1) };
         let all = all.copied().unwrap_or_default();
-        let Some(start) = all.find(&format!("<{usual}")) else { return String::new() };
-        let close = format!("</{usual}>\n");
+        let Some(start) = all.find(&format!("<{standard_name}")) else { return String::new() };
+        let close = format!("</{standard_name}>\n");
         let end = all[start..].find(&close).map_or(all.len(), |end| start + end + close.len());
         all[start..end].to_owned()
     }
@@ -197,7 +205,7 @@ impl InstructionPart<'_> {
         if self.kind == ElementKind::Custom {
             return words.custom.replace("{tag}", name);
         }
-        let usual = self.standard_name();
+        let standard_name = self.standard_name();
         let id = if matches!(self.kind, ElementKind::Thought | ElementKind::Content) {
             CORE_PROTOCOL
         } else {
@@ -206,8 +214,9 @@ impl InstructionPart<'_> {
         let texts = self.registry.instructions([id], self.options.texts.language);
         let text = if id == CORE_PROTOCOL { texts.first() } else { texts.get(1) };
         let items = text.copied().unwrap_or_default().split("\n- ").map(|item| item.trim_start_matches("- "));
-        let mut items = items.filter(|item| item.starts_with(&format!("<{usual}")));
-        let mut item = items.next().unwrap_or_default().replace(&format!("<{usual}"), &format!("<{name}"));
+        let mut items = items.filter(|item| item.starts_with(&format!("<{standard_name}")));
+        let mut item =
+            items.next().unwrap_or_default().replace(&format!("<{standard_name}"), &format!("<{name}"));
         if let Some(content) = self.content {
             item = item.replace("<content>", &format!("<{content}>"));
         }

@@ -20,7 +20,7 @@ pub(super) fn read_status(
     cx: &BlockContext,
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
-    match block.known.form {
+    match block.element.form {
         ElementForm::Html => return read_html_status(block, cx, out),
         ElementForm::OldStatus => block.report_form(rules::LEGACY_FORM, "`status_bar`", out),
         _ => {}
@@ -33,8 +33,8 @@ pub(super) fn read_status(
         block.report_form(rules::NEWER_FORM, "tags, other fields not used", out);
         items_from_value(&json.value, 0)
     } else {
-        let (items, unused) = items_from_tags(&block.body, cx.options.limits.depth.min(64));
-        if unused {
+        let (items, has_unused) = items_from_tags(&block.body, cx.options.limits.depth.min(64));
+        if has_unused {
             let found =
                 block.report(rules::ATTRIBUTE_UNUSED, "attributes and comments of items mean nothing");
             out.report(found.with_repair("not used"));
@@ -79,20 +79,20 @@ pub(super) fn text_lines(markup: &str) -> String {
     let mut rest = markup;
     while let Some(at) = rest.find('<') {
         text.push_str(&rest[..at]);
-        let begins = rest[at + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        let is_tag_start = rest[at + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
         let end = rest[at + 1..]
             .find(['<', '>'])
             .map(|end| at + 1 + end)
             .filter(|end| rest.as_bytes()[*end] == b'>');
-        match end.filter(|_| begins) {
+        match end.filter(|_| is_tag_start) {
             Some(end) => {
                 let name = rest[at + 1..end].trim_start_matches('/');
                 let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
                 let inline = ["b", "strong", "i", "em", "u", "s", "span", "a", "td", "th", "font", "small"];
-                let cell = ["td", "th"].contains(&name.as_str()) && rest[at..].starts_with("</");
+                let is_cell_end = ["td", "th"].contains(&name.as_str()) && rest[at..].starts_with("</");
                 if !inline.contains(&name.to_ascii_lowercase().as_str()) {
                     text.push('\n');
-                } else if cell {
+                } else if is_cell_end {
                     text.push(' ');
                 }
                 rest = &rest[end + 1..];
@@ -111,7 +111,7 @@ pub(super) fn text_lines(markup: &str) -> String {
 /// Returns the text between the tags of markup, line by line, each with its offset.
 pub(super) fn text_pieces(markup: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    let mut put = |from: usize, to: usize| {
+    let mut push_lines = |from: usize, to: usize| {
         let mut at = from;
         for line in markup[from..to].split_inclusive('\n') {
             let text = trim(line);
@@ -123,17 +123,18 @@ pub(super) fn text_pieces(markup: &str) -> Vec<(usize, &str)> {
     };
     let (mut from, mut at) = (0, 0);
     while let Some(open) = markup[at..].find('<').map(|open| at + open) {
-        let begins = markup[open + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
+        let is_tag_start =
+            markup[open + 1..].starts_with(|c: char| c.is_alphabetic() || matches!(c, '/' | '!'));
         let end = markup[open + 1..].find(['<', '>']).map(|end| open + 1 + end);
-        match end.filter(|end| begins && markup.as_bytes()[*end] == b'>') {
+        match end.filter(|end| is_tag_start && markup.as_bytes()[*end] == b'>') {
             Some(end) => {
-                put(from, open);
+                push_lines(from, open);
                 (from, at) = (end + 1, end + 1);
             }
             None => at = open + 1,
         }
     }
-    put(from, markup.len());
+    push_lines(from, markup.len());
     found
 }
 
@@ -143,7 +144,7 @@ fn status_item(name: &str, text: &str) -> StatusItem {
 
 /// Converts a value to items: keys and their values, in order.
 fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
-    let of = |name: &str, value: &Value| match value {
+    let items_of = |name: &str, value: &Value| match value {
         Value::Object(_) | Value::Array(_) if depth < 32 => {
             StatusItem { items: items_from_value(value, depth + 1), ..status_item(name, "") }
         }
@@ -152,15 +153,17 @@ fn items_from_value(value: &Value, depth: usize) -> Vec<StatusItem> {
         other => status_item(name, &other.to_string()),
     };
     match value {
-        Value::Object(fields) => fields.iter().map(|(name, value)| of(name, value)).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| items_of(name, value)).collect(),
         Value::Array(list) => list
             .iter()
             .map(|value| match value.get("name").and_then(Value::as_str) {
-                Some(name) => of(name, value.get("text").or(value.get("value")).unwrap_or(&Value::Null)),
-                None => of("", value),
+                Some(name) => {
+                    items_of(name, value.get("text").or(value.get("value")).unwrap_or(&Value::Null))
+                }
+                None => items_of("", value),
             })
             .collect(),
-        other => vec![of("", other)],
+        other => vec![items_of("", other)],
     }
 }
 
@@ -173,37 +176,39 @@ struct OpenItem {
 /// An unmatched closing tag, and anything that is not a tag, is text. Also returns whether attributes or
 /// comments were ignored.
 fn items_from_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
-    let mut unused = false;
+    let mut has_unused = false;
     let mut open = vec![OpenItem { item: StatusItem::default() }];
     let mut rest = body;
     while !rest.is_empty() {
         let at = rest.find('<').unwrap_or(rest.len());
         let (text, after) = rest.split_at(at);
         append_text(&mut open, text);
-        let Some((tag, more)) = parse_tag(after) else {
+        let Some((tag, remainder)) = parse_tag(after) else {
             let len = after.chars().next().map_or(0, char::len_utf8);
             append_text(&mut open, &after[..len]);
             rest = &after[len..];
             continue;
         };
-        rest = more;
-        let head = &after[..after.len() - more.len()];
-        unused |= matches!(tag, StatusTag::Comment) || head.contains('=');
+        rest = remainder;
+        let head = &after[..after.len() - remainder.len()];
+        has_unused |= matches!(tag, StatusTag::Comment) || head.contains('=');
         match tag {
             StatusTag::Open(name) if open.len() <= depth => {
                 open.push(OpenItem { item: status_item(name, "") })
             }
-            StatusTag::Open(_) => append_text(&mut open, &after[..after.len() - more.len()]),
+            StatusTag::Open(_) => append_text(&mut open, &after[..after.len() - remainder.len()]),
             StatusTag::SelfClosing(name) => append_item(&mut open, status_item(name, "")),
             StatusTag::Comment => {}
-            StatusTag::Close(name) => match open.iter().skip(1).rposition(|one| one.item.name == name) {
-                Some(found) => {
-                    while open.len() > found + 1 {
-                        close_item(&mut open);
+            StatusTag::Close(name) => {
+                match open.iter().skip(1).rposition(|element| element.item.name == name) {
+                    Some(found) => {
+                        while open.len() > found + 1 {
+                            close_item(&mut open);
+                        }
                     }
+                    None => append_text(&mut open, &after[..after.len() - remainder.len()]),
                 }
-                None => append_text(&mut open, &after[..after.len() - more.len()]),
-            },
+            }
         }
     }
     while open.len() > 1 {
@@ -215,7 +220,7 @@ fn items_from_tags(body: &str, depth: usize) -> (Vec<StatusItem>, bool) {
     if !text.is_empty() {
         items.push(status_item("", text));
     }
-    (items, unused)
+    (items, has_unused)
 }
 
 enum StatusTag<'a> {
@@ -228,29 +233,30 @@ enum StatusTag<'a> {
 /// Parses the tag at the beginning of a text, in any script, and returns the text after it. Attributes are
 /// ignored.
 fn parse_tag(text: &str) -> Option<(StatusTag<'_>, &str)> {
-    let inside = text.strip_prefix('<')?;
-    if let Some(comment) = inside.strip_prefix("!--") {
+    let inner = text.strip_prefix('<')?;
+    if let Some(comment) = inner.strip_prefix("!--") {
         return Some((StatusTag::Comment, &comment[comment_len(comment)?..]));
     }
     // No tag is longer, with its attributes.
-    let window = &inside[..inside.floor_char_boundary(4 * MAX_NAME_BYTES)];
+    let window = &inner[..inner.floor_char_boundary(4 * MAX_NAME_BYTES)];
     let end = window.find(['<', '>']).filter(|end| window.as_bytes()[*end] == b'>')?;
-    let (head, after) = (&inside[..end], &inside[end + 1..]);
-    let closes = head.starts_with('/');
+    let (head, after) = (&inner[..end], &inner[end + 1..]);
+    let is_closing = head.starts_with('/');
     let head = head.strip_prefix('/').unwrap_or(head);
-    let empty = !closes && head.ends_with('/');
+    let is_self_closing = !is_closing && head.ends_with('/');
     let head = trim(head.trim_end_matches('/'));
     let name = match head.find('=') {
         Some(_) => head.split(is_space).next().unwrap_or(head),
         None => head,
     };
-    let begins = name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.len() <= MAX_NAME_BYTES;
-    let tag = match (closes, empty) {
+    let is_valid_name =
+        name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.len() <= MAX_NAME_BYTES;
+    let tag = match (is_closing, is_self_closing) {
         (true, _) => StatusTag::Close(name),
         (_, true) => StatusTag::SelfClosing(name),
         _ => StatusTag::Open(name),
     };
-    begins.then_some((tag, after))
+    is_valid_name.then_some((tag, after))
 }
 
 fn append_text(open: &mut [OpenItem], text: &str) {

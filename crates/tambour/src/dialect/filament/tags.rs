@@ -124,8 +124,8 @@ pub(super) enum TagMeaning {
 }
 
 impl TagTable {
-    pub(super) fn new(own: &FilamentOptions) -> TagTable {
-        let mut expected = own.structure.clone().unwrap_or_else(core_structure);
+    pub(super) fn new(options: &FilamentOptions) -> TagTable {
+        let mut expected = options.structure.clone().unwrap_or_else(core_structure);
         let kind = |element: &ExpectedElement| {
             let role = if element.role() == THINK_ALIAS { "thought" } else { element.role() };
             REPLY_TAGS.iter().find(|(name, _)| *name == role).map_or(Custom, |(_, kind)| *kind)
@@ -147,7 +147,7 @@ impl TagTable {
             expected.elements.push(default_thought());
             kinds.push(Thought);
         }
-        TagTable { expected, kinds, is_given: own.structure.is_some(), unasked_thought }
+        TagTable { expected, kinds, is_given: options.structure.is_some(), unasked_thought }
     }
 
     /// Returns all names, for a tolerant lexer.
@@ -157,9 +157,9 @@ impl TagTable {
 
     /// Iterates over all names as words.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        let others =
+        let other_words =
             OTHER_NAMES.iter().filter(|(_, kind, _)| self.kinds.contains(kind)).map(|(name, ..)| *name);
-        self.expected.names().chain(others)
+        self.expected.names().chain(other_words)
     }
 
     pub(super) fn element(&self, at: usize) -> &ExpectedElement {
@@ -187,7 +187,7 @@ impl TagTable {
 
     /// Like [`first_of_kind`](TagTable::first_of_kind), but includes a thought that the structure lacks.
     pub(super) fn any_of_kind(&self, kind: ElementKind) -> Option<usize> {
-        self.kinds.iter().position(|known| *known == kind)
+        self.kinds.iter().position(|candidate| *candidate == kind)
     }
 
     /// Returns whether an element is not in the structure but read all the same.
@@ -203,10 +203,10 @@ impl TagTable {
         }
         if let Some((_, kind, form)) = OTHER_NAMES.iter().find(|(other, ..)| other.eq_ignore_ascii_case(name))
         {
-            let known = self
+            let known_element = self
                 .any_of_kind(*kind)
                 .map(|at| self.known_element(self.element(at), *form, NameSpelling::Alias));
-            return known.map_or(TagMeaning::Inactive, TagMeaning::Known);
+            return known_element.map_or(TagMeaning::Inactive, TagMeaning::Known);
         }
         if let Some(Found { element, spelling }) = self.expected.find_similar(name) {
             return TagMeaning::Known(self.known_element(element, ElementForm::Current, spelling));
@@ -223,14 +223,14 @@ impl TagTable {
         if ENVELOPE_NAMES.contains(&name) {
             return TagMeaning::Envelope;
         }
-        let reply = REPLY_TAGS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let reply = REPLY_TAGS.iter().any(|(reply_tag, _)| reply_tag.eq_ignore_ascii_case(name));
         if reply { TagMeaning::Inactive } else { TagMeaning::Unknown }
     }
 
     /// Returns the HTML status bar that a tag begins, judged by its class or id (F-140).
     pub(super) fn html_status_bar(&self, tag: &MarkupTag<'_>) -> Option<KnownElement> {
         let block = HTML_BLOCKS.iter().any(|name| name.eq_ignore_ascii_case(tag.name));
-        let called = || {
+        let has_bar_name = || {
             tag.attributes().any(|attribute| {
                 let value = attribute.value.unwrap_or_default().to_ascii_lowercase();
                 matches!(attribute.name, "class" | "id")
@@ -238,7 +238,7 @@ impl TagTable {
             })
         };
         let at = self.first_of_kind(Status)?;
-        (block && called()).then(|| KnownElement {
+        (block && has_bar_name()).then(|| KnownElement {
             form: ElementForm::Html,
             ..self.known_element(self.element(at), ElementForm::Html, NameSpelling::Alias)
         })
@@ -250,30 +250,34 @@ impl TagTable {
         form: ElementForm,
         spelling: NameSpelling,
     ) -> KnownElement {
-        let index =
-            self.expected.elements.iter().position(|known| known.name == element.name).unwrap_or_default();
+        let index = self
+            .expected
+            .elements
+            .iter()
+            .position(|candidate| candidate.name == element.name)
+            .unwrap_or_default();
         KnownElement { index, kind: self.kinds[index], form, spelling }
     }
 
     /// Returns whether text before all tags is thinking (F-201).
-    pub(super) fn has_thinking_head(&self, mandatory: bool) -> bool {
+    pub(super) fn has_thinking_head(&self, is_mandatory_only: bool) -> bool {
         self.is_given
             && self.first_of_kind(Thought).is_some_and(|at| {
                 let thought = self.element(at);
-                thought.predecessors.is_empty() && (thought.is_mandatory || !mandatory)
+                thought.predecessors.is_empty() && (thought.is_mandatory || !is_mandatory_only)
             })
     }
 
     /// Returns the fault of an element that begins now, if any.
-    pub(super) fn misfit<'a>(&'a self, at: usize, seen: &[usize]) -> Option<ElementMisfit<'a>> {
-        let seen: Vec<&str> = seen.iter().map(|&at| &*self.expected.elements[at].name).collect();
-        self.expected.find_misfit(&self.expected.elements[at].name, &seen)
+    pub(super) fn misfit<'a>(&'a self, at: usize, previous: &[usize]) -> Option<ElementMisfit<'a>> {
+        let previous: Vec<&str> = previous.iter().map(|&at| &*self.expected.elements[at].name).collect();
+        self.expected.find_misfit(&self.expected.elements[at].name, &previous)
     }
 
     /// Returns the mandatory elements that are missing.
-    pub(super) fn missing(&self, seen: &[usize]) -> Vec<usize> {
-        let missing = |&at: &usize| self.expected.elements[at].is_mandatory && !seen.contains(&at);
-        (0..self.kinds.len()).filter(missing).collect()
+    pub(super) fn missing(&self, previous: &[usize]) -> Vec<usize> {
+        let is_missing = |&at: &usize| self.expected.elements[at].is_mandatory && !previous.contains(&at);
+        (0..self.kinds.len()).filter(is_missing).collect()
     }
 }
 
@@ -293,15 +297,16 @@ fn default_thought() -> ExpectedElement {
 }
 
 /// Describes the faults in how a tag is written.
-pub(super) fn describe_faults(tag: &MarkupTag<'_>, written: NameSpelling) -> Vec<&'static str> {
-    let slip = |slip: TagFault| match slip {
+pub(super) fn describe_faults(tag: &MarkupTag<'_>, spelling: NameSpelling) -> Vec<&'static str> {
+    let describe = |fault: TagFault| match fault {
         TagFault::Blanks => "blanks in it",
         TagFault::Case => "its letters",
         TagFault::FullWidth => "a full-width sign",
         TagFault::MissingBracket => "no closing bracket",
     };
-    let mut faults: Vec<&str> = tag.faults.iter().filter(|one| *one != TagFault::Case).map(slip).collect();
-    match written {
+    let mut faults: Vec<&str> =
+        tag.faults.iter().filter(|fault| *fault != TagFault::Case).map(describe).collect();
+    match spelling {
         NameSpelling::LetterCase => faults.push("its letters"),
         NameSpelling::Typo => faults.push("a letter is wrong"),
         NameSpelling::Exact | NameSpelling::Alias => {}
@@ -313,7 +318,7 @@ pub(super) fn describe_faults(tag: &MarkupTag<'_>, written: NameSpelling) -> Vec
 pub(super) fn attributes(tag: &MarkupTag<'_>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for (name, value) in raw_attributes(tag) {
-        if !found.iter().any(|(known, _)| *known == name) {
+        if !found.iter().any(|(key, _)| *key == name) {
             found.push((name, value));
         }
     }
@@ -331,6 +336,6 @@ fn raw_attributes(tag: &MarkupTag<'_>) -> impl Iterator<Item = (String, String)>
 
 /// Returns whether a tag has an attribute twice with different values.
 pub(super) fn contradicts_itself(tag: &MarkupTag<'_>, name: &str) -> bool {
-    let mut values = raw_attributes(tag).filter(|(known, _)| known == name).map(|(_, value)| value);
+    let mut values = raw_attributes(tag).filter(|(key, _)| key == name).map(|(_, value)| value);
     values.next().is_some_and(|first| values.any(|value| value != first))
 }

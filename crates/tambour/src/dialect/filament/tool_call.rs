@@ -34,21 +34,21 @@ const CALL_RULES: call_check::CallRules = call_check::CallRules {
 /// Attributes of a call that are not arguments.
 const NON_ARGUMENT_ATTRIBUTES: [&str; 4] = ["id", "call_id", "type", "index"];
 
-/// Reads a closed block; `left` is the number of steps left for argument checks.
+/// Reads a closed block; `steps_left` is the number of steps left for argument checks.
 pub(super) fn read_call(
     block: &FilamentBlock,
     cx: &BlockContext,
     calls: &mut Vec<HeldToolCall>,
-    left: &mut u64,
+    steps_left: &mut u64,
     out: &mut dyn IntentSink,
 ) -> BlockOutcome {
-    let named = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    let tool_name = block.attribute("name").map(trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let invalid = |message: &str| block.report(rules::CALL_INVALID, message);
     if block.has_two_names {
-        return refuse_call(block, invalid("the call names two tools").with_row("R-95"), named, out);
+        return refuse_call(block, invalid("the call names two tools").with_row("R-95"), tool_name, out);
     }
-    let empty = trim(&block.body).is_empty();
-    if empty
+    let is_empty = trim(&block.body).is_empty();
+    if is_empty
         && block
             .attributes
             .iter()
@@ -57,28 +57,28 @@ pub(super) fn read_call(
         return refuse_call(
             block,
             block.report(rules::ARGS_MISSING, "the arguments stand in the tag"),
-            named,
+            tool_name,
             out,
         );
     }
-    let found = match empty {
+    let found = match is_empty {
         true => None,
         false => read_json(&block.body, block.body_start, &cx.options.limits, out),
     };
     if found.as_ref().is_some_and(|json| !is_json_alone(&block.body, &json.span)) {
-        return refuse_call(block, invalid("other text stands around the arguments"), named, out);
+        return refuse_call(block, invalid("other text stands around the arguments"), tool_name, out);
     }
     // A tool without arguments. Without a closing tag they may have been truncated.
-    if found.as_ref().is_some_and(|json| !json.is_complete) || empty && block.is_unclosed {
+    if found.as_ref().is_some_and(|json| !json.is_complete) || is_empty && block.is_unclosed {
         let report = block.report(rules::JSON_INCOMPLETE, "the arguments are not complete");
-        return refuse_call(block, report, named, out);
+        return refuse_call(block, report, tool_name, out);
     }
     let mut args = match found.as_ref().map(|json| json.value.clone()) {
-        None if empty => Map::new(),
+        None if is_empty => Map::new(),
         Some(Value::Object(args)) => args,
-        _ => return refuse_call(block, invalid("the arguments are no JSON object"), named, out),
+        _ => return refuse_call(block, invalid("the arguments are no JSON object"), tool_name, out),
     };
-    let name = match named {
+    let name = match tool_name {
         Some(name) => name,
         None => match split_call_body(&mut args) {
             Some(name) => {
@@ -93,29 +93,32 @@ pub(super) fn read_call(
     let other = block
         .with_gap_text()
         .map(|other| read_json(&other.body, other.body_start, &cx.options.limits, &mut NullSink));
-    let within = found
+    let tag_doubt = found
         .as_ref()
         .zip(other)
         .filter(|(json, other)| other.as_ref().is_none_or(|other| other.value != json.value));
-    let within = within.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
-    let doubt = found.as_ref().and_then(|json| json.doubts.find_within(&[])).or(within.as_ref());
-    let checked = match &cx.options.tools {
+    let tag_doubt =
+        tag_doubt.map(|_| ValueDoubt::guess(block.body_start, block.end(), update::TAG_IN_VALUE_DOUBT));
+    let doubt = found.as_ref().and_then(|json| json.doubts.find_within(&[])).or(tag_doubt.as_ref());
+    let result = match &cx.options.tools {
         None => {
             let message = format!("there is no tool `{}`, since none is registered", clip(&name, 60));
             Err((CallRefusalReason::UnknownTool, message))
         }
-        Some(_) if empty => call_check::default_arguments(&name, &cx.options, left),
+        Some(_) if is_empty => call_check::default_arguments(&name, &cx.options, steps_left),
         Some(_) => {
             let args = Value::Object(args);
-            let certain = call_check::check_doubt(&name, doubt);
-            certain.and_then(|()| call_check::check_call(&name, &args, &cx.options, left)).map(|()| args)
+            let doubt_check = call_check::check_doubt(&name, doubt);
+            doubt_check
+                .and_then(|()| call_check::check_call(&name, &args, &cx.options, steps_left))
+                .map(|()| args)
         }
     };
-    match checked {
+    match result {
         Err((fault, message)) => {
             let report = CALL_RULES.report(fault, block.tag_start, block.end(), message);
-            let none = cx.options.tools.is_none();
-            refuse_call(block, if none { report.with_row("R-96") } else { report }, Some(name), out)
+            let has_no_tools = cx.options.tools.is_none();
+            refuse_call(block, if has_no_tools { report.with_row("R-96") } else { report }, Some(name), out)
         }
         Ok(args) => {
             calls.push(HeldToolCall {
@@ -131,9 +134,9 @@ pub(super) fn read_call(
 /// Returns whether the JSON of a body has only a fence, and surplus brackets and commas, around it: other
 /// text may be the better part of the call.
 fn is_json_alone(body: &str, span: &std::ops::Range<usize>) -> bool {
-    let (before, behind) = (trim(&body[..span.start]), trim(&body[span.end..]));
+    let (before, after) = (trim(&body[..span.start]), trim(&body[span.end..]));
     (before.is_empty() || before.starts_with("```") && !before.contains(['"', '{']))
-        && behind.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
+        && after.chars().all(|c| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ')' | ',' | ';'))
 }
 
 /// Refuses a call: its body becomes text of the content (F-210).

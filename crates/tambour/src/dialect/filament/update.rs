@@ -46,9 +46,9 @@ pub(super) fn read_update(
     let mut found = read_operations(block, cx, out);
     if let (Some(read), Some(other)) = (&mut found.operations, block.with_gap_text()) {
         let other = read_operations(&other, cx, &mut NullSink).operations.unwrap_or_default();
-        let same = other.len() == read.len();
+        let has_same_len = other.len() == read.len();
         for (index, operation) in read.iter_mut().enumerate() {
-            if !same || !operation.is_same(&other[index]) {
+            if !has_same_len || !operation.is_same(&other[index]) {
                 *operation = operation.clone().refuse(RefusalReason::ValueGuessed, TAG_IN_VALUE_DOUBT);
             }
         }
@@ -84,7 +84,7 @@ pub(super) fn read_update(
 
 /// Reads the operations of a block in the form it is written in.
 fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn IntentSink) -> ParsedUpdate {
-    match block.known.form {
+    match block.element.form {
         ElementForm::Commands => {
             block.report_form(rules::LEGACY_FORM, "`variable_update`", out);
             update_from_commands(block, cx, out)
@@ -96,8 +96,8 @@ fn read_operations(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn Inten
         ElementForm::SingleUpdate => read_single_update(block, cx, out),
         ElementForm::StateUpdate if is_single_update(block) => read_single_update(block, cx, out),
         ElementForm::StateUpdate => {
-            let newer = trim(&block.body).starts_with(['{', '｛']);
-            let rule = if newer { rules::NEWER_FORM } else { rules::LEGACY_FORM };
+            let is_newer_form = trim(&block.body).starts_with(['{', '｛']);
+            let rule = if is_newer_form { rules::NEWER_FORM } else { rules::LEGACY_FORM };
             block.report_form(rule, "`variable_update`", out);
             read_with_analysis(block, cx, out)
         }
@@ -119,7 +119,7 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     }
     let fields = read_elements(body, block.body_start, &["analysis"], &[], &cx.options.limits, out);
     let mut analysis: Vec<String> = element_texts(&fields, "analysis");
-    let tagged = analysis.len();
+    let tagged_count = analysis.len();
     let mut read = ParsedUpdate::default();
     for (text, at) in &fields.surrounding_text {
         if read.operations.is_some() {
@@ -139,7 +139,7 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
         // The analysis is not closed before the list.
         read = update_from_json(block, cx, (&text[list..], start.end_of(&text[..list])), 0, out);
         if read.operations.is_some() {
-            analysis.remove(tagged - 1);
+            analysis.remove(tagged_count - 1);
             analysis.extend(Some(trim(&text[..list]).to_owned()).filter(|text| !text.is_empty()));
             analysis.append(&mut read.analysis);
         }
@@ -150,14 +150,14 @@ fn read_with_analysis(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
 
 /// Returns the start of a list or object at the end of a text, on a line of its own after sentences.
 fn find_final_list(text: &str) -> Option<usize> {
-    let closes = trim(text).ends_with([']', '}', '］', '｝', '`']);
+    let is_list_end = trim(text).ends_with([']', '}', '］', '｝', '`']);
     let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
-        let begin = *at;
+        let start = *at;
         *at += line.len();
-        Some((begin, line))
+        Some((start, line))
     });
-    let begins = lines.find(|(_, line)| trim(line).starts_with(['[', '{', '［', '｛', '`']));
-    begins.map(|(at, _)| at).filter(|_| closes)
+    let first_line = lines.find(|(_, line)| trim(line).starts_with(['[', '{', '［', '｛', '`']));
+    first_line.map(|(at, _)| at).filter(|_| is_list_end)
 }
 
 fn element_texts(fields: &BlockElements<'_>, name: &'static str) -> Vec<String> {
@@ -186,7 +186,7 @@ fn update_from_json(
             analysis.push(part.to_owned());
         }
     }
-    let is_patch = block.known.form == ElementForm::Patch;
+    let is_patch = block.element.form == ElementForm::Patch;
     let (path, guesses, reports) = (Vec::new(), Vec::new(), Vec::new());
     let mut list = OperationReader {
         block,
@@ -205,12 +205,12 @@ fn update_from_json(
     let mut findings: Vec<OperationFinding> =
         guesses.chain(list.reports.drain(..).filter(|_| operations.is_some())).collect();
     operation_findings::place_findings(&mut findings, text, at, &json, &cx.options.limits);
-    findings.into_iter().for_each(|one| out.report(one.report));
-    if let Some(odd) = list.form_fault {
-        let report = FindingReport::new(rules::OPERATION_FORM, at, at.offset + text.len(), odd);
+    findings.into_iter().for_each(|finding| out.report(finding.report));
+    if let Some(form_fault) = list.form_fault {
+        let report = FindingReport::new(rules::OPERATION_FORM, at, at.offset + text.len(), form_fault);
         out.report(report.with_repair("read as lists, other fields not used"));
     }
-    if list.is_newer && block.known.form == ElementForm::Current {
+    if list.is_newer && block.element.form == ElementForm::Current {
         block.report_form(rules::NEWER_FORM, "a list of lists, other fields not used", out);
     }
     ParsedUpdate { analysis, operations, is_complete: json.is_complete }
@@ -229,11 +229,11 @@ impl IntentSink for SurroundingTextFilter<'_> {
 
     fn emit_queries(
         &mut self,
-        written: crate::dialect::RawQueries<'_>,
+        raw_queries: crate::dialect::RawQueries<'_>,
         place: Place,
         end: usize,
     ) -> Option<usize> {
-        self.out.emit_queries(written, place, end)
+        self.out.emit_queries(raw_queries, place, end)
     }
 
     fn emit_action(&mut self, action: ReplyAction) {
@@ -289,8 +289,9 @@ impl OperationReader<'_> {
                     self.read_item(item, &mut operations);
                     self.path.pop();
                 }
-                let some = items.is_empty() || operations.iter().any(|one| !one.op().is_empty());
-                some.then_some(operations)
+                let has_operation =
+                    items.is_empty() || operations.iter().any(|operation| !operation.op().is_empty());
+                has_operation.then_some(operations)
             }
             Value::Object(fields) => {
                 for key in REASON_KEYS {
@@ -308,7 +309,7 @@ impl OperationReader<'_> {
                 }
                 let mut operations = Vec::new();
                 self.read_item(value, &mut operations);
-                operations.iter().any(|one| !one.op().is_empty()).then_some(operations)
+                operations.iter().any(|operation| !operation.op().is_empty()).then_some(operations)
             }
             _ => None,
         }
@@ -337,9 +338,9 @@ impl OperationReader<'_> {
                     return operations.push(operation);
                 }
                 self.note_form("an operation is an object");
-                let mut written = vec![Value::from(op), Value::from(path)];
-                written.extend(fields.get("value").cloned());
-                let operation = self.finish_operation(Operation::from_value(&Value::Array(written)), true);
+                let mut row = vec![Value::from(op), Value::from(path)];
+                row.extend(fields.get("value").cloned());
+                let operation = self.finish_operation(Operation::from_value(&Value::Array(row)), true);
                 operations.push(operation);
             }
             _ => {
@@ -349,11 +350,11 @@ impl OperationReader<'_> {
         }
     }
 
-    /// Returns the operation of the current value, and reports its faults. With `object`, its parts are under
+    /// Returns the operation of the current value, and reports its faults. With `is_keyed`, its parts are under
     /// keys.
-    fn finish_operation(&mut self, operation: Operation, object: bool) -> Operation {
+    fn finish_operation(&mut self, operation: Operation, is_keyed: bool) -> Operation {
         self.count += 1;
-        let operation = self.refuse_doubtful(operation, object);
+        let operation = self.refuse_doubtful(operation, is_keyed);
         // Faults that depend on the state are reported with its results.
         let report = operation.report(self.block.body_start, self.block.end());
         if let Some(report) = report.filter(|_| operation.command().is_none()) {
@@ -364,18 +365,18 @@ impl OperationReader<'_> {
     }
 
     /// Returns the operation, refused if there is a doubt about it.
-    fn refuse_doubtful(&mut self, operation: Operation, object: bool) -> Operation {
-        let refuses = |one: &&ValueDoubt| match one.doubt {
+    fn refuse_doubtful(&mut self, operation: Operation, is_keyed: bool) -> Operation {
+        let is_refused = |entry: &&ValueDoubt| match entry.doubt {
             Doubt::Guess => true,
             // A decimal with many digits is within the range; a whole number is not.
-            Doubt::InexactNumber => self.is_number_beyond(one),
+            Doubt::InexactNumber => self.is_number_beyond(entry),
             // The operation's own keys are duplicated.
-            Doubt::DuplicateKey => object && one.path.len() <= self.path.len() + 1,
+            Doubt::DuplicateKey => is_keyed && entry.path.len() <= self.path.len() + 1,
         };
         let json = self.json;
         let doubts = &json.doubts;
-        let own = doubts.iter().filter(|one| one.path.starts_with(&self.path)).find(refuses);
-        let Some(doubt) = own.or_else(|| doubts.find_within(&self.path).filter(refuses)) else {
+        let own_doubt = doubts.iter().filter(|entry| entry.path.starts_with(&self.path)).find(is_refused);
+        let Some(doubt) = own_doubt.or_else(|| doubts.find_within(&self.path).filter(is_refused)) else {
             return operation;
         };
         // A type mismatch of a guessed value is caused by the guess.
@@ -400,8 +401,8 @@ impl OperationReader<'_> {
         number.and_then(|number| number.parse().ok()).is_none_or(|number: f64| number.abs() > 9e15)
     }
 
-    fn note_form(&mut self, what: &str) {
-        self.form_fault.get_or_insert_with(|| format!("{what} in `<{}>`", self.block.name));
+    fn note_form(&mut self, fault: &str) {
+        self.form_fault.get_or_insert_with(|| format!("{fault} in `<{}>`", self.block.name));
     }
 }
 
@@ -423,10 +424,10 @@ fn update_from_commands(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn 
     let mut read = ParsedUpdate { is_complete: true, ..ParsedUpdate::default() };
     read.analysis = element_texts(&fields, "analysis");
     let mut operations = Vec::new();
-    let mut any = false;
+    let mut is_recognized = false;
     for field in fields.elements.iter().filter(|field| field.name != "analysis") {
         let mut found = update_from_json(block, cx, (field.text, field.start), operations.len(), out);
-        any |= found.operations.is_some();
+        is_recognized |= found.operations.is_some();
         read.is_complete &= found.is_complete || found.operations.is_none();
         operations.extend(found.operations.take().unwrap_or_default());
         read.analysis.append(&mut found.analysis);
@@ -434,21 +435,21 @@ fn update_from_commands(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn 
     for (text, at) in &fields.surrounding_text {
         if trim(text).starts_with(['[', '{', '`']) {
             let mut found = update_from_json(block, cx, (text, *at), operations.len(), out);
-            if let Some(more) = found.operations.take() {
-                any = true;
+            if let Some(batch) = found.operations.take() {
+                is_recognized = true;
                 read.is_complete &= found.is_complete;
-                operations.extend(more);
+                operations.extend(batch);
                 read.analysis.append(&mut found.analysis);
                 continue;
             }
         }
         let found = commands::read_commands((text, *at), operations.len(), &cx.options.limits, out);
-        any |= !found.operations.is_empty();
+        is_recognized |= !found.operations.is_empty();
         read.is_complete &= !found.is_truncated;
         operations.extend(found.operations);
         read.analysis.extend(found.reasons);
     }
-    read.operations = any.then_some(operations);
+    read.operations = is_recognized.then_some(operations);
     read
 }
 
@@ -478,14 +479,14 @@ fn read_single_update(block: &FilamentBlock, cx: &BlockContext, out: &mut dyn In
     };
     let op = block.attribute("op").map(str::to_owned).or_else(|| child("op"));
     let op = op.unwrap_or_else(|| Op::Set.name().to_owned());
-    let written = child("value").or_else(|| block.attribute("value").map(str::to_owned));
+    let value_text = child("value").or_else(|| block.attribute("value").map(str::to_owned));
     let rest = Some(fields.joined_surrounding_text()).filter(|text| !text.is_empty());
     let mut analysis = element_texts(&fields, "analysis");
-    let text = match (written, rest) {
+    let text = match (value_text, rest) {
         (None, rest) => rest,
-        (written, rest) => {
+        (value_text, rest) => {
             analysis.extend(rest);
-            written
+            value_text
         }
     };
     let mut list = vec![Value::from(op), Value::from(path)];

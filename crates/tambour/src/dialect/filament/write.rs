@@ -83,8 +83,8 @@ impl FilamentWriter<'_> {
             let name = self.tag_name(ElementKind::Thought).unwrap_or_default();
             self.out.truncate(self.out.trim_end().len());
             let start = start.min(self.out.len());
-            if let Some(plain) = self.escape_draft_tags(&self.out[start..]) {
-                self.out.replace_range(start.., &plain);
+            if let Some(escaped) = self.escape_draft_tags(&self.out[start..]) {
+                self.out.replace_range(start.., &escaped);
             }
             self.out.push_str(&format!("\n</{name}>\n"));
         }
@@ -120,10 +120,10 @@ impl FilamentWriter<'_> {
         }
         if !self.pending.is_empty() {
             // On a line of its own, if it was on one.
-            let blank = text.len() - text.trim_start_matches(is_space).len();
-            let lead = text[..blank].find('\n').map_or(0, |end| end + 1);
-            self.append_text(&text[..lead]);
-            rest = &text[lead..];
+            let blank_len = text.len() - text.trim_start_matches(is_space).len();
+            let line_start = text[..blank_len].find('\n').map_or(0, |end| end + 1);
+            self.append_text(&text[..line_start]);
+            rest = &text[line_start..];
             self.code.end_line_start();
             if self.code.context() == CodeContext::Text {
                 for inner in std::mem::take(&mut self.pending) {
@@ -143,7 +143,9 @@ impl FilamentWriter<'_> {
     fn write_extension(&mut self, extension: &Extension) {
         let (kind, attributes, body) = match extension {
             Extension::StateUpdate(update) => (ElementKind::Update, String::new(), self.update_body(update)),
-            Extension::StatusBar(bar) => (ElementKind::Status, String::new(), items_body(&bar.items)),
+            Extension::StatusBar(status_bar) => {
+                (ElementKind::Status, String::new(), items_body(&status_bar.items))
+            }
             Extension::Details(Details { summary, text }) => {
                 let summary = if summary.is_empty() {
                     String::new()
@@ -152,8 +154,8 @@ impl FilamentWriter<'_> {
                 };
                 let body = summary + text;
                 let Some(name) = self.tag_name(ElementKind::Details) else { return };
-                let written = format!("<{name}>\n{}\n</{name}>\n", trim(&body));
-                return self.pending.push(ContentInsertion::Details(written));
+                let markup = format!("<{name}>\n{}\n</{name}>\n", trim(&body));
+                return self.pending.push(ContentInsertion::Details(markup));
             }
             Extension::Choice(choice) => (ElementKind::Choice, String::new(), self.choice_body(choice)),
             Extension::UiComponent(UiComponent { view, props, fallback_text }) => {
@@ -175,12 +177,12 @@ impl FilamentWriter<'_> {
                 (ElementKind::Call, format!(" name=\"{}\"", escape_attribute(name)), safe_json(args))
             }
             Extension::Element(OwnElement { name, attributes, text, value }) => {
-                let written: String = attributes
+                let markup: String = attributes
                     .iter()
                     .map(|(name, value)| format!(" {name}=\"{}\"", escape_attribute(value)))
                     .collect();
                 let body = value.as_ref().map_or_else(|| text.clone(), safe_json);
-                let text = format!("<{name}{written}>\n{body}\n</{name}>\n");
+                let text = format!("<{name}{markup}>\n{body}\n</{name}>\n");
                 return self.write_element_at(self.tags.index_of(name).unwrap_or_default(), text);
             }
             _ => return,
@@ -230,9 +232,10 @@ impl FilamentWriter<'_> {
         let names: Vec<&str> = inner.iter().copied().chain(self.tags.words()).collect();
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
-            let behind = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
-            let tag =
-                |name: &&str| behind().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name));
+            let text_after = || text[at + c.len_utf8()..].trim_start_matches(['/', '／', ' ', '\t', '\n']);
+            let tag = |name: &&str| {
+                text_after().get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name))
+            };
             if matches!(c, '<' | '＜') && names.iter().any(tag) {
                 out.push_str("&lt;");
             } else {
@@ -246,13 +249,13 @@ impl FilamentWriter<'_> {
     /// (R-80). Returns `None` if nothing changes.
     fn escape_draft_tags(&self, text: &str) -> Option<String> {
         let names: Vec<&str> = self.tags.words().collect();
-        let (mut code, mut read, mut copied) = (CodeTracker::default(), 0, 0);
+        let (mut code, mut read, mut copied_end) = (CodeTracker::default(), 0, 0);
         let mut out = String::new();
         for (at, bracket) in text.match_indices(['<', '＜']) {
-            let behind = text[at + bracket.len()..].trim_start_matches(['/', '／', ' ', '\t']);
+            let text_after = text[at + bracket.len()..].trim_start_matches(['/', '／', ' ', '\t']);
             if !names
                 .iter()
-                .any(|name| behind.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name)))
+                .any(|name| text_after.get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name)))
             {
                 continue;
             }
@@ -266,12 +269,12 @@ impl FilamentWriter<'_> {
                 CodeContext::Undecided(_) => line.contains('`'),
             };
             if !is_code {
-                out.push_str(&text[copied..at]);
+                out.push_str(&text[copied_end..at]);
                 out.push_str("&lt;");
-                copied = at + bracket.len();
+                copied_end = at + bracket.len();
             }
         }
-        (copied > 0).then(|| out + &text[copied..])
+        (copied_end > 0).then(|| out + &text[copied_end..])
     }
 
     fn tag_name(&self, kind: ElementKind) -> Option<String> {
@@ -286,13 +289,13 @@ impl FilamentWriter<'_> {
 
     /// Writes an element in place, if it may be there.
     fn write_element_at(&mut self, at: usize, text: String) {
-        let follows = self
+        let follows_content = self
             .tags
             .first_of_kind(ElementKind::Content)
             .is_some_and(|content| self.tags.must_follow(at, content));
         // Calls come at the end of a reply (R-68), also if the content is the fallback.
-        let late = follows || self.tags.first_of_kind(ElementKind::Call) == Some(at);
-        if self.content_start.is_none() && !late {
+        let is_late = follows_content || self.tags.first_of_kind(ElementKind::Call) == Some(at);
+        if self.content_start.is_none() && !is_late {
             self.end_thought();
             self.out.push_str(&text);
         } else {
@@ -306,10 +309,10 @@ impl FilamentWriter<'_> {
             Some(name) if !text.trim().is_empty() => format!("<{name}>\n{text}\n</{name}>\n"),
             _ => String::new(),
         };
-        let late = self
+        let escaped_thoughts = self
             .escape_draft_tags(trim(&self.late_thoughts))
             .unwrap_or_else(|| trim(&self.late_thoughts).to_owned());
-        let mut after = element(self.tag_name(ElementKind::Thought), &late);
+        let mut after = element(self.tag_name(ElementKind::Thought), &escaped_thoughts);
         let (mut comments, mut details) = (String::new(), String::new());
         for inner in std::mem::take(&mut self.pending) {
             match inner {
@@ -341,21 +344,21 @@ impl FilamentWriter<'_> {
 
 /// Returns a comment that cannot end early.
 fn safe_comment(text: &str) -> String {
-    let mut apart = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if c == '-' && apart.ends_with('-') {
-            apart.push(' ');
+        if c == '-' && escaped.ends_with('-') {
+            escaped.push(' ');
         }
-        apart.push(c);
+        escaped.push(c);
     }
     // An open tag, or an open quote in one, would continue after the comment.
-    let quoted = apart.find('<').is_some_and(|at| apart[at..].contains(['"', '\'']));
-    let from = if quoted { 0 } else { apart.rfind('>').map_or(0, |at| at + 1) };
-    let open = apart[from..].replace(['<', '＜'], "&lt;");
-    apart.replace_range(from.., &open);
+    let has_quote = escaped.find('<').is_some_and(|at| escaped[at..].contains(['"', '\'']));
+    let from = if has_quote { 0 } else { escaped.rfind('>').map_or(0, |at| at + 1) };
+    let open = escaped[from..].replace(['<', '＜'], "&lt;");
+    escaped.replace_range(from.., &open);
     // A dash must not join its end.
-    let space = if apart.ends_with('-') { " " } else { "" };
-    format!("<!-- {apart}{space} -->")
+    let space = if escaped.ends_with('-') { " " } else { "" };
+    format!("<!-- {escaped}{space} -->")
 }
 
 fn escape_attribute(text: &str) -> String {
@@ -379,16 +382,17 @@ fn items_body(items: &[StatusItem]) -> String {
             name.insert(0, '_');
         }
         // Text without a name belongs to the enclosing item.
-        let unnamed = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
+        let unnamed_items = items.iter().filter(|item| item.name.is_empty()).map(|item| item.text.as_str());
         let text: Vec<&str> =
-            std::iter::once(text.as_str()).chain(unnamed).filter(|text| !text.is_empty()).collect();
-        let named: Vec<StatusItem> = items.iter().filter(|item| !item.name.is_empty()).cloned().collect();
-        match named.is_empty() {
+            std::iter::once(text.as_str()).chain(unnamed_items).filter(|text| !text.is_empty()).collect();
+        let named_items: Vec<StatusItem> =
+            items.iter().filter(|item| !item.name.is_empty()).cloned().collect();
+        match named_items.is_empty() {
             true => format!("<{name}>{}</{name}>", text.join("\n")),
-            false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), items_body(&named)),
+            false => format!("<{name}>{}\n{}\n</{name}>", text.join("\n"), items_body(&named_items)),
         }
     };
     // Text without a name is read as one item after the others.
-    let (unnamed, named): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.name.is_empty());
-    named.into_iter().chain(unnamed).map(item).collect::<Vec<_>>().join("\n")
+    let (unnamed_items, named_items): (Vec<_>, Vec<_>) = items.iter().partition(|item| item.name.is_empty());
+    named_items.into_iter().chain(unnamed_items).map(item).collect::<Vec<_>>().join("\n")
 }

@@ -78,11 +78,11 @@ impl JsonValueDialect {
     }
 
     /// Finds and checks the value of the reply.
-    fn read_value(&mut self, cut: bool, out: &mut dyn IntentSink) -> Result<String, ValueFault> {
+    fn read_value(&mut self, is_truncated: bool, out: &mut dyn IntentSink) -> Result<String, ValueFault> {
         let at = self.draft.place();
         if self.is_too_long {
-            let most = self.checker.options.limits.value;
-            let message = format!("the reply is longer than `limits.value`, {}", format_count(most, "byte"));
+            let limit = self.checker.options.limits.value;
+            let message = format!("the reply is longer than `limits.value`, {}", format_count(limit, "byte"));
             return Err(ValueFault::new(rules::LIMIT_EXCEEDED, message));
         }
         let rest = std::mem::take(&mut self.text);
@@ -102,7 +102,7 @@ impl JsonValueDialect {
             ReasoningOutput { out, has_reasoning }.emit_intent(Intent::Draft(&rest[..mark.start]));
             from = mark.end;
         }
-        let (reports, value) = self.checker.select_value(&rest, from, found, cut);
+        let (reports, value) = self.checker.select_value(&rest, from, found, is_truncated);
         reports.into_iter().for_each(|report| out.report(read::relocate_report(report, at)));
         self.text = rest;
         value

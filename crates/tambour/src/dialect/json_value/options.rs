@@ -31,7 +31,7 @@ impl Options {
     /// Sets `json_value.schema` to a compiled schema.
     #[doc(hidden)]
     pub fn set_json_schema(&mut self, schema: Arc<Schema>) {
-        self.update_section(|own: &mut JsonValueOptions| own.schema = Some(schema));
+        self.update_section(|section: &mut JsonValueOptions| section.schema = Some(schema));
     }
 
     /// Returns the schema set as `json_value.schema`.

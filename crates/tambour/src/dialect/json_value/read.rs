@@ -56,25 +56,25 @@ impl ValueChecker {
     }
 
     /// Selects the complete, valid value among those in the text from `from` on; before it is reasoning.
-    /// Returns findings on repairs of the value and on the text around it. `cut` means that the reply was
+    /// Returns findings on repairs of the value and on the text around it. `is_truncated` means that the reply was
     /// truncated.
     pub(super) fn select_value(
         &self,
         text: &str,
         from: usize,
         first: FoundText,
-        cut: bool,
+        is_truncated: bool,
     ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
         let (all, list) = match self.split_values(text, &first) {
             Some(lines) => (lines, Some(first)),
             None => (self.find_values(text, from, first), None),
         };
-        let (reports, value) = self.choose_value(text, from, &all, cut);
+        let (reports, value) = self.choose_value(text, from, &all, is_truncated);
         // A list of all values, if that is what the schema requires.
         match list {
             Some(list) if value.is_err() => {
-                let (reports_of_list, whole) = self.choose_value(text, from, &[list], cut);
-                if whole.is_ok() { (reports_of_list, whole) } else { (reports, value) }
+                let (reports_of_list, list_value) = self.choose_value(text, from, &[list], is_truncated);
+                if list_value.is_ok() { (reports_of_list, list_value) } else { (reports, value) }
             }
             _ => (reports, value),
         }
@@ -86,13 +86,13 @@ impl ValueChecker {
         text: &str,
         from: usize,
         all: &[FoundText],
-        cut: bool,
+        is_truncated: bool,
     ) -> (Vec<FindingReport>, Result<String, ValueFault>) {
-        let mut good: Option<usize> = None;
-        let mut wrong: Option<ValueFault> = None;
+        let mut valid: Option<usize> = None;
+        let mut first_fault: Option<ValueFault> = None;
         for (at, found) in all.iter().enumerate() {
             let Some(value) = found.value.as_ref() else { continue };
-            let stands = || {
+            let check_surroundings = || {
                 if is_part(&text[from.min(found.span.start)..found.span.start], &text[found.span.end..]) {
                     Err(ValueFault::new(
                         rules::JSON_INCOMPLETE,
@@ -103,45 +103,47 @@ impl ValueChecker {
                 }
             };
             match self
-                .check_complete(found, cut)
-                .and_then(|()| stands())
+                .check_complete(found, is_truncated)
+                .and_then(|()| check_surroundings())
                 .and_then(|()| self.check_schema(value))
             {
-                Err(fault) => wrong = wrong.or(Some(fault)),
-                Ok(()) if good.is_some_and(|good| all[good].value != found.value) => {
+                Err(fault) => first_fault = first_fault.or(Some(fault)),
+                Ok(()) if valid.is_some_and(|valid| all[valid].value != found.value) => {
                     let message = "the reply holds several values, each of which could be the one";
-                    wrong = Some(ValueFault::new(rules::JSON_MISMATCH, message));
-                    good = None;
+                    first_fault = Some(ValueFault::new(rules::JSON_MISMATCH, message));
+                    valid = None;
                     break;
                 }
-                Ok(()) => good = good.or(Some(at)),
+                Ok(()) => valid = valid.or(Some(at)),
             }
         }
         let bracket = |found: &FoundText| found.value.as_ref().map(|value| value.as_bytes()[0]);
-        if let Some(at) = good
+        if let Some(at) = valid
             && all.iter().any(|found| found.is_auto_closed && bracket(found) == bracket(&all[at]))
         {
             // An unclosed value may have been the answer, and the closed one an example or a part of it.
-            wrong = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
-            good = None;
+            first_fault = Some(ValueFault::new(rules::JSON_INCOMPLETE, "a value of the reply has no end"));
+            valid = None;
         }
-        let chosen = &all[good.unwrap_or(0)];
-        let around = |report: &&FindingReport| report.rule.code == json_rules::TEXT_AROUND.code;
+        let chosen_value = &all[valid.unwrap_or(0)];
+        let is_surrounding = |report: &&FindingReport| report.rule.code == json_rules::TEXT_AROUND.code;
         let mut reports: Vec<FindingReport> =
-            chosen.reports.iter().filter(|report| !around(report)).cloned().collect();
-        for (beside, what) in [(from..chosen.span.start, "before"), (chosen.span.end..text.len(), "behind")] {
-            let Some(told) = word_range(&text[beside.clone()]) else { continue };
-            let place = Place::START.end_of(&text[..beside.start + told.start]);
-            let message = format!("text {what} the value");
+            chosen_value.reports.iter().filter(|report| !is_surrounding(report)).cloned().collect();
+        for (range, position) in
+            [(from..chosen_value.span.start, "before"), (chosen_value.span.end..text.len(), "behind")]
+        {
+            let Some(words) = word_range(&text[range.clone()]) else { continue };
+            let place = Place::START.end_of(&text[..range.start + words.start]);
+            let message = format!("text {position} the value");
             let report =
-                FindingReport::new(&json_rules::TEXT_AROUND, place, beside.start + told.end, message);
+                FindingReport::new(&json_rules::TEXT_AROUND, place, range.start + words.end, message);
             reports.push(report.with_repair("left it out"));
         }
-        let value = good.and_then(|at| all[at].value.clone());
+        let value = valid.and_then(|at| all[at].value.clone());
         (
             reports,
             value.ok_or_else(|| {
-                wrong.unwrap_or_else(|| ValueFault::missing_value("the reply holds no JSON value"))
+                first_fault.unwrap_or_else(|| ValueFault::missing_value("the reply holds no JSON value"))
             }),
         )
     }
@@ -193,10 +195,10 @@ impl ValueChecker {
     }
 
     /// Checks that a value is complete.
-    fn check_complete(&self, found: &FoundText, cut: bool) -> Result<(), ValueFault> {
+    fn check_complete(&self, found: &FoundText, is_truncated: bool) -> Result<(), ValueFault> {
         let scalar = found.value.as_ref().is_some_and(|value| !value.starts_with(['{', '[']));
-        let why = if found.is_auto_closed || cut && scalar {
-            if cut { "the reply was cut within the value" } else { "the value has no end" }
+        let why = if found.is_auto_closed || is_truncated && scalar {
+            if is_truncated { "the reply was cut within the value" } else { "the value has no end" }
         } else if found.reports.iter().any(|report| report.rule.code == json_rules::ELLIPSIS.code) {
             "the model left something of the value out: `...`"
         } else {
@@ -218,25 +220,25 @@ impl ValueChecker {
                 }
             };
         };
-        let wrong = schema.check(&value, MAX_MISMATCHES);
-        if wrong.is_empty() {
+        let mismatches = schema.check(&value, MAX_MISMATCHES);
+        if mismatches.is_empty() {
             return Ok(());
         }
-        if let Some(cut) = wrong.iter().find(|one| one.is_too_complex) {
-            return Err(ValueFault::new(rules::SCHEMA_TOO_COMPLEX, cut.message.as_str()));
+        if let Some(too_complex) = mismatches.iter().find(|entry| entry.is_too_complex) {
+            return Err(ValueFault::new(rules::SCHEMA_TOO_COMPLEX, too_complex.message.as_str()));
         }
-        let wrong = wrong.iter().map(|one| match &*one.pointer {
-            "" => one.message.clone(),
-            pointer => format!("at `{}`: {}", clip(pointer, 80), one.message),
+        let mismatches = mismatches.iter().map(|entry| match &*entry.pointer {
+            "" => entry.message.clone(),
+            pointer => format!("at `{}`: {}", clip(pointer, 80), entry.message),
         });
-        Err(mismatch(format!("the value breaks its schema: {}", wrong.collect::<Vec<_>>().join("; "))))
+        Err(mismatch(format!("the value breaks its schema: {}", mismatches.collect::<Vec<_>>().join("; "))))
     }
 }
 
 /// Returns the start of the second value in a list that was made of several values.
 fn second_value_start(list: &FoundText) -> Option<usize> {
-    let several = |report: &&FindingReport| report.rule.code == json_rules::SEVERAL_VALUES.code;
-    list.reports.iter().find(several).map(|report| report.place.offset)
+    let is_several_values = |report: &&FindingReport| report.rule.code == json_rules::SEVERAL_VALUES.code;
+    list.reports.iter().find(is_several_values).map(|report| report.place.offset)
 }
 
 /// Returns true if the text between these two is a part of a larger value that is unreadable.
@@ -251,8 +253,8 @@ fn word_range(text: &str) -> Option<Range<usize>> {
     let mark = |c: char| c.is_whitespace() || matches!(c, '`' | '~');
     let start = text.len() - text.trim_start_matches(mark).len();
     let end = text.trim_end_matches(mark).len();
-    let lone = matches!(text.get(start..end)?, "" | "json" | "JSON" | "jsonc" | "json5");
-    (!lone).then_some(start..end)
+    let is_language = matches!(text.get(start..end)?, "" | "json" | "JSON" | "jsonc" | "json5");
+    (!is_language).then_some(start..end)
 }
 
 /// Translates a finding on a text that begins at `from` to the place in the reply.

@@ -7,17 +7,17 @@ use super::rules;
 use crate::finding::clip;
 use crate::repair::json::MemberPlaces;
 
-/// Reports the members of the delta `name` that were not emitted. `over` is set if the object exceeded the
+/// Reports the members of the delta `name` that were not emitted. `is_over` is set if the object exceeded the
 /// limits.
 pub(super) fn report_unsent(
     name: &str,
     line: &EventLine,
     members: &MemberPlaces,
-    over: bool,
+    is_over: bool,
     order: &mut EventOrder,
 ) {
     let at = line.event_start;
-    if over {
+    if is_over {
         let message = "an event with more text or values than `limits.hold` and `limits.items`";
         order.reports.add(rules::LIMIT_EXCEEDED, at, message, "what was sent of it is kept");
     } else if !line.is_framed
@@ -32,9 +32,9 @@ pub(super) fn report_unsent(
     }
     let expected = |key: &str| contract_fields(name).contains(&key) || is_envelope_field(key);
     for member in members.iter() {
-        let (key, level, stand) = (member.key.as_str(), member.level, member.extent);
-        let above = members.parent(member).map(|member| (member.key.as_str(), member.level));
-        let field = match (above, key) {
+        let (key, level, extent) = (member.key.as_str(), member.level, member.extent);
+        let parent = members.parent(member).map(|member| (member.key.as_str(), member.level));
+        let field = match (parent, key) {
             (None, _) if line.is_framed => expected(key),
             (None, "data") => member.has_object(),
             (None, "event") => true,
@@ -44,15 +44,21 @@ pub(super) fn report_unsent(
             _ => continue,
         };
         // A second `text` in the same object already has a finding as a duplicate key.
-        if key == "text" && stand.0.offset != line.text_at && (over || level != line.text_depth) {
+        if key == "text" && extent.0.offset != line.text_at && (is_over || level != line.text_depth) {
             let repair = "left out, the first one was sent";
-            order.reports.add_at(rules::FIELD_EXTRA, "J-051", stand, "the delta has a second `text`", repair);
+            order.reports.add_at(
+                rules::FIELD_EXTRA,
+                "J-051",
+                extent,
+                "the delta has a second `text`",
+                repair,
+            );
         } else if key == "id" && field && line.id.as_ref().is_some_and(|id| !is_acceptable_id(id)) {
-            order.reports.add_at(rules::FIELD_TYPE, "J-009", stand, "`id` is not of its type", "left out");
+            order.reports.add_at(rules::FIELD_TYPE, "J-009", extent, "`id` is not of its type", "left out");
         } else if !field {
-            let short = clip(key, 40);
-            let message = format!("`{name}` has no field `{short}`");
-            order.reports.add_at(rules::FIELD_EXTRA, "J-051", stand, message, "left out");
+            let clipped_key = clip(key, 40);
+            let message = format!("`{name}` has no field `{clipped_key}`");
+            order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, "left out");
         }
     }
     if !line.has_text {

@@ -13,7 +13,7 @@ use crate::dialect::value_text::{is_lossless, text_in};
 use crate::event::{CONTRACT_EVENTS, EventKind, parse_kind};
 use crate::finding::{Rule, clip};
 use crate::limits::Limits;
-use crate::repair::json::{FoundValue, MemberPlaces, Stand, find_in_string};
+use crate::repair::json::{Extent, FoundValue, MemberPlaces, find_in_string};
 use crate::span::Place;
 
 /// A parsed object with the facts recorded while it was read.
@@ -75,14 +75,19 @@ const RARE_TEXT_ALIASES: [&str; 9] =
 
 /// Returns the event that a misspelled name, or one with other case or separators, stands for.
 fn find_misspelled(name: &str) -> Option<&'static str> {
-    let plain = name.to_ascii_lowercase().replace(['-', ' '], "_");
-    let same =
-        CONTRACT_EVENTS.iter().copied().find(|known| *known == plain || known.replace('_', "") == plain);
-    let near = || {
-        CONTRACT_EVENTS.iter().copied().find(|known| strsim::osa_distance(known, &plain) <= MAX_EDIT_DISTANCE)
+    let normalized = name.to_ascii_lowercase().replace(['-', ' '], "_");
+    let exact = CONTRACT_EVENTS
+        .iter()
+        .copied()
+        .find(|event| *event == normalized || event.replace('_', "") == normalized);
+    let similar = || {
+        CONTRACT_EVENTS
+            .iter()
+            .copied()
+            .find(|event| strsim::osa_distance(event, &normalized) <= MAX_EDIT_DISTANCE)
     };
     // Text under one of these names is the answer.
-    same.or_else(near).or_else(|| ANSWER_ALIASES.contains(&plain.as_str()).then_some("final_delta"))
+    exact.or_else(similar).or_else(|| ANSWER_ALIASES.contains(&normalized.as_str()).then_some("final_delta"))
 }
 
 /// Other names of the event that carries a piece of the answer.
@@ -109,7 +114,7 @@ pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
         && object.iter().all(|(key, value)| match value {
             Value::Null => ["event", "data"].iter().any(|name| name.starts_with(key.as_str())),
             Value::String(name) => {
-                key == "event" && CONTRACT_EVENTS.iter().any(|known| known.starts_with(name))
+                key == "event" && CONTRACT_EVENTS.iter().any(|candidate| candidate.starts_with(name))
             }
             _ => false,
         })
@@ -117,60 +122,60 @@ pub(super) fn may_become_event(object: &Map<String, Value>) -> bool {
 
 /// Reads an object as an event. `frame` is the name given by an `event:` line before it.
 pub(super) fn read_event(
-    mut whole: ParsedObject<'_>,
+    mut parsed: ParsedObject<'_>,
     frame: Option<String>,
     limits: &Limits,
     order: &mut EventOrder,
-    told: &mut PendingReports,
+    pending: &mut PendingReports,
     out: &mut dyn IntentSink,
 ) {
     let is_framed = frame.is_some();
-    let Some(name) = frame.or_else(|| take_name(&mut whole, order)) else { return };
-    let (mut name, place) = (name.trim(), whole.line.event_start);
+    let Some(name) = frame.or_else(|| take_name(&mut parsed, order)) else { return };
+    let (mut name, place) = (name.trim(), parsed.line.event_start);
     if parse_kind(name).is_none()
-        && let Some(known) = find_misspelled(name)
+        && let Some(event_name) = find_misspelled(name)
     {
         let message = format!("the event is written `{}`", clip(name, 40));
-        order.reports.add(rules::FIELD_RENAMED, place, message, &format!("read as `{known}`"));
-        name = known;
+        order.reports.add(rules::FIELD_RENAMED, place, message, &format!("read as `{event_name}`"));
+        name = event_name;
     }
     match parse_kind(name) {
         Some(EventKind::Contract) => {}
         kind => {
             if kind == Some(EventKind::System) {
-                told.release(out);
+                pending.release(out);
             }
             return report_foreign(name, kind, place, order);
         }
     }
-    told.release(out);
-    let streamed = whole.line.target.is_some();
-    if whole.is_truncated {
-        let repair = if streamed { "the text so far is kept" } else { "left out" };
+    pending.release(out);
+    let is_streamed = parsed.line.target.is_some();
+    if parsed.is_truncated {
+        let repair = if is_streamed { "the text so far is kept" } else { "left out" };
         order.reports.add(rules::LINE_CUT, place, "the reply ends inside a line", repair);
-        if !streamed {
+        if !is_streamed {
             return;
         }
     }
-    if streamed {
-        return delta_members::report_unsent(name, whole.line, whole.members, false, order);
+    if is_streamed {
+        return delta_members::report_unsent(name, parsed.line, parsed.members, false, order);
     }
-    let object = std::mem::take(&mut whole.object);
+    let object = std::mem::take(&mut parsed.object);
     let (data, siblings) = if is_framed { (object, Map::new()) } else { (Map::new(), object) };
-    let (members, is_data_text, moved_keys) = (whole.members, false, Vec::new());
+    let (members, is_data_text, moved_keys) = (parsed.members, false, Vec::new());
     let mut fields = EventFields { data, siblings, place, members, is_framed, is_data_text, moved_keys };
     fields.open_data(name, limits, order);
     if fields.rename_text(name, place, order) {
         return fields.report_unexpected(name, order);
     }
     fields.take_siblings(name, place, order);
-    let meant = fields.take_meant_text(name, order);
+    let meant_text = fields.take_meant_text(name, order);
     fields.report_unexpected(name, order);
-    let before = meant.as_deref().filter(|_| name != "phase_start");
+    let before = meant_text.as_deref().filter(|_| name != "phase_start");
     before.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
-    emit_event(name, &fields.data, place, whole.end, order, out);
-    let behind = meant.as_deref().filter(|_| name == "phase_start");
-    behind.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
+    emit_event(name, &fields.data, place, parsed.end, order, out);
+    let after = meant_text.as_deref().filter(|_| name == "phase_start");
+    after.into_iter().for_each(|text| order.emit_meant_text(name, text, place, out));
 }
 
 /// Handles an event that has a name and no data.
@@ -179,12 +184,12 @@ pub(super) fn emit_without_data(
     at: Place,
     end: usize,
     order: &mut EventOrder,
-    told: &mut PendingReports,
+    pending: &mut PendingReports,
     out: &mut dyn IntentSink,
 ) {
     match parse_kind(name) {
         Some(EventKind::Contract) => {
-            told.release(out);
+            pending.release(out);
             emit_event(name, &Map::new(), at, end, order, out);
         }
         kind => report_foreign(name, kind, at, order),
@@ -197,8 +202,8 @@ fn report_foreign(name: &str, kind: Option<EventKind>, at: Place, order: &mut Ev
         let message = format!("a model writes no `{name}`");
         order.reports.add(rules::EVENT_SPOOFED, at, message, "left out");
     } else {
-        let short = clip(name, 40);
-        let message = format!("`{short}` is not an event of the contract");
+        let clipped_name = clip(name, 40);
+        let message = format!("`{clipped_name}` is not an event of the contract");
         order.reports.add(rules::EVENT_UNKNOWN, at, message, "left out");
     }
 }
@@ -249,13 +254,13 @@ pub(super) fn text_repair(value: &Value) -> &'static str {
 }
 
 /// Takes the event's name out of the object.
-fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
-    let EventLine { event_start, has_string_name, .. } = *whole.line;
-    match whole.object.shift_remove("event") {
+fn take_name(parsed: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<String> {
+    let EventLine { event_start, has_string_name, .. } = *parsed.line;
+    match parsed.object.shift_remove("event") {
         Some(Value::String(name)) => return Some(name),
         // Text was already emitted under the name that preceded it.
-        None if whole.line.target.is_some() && has_string_name => return Some(whole.line.name.clone()),
-        None if whole.line.target.is_none() => {}
+        None if parsed.line.target.is_some() && has_string_name => return Some(parsed.line.name.clone()),
+        None if parsed.line.target.is_none() => {}
         _ => {
             order.reports.add_on_row(
                 rules::FIELD_TYPE,
@@ -269,11 +274,11 @@ fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<Str
     }
     // Other objects have these keys too, so the value must be the name of an event; `type` may hold a variant
     // spelling.
-    let of_event =
+    let is_known_name =
         |name: &str| matches!(parse_kind(name.trim()), Some(EventKind::Contract | EventKind::System));
-    let meant = |name: &str| of_event(name) || find_misspelled(name.trim()).is_some();
-    if whole.object.get("type").and_then(Value::as_str).is_some_and(meant)
-        && let Some(Value::String(name)) = whole.object.shift_remove("type")
+    let is_event_name = |name: &str| is_known_name(name) || find_misspelled(name.trim()).is_some();
+    if parsed.object.get("type").and_then(Value::as_str).is_some_and(is_event_name)
+        && let Some(Value::String(name)) = parsed.object.shift_remove("type")
     {
         order.reports.add(
             rules::FIELD_RENAMED,
@@ -283,8 +288,8 @@ fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<Str
         );
         return Some(name);
     }
-    let named = whole.object.get("name").and_then(Value::as_str).is_some_and(of_event);
-    if named && let Some(Value::String(name)) = whole.object.shift_remove("name") {
+    let is_named_event = parsed.object.get("name").and_then(Value::as_str).is_some_and(is_known_name);
+    if is_named_event && let Some(Value::String(name)) = parsed.object.shift_remove("name") {
         order.reports.add(
             rules::FIELD_RENAMED,
             event_start,
@@ -293,12 +298,12 @@ fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<Str
         );
         return Some(name);
     }
-    let key = whole.object.keys().next().filter(|key| parse_kind(key) == Some(EventKind::Contract)).cloned();
-    if whole.object.len() == 1
+    let key = parsed.object.keys().next().filter(|key| parse_kind(key) == Some(EventKind::Contract)).cloned();
+    if parsed.object.len() == 1
         && let Some(name) = key
     {
-        let data = whole.object.shift_remove(&name).unwrap_or_default();
-        whole.object.insert("data".to_owned(), data);
+        let data = parsed.object.shift_remove(&name).unwrap_or_default();
+        parsed.object.insert("data".to_owned(), data);
         order.reports.add(
             rules::FIELD_RENAMED,
             event_start,
@@ -312,26 +317,26 @@ fn take_name(whole: &mut ParsedObject<'_>, order: &mut EventOrder) -> Option<Str
 }
 
 impl EventFields<'_> {
-    /// Returns the place and end of a field, in `data` if `own`, else beside the name.
-    fn field_extent(&self, own: bool, key: &str) -> Stand {
+    /// Returns the place and end of a field, in `data` if `is_in_data`, else beside the name.
+    fn field_extent(&self, is_in_data: bool, key: &str) -> Extent {
         let unknown = (self.place, self.place.offset);
-        if own && self.is_data_text && !self.moved_keys.contains(&key) {
+        if is_in_data && self.is_data_text && !self.moved_keys.contains(&key) {
             return unknown;
         }
-        let inner = || self.members.extent(&["data", key]).filter(|_| own && !self.is_framed);
+        let inner = || self.members.extent(&["data", key]).filter(|_| is_in_data && !self.is_framed);
         inner().or_else(|| self.members.extent(&[key])).unwrap_or(unknown)
     }
 
     /// Returns the extent of the key of a field in `data`, or that of the field when the key's place is
     /// unknown.
-    fn data_key_extent(&self, key: &str) -> Stand {
+    fn data_key_extent(&self, key: &str) -> Extent {
         let path: &[&str] = if self.is_framed { &[key] } else { &["data", key] };
         let member = self.members.find(path).filter(|_| !self.is_data_text);
         member.map_or_else(|| self.field_extent(true, key), |member| (member.extent.0, member.key_end))
     }
 
     /// Returns the extent of the key of a field beside the name.
-    fn sibling_key_extent(&self, key: &str) -> Stand {
+    fn sibling_key_extent(&self, key: &str) -> Extent {
         let member = self.members.find(&[key]);
         member.map_or_else(|| self.field_extent(false, key), |member| (member.extent.0, member.key_end))
     }
@@ -341,11 +346,11 @@ impl EventFields<'_> {
         &self,
         rule: &'static Rule,
         row: &'static str,
-        (own, key): (bool, &str),
+        (is_in_data, key): (bool, &str),
         message: &str,
         order: &mut EventOrder,
     ) {
-        let (at, end) = self.field_extent(own, key);
+        let (at, end) = self.field_extent(is_in_data, key);
         let repair = if end > at.offset { "left out" } else { "not used" };
         order.reports.add_at(rule, row, (at, end), message, repair);
     }
@@ -356,7 +361,7 @@ impl EventFields<'_> {
             Some(Value::Object(data)) => data,
             Some(Value::Null) | None => return,
             Some(data) => {
-                let whole = data.as_str().map_or(0, |text| text.trim().len());
+                let text_len = data.as_str().map_or(0, |text| text.trim().len());
                 // A string that contains an object stays a string if the object has no field of the event.
                 let is_event = |data: &Map<String, Value>| {
                     contract_fields(name).iter().any(|key| data.contains_key(*key))
@@ -365,9 +370,9 @@ impl EventFields<'_> {
                 let text = Some(&data).filter(|_| has_text).filter(|data| text_in(data).is_some());
                 let (data, repair) = match (find_in_string(&data, limits), text) {
                     (Some(FoundValue { value: Some(Value::Object(data)), reports, span, .. }), text)
-                        if text.is_none() || is_event(&data) || span.end - span.start == whole =>
+                        if text.is_none() || is_event(&data) || span.end - span.start == text_len =>
                     {
-                        let all = reports.is_empty() && span.end - span.start == whole;
+                        let all = reports.is_empty() && span.end - span.start == text_len;
                         (
                             data,
                             if all {
@@ -383,8 +388,8 @@ impl EventFields<'_> {
                     }
                     _ => (Map::new(), "left out"),
                 };
-                let stand = self.field_extent(false, "data");
-                order.reports.add_at(rules::FIELD_TYPE, "J-051", stand, "`data` is not an object", repair);
+                let extent = self.field_extent(false, "data");
+                order.reports.add_at(rules::FIELD_TYPE, "J-051", extent, "`data` is not an object", repair);
                 self.is_data_text = true;
                 data
             }
@@ -393,17 +398,17 @@ impl EventFields<'_> {
 
     /// Takes fields of the event that are beside its name, where `data` lacks them.
     fn take_siblings(&mut self, name: &str, at: Place, order: &mut EventOrder) {
-        let mut flat = false;
+        let mut has_siblings = false;
         for field in contract_fields(name) {
             if !self.data.contains_key(*field)
                 && let Some(value) = self.siblings.shift_remove(*field)
             {
-                flat = true;
+                has_siblings = true;
                 self.moved_keys.push(field);
                 self.data.insert((*field).to_owned(), value);
             }
         }
-        if flat {
+        if has_siblings {
             let message = "the fields stand beside `event`, not in `data`";
             order.reports.add(rules::DATA_FLAT, at, message, "read all the same");
         }
@@ -423,8 +428,8 @@ impl EventFields<'_> {
             }
             texts = self.find_texts(&RARE_TEXT_ALIASES);
         }
-        let [(own, key)] = texts[..] else { return self.merge_texts(name, texts, at, order) };
-        let from = if own { &mut self.data } else { &mut self.siblings };
+        let [(is_in_data, key)] = texts[..] else { return self.merge_texts(name, texts, at, order) };
+        let from = if is_in_data { &mut self.data } else { &mut self.siblings };
         if let Some(text) = from.shift_remove(key) {
             from.insert("text".to_owned(), text);
             order.reports.add(
@@ -447,8 +452,10 @@ impl EventFields<'_> {
         at: Place,
         order: &mut EventOrder,
     ) -> bool {
-        keys.sort_by_key(|&(own, key)| self.field_extent(own, key).0.offset);
-        let value = |(own, key): (bool, &str)| if own { self.data.get(key) } else { self.siblings.get(key) };
+        keys.sort_by_key(|&(is_in_data, key)| self.field_extent(is_in_data, key).0.offset);
+        let value = |(is_in_data, key): (bool, &str)| {
+            if is_in_data { self.data.get(key) } else { self.siblings.get(key) }
+        };
         if !keys.iter().all(|&key| value(key).is_some_and(is_lossless)) {
             return false;
         }
@@ -465,18 +472,19 @@ impl EventFields<'_> {
             order.reports.add(rules::FIELD_RENAMED, at, message, "read as `text`");
             return false;
         }
-        let stands = keys.iter().map(|&(own, key)| (key, self.field_extent(own, key))).collect();
-        let kept =
-            name == "final_delta" && !texts.is_empty() && order.keep_spare(&texts.join("\n\n"), stands);
-        if kept {
+        let extents =
+            keys.iter().map(|&(is_in_data, key)| (key, self.field_extent(is_in_data, key))).collect();
+        let is_kept =
+            name == "final_delta" && !texts.is_empty() && order.keep_spare(&texts.join("\n\n"), extents);
+        if is_kept {
             self.remove(&keys);
         }
-        kept
+        is_kept
     }
 
     fn remove(&mut self, keys: &[(bool, &'static str)]) {
-        for &(own, key) in keys {
-            let from = if own { &mut self.data } else { &mut self.siblings };
+        for &(is_in_data, key) in keys {
+            let from = if is_in_data { &mut self.data } else { &mut self.siblings };
             from.shift_remove(key);
         }
     }
@@ -487,8 +495,8 @@ impl EventFields<'_> {
             fields.get(key).is_some_and(|text| text_in(text).is_some() || text.is_string())
         };
         let found = keys.iter().flat_map(|&key| {
-            let own = is_text(&self.data, key).then_some((true, key));
-            own.into_iter().chain(is_text(&self.siblings, key).then_some((false, key)))
+            let data_text = is_text(&self.data, key).then_some((true, key));
+            data_text.into_iter().chain(is_text(&self.siblings, key).then_some((false, key)))
         });
         found.collect()
     }
@@ -496,24 +504,25 @@ impl EventFields<'_> {
     /// Reads the only text of `data` as the text whatever its key, or the only one beside the name
     /// when `data` has no other field. Returns true if it did. The information in the key is lost.
     fn rename_only_text(&mut self, name: &str, order: &mut EventOrder) -> bool {
-        let known = contract_fields(name);
-        let other = |key: &&String| !known.contains(&key.as_str()) && !is_envelope_field(key);
+        let contract_keys = contract_fields(name);
+        let other = |key: &&String| !contract_keys.contains(&key.as_str()) && !is_envelope_field(key);
         let is_text = |value: &Value| !value.is_number() && text_in(value).is_some();
-        let own = self.data.keys().any(|key| other(&key));
-        let from = if own { &self.data } else { &self.siblings };
-        let mut others = from.iter().filter(|(key, value)| other(key) && (own || is_text(value)));
-        let (Some((key, value)), None) = (others.next(), others.next()) else { return false };
+        let is_in_data = self.data.keys().any(|key| other(&key));
+        let from = if is_in_data { &self.data } else { &self.siblings };
+        let mut other_members =
+            from.iter().filter(|(key, value)| other(key) && (is_in_data || is_text(value)));
+        let (Some((key, value)), None) = (other_members.next(), other_members.next()) else { return false };
         if TEXT_ALIASES.contains(&key.as_str()) || !is_text(value) {
             return false;
         }
         let key = key.clone();
-        let stand = if own { self.data_key_extent(&key) } else { self.sibling_key_extent(&key) };
-        let from = if own { &mut self.data } else { &mut self.siblings };
+        let extent = if is_in_data { self.data_key_extent(&key) } else { self.sibling_key_extent(&key) };
+        let from = if is_in_data { &mut self.data } else { &mut self.siblings };
         if let Some(text) = from.shift_remove(&key) {
             from.insert("text".to_owned(), text);
             let message = format!("the text is called `{}`", clip(&key, 40));
             let repair = "read as `text`, the key not used";
-            order.reports.add_at(rules::FIELD_RENAMED, "R-76", stand, message, repair);
+            order.reports.add_at(rules::FIELD_RENAMED, "R-76", extent, message, repair);
         }
         true
     }
@@ -524,8 +533,8 @@ impl EventFields<'_> {
         if !order.accepts_text(name) {
             return None;
         }
-        let own = self.data.get("text").is_some_and(|text| text_in(text).is_some());
-        let from = if own { &self.data } else { &self.siblings };
+        let is_in_data = self.data.get("text").is_some_and(|text| text_in(text).is_some());
+        let from = if is_in_data { &self.data } else { &self.siblings };
         let value = from.get("text")?;
         let text = text_in(value)?;
         let repair = if is_lossless(value) {
@@ -533,19 +542,19 @@ impl EventFields<'_> {
         } else {
             "read as the delta that was meant, the rest not used"
         };
-        let stand = self.field_extent(own, "text");
-        let from = if own { &mut self.data } else { &mut self.siblings };
+        let extent = self.field_extent(is_in_data, "text");
+        let from = if is_in_data { &mut self.data } else { &mut self.siblings };
         from.shift_remove("text");
         let message = format!("`{name}` has no field `text`");
-        order.reports.add_at(rules::FIELD_EXTRA, "J-051", stand, message, repair);
+        order.reports.add_at(rules::FIELD_EXTRA, "J-051", extent, message, repair);
         Some(text)
     }
 
     /// Returns the phase fields whose value is informative but unusable.
     fn unusable_fields(&self, name: &str) -> impl Iterator<Item = &'static str> {
-        let known = contract_fields(name);
-        let id = known.contains(&"id") && self.data.get("id").is_some_and(|id| !is_acceptable_id(id));
-        let title = known.contains(&"title")
+        let contract_keys = contract_fields(name);
+        let id = contract_keys.contains(&"id") && self.data.get("id").is_some_and(|id| !is_acceptable_id(id));
+        let title = contract_keys.contains(&"title")
             && self.data.get("title").is_some_and(|title| !matches!(title, Value::Null | Value::String(_)));
         id.then_some("id").into_iter().chain(title.then_some("title"))
     }
@@ -563,17 +572,18 @@ impl EventFields<'_> {
             "final_end" => (rules::FIELD_UNEXPECTED, "J-014"),
             _ => (rules::FIELD_EXTRA, "J-051"),
         };
-        let known = contract_fields(name);
-        let own = self.data.keys().filter(|key| !known.contains(&key.as_str())).map(|key| (true, key));
-        let extra = own.chain(self.siblings.keys().map(|key| (false, key)));
+        let contract_keys = contract_fields(name);
+        let data_keys =
+            self.data.keys().filter(|key| !contract_keys.contains(&key.as_str())).map(|key| (true, key));
+        let extra = data_keys.chain(self.siblings.keys().map(|key| (false, key)));
         let mut extra = extra.filter(|(_, key)| !is_envelope_field(key));
-        for (own, key) in extra.by_ref().take(MAX_EXTRA_FIELDS) {
-            let short = clip(key, 40);
-            let message = format!("`{name}` has no field `{short}`");
-            self.report_lost(rule, row, (own, key), &message, order);
+        for (is_in_data, key) in extra.by_ref().take(MAX_EXTRA_FIELDS) {
+            let clipped_key = clip(key, 40);
+            let message = format!("`{name}` has no field `{clipped_key}`");
+            self.report_lost(rule, row, (is_in_data, key), &message, order);
         }
-        let stands = extra.map(|(own, key)| self.field_extent(own, key));
-        if let Some((at, end)) = stands.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
+        let extents = extra.map(|(is_in_data, key)| self.field_extent(is_in_data, key));
+        if let Some((at, end)) = extents.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) {
             let message = format!("`{name}` has still more fields that it should not have");
             order.reports.add_at(rule, row, (at, end), message, "not used");
         }

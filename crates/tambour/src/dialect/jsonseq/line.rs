@@ -53,8 +53,8 @@ const MAX_REUSED_CAPACITY: usize = 256;
 
 impl EventLine {
     /// Starts an object; no line may be open.
-    pub(super) fn begin(&mut self, at: Place, framed: bool) {
-        (self.event_start, self.object_start, self.depth, self.is_framed) = (at, at, 1, framed);
+    pub(super) fn begin(&mut self, at: Place, is_framed: bool) {
+        (self.event_start, self.object_start, self.depth, self.is_framed) = (at, at, 1, is_framed);
     }
 
     /// Closes the line; small buffers are reused.

@@ -12,7 +12,7 @@ use crate::dialect::{Intent, IntentSink, RawQueries};
 use crate::finding::FindingReport;
 use crate::lex::markup::{MarkupLexer, MarkupToken};
 use crate::options::Options;
-use crate::repair::json::Stand;
+use crate::repair::json::Extent;
 use crate::span::Place;
 
 /// Most keys of texts that are kept for a reply without an answer.
@@ -50,7 +50,7 @@ pub(super) struct EventOrder {
     held_answer: String,
     /// Texts that become the answer if there is no other, and the keys that hold them.
     spare_answer: String,
-    spare_keys: Vec<(&'static str, Stand)>,
+    spare_keys: Vec<(&'static str, Extent)>,
     /// Extent of the queries until answer text follows them.
     pending_queries: Option<(Place, usize)>,
     /// Extent of the queries used last.
@@ -158,11 +158,11 @@ impl EventOrder {
             self.has_summary = false;
             return self.reports.add(rules::SUMMARY_EMPTY, at, "the summary is blank", "left out");
         }
-        let plain = strip_tags(&text);
-        if plain != text {
+        let plain_text = strip_tags(&text);
+        if plain_text != text {
             self.reports.add(rules::SUMMARY_MARKUP, at, "the summary holds tags", "tags removed");
         }
-        out.emit_intent(Intent::Summary(plain.into()));
+        out.emit_intent(Intent::Summary(plain_text.into()));
     }
 
     /// Returns the field `text` of an event.
@@ -324,9 +324,9 @@ impl EventOrder {
     fn close_thinking(&mut self, out: &mut dyn IntentSink) {
         self.thinking = ThinkingStage::Ended;
         out.emit_intent(Intent::ThinkingEnd);
-        let held = std::mem::take(&mut self.held_answer);
-        if !held.is_empty() {
-            out.emit_intent(Intent::FinalText(&held));
+        let held_answer = std::mem::take(&mut self.held_answer);
+        if !held_answer.is_empty() {
+            out.emit_intent(Intent::FinalText(&held_answer));
         }
     }
 
@@ -373,22 +373,22 @@ impl EventOrder {
     }
 
     /// Keeps texts that may be the answer, at most `limits.hold` bytes. Returns true if they are kept.
-    pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Stand)>) -> bool {
-        let room =
+    pub(super) fn keep_spare(&mut self, text: &str, keys: Vec<(&'static str, Extent)>) -> bool {
+        let has_room =
             self.spare_answer.len() + text.len() <= self.hold_limit && self.spare_keys.len() < MAX_SPARE_KEYS;
-        let kept = !self.has_answer && !self.has_final_end && room;
-        if kept {
+        let is_kept = !self.has_answer && !self.has_final_end && has_room;
+        if is_kept {
             self.spare_answer.push_str(text);
             self.spare_keys.extend(keys);
         }
-        kept
+        is_kept
     }
 
     /// Emits the kept texts as the answer, or reports that they are lost.
     fn finish_spare(&mut self, out: &mut dyn IntentSink) {
-        let taken = !self.has_answer && !self.spare_keys.is_empty();
+        let is_used = !self.has_answer && !self.spare_keys.is_empty();
         for (key, (at, end)) in self.spare_keys.drain(..) {
-            let (rule, row, message, repair) = match taken {
+            let (rule, row, message, repair) = match is_used {
                 true => (
                     rules::FIELD_RENAMED,
                     "R-76",
@@ -404,9 +404,9 @@ impl EventOrder {
             };
             out.report(FindingReport::new(rule, at, end, message).with_row(row).with_repair(repair));
         }
-        let spare = std::mem::take(&mut self.spare_answer);
-        if taken {
-            out.emit_intent(Intent::FinalText(&spare));
+        let spare_answer = std::mem::take(&mut self.spare_answer);
+        if is_used {
+            out.emit_intent(Intent::FinalText(&spare_answer));
             self.has_answer = true;
         }
     }
@@ -450,18 +450,18 @@ fn strip_tags(text: &str) -> String {
         return out;
     }
     // A tag holds no second `<`, so a blank after its `<` turns it into text and creates no other tag.
-    let mut apart = String::with_capacity(out.len());
+    let mut spaced = String::with_capacity(out.len());
     lex_tokens(&out, &mut |token| match token {
-        MarkupToken::Tag(tag) => apart.extend(["< ", &tag.raw[1..]]),
-        _ => apart.push_str(token.raw()),
+        MarkupToken::Tag(tag) => spaced.extend(["< ", &tag.raw[1..]]),
+        _ => spaced.push_str(token.raw()),
     });
-    apart
+    spaced
 }
 
-fn lex_tokens(text: &str, see: &mut dyn FnMut(MarkupToken<'_>)) {
+fn lex_tokens(text: &str, visit: &mut dyn FnMut(MarkupToken<'_>)) {
     let mut lexer = MarkupLexer::new("", text.len() + 1);
-    lexer.push(text, &mut |token, _| see(token));
-    lexer.finish(&mut |token, _| see(token));
+    lexer.push(text, &mut |token, _| visit(token));
+    lexer.finish(&mut |token, _| visit(token));
 }
 
 /// Returns the specification row of the delta `name`.

@@ -78,22 +78,22 @@ impl OuterValue {
     /// Ends the value. Returns findings on the items after the last object of an array and on the value
     /// itself.
     pub(super) fn finish(&mut self, end: usize) -> [Option<FindingReport>; 2] {
-        let behind = if self.has_objects { self.end_gap(end) } else { None };
-        let whole = |rule, message, repair| {
+        let gap = if self.has_objects { self.end_gap(end) } else { None };
+        let value_report = |rule, message, repair| {
             Some(FindingReport::new(rule, self.place, end, message).with_repair(repair))
         };
-        let whole = match (self.has_objects, self.is_array) {
-            (false, _) => whole(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out"),
+        let value_report = match (self.has_objects, self.is_array) {
+            (false, _) => value_report(rules::LINE_NOT_OBJECT, "this is not a JSON object", "left out"),
             (true, true) => {
                 let message = match self.is_wrapped {
                     true => "events in an array under a key",
                     false => "events as items of an array",
                 };
-                whole(rules::LINES_IN_ARRAY, message, "read one after the other")
+                value_report(rules::LINES_IN_ARRAY, message, "read one after the other")
             }
             (true, false) => None,
         };
-        [behind, whole]
+        [gap, value_report]
     }
 
     /// Ends the gap between objects of an array; returns a finding if it held other items.

@@ -75,8 +75,8 @@ impl JsonStructure for JsonseqReader {
             && self.pending.has_begun()
         {
             // The text before the mark is text between events, reasoning or not.
-            let ended = self.surroundings.begin_thought(&mut self.pending, out);
-            self.end_frame(ended, out);
+            let ended_frame = self.surroundings.begin_thought(&mut self.pending, out);
+            self.end_frame(ended_frame, out);
             self.surroundings.drop_prose();
         }
         if self.line.depth > 0 {
@@ -109,9 +109,9 @@ impl JsonStructure for JsonseqReader {
     fn held_bytes(&self) -> usize {
         // Before the first event all text is held back anyway.
         let thoughts = self.thoughts.held_bytes();
-        let done = if self.last_object.is_some() { self.last_line.held_bytes } else { 0 };
-        let begun = self.line.held_bytes + done + self.surroundings.held_bytes();
-        self.order.held_bytes() + thoughts + if self.pending.has_begun() { begun } else { 0 }
+        let last_line_bytes = if self.last_object.is_some() { self.last_line.held_bytes } else { 0 };
+        let pending_bytes = self.line.held_bytes + last_line_bytes + self.surroundings.held_bytes();
+        self.order.held_bytes() + thoughts + if self.pending.has_begun() { pending_bytes } else { 0 }
     }
 
     fn prepare_finish(&mut self) {
@@ -123,10 +123,10 @@ impl JsonStructure for JsonseqReader {
             // The object that looked like an event was a draft as well.
             out.emit_intent(Intent::Draft(text));
         }
-        let ended = self.surroundings.end_line(&mut self.pending, out);
-        self.end_frame(ended, out);
-        let named = self.surroundings.open_frame.take();
-        self.end_frame(named, out);
+        let ended_frame = self.surroundings.end_line(&mut self.pending, out);
+        self.end_frame(ended_frame, out);
+        let open_frame = self.surroundings.open_frame.take();
+        self.end_frame(open_frame, out);
         self.flush(end.offset, out);
     }
 }
@@ -167,8 +167,8 @@ impl JsonseqReader {
     fn on_thought(&mut self, event: &JsonEvent<'_>, out: &mut dyn IntentSink) {
         match event {
             JsonEvent::ThoughtStart(_) => {
-                let ended = self.surroundings.begin_thought(&mut self.pending, out);
-                self.end_frame(ended, out);
+                let ended_frame = self.surroundings.begin_thought(&mut self.pending, out);
+                self.end_frame(ended_frame, out);
             }
             JsonEvent::ThoughtEnd(mark, closing) => {
                 if *closing == ThoughtClosing::Unopened && !self.pending.has_begun() {
@@ -176,11 +176,11 @@ impl JsonseqReader {
                     self.surroundings.discard_line();
                     self.pending.discard();
                 }
-                if let Some(named) =
+                if let Some(open_frame) =
                     self.surroundings.open_frame.as_mut().filter(|_| *closing != ThoughtClosing::Unopened)
                 {
                     // A thought in the middle of a frame is not part of it.
-                    named.at = mark.end();
+                    open_frame.at = mark.end();
                 }
                 self.surroundings.start_at(mark.end());
             }
@@ -198,14 +198,14 @@ impl JsonseqReader {
                         true => self.surroundings.discard_prose(),
                         false => self.surroundings.keep_line(piece, self.options.limits.hold),
                     }
-                    let ended = self.surroundings.push(piece, &mut self.pending, out);
-                    self.end_frame(ended, out);
+                    let ended_frame = self.surroundings.push(piece, &mut self.pending, out);
+                    self.end_frame(ended_frame, out);
                 }
             }
             // A comment counts as one line, whatever lines it contains.
             JsonEvent::Comment(text) => {
-                let ended = self.surroundings.push(text, &mut self.pending, out);
-                self.end_frame(ended, out);
+                let ended_frame = self.surroundings.push(text, &mut self.pending, out);
+                self.end_frame(ended_frame, out);
             }
             JsonEvent::ValueStart(start) => self.begin_value(start, out),
             JsonEvent::ValueEnd(end) => self.end_value(end, out),
@@ -267,10 +267,10 @@ impl JsonseqReader {
     }
 
     fn begin_value(&mut self, start: &ValueStart, out: &mut dyn IntentSink) {
-        let begins = self.surroundings.begin_object(&mut self.pending, out);
-        begins.ended_frames.into_iter().for_each(|ended| self.end_frame(Some(ended), out));
-        self.outer = OuterValue::new(start.place, begins.is_framed);
-        if begins.is_glued {
+        let object_prefix = self.surroundings.begin_object(&mut self.pending, out);
+        object_prefix.ended_frames.into_iter().for_each(|ended_frame| self.end_frame(Some(ended_frame), out));
+        self.outer = OuterValue::new(start.place, object_prefix.is_framed);
+        if object_prefix.is_glued {
             let place = start.place;
             self.order.reports.add(
                 rules::LINES_GLUED,
@@ -284,9 +284,9 @@ impl JsonseqReader {
     fn begin_object(&mut self) {
         let start = self.outer.object_start();
         self.line.begin(start, self.outer.is_framed);
-        if let Some(named) = self.surroundings.open_frame.as_ref().filter(|_| self.outer.is_framed) {
-            self.line.event_start = named.at;
-            self.line.name.clone_from(&named.name);
+        if let Some(frame) = self.surroundings.open_frame.as_ref().filter(|_| self.outer.is_framed) {
+            self.line.event_start = frame.at;
+            self.line.name.clone_from(&frame.name);
         }
         self.builder.push_event(&JsonEvent::ValueStart(ValueStart {
             index: 0,
@@ -303,12 +303,12 @@ impl JsonseqReader {
         self.last_object = Some(ParsedLine::new(&mut self.builder, end));
     }
 
-    /// Reads the pending item of the array, which continues or ends; `cut` is set if its end was added by the
+    /// Reads the pending item of the array, which continues or ends; `is_truncated` is set if its end was added by the
     /// reader.
-    fn end_item(&mut self, cut: bool, out: &mut dyn IntentSink) {
-        if let Some(done) = self.last_object.take() {
-            let end = done.end;
-            let members = self.read_object(done, cut, out);
+    fn end_item(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
+        if let Some(last_object) = self.last_object.take() {
+            let end = last_object.end;
+            let members = self.read_object(last_object, is_truncated, out);
             self.builder.recycle_members(members);
             self.flush(end, out);
         }
@@ -317,10 +317,10 @@ impl JsonseqReader {
     fn end_value(&mut self, end: &ValueEnd, out: &mut dyn IntentSink) {
         self.surroundings.end_object(end.place);
         let OuterValue { place, is_array, .. } = self.outer;
-        if !is_array && let Some(done) = &mut self.last_object {
-            done.end = end.offset;
-            let several = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
-            if several && !std::mem::replace(&mut self.has_pretty, true) {
+        if !is_array && let Some(last_object) = &mut self.last_object {
+            last_object.end = end.offset;
+            let spans_lines = end.place.line > self.last_line.object_start.line && !end.is_auto_closed;
+            if spans_lines && !std::mem::replace(&mut self.has_pretty, true) {
                 self.order.reports.add(
                     rules::LINES_PRETTY,
                     place,
@@ -330,8 +330,8 @@ impl JsonseqReader {
             }
         }
         self.end_item(end.is_auto_closed && self.is_finishing, out);
-        let wrong = self.outer.finish(end.offset).into_iter().flatten();
-        wrong.for_each(|report| self.pending.add(report, out));
+        let reports = self.outer.finish(end.offset).into_iter().flatten();
+        reports.for_each(|report| self.pending.add(report, out));
         self.flush(end.offset, out);
     }
 
@@ -359,21 +359,22 @@ impl JsonseqReader {
     /// Reads the complete object of the last line. Returns its members, so that their memory can be reused.
     fn read_object(
         &mut self,
-        done: ParsedLine,
+        parsed_line: ParsedLine,
         is_truncated: bool,
         out: &mut dyn IntentSink,
     ) -> MemberPlaces {
-        let ParsedLine { value, duplicates, mut members, end } = done;
+        let ParsedLine { value, duplicates, mut members, end } = parsed_line;
         let line = &self.last_line;
         members.end_members(end);
         for duplicate in duplicates {
-            let sent = line.is_late(duplicate.second.0.offset);
-            let mut report = if sent { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
+            let is_late = line.is_late(duplicate.second.0.offset);
+            let mut report =
+                if is_late { duplicate.report_first_kept() } else { duplicate.report_last_kept() };
             // The last value of an object has no known end.
             report.end = if report.end <= report.place.offset { end } else { report.end };
             self.pending.add(report, out);
         }
-        let named = if line.is_framed { self.surroundings.open_frame.take() } else { None };
+        let event_frame = if line.is_framed { self.surroundings.open_frame.take() } else { None };
         let Some(object) = value else {
             if line.target.is_some() {
                 delta_members::report_unsent(line.name.trim(), line, &members, true, &mut self.order);
@@ -383,16 +384,16 @@ impl JsonseqReader {
             }
             return members;
         };
-        self.is_truncated |= is_truncated && named.is_none() && event::may_become_event(&object);
-        let frame = named.map(|named| named.name).filter(|name| !name.is_empty());
-        let whole = ParsedObject { line, object, members: &members, end, is_truncated };
-        event::read_event(whole, frame, &self.options.limits, &mut self.order, &mut self.pending, out);
+        self.is_truncated |= is_truncated && event_frame.is_none() && event::may_become_event(&object);
+        let frame = event_frame.map(|event_frame| event_frame.name).filter(|name| !name.is_empty());
+        let parsed = ParsedObject { line, object, members: &members, end, is_truncated };
+        event::read_event(parsed, frame, &self.options.limits, &mut self.order, &mut self.pending, out);
         members
     }
 
     /// Handles a frame that ended without data: an event without fields.
-    fn end_frame(&mut self, named: Option<EventFrame>, out: &mut dyn IntentSink) {
-        if let Some(EventFrame { name, at, end }) = named {
+    fn end_frame(&mut self, frame: Option<EventFrame>, out: &mut dyn IntentSink) {
+        if let Some(EventFrame { name, at, end }) = frame {
             event::emit_without_data(&name, at, end, &mut self.order, &mut self.pending, out);
             self.flush(end, out);
         }

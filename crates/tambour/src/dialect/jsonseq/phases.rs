@@ -53,13 +53,13 @@ impl PhaseNumbering {
 
     /// Returns the model's number for a phase; an unusable id counts as the next number.
     fn read_number(&mut self, value: Option<&Value>, at: Place, reports: &mut EventReports) -> u64 {
-        let due = self.last_id.saturating_add(1);
+        let expected_id = self.last_id.saturating_add(1);
         let Some(id) = value.and_then(Value::as_u64).filter(|&id| id > 0) else {
-            let shown = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-            let shown = clip(&shown, 40);
-            let message = format!("the id of a phase is a positive integer, not {shown}");
+            let excerpt = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let excerpt = clip(&excerpt, 40);
+            let message = format!("the id of a phase is a positive integer, not {excerpt}");
             reports.add(rules::PHASE_ID_INVALID, at, message, "numbered in order");
-            return parse_lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(due);
+            return parse_lenient_id(value).filter(|&id| id > self.last_id).unwrap_or(expected_id);
         };
         if id == self.last_id && self.is_last_from_delta {
             return id;
@@ -67,8 +67,8 @@ impl PhaseNumbering {
         if id <= self.last_id {
             let message = format!("phase {id} comes after phase {}", self.last_id);
             reports.add(rules::PHASE_ID_NOT_INCREASING, at, message, "numbered in order");
-        } else if id != due {
-            let message = format!("phase {id} where phase {due} is due");
+        } else if id != expected_id {
+            let message = format!("phase {id} where phase {expected_id} is due");
             reports.add(rules::PHASE_ID_NOT_CONSECUTIVE, at, message, "numbered in order");
         }
         id
@@ -82,8 +82,8 @@ impl PhaseNumbering {
         reports: &mut EventReports,
         out: &mut dyn IntentSink,
     ) {
-        let same = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
-        let id = same.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
+        let current_id = self.current_id.filter(|_| self.written_id.as_ref() == Some(value));
+        let id = current_id.or_else(|| parse_lenient_id(Some(value))).unwrap_or(0);
         match self.current_id {
             None => {
                 let message = format!("phase {id} has not started");

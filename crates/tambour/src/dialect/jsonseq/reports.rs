@@ -3,7 +3,7 @@
 
 use crate::dialect::IntentSink;
 use crate::finding::{FindingReport, Rule};
-use crate::repair::json::Stand;
+use crate::repair::json::Extent;
 use crate::span::Place;
 
 /// Findings held back until the first event, then passed on at once.
@@ -22,10 +22,10 @@ impl PendingReports {
     pub(super) fn add(&mut self, report: FindingReport, out: &mut dyn IntentSink) {
         match &mut self.held {
             None => out.report(report),
-            Some(waiting) if waiting.len() < self.max_held => waiting.push(report),
-            Some(waiting) => {
+            Some(held_reports) if held_reports.len() < self.max_held => held_reports.push(report),
+            Some(held_reports) => {
                 // The last finding is extended to cover all that follow.
-                if let Some(last) = waiting.last_mut() {
+                if let Some(last) = held_reports.last_mut() {
                     last.end = last.end.max(report.end);
                 }
             }
@@ -34,8 +34,8 @@ impl PendingReports {
 
     /// Discards held-back findings: the text they are about is not part of the reply.
     pub(super) fn discard(&mut self) {
-        if let Some(waiting) = &mut self.held {
-            waiting.clear();
+        if let Some(held_reports) = &mut self.held {
+            held_reports.clear();
         }
     }
 
@@ -47,8 +47,8 @@ impl PendingReports {
     /// Marks the first event and emits the held-back findings.
     #[inline]
     pub(super) fn release(&mut self, out: &mut dyn IntentSink) {
-        if let Some(waiting) = self.held.take() {
-            waiting.into_iter().for_each(|report| out.report(report));
+        if let Some(held_reports) = self.held.take() {
+            held_reports.into_iter().for_each(|report| out.report(report));
         }
     }
 }
@@ -80,7 +80,7 @@ impl EventReports {
         &mut self,
         rule: &'static Rule,
         row: &'static str,
-        (at, end): Stand,
+        (at, end): Extent,
         message: impl Into<String>,
         repair: &str,
     ) {
@@ -88,12 +88,12 @@ impl EventReports {
     }
 
     /// Emits the findings, now that the end of the event is known.
-    pub(super) fn flush(&mut self, end: usize, told: &mut PendingReports, out: &mut dyn IntentSink) {
+    pub(super) fn flush(&mut self, end: usize, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         for mut report in self.0.drain(..) {
             if report.end == report.place.offset {
                 report.end = end;
             }
-            told.add(report, out);
+            pending.add(report, out);
         }
     }
 }

@@ -98,21 +98,21 @@ impl LineSurroundings {
     pub(super) fn push(
         &mut self,
         piece: &str,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) -> Option<EventFrame> {
         let body = if self.line.is_empty() { piece.trim_start() } else { piece };
-        let seen = body.trim_end();
-        if !seen.is_empty() {
+        let visible = body.trim_end();
+        if !visible.is_empty() {
             let from = self.place.end_of(&piece[..piece.len() - body.len()]);
             if self.line.is_empty() {
                 self.start = from;
             }
-            self.end = from.offset + seen.len();
+            self.end = from.offset + visible.len();
         }
         self.keep_prefix(body);
         self.place.advance(piece);
-        if piece.ends_with('\n') { self.end_line(told, out) } else { None }
+        if piece.ends_with('\n') { self.end_line(pending, out) } else { None }
     }
 
     fn keep_prefix(&mut self, body: &str) {
@@ -131,25 +131,25 @@ impl LineSurroundings {
     /// Begins an object.
     pub(super) fn begin_object(
         &mut self,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) -> ObjectPrefix {
         let prefix = self.take_line();
         let prefix = prefix.trim();
-        let mut begins =
+        let mut object_prefix =
             ObjectPrefix { is_framed: prefix == "data:" && !self.is_long, ..ObjectPrefix::default() };
-        if begins.is_framed {
-            self.report_framing(told, out);
+        if object_prefix.is_framed {
+            self.report_framing(pending, out);
         } else if self.is_long || !prefix.is_empty() {
-            begins.ended_frames.extend(self.classify(prefix, told, out));
+            object_prefix.ended_frames.extend(self.classify(prefix, pending, out));
         }
-        if !begins.is_framed {
-            begins.ended_frames.extend(self.open_frame.take());
+        if !object_prefix.is_framed {
+            object_prefix.ended_frames.extend(self.open_frame.take());
         }
         self.is_long = false;
-        let second = self.has_object && !prefix.contains('[');
-        begins.is_glued = second && !std::mem::replace(&mut self.has_glued, true);
-        begins
+        let is_second = self.has_object && !prefix.contains('[');
+        object_prefix.is_glued = is_second && !std::mem::replace(&mut self.has_glued, true);
+        object_prefix
     }
 
     pub(super) fn end_object(&mut self, place: Place) {
@@ -162,14 +162,14 @@ impl LineSurroundings {
     /// without data.
     pub(super) fn begin_thought(
         &mut self,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) -> Option<EventFrame> {
         let line = self.take_line();
         let text = line.trim();
-        let ended = if text.is_empty() { None } else { self.classify(text, told, out) };
+        let ended_frame = if text.is_empty() { None } else { self.classify(text, pending, out) };
         self.is_long = false;
-        ended
+        ended_frame
     }
 
     /// Discards the current line and the prose.
@@ -187,7 +187,7 @@ impl LineSurroundings {
     /// Ends a line, also at the end of the input.
     pub(super) fn end_line(
         &mut self,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) -> Option<EventFrame> {
         let line = self.take_line();
@@ -195,14 +195,14 @@ impl LineSurroundings {
         if text.is_empty() && !self.prose.is_empty() && !self.is_discarding {
             self.prose.push('\n');
         }
-        let ended = match text {
+        let ended_frame = match text {
             "" if self.has_object => None,
             "" => self.open_frame.take(),
-            _ => self.classify(text, told, out),
+            _ => self.classify(text, pending, out),
         };
         self.is_long = false;
         self.has_object = false;
-        ended
+        ended_frame
     }
 
     /// Classifies the text of a line. Returns a frame that ends here without data, because the next one
@@ -210,17 +210,17 @@ impl LineSurroundings {
     fn classify(
         &mut self,
         text: &str,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) -> Option<EventFrame> {
         if let Some((_, info)) = Fence::parse(text) {
-            self.push_fence(text, info.trim_start(), told, out);
+            self.push_fence(text, info.trim_start(), pending, out);
         } else if let Some(name) = text.strip_prefix("event:").filter(|_| !self.is_long) {
-            self.report_framing(told, out);
-            let named = EventFrame { name: name.trim().to_owned(), at: self.start, end: self.end };
-            return self.open_frame.replace(named);
+            self.report_framing(pending, out);
+            let frame = EventFrame { name: name.trim().to_owned(), at: self.start, end: self.end };
+            return self.open_frame.replace(frame);
         } else if !self.is_frame(text) {
-            self.report_prose(self.start, told, out);
+            self.report_prose(self.start, pending, out);
         }
         None
     }
@@ -241,43 +241,43 @@ impl LineSurroundings {
     }
 
     /// Handles a line that begins like a fence, followed by `info`. Anything after the language name is text.
-    fn push_fence(&mut self, text: &str, info: &str, told: &mut PendingReports, out: &mut dyn IntentSink) {
+    fn push_fence(&mut self, text: &str, info: &str, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         let language = info.split(char::is_whitespace).next().unwrap_or("");
-        let opens = !std::mem::replace(&mut self.is_fenced, true);
+        let is_opening = !std::mem::replace(&mut self.is_fenced, true);
         // The first fence is reported with its language, whichever it is.
-        let known = opens || is_json(language);
-        let mark = text.len() - info.len() + if known { language.len() } else { 0 };
+        let is_known = is_opening || is_json(language);
+        let mark = text.len() - info.len() + if is_known { language.len() } else { 0 };
         let rest = text[mark..].trim_start();
-        if opens {
+        if is_opening {
             let report = FindingReport::new(
                 rules::FENCED_REPLY,
                 self.start,
                 self.start.offset + mark,
                 "the lines stand in a code fence",
             );
-            told.add(report.with_repair("fence removed"), out);
+            pending.add(report.with_repair("fence removed"), out);
         }
         if !rest.is_empty() || self.is_long {
             let start = self.start.end_of(&text[..text.len() - rest.len()]);
-            self.report_prose(start, told, out);
+            self.report_prose(start, pending, out);
         }
     }
 
-    fn report_prose(&mut self, start: Place, told: &mut PendingReports, out: &mut dyn IntentSink) {
-        let kept = std::mem::take(&mut self.last_full_line);
-        let text = kept.trim();
+    fn report_prose(&mut self, start: Place, pending: &mut PendingReports, out: &mut dyn IntentSink) {
+        let last_line = std::mem::take(&mut self.last_full_line);
+        let text = last_line.trim();
         if !self.is_discarding && !text.is_empty() {
             self.prose.push_str(text);
             self.prose.push('\n');
         }
         let repair = if self.is_discarding { "left out" } else { "not used, unless there is no answer" };
-        self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", repair, told, out);
+        self.report(rules::LINE_NOT_OBJECT, start, "this is not a JSON object", repair, pending, out);
     }
 
-    fn report_framing(&mut self, told: &mut PendingReports, out: &mut dyn IntentSink) {
+    fn report_framing(&mut self, pending: &mut PendingReports, out: &mut dyn IntentSink) {
         if !std::mem::replace(&mut self.is_sse, true) {
             let message = "the lines imitate the frames of a transport";
-            self.report(rules::SSE_FRAMING, self.start, message, "read as events", told, out);
+            self.report(rules::SSE_FRAMING, self.start, message, "read as events", pending, out);
         }
     }
 
@@ -287,9 +287,9 @@ impl LineSurroundings {
         start: Place,
         message: &str,
         repair: &str,
-        told: &mut PendingReports,
+        pending: &mut PendingReports,
         out: &mut dyn IntentSink,
     ) {
-        told.add(FindingReport::new(rule, start, self.end, message).with_repair(repair), out);
+        pending.add(FindingReport::new(rule, start, self.end, message).with_repair(repair), out);
     }
 }

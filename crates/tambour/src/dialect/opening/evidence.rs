@@ -38,72 +38,75 @@ pub(super) enum TagEvidence {
 impl TagCandidate {
     /// Evaluates the text so far.
     pub(super) fn evidence(&self, text: &str, extent: PrefixExtent) -> TagEvidence {
-        let whole = extent == PrefixExtent::All;
-        let waits = if whole { TagEvidence::Text } else { TagEvidence::NeedsMore };
-        let inside = &text[self.end..];
-        let start = inside.trim_start();
+        let is_whole = extent == PrefixExtent::All;
+        let undecided = if is_whole { TagEvidence::Text } else { TagEvidence::NeedsMore };
+        let content = &text[self.end..];
+        let start = content.trim_start();
         let part = start.starts_with('<') && !start.contains('>') && start.len() < MAX_TAG_BYTES;
-        if start.is_empty() || part && !whole {
-            return waits;
+        if start.is_empty() || part && !is_whole {
+            return undecided;
         }
-        let close = find_close(inside, self.name);
-        if close.is_some_and(|(at, _)| inside[..at].trim().is_empty()) {
+        let close = find_close(content, self.name);
+        if close.is_some_and(|(at, _)| content[..at].trim().is_empty()) {
             // The element is empty.
             return TagEvidence::Text;
         }
-        let example = self.fence.is_some_and(|(_, foreign)| self.has_prose_before || foreign);
+        let example = self.fence.is_some_and(|(_, is_foreign)| self.has_prose_before || is_foreign);
         if example || self.is_leading && self.has_prose_before && !self.follows_structure {
-            let complete = whole && (self.follows_structure || !example) && self.is_complete_reply(inside);
-            return if complete { TagEvidence::Structure } else { waits };
+            let is_complete =
+                is_whole && (self.follows_structure || !example) && self.is_complete_reply(content);
+            return if is_complete { TagEvidence::Structure } else { undecided };
         }
-        let Some(speaks) = tag_sentence::continues_sentence(inside, whole) else { return waits };
+        let Some(is_sentence) = tag_sentence::continues_sentence(content, is_whole) else { return undecided };
         let dots = ["…", "...", "..…"].iter().any(|dots| start.starts_with(dots));
-        let Some(points) = tag_sentence::refers_to_tag(start, whole) else { return waits };
-        let about = speaks || dots || tag_sentence::starts_lowercase(inside) || close.is_none() && points;
+        let Some(is_reference) = tag_sentence::refers_to_tag(start, is_whole) else { return undecided };
+        let is_about_tag =
+            is_sentence || dots || tag_sentence::starts_lowercase(content) || close.is_none() && is_reference;
         // The text after the element decides, or the end of its line.
-        let behind = close.map_or("", |(_, end)| inside[end..].trim_matches([' ', '\t']));
-        let open = close.map_or(!inside.contains('\n'), |_| behind.is_empty());
+        let after = close.map_or("", |(_, end)| content[end..].trim_matches([' ', '\t']));
+        let open = close.map_or(!content.contains('\n'), |_| after.is_empty());
         if self.is_block && extent == PrefixExtent::Part && open {
             return TagEvidence::NeedsMore;
         }
         if self.is_block
-            && !about
-            && close.is_some_and(|(_, end)| tag_sentence::is_within_sentence(&inside[end..]))
+            && !is_about_tag
+            && close.is_some_and(|(_, end)| tag_sentence::is_within_sentence(&content[end..]))
         {
             return TagEvidence::Text;
         }
-        let beside = inside.starts_with([' ', '\t'])
-            && !inside.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
-        if !about && (!beside || self.follows_structure || extent == PrefixExtent::Window) {
+        let shares_line = content.starts_with([' ', '\t'])
+            && !content.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
+        if !is_about_tag && (!shares_line || self.follows_structure || extent == PrefixExtent::Window) {
             return TagEvidence::Structure;
         }
         match close {
-            Some((_, end)) => match continues_sentence(&inside[end..], whole) {
+            Some((_, end)) => match continues_sentence(&content[end..], is_whole) {
                 Some(false) => TagEvidence::Structure,
                 Some(true) => TagEvidence::Text,
-                None => waits,
+                None => undecided,
             },
-            None => waits,
+            None => undecided,
         }
     }
 
     /// Returns whether the element closes, holds more than data in other elements, and nothing follows the
     /// structure.
-    fn is_complete_reply(&self, inside: &str) -> bool {
-        let Some((at, _)) = find_close(inside, self.name) else { return false };
-        let held = inside[..at].trim();
-        let data = held.starts_with('<') && held.ends_with('>') && !held.starts_with("<!--");
-        let Some((fence, _)) = self.fence else { return !data && ends_with_close(inside) };
+    fn is_complete_reply(&self, content: &str) -> bool {
+        let Some((at, _)) = find_close(content, self.name) else { return false };
+        let element_text = content[..at].trim();
+        let data =
+            element_text.starts_with('<') && element_text.ends_with('>') && !element_text.starts_with("<!--");
+        let Some((fence, _)) = self.fence else { return !data && ends_with_close(content) };
         let mut place = 0;
-        for line in inside.split_inclusive('\n') {
+        for line in content.split_inclusive('\n') {
             if fence.is_closed_by_line(line) {
                 return !data
-                    && ends_with_close(&inside[..place])
-                    && inside[place + line.len()..].trim().is_empty();
+                    && ends_with_close(&content[..place])
+                    && content[place + line.len()..].trim().is_empty();
             }
             place += line.len();
         }
-        !data && ends_with_close(inside)
+        !data && ends_with_close(content)
     }
 }
 
@@ -121,15 +124,15 @@ fn ends_with_close(text: &str) -> bool {
 fn find_close(text: &str, name: &str) -> Option<(usize, usize)> {
     text.match_indices("</").find_map(|(at, _)| {
         let rest = text.get(at + 2..at + 2 + name.len()).filter(|found| found.eq_ignore_ascii_case(name));
-        let behind = &text[at + 2 + rest?.len()..];
-        let end = behind.find('>').filter(|&end| behind[..end].trim().is_empty())?;
-        Some((at, text.len() - behind.len() + end + 1))
+        let after_name = &text[at + 2 + rest?.len()..];
+        let end = after_name.find('>').filter(|&end| after_name[..end].trim().is_empty())?;
+        Some((at, text.len() - after_name.len() + end + 1))
     })
 }
 
 /// Returns whether a sentence continues after an element; `None` if more text must arrive first.
-fn continues_sentence(behind: &str, whole: bool) -> Option<bool> {
-    let text = behind.trim_start_matches([' ', '\t']);
-    let Some(next) = text.chars().next() else { return whole.then_some(false) };
+fn continues_sentence(text_after: &str, is_whole: bool) -> Option<bool> {
+    let text = text_after.trim_start_matches([' ', '\t']);
+    let Some(next) = text.chars().next() else { return is_whole.then_some(false) };
     Some(!matches!(next, '\n' | '\r' | '<'))
 }

@@ -130,8 +130,8 @@ pub(super) enum OpeningVerdict {
 
 /// Examines the beginning of a reply. Beyond the window, only an object that may belong to a dialect leaves
 /// it unknown.
-pub(super) fn examine(seen: &str, extent: PrefixExtent) -> Examination {
-    let text = seen.trim_start_matches('\u{FEFF}').trim_start();
+pub(super) fn examine(reply_start: &str, extent: PrefixExtent) -> Examination {
+    let text = reply_start.trim_start_matches('\u{FEFF}').trim_start();
     let objects = objects::object_evidence(text, extent);
     if let ObjectEvidence::Dialect(name) = objects {
         return Examination {
@@ -140,14 +140,15 @@ pub(super) fn examine(seen: &str, extent: PrefixExtent) -> Examination {
             needs_more: false,
         };
     }
-    let seen = tags::examine_tags(text, extent);
-    let waits = (objects == ObjectEvidence::Possible || seen.needs_more) && extent != PrefixExtent::All;
-    match seen.verdict {
-        OpeningVerdict::Plain if waits => Examination { verdict: OpeningVerdict::Unknown, ..seen },
-        OpeningVerdict::Unknown if extent != PrefixExtent::Part && !waits => {
-            Examination { verdict: OpeningVerdict::Plain, ..seen }
+    let examination = tags::examine_tags(text, extent);
+    let must_wait =
+        (objects == ObjectEvidence::Possible || examination.needs_more) && extent != PrefixExtent::All;
+    match examination.verdict {
+        OpeningVerdict::Plain if must_wait => Examination { verdict: OpeningVerdict::Unknown, ..examination },
+        OpeningVerdict::Unknown if extent != PrefixExtent::Part && !must_wait => {
+            Examination { verdict: OpeningVerdict::Plain, ..examination }
         }
-        _ => seen,
+        _ => examination,
     }
 }
 
@@ -168,6 +169,6 @@ const HEAD_BYTES: usize = 1024;
 /// Returns whether the text before a structure makes it an example in a document: it has a heading.
 fn is_document(before: &str) -> bool {
     let before = &before[..before.floor_char_boundary(HEAD_BYTES)];
-    let heading = |line: &str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
-    before.lines().any(|line| heading(line.trim_start()))
+    let is_heading = |line: &str| line.starts_with('#') && line.trim_start_matches('#').starts_with(' ');
+    before.lines().any(|line| is_heading(line.trim_start()))
 }

@@ -36,19 +36,19 @@ pub(super) enum ObjectEvidence {
 
 /// Finds the dialect whose object begins in the text and stands alone on its lines or in its fence.
 pub(super) fn object_evidence(text: &str, extent: PrefixExtent) -> ObjectEvidence {
-    let mut told = ObjectEvidence::Absent;
+    let mut evidence = ObjectEvidence::Absent;
     for found in find_objects(text, extent) {
         match DIALECTS.iter().map(|entry| found.evidence_for(entry, text, extent)).max_by_key(evidence_rank) {
             Some(dialect @ ObjectEvidence::Dialect(_)) => return dialect,
-            Some(ObjectEvidence::Possible) => told = ObjectEvidence::Possible,
+            Some(ObjectEvidence::Possible) => evidence = ObjectEvidence::Possible,
             _ => {}
         }
     }
-    told
+    evidence
 }
 
-fn evidence_rank(told: &ObjectEvidence) -> u8 {
-    match told {
+fn evidence_rank(evidence: &ObjectEvidence) -> u8 {
+    match evidence {
         ObjectEvidence::Absent => 0,
         ObjectEvidence::Possible => 1,
         ObjectEvidence::Dialect(_) => 2,
@@ -88,48 +88,62 @@ impl FoundObject {
         if keys.is_empty() || !self.is_alone || self.is_listed && !may_be_listed {
             return ObjectEvidence::Absent;
         }
-        if let Some(told) = wrapped_list::wrapped_evidence(self, entry, text, extent) {
-            return told;
+        if let Some(evidence) = wrapped_list::wrapped_evidence(self, entry, text, extent) {
+            return evidence;
         }
-        let key = |needed: &NeededKey| self.keys.iter().find(|key| needed.matches_name(key));
-        let fits = keys.iter().all(|needed| key(needed).is_none_or(|key| needed.accepts(key)));
-        let all = keys.iter().all(|needed| key(needed).is_some_and(|key| needed.is_satisfied_by(key)));
-        let known = keys.iter().filter(|needed| key(needed).is_some()).count();
-        let foreign = self.keys.len() > known;
-        if !fits {
+        let key = |needed_key: &NeededKey| self.keys.iter().find(|key| needed_key.matches_name(key));
+        let is_compatible =
+            keys.iter().all(|needed_key| key(needed_key).is_none_or(|key| needed_key.accepts(key)));
+        let has_all =
+            keys.iter().all(|needed_key| key(needed_key).is_some_and(|key| needed_key.is_satisfied_by(key)));
+        let known_count = keys.iter().filter(|needed_key| key(needed_key).is_some()).count();
+        let has_foreign = self.keys.len() > known_count;
+        if !is_compatible {
             return ObjectEvidence::Absent;
         }
         let Some(end) = self.end else {
             // Keys in the usual order decide at once.
-            let first =
-                self.keys.iter().zip(keys).take_while(|(key, needed)| needed.matches_name(key)).count();
-            let ordered = first >= MIN_KEYS && first == self.keys.len();
-            let told = match extent {
-                PrefixExtent::Part if all || !foreign => ObjectEvidence::Possible,
-                PrefixExtent::Window | PrefixExtent::All if all || ordered => {
+            let first = self
+                .keys
+                .iter()
+                .zip(keys)
+                .take_while(|(key, needed_key)| needed_key.matches_name(key))
+                .count();
+            let is_in_order = first >= MIN_KEYS && first == self.keys.len();
+            let evidence = match extent {
+                PrefixExtent::Part if has_all || !has_foreign => ObjectEvidence::Possible,
+                PrefixExtent::Window | PrefixExtent::All if has_all || is_in_order => {
                     ObjectEvidence::Dialect(entry.name)
                 }
-                PrefixExtent::All if known >= MIN_KEYS && !foreign => ObjectEvidence::Dialect(entry.name),
+                PrefixExtent::All if known_count >= MIN_KEYS && !has_foreign => {
+                    ObjectEvidence::Dialect(entry.name)
+                }
                 // Other objects may have such keys too: the next keys decide.
-                PrefixExtent::Window if !foreign && (known >= MIN_KEYS || key(&keys[0]).is_some()) => {
+                PrefixExtent::Window
+                    if !has_foreign && (known_count >= MIN_KEYS || key(&keys[0]).is_some()) =>
+                {
                     ObjectEvidence::Possible
                 }
                 _ => ObjectEvidence::Absent,
             };
             // The text after the fence decides whether the object is an example.
-            let waits = self.is_fenced && !self.is_first && extent != PrefixExtent::All;
-            return if waits && told != ObjectEvidence::Absent { ObjectEvidence::Possible } else { told };
+            let must_wait = self.is_fenced && !self.is_first && extent != PrefixExtent::All;
+            return if must_wait && evidence != ObjectEvidence::Absent {
+                ObjectEvidence::Possible
+            } else {
+                evidence
+            };
         };
-        let behind = text[end..].trim_start_matches([' ', '\t', '\r']);
-        match behind.chars().next() {
-            _ if !all => ObjectEvidence::Absent,
+        let after = text[end..].trim_start_matches([' ', '\t', '\r']);
+        match after.chars().next() {
+            _ if !has_all => ObjectEvidence::Absent,
             // It may be an example in the text before it: the text after the fence decides.
             _ if self.is_fenced && !self.is_first && extent != PrefixExtent::All => ObjectEvidence::Possible,
             _ if self.is_fenced && !self.is_first && !is_fence_last(&text[end..]) => ObjectEvidence::Absent,
-            Some(',') if extent == PrefixExtent::Part && behind[1..].trim().is_empty() => {
+            Some(',') if extent == PrefixExtent::Part && after[1..].trim().is_empty() => {
                 ObjectEvidence::Possible
             }
-            Some(',') if behind[1..].trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric) => {
+            Some(',') if after[1..].trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric) => {
                 ObjectEvidence::Absent
             }
             None if extent == PrefixExtent::Part && !self.is_listed => ObjectEvidence::Possible,
@@ -143,9 +157,9 @@ impl FoundObject {
 /// Returns whether nothing follows the fence that is open at the beginning of a text.
 fn is_fence_last(text: &str) -> bool {
     let mut lines = text.split('\n');
-    let closed =
+    let is_closed =
         lines.by_ref().any(|line| Fence::parse(line.trim()).is_some_and(|(_, rest)| rest.trim().is_empty()));
-    !closed || lines.all(|line| line.trim().is_empty())
+    !is_closed || lines.all(|line| line.trim().is_empty())
 }
 
 /// Characters that continue or end a sentence after an object.
@@ -162,7 +176,7 @@ impl NeededKey {
     fn accepts(&self, key: &ObjectKey) -> bool {
         key.value.is_none_or(|value| self.values.contains(&value))
             && match (self.text_test, &key.text) {
-                (Some(named), Some(text)) => named(text),
+                (Some(accepts_text), Some(text)) => accepts_text(text),
                 _ => true,
             }
     }
@@ -182,9 +196,9 @@ fn find_objects(text: &str, extent: PrefixExtent) -> Vec<FoundObject> {
     found
 }
 
-/// Reads the objects of a text, and returns whether it ends in reasoning; with `unmarked`, reasoning marks
+/// Reads the objects of a text, and returns whether it ends in reasoning; with `is_unmarked`, reasoning marks
 /// are text.
-fn read_objects(text: &str, extent: PrefixExtent, unmarked: bool) -> (Vec<FoundObject>, bool) {
+fn read_objects(text: &str, extent: PrefixExtent, is_unmarked: bool) -> (Vec<FoundObject>, bool) {
     let mut objects = ObjectCollector {
         text,
         found: Vec::new(),
@@ -195,7 +209,7 @@ fn read_objects(text: &str, extent: PrefixExtent, unmarked: bool) -> (Vec<FoundO
         name_text: None,
     };
     let mut reader = json::JsonReader::new_chat(&Limits::default()).with_sought_keys(&DIALECT_KEYS);
-    if unmarked {
+    if is_unmarked {
         reader = reader.without_thoughts();
     }
     reader.push(text, &mut objects);
@@ -228,14 +242,14 @@ impl JsonSink for ObjectCollector<'_> {
             }
             JsonEvent::ValueStart(start) => {
                 let before = &self.text[..start.place.offset];
-                let alone = match start.origin {
+                let has_own_line = match start.origin {
                     ValueOrigin::Bare => {
                         let line = before.rfind('\n').map_or(0, |at| at + 1).max(self.thought_end);
                         before[line..].trim().is_empty()
                     }
                     _ => is_json_fence(before),
                 };
-                let is_alone = alone && !is_document(&before[self.thought_end..]);
+                let is_alone = has_own_line && !is_document(&before[self.thought_end..]);
                 let is_first =
                     self.found.is_empty() && wrapped_list::is_reply_start(&before[self.thought_end..]);
                 (self.depth, self.key_depth) = (0, 1);
@@ -340,8 +354,8 @@ impl ObjectCollector<'_> {
         if self.depth == self.key_depth {
             return self.found.last_mut().and_then(|found| found.keys.last_mut());
         }
-        let here = self.depth == ITEM_KEY_DEPTH && self.key_depth == 1;
-        self.current_items().filter(|_| here)?.keys.last_mut()?.last_mut()
+        let is_item_key = self.depth == ITEM_KEY_DEPTH && self.key_depth == 1;
+        self.current_items().filter(|_| is_item_key)?.keys.last_mut()?.last_mut()
     }
 
     /// Returns the list under the first key of the object, while it is open.
@@ -363,8 +377,8 @@ impl ObjectCollector<'_> {
 /// Returns whether the fence open at the end of a text is for JSON; content in other languages is code
 ///
 fn is_json_fence(before: &str) -> bool {
-    let opened = before.rsplit('\n').find_map(|line| Fence::parse(line.trim_start()));
-    opened.is_none_or(|(_, info)| {
+    let opening = before.rsplit('\n').find_map(|line| Fence::parse(line.trim_start()));
+    opening.is_none_or(|(_, info)| {
         let language = info.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
         language.is_empty() || fence::is_json(language)
     })

@@ -25,14 +25,14 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
     }
     let mut needs_more = tags.needs_more;
     // Between prose it is a template in a text about it: the text after its end decides.
-    let quoted = tags.has_prose_before && tags.has_prose_after;
-    let doubtful = tags.has_prose_before && extent != PrefixExtent::All;
+    let is_quoted = tags.has_prose_before && tags.has_prose_after;
+    let is_doubtful = tags.has_prose_before && extent != PrefixExtent::All;
     if tags.verdict.is_none() {
         for candidate in &tags.candidates {
-            let own = thinking_dialect() == Some(candidate.dialect);
+            let is_thinking = thinking_dialect() == Some(candidate.dialect);
             match candidate.evidence(text, extent) {
-                TagEvidence::Structure if own && quoted => {}
-                TagEvidence::Structure if own && doubtful => needs_more = true,
+                TagEvidence::Structure if is_thinking && is_quoted => {}
+                TagEvidence::Structure if is_thinking && is_doubtful => needs_more = true,
                 TagEvidence::Structure => {
                     tags.verdict = Some(OpeningVerdict::Dialect(candidate.dialect));
                     break;
@@ -42,14 +42,15 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
             }
         }
     }
-    needs_more |= doubtful && extent == PrefixExtent::Window;
-    if extent != PrefixExtent::Part && tags.verdict.is_none() && !needs_more && !quoted {
-        let answered = tags.has_thinking_tag && tags.open_reasoning.is_some() && tags.is_inline_final_closed;
+    needs_more |= is_doubtful && extent == PrefixExtent::Window;
+    if extent != PrefixExtent::Part && tags.verdict.is_none() && !needs_more && !is_quoted {
+        let has_answer =
+            tags.has_thinking_tag && tags.open_reasoning.is_some() && tags.is_inline_final_closed;
         if tags.has_thinking_tag
             && !tags.is_fenced_example
             && tags.has_thinking_text
             && !tags.is_only_reasoning
-            || answered
+            || has_answer
         {
             tags.verdict = thinking_dialect().map(OpeningVerdict::Dialect);
         }
@@ -64,22 +65,22 @@ pub(super) fn examine_tags(text: &str, extent: PrefixExtent) -> Examination {
 /// Finds the dialect that a tag identifies, and the position it needs. Names are all lower case or, from
 /// models that shout, all upper case: `<Final>` is a component (R-91).
 fn find_opening_tag(name: &str) -> Option<(&'static str, &'static OpeningTag)> {
-    let large = name.chars().any(char::is_uppercase);
-    if large && name.chars().any(char::is_lowercase) {
+    let has_uppercase = name.chars().any(char::is_uppercase);
+    if has_uppercase && name.chars().any(char::is_lowercase) {
         return None;
     }
     DIALECTS.iter().find_map(|entry| {
-        let begin = entry.opening.tags.iter().find(|begin| begin.name.eq_ignore_ascii_case(name))?;
-        Some((entry.name, begin))
+        let opening_tag =
+            entry.opening.tags.iter().find(|opening_tag| opening_tag.name.eq_ignore_ascii_case(name))?;
+        Some((entry.name, opening_tag))
     })
 }
 
 /// Returns the dialect whose structure begins with `<thinking>`.
 fn thinking_dialect() -> Option<&'static str> {
-    let begins = |entry: &&DialectEntry| {
-        entry.opening.tags.iter().any(|begin| begin.position == TagPosition::InThinking)
-    };
-    DIALECTS.iter().find(begins).map(|entry| entry.name)
+    let has_thinking_tag =
+        |entry: &&DialectEntry| entry.opening.tags.iter().any(|tag| tag.position == TagPosition::InThinking);
+    DIALECTS.iter().find(has_thinking_tag).map(|entry| entry.name)
 }
 
 /// Elements that need no closing tag.
@@ -174,9 +175,9 @@ impl TagScan<'_> {
     fn handle_token(&mut self, token: MarkupToken<'_>, at: usize) {
         let quotes =
             matches!(token, MarkupToken::Text(text) if text.ends_with('`') && !text.ends_with("```"));
-        let in_code = std::mem::replace(&mut self.is_in_code_span, quotes);
+        let is_in_code = std::mem::replace(&mut self.is_in_code_span, quotes);
         match token {
-            MarkupToken::Tag(tag) if in_code || tag.kind == TagKind::SelfClosing => {}
+            MarkupToken::Tag(tag) if is_in_code || tag.kind == TagKind::SelfClosing => {}
             MarkupToken::Tag(tag) => self.handle_tag(&tag, at + token.raw().len()),
             MarkupToken::Reasoning(_, mark) => self.handle_mark(mark),
             MarkupToken::Text(text) if is_blank(text) => self.is_line_start |= text.contains('\n'),
@@ -203,9 +204,9 @@ impl TagScan<'_> {
         let line = before.rfind('\n').map_or(0, |line| line + 1);
         let indent =
             before[line..].bytes().map(|byte| if byte == b'\t' { CODE_INDENT } else { 1 }).sum::<usize>();
-        let apart = before[..line].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line;
+        let is_after_blank_line = before[..line].trim_end_matches([' ', '\t', '\n', '\r']).len() + 1 < line;
         let head = self.text[..before.floor_char_boundary(HEAD_BYTES)].to_ascii_lowercase();
-        self.has_prose && indent >= CODE_INDENT && apart
+        self.has_prose && indent >= CODE_INDENT && is_after_blank_line
             || XML_STARTS.iter().any(|start| head.contains(start))
     }
 
@@ -213,54 +214,57 @@ impl TagScan<'_> {
     fn handle_tag(&mut self, tag: &MarkupTag<'_>, end: usize) {
         let name = tag.name.to_ascii_lowercase();
         let opening = tag.kind == TagKind::Open;
-        let in_draft = self.open_reasoning.is_some_and(|open| !open.mark().is_thinking());
-        let told = find_opening_tag(tag.name);
-        if let Some((_, begin)) = told {
+        let is_in_draft = self.open_reasoning.is_some_and(|open| !open.mark().is_thinking());
+        let opening_tag = find_opening_tag(tag.name);
+        if let Some((_, begin_tag)) = opening_tag {
             self.is_answer_closed =
-                !opening && (begin.position == TagPosition::EndsThinking || self.is_answer_closed);
+                !opening && (begin_tag.position == TagPosition::EndsThinking || self.is_answer_closed);
             self.has_prose_after &= self.is_answer_closed;
         }
-        if let Some((dialect, begin)) = told
+        if let Some((dialect, begin_tag)) = opening_tag
             && opening
-            && tag.attributes().all(|attribute| begin.attributes.contains(&attribute.name))
+            && tag.attributes().all(|attribute| begin_tag.attributes.contains(&attribute.name))
             && self.may_begin_structure()
         {
-            let tells = match begin.position {
+            let is_evidence = match begin_tag.position {
                 TagPosition::InThinking => self.has_thinking_tag || self.is_nested_thinking,
                 TagPosition::Alone | TagPosition::Before | TagPosition::First => {
                     self.open_reasoning.is_none() && self.is_line_start
                 }
-                TagPosition::EndsThinking => !in_draft && self.is_line_start,
+                TagPosition::EndsThinking => !is_in_draft && self.is_line_start,
             };
-            if tells
+            if is_evidence
                 && self.candidates.len() < MAX_CANDIDATES
                 && (self.has_thinking_tag || !self.is_code(end - tag.raw.len()))
             {
                 self.candidates.push(TagCandidate {
                     dialect,
-                    name: begin.name,
+                    name: begin_tag.name,
                     end,
                     is_leading: matches!(
-                        begin.position,
+                        begin_tag.position,
                         TagPosition::Before | TagPosition::First | TagPosition::EndsThinking
                     ),
-                    is_block: matches!(begin.position, TagPosition::Alone | TagPosition::Before),
+                    is_block: matches!(begin_tag.position, TagPosition::Alone | TagPosition::Before),
                     has_prose_before: self.has_prose,
-                    follows_structure: begin.position == TagPosition::InThinking
+                    follows_structure: begin_tag.position == TagPosition::InThinking
                         || self.has_thinking_tag && (self.is_thinking_closed || !self.has_prose),
-                    fence: self.fence.map(|fenced| (fenced.fence, fenced.is_foreign)),
+                    fence: self.fence.map(|open_fence| (open_fence.fence, open_fence.is_foreign)),
                 });
             }
         }
         self.is_thinking_closed |= self.has_thinking_tag && !opening && name == "thinking";
-        let bare = tag.attributes().next().is_none();
+        let is_bare = tag.attributes().next().is_none();
         match (name.as_str(), opening) {
-            _ if told.is_some_and(|(_, begin)| begin.position == TagPosition::EndsThinking) && !in_draft => {
+            _ if opening_tag
+                .is_some_and(|(_, begin_tag)| begin_tag.position == TagPosition::EndsThinking)
+                && !is_in_draft =>
+            {
                 self.is_inline_final_closed |= self.has_inline_final && !opening;
                 self.has_inline_final |= self.has_thinking_tag && opening;
             }
             _ if opening && self.is_word(&name, end) => {}
-            ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start && bare => {
+            ("thinking", true) if self.open_reasoning.is_none() && self.is_line_start && is_bare => {
                 if self.has_prose && self.is_code(end - tag.raw.len()) {
                     return;
                 }
@@ -268,13 +272,13 @@ impl TagScan<'_> {
                 self.is_thinking_leading |= self.is_only_reasoning;
             }
             // It ends an unclosed draft, if a phase follows (T-016).
-            ("thinking", true) if in_draft && self.is_line_start && bare => {
+            ("thinking", true) if is_in_draft && self.is_line_start && is_bare => {
                 self.record_thinking();
                 self.is_thinking_leading = true;
                 self.handle_mark(marks::THINKING_MARK);
             }
             _ => {
-                self.is_nested_thinking = name == "thinking" && opening && in_draft;
+                self.is_nested_thinking = name == "thinking" && opening && is_in_draft;
                 match marks::parse_tag_mark(tag.name, !opening) {
                     Some(mark) => self.handle_mark(mark),
                     None => self.handle_other_tag(name, opening),
@@ -292,15 +296,15 @@ impl TagScan<'_> {
 
     /// Returns whether a tag that opens reasoning is a word of a sentence, or of a text about it that
     /// continues on the next line.
-    fn is_word(&mut self, name: &str, behind: usize) -> bool {
+    fn is_word(&mut self, name: &str, text_start: usize) -> bool {
         if self.open_reasoning.is_some() || marks::parse_tag_mark(name, false).is_none() {
             return false;
         }
-        let text = &self.text[behind..];
-        let speaks = tag_sentence::continues_sentence(text, self.is_whole_reply);
-        self.needs_more |= speaks.is_none() && !self.is_whole_reply;
-        let below = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
-        let word = speaks == Some(true) || below;
+        let text = &self.text[text_start..];
+        let is_sentence = tag_sentence::continues_sentence(text, self.is_whole_reply);
+        self.needs_more |= is_sentence.is_none() && !self.is_whole_reply;
+        let is_below_prose = self.has_prose && text.trim_start().starts_with(char::is_lowercase);
+        let word = is_sentence == Some(true) || is_below_prose;
         self.is_line_start &= !word;
         word
     }
@@ -336,14 +340,14 @@ impl TagScan<'_> {
     }
 
     fn handle_text(&mut self, text: &str) {
-        let within = self.open_reasoning.is_some()
+        let is_in_reasoning = self.open_reasoning.is_some()
             || self.is_thinking_leading && self.is_only_reasoning && !self.is_reasoning_closed;
-        self.track_fences(text, within);
-        let goes_on = !text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
+        self.track_fences(text, is_in_reasoning);
+        let continues_line = !text.trim_start_matches([' ', '\t']).starts_with(['\n', '\r']);
         if std::mem::take(&mut self.is_close_inline)
             && self.is_thinking_leading
             && self.open_reasoning.is_none()
-            && goes_on
+            && continues_line
         {
             (self.open_reasoning, self.is_reasoning_closed) =
                 (Some(OpenReasoning::new(marks::THINKING_MARK)), false);
@@ -367,7 +371,7 @@ impl TagScan<'_> {
     }
 
     /// Tracks fences that open and close in a text, and whether it contains prose.
-    fn track_fences(&mut self, text: &str, within: bool) {
+    fn track_fences(&mut self, text: &str, is_in_reasoning: bool) {
         let start = usize::from(!self.is_line_start);
         for (at, line) in text.split('\n').enumerate() {
             let line = line.trim();
@@ -381,12 +385,12 @@ impl TagScan<'_> {
                     None => {
                         if let Some((fence, info)) = Fence::parse(line) {
                             let language = info.split_whitespace().next().unwrap_or_default();
-                            let among =
+                            let is_language_in =
                                 |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(language));
                             self.fence = Some(OpenFence {
                                 fence,
-                                allows_structure: among(STRUCTURE_LANGUAGES),
-                                is_foreign: among(FOREIGN_LANGUAGES),
+                                allows_structure: is_language_in(STRUCTURE_LANGUAGES),
+                                is_foreign: is_language_in(FOREIGN_LANGUAGES),
                             });
                             continue;
                         }
@@ -394,7 +398,7 @@ impl TagScan<'_> {
                 }
             }
             let prose = !line.is_empty() && !plain::is_role_word(line);
-            self.has_prose |= !within && prose;
+            self.has_prose |= !is_in_reasoning && prose;
             self.has_prose_after |= self.is_answer_closed && prose;
         }
     }

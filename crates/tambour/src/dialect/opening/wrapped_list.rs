@@ -26,10 +26,10 @@ impl WrappedItems {
     }
 
     /// Returns the names of the complete objects, if all have one.
-    fn names(&self, needed: &NeededKey) -> Option<Vec<&str>> {
-        let complete = self.keys.len() - usize::from(self.is_item_open);
-        let name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed.matches_name(key));
-        self.keys[..complete].iter().map(|keys| keys[name(keys)?].text.as_deref()).collect()
+    fn names(&self, needed_key: &NeededKey) -> Option<Vec<&str>> {
+        let complete_count = self.keys.len() - usize::from(self.is_item_open);
+        let name = |keys: &Vec<ObjectKey>| keys.iter().position(|key| needed_key.matches_name(key));
+        self.keys[..complete_count].iter().map(|keys| keys[name(keys)?].text.as_deref()).collect()
     }
 }
 
@@ -45,20 +45,23 @@ pub(super) fn wrapped_evidence(
     let key = found.keys.first().filter(|key| names.contains(&key.name.as_str()))?;
     let Some(items) = &found.items else {
         // The list may begin next.
-        let waits =
+        let must_wait =
             found.is_first && key.value.is_none() && found.end.is_none() && extent != PrefixExtent::All;
-        return waits.then_some(ObjectEvidence::Possible);
+        return must_wait.then_some(ObjectEvidence::Possible);
     };
-    let named = items.names(entry.opening.keys.first()?);
-    let fits = found.is_first && found.keys.len() == 1 && key.text.is_none() && !items.has_other_values;
-    let Some(named) = named.filter(|named| fits && named.iter().all(|name| item_test(name))) else {
+    let item_names = items.names(entry.opening.keys.first()?);
+    let is_list_object =
+        found.is_first && found.keys.len() == 1 && key.text.is_none() && !items.has_other_values;
+    let Some(item_names) =
+        item_names.filter(|item_names| is_list_object && item_names.iter().all(|name| item_test(name)))
+    else {
         return Some(ObjectEvidence::Absent);
     };
     Some(match found.end {
         // An incomplete object is no evidence.
         None if extent == PrefixExtent::All => ObjectEvidence::Absent,
         None => ObjectEvidence::Possible,
-        Some(end) if !reply_test(&named) || !is_reply_end(&text[end..]) => ObjectEvidence::Absent,
+        Some(end) if !reply_test(&item_names) || !is_reply_end(&text[end..]) => ObjectEvidence::Absent,
         Some(_) if extent == PrefixExtent::All => ObjectEvidence::Dialect(entry.name),
         // More text may follow.
         Some(_) => ObjectEvidence::Possible,
@@ -72,7 +75,7 @@ pub(super) fn is_reply_start(before: &str) -> bool {
 }
 
 /// Returns whether only white space and a closing fence follow the object.
-fn is_reply_end(behind: &str) -> bool {
-    let behind = behind.trim();
-    behind.is_empty() || behind.bytes().all(|byte| matches!(byte, b'`' | b'~'))
+fn is_reply_end(text_after: &str) -> bool {
+    let text_after = text_after.trim();
+    text_after.is_empty() || text_after.bytes().all(|byte| matches!(byte, b'`' | b'~'))
 }

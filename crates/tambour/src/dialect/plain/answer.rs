@@ -35,7 +35,7 @@ pub(super) struct AnswerWriter {
     /// Beginning of the answer, as long as it may be the failure marker.
     marker_prefix: Option<MarkerPrefix>,
     /// Unfinished markup right before the current place, and its start.
-    unfinished: String,
+    unfinished_text: String,
     unfinished_at: Place,
     held_mark: Option<HeldMark>,
     /// Set if marks after an open backtick are known not to be code.
@@ -65,19 +65,19 @@ pub(super) struct RemovedMark {
     pub(super) raw: String,
     pub(super) start: Place,
     /// Text after it, to be read again.
-    pub(super) text_behind: String,
+    pub(super) text_after: String,
     /// Set if marks after open backticks in that text are not code.
     pub(super) ignores_backticks: bool,
 }
 
 impl AnswerWriter {
-    pub(super) fn new(options: &Options, detected: bool) -> AnswerWriter {
+    pub(super) fn new(options: &Options, is_detected: bool) -> AnswerWriter {
         AnswerWriter {
             code: CodeTracker::default(),
             comment: CommentTracker::default(),
-            late_watch: LateStructureWatch::new(detected),
+            late_watch: LateStructureWatch::new(is_detected),
             marker_prefix: Some(MarkerPrefix::default()),
-            unfinished: String::new(),
+            unfinished_text: String::new(),
             unfinished_at: Place::START,
             held_mark: None,
             ignores_backticks: false,
@@ -101,7 +101,10 @@ impl AnswerWriter {
 
     /// Returns whether a blank on the same line directly precedes the current place.
     pub(super) fn follows_blank(&self) -> bool {
-        self.last_byte == b' ' && self.has_text && self.unfinished.is_empty() && self.marker_prefix.is_none()
+        self.last_byte == b' '
+            && self.has_text
+            && self.unfinished_text.is_empty()
+            && self.marker_prefix.is_none()
     }
 
     /// Returns whether only white space was read.
@@ -110,8 +113,8 @@ impl AnswerWriter {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        let lead = self.marker_prefix.as_ref().map_or(0, MarkerPrefix::held_bytes);
-        lead + self.unfinished.len() + self.held_mark.as_ref().map_or(0, |hold| hold.text.len())
+        let prefix_bytes = self.marker_prefix.as_ref().map_or(0, MarkerPrefix::held_bytes);
+        prefix_bytes + self.unfinished_text.len() + self.held_mark.as_ref().map_or(0, |mark| mark.text.len())
     }
 
     /// Returns whether the current place is in text: not in code, and not after a backtick that is open on
@@ -121,10 +124,10 @@ impl AnswerWriter {
             return false;
         }
         let mut code = self.code.clone();
-        if let Some(lead) = &self.marker_prefix {
-            code.skim(lead.text(), false);
+        if let Some(prefix) = &self.marker_prefix {
+            code.skim(prefix.text(), false);
         }
-        code.skim(&self.unfinished, false);
+        code.skim(&self.unfinished_text, false);
         code.end_line_start();
         code.context() == CodeContext::Text
     }
@@ -142,10 +145,10 @@ impl AnswerWriter {
     /// Returns the line at the current place.
     pub(super) fn current_line(&self) -> ProseLine {
         let mut line = self.prose.as_ref().map(ProseTracker::line).unwrap_or_default();
-        if let Some(lead) = &self.marker_prefix {
-            line.push_text(lead.text());
+        if let Some(prefix) = &self.marker_prefix {
+            line.push_text(prefix.text());
         }
-        line.push_text(&self.unfinished);
+        line.push_text(&self.unfinished_text);
         line
     }
 
@@ -160,8 +163,8 @@ impl AnswerWriter {
     }
 
     /// Sets whether marks after open backticks are not code; returns the previous value.
-    pub(super) fn set_ignores_backticks(&mut self, decided: bool) -> bool {
-        std::mem::replace(&mut self.ignores_backticks, decided)
+    pub(super) fn set_ignores_backticks(&mut self, ignores_backticks: bool) -> bool {
+        std::mem::replace(&mut self.ignores_backticks, ignores_backticks)
     }
 
     /// Returns whether text can be emitted at once.
@@ -176,7 +179,7 @@ impl AnswerWriter {
         !self.has_cut
             && self.marker_prefix.is_none()
             && self.held_mark.is_none()
-            && self.unfinished.is_empty()
+            && self.unfinished_text.is_empty()
     }
 
     /// Emits text of the answer.
@@ -190,20 +193,20 @@ impl AnswerWriter {
     pub(super) fn push_with_signs(
         &mut self,
         text: &str,
-        signs: Option<SignMasks>,
+        masks: Option<SignMasks>,
         at: impl FnOnce() -> Place,
         out: &mut dyn IntentSink,
     ) {
         let markdown = self.markdown_part(text);
-        match signs {
+        match masks {
             _ if markdown.len() < text.len() => {
                 self.code.end_line_start();
                 self.code.skim(markdown, false);
             }
-            Some(signs) => self.code.skim_signs(text, signs),
+            Some(masks) => self.code.skim_signs(text, masks),
             None => _ = self.code.skim(text, false),
         }
-        self.emit_with_signs(text, markdown, signs, at, out);
+        self.emit_with_signs(text, markdown, masks, at, out);
     }
 
     /// Returns the part of a text that is Markdown: the part after an open comment, and nothing of a call's
@@ -228,7 +231,7 @@ impl AnswerWriter {
         &mut self,
         text: &str,
         markdown: &str,
-        signs: Option<SignMasks>,
+        masks: Option<SignMasks>,
         at: impl FnOnce() -> Place,
         out: &mut dyn IntentSink,
     ) {
@@ -239,7 +242,7 @@ impl AnswerWriter {
             prose.push_text(markdown);
         }
         self.late_watch.push_text(text, at, out);
-        let line = match signs {
+        let line = match masks {
             Some(SignMasks { line_feeds: 0, .. }) => None,
             _ => memchr::memrchr(b'\n', text.as_bytes()).map(|at| at + 1),
         };
@@ -286,17 +289,17 @@ impl AnswerWriter {
         match (token, found) {
             (_, Some(found)) => self.push_mark(found, token.raw(), at, out),
             (MarkupToken::Text(text), None) if is_unfinished_markup(text) || self.continues_mark(text) => {
-                if self.unfinished.len() + text.len() > self.tag_limit {
+                if self.unfinished_text.len() + text.len() > self.tag_limit {
                     self.emit_unfinished(out);
                     if !is_unfinished_markup(text) {
                         self.push_text(text, || at, out);
                         return None;
                     }
                 }
-                if self.unfinished.is_empty() {
+                if self.unfinished_text.is_empty() {
                     self.unfinished_at = at;
                 }
-                self.unfinished.push_str(text);
+                self.unfinished_text.push_str(text);
                 None
             }
             (MarkupToken::Text(text), None) => {
@@ -314,15 +317,16 @@ impl AnswerWriter {
 
     /// Returns whether text continues a mark that has begun right before it.
     fn continues_mark(&self, text: &str) -> bool {
-        let short = !self.unfinished.is_empty() && self.unfinished.len() + text.len() <= marks::MAX_MARK_LEN;
-        short && marks::match_mark([&self.unfinished, text].concat().as_bytes()) == MarkMatch::Prefix
+        let is_short = !self.unfinished_text.is_empty()
+            && self.unfinished_text.len() + text.len() <= marks::MAX_MARK_LEN;
+        is_short && marks::match_mark([&self.unfinished_text, text].concat().as_bytes()) == MarkMatch::Prefix
     }
 
     /// Returns whether a mark counts at its place, apart from code.
     fn is_countable(&self, found: MarkCandidate) -> bool {
         let MarkCandidate { mark, .. } = found;
-        let of_structure = self.has_structure && mark.is_thinking() && mark.kind == MarkKind::Close;
-        !self.comment.is_open() && mark.kind != MarkKind::CloseOwn && !of_structure
+        let closes_structure = self.has_structure && mark.is_thinking() && mark.kind == MarkKind::Close;
+        !self.comment.is_open() && mark.kind != MarkKind::CloseOwn && !closes_structure
     }
 
     /// Emits markup unchanged.
@@ -333,17 +337,18 @@ impl AnswerWriter {
             // Its line may be outside the fence now.
             self.code.end_line_start();
         }
-        let outside = self.code.context() == CodeContext::Text;
+        let is_outside_code = self.code.context() == CodeContext::Text;
         if let MarkupToken::Tag(tag) = token
-            && outside
+            && is_outside_code
             && !self.comment.is_open()
         {
             self.late_watch.push_tag(tag.name, tag.raw, at, out);
             self.quoting.observe_tag(tag);
         }
-        let comment = *token == MarkupToken::CommentOpen && outside && !self.comment.is_open();
+        let is_comment_open =
+            *token == MarkupToken::CommentOpen && is_outside_code && !self.comment.is_open();
         self.push_text(token.raw(), || at, out);
-        if comment {
+        if is_comment_open {
             self.comment.begin();
         }
     }
@@ -366,15 +371,15 @@ impl AnswerWriter {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
-        if self.unfinished.contains(['`', '\n']) {
+        if self.unfinished_text.contains(['`', '\n']) {
             // Only in quoted attributes: too rare to be worth splitting.
             self.emit_unfinished(out);
             self.emit_mark(raw, at, out);
             return None;
         }
         let before = self.code.clone();
-        if !self.unfinished.is_empty() {
-            self.code.read_to_stop(&self.unfinished, false);
+        if !self.unfinished_text.is_empty() {
+            self.code.read_to_stop(&self.unfinished_text, false);
         }
         self.code.end_line_start();
         match self.code.context() {
@@ -385,7 +390,7 @@ impl AnswerWriter {
                 None
             }
             CodeContext::Undecided(open_runs) if open_runs > 0 && !self.ignores_backticks => {
-                let text = std::mem::take(&mut self.unfinished);
+                let text = std::mem::take(&mut self.unfinished_text);
                 let (before_len, code) = (text.len(), before);
                 let mark_end = before_len + raw.len();
                 let start = if before_len > 0 { self.unfinished_at } else { at };
@@ -428,11 +433,11 @@ impl AnswerWriter {
         candidate: MarkCandidate,
         raw: &str,
         start: Place,
-        text_behind: String,
+        text_after: String,
         out: &mut dyn IntentSink,
     ) -> RemovedMark {
-        if !self.unfinished.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.unfinished), self.unfinished_at);
+        if !self.unfinished_text.is_empty() {
+            let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
             let message = "reasoning stands in unfinished markup";
             let end = tail_at.offset + tail.len();
             let report = FindingReport::new(rules::THINK_IN_MARKUP, tail_at, end, message);
@@ -445,17 +450,17 @@ impl AnswerWriter {
             candidate,
             raw: raw.to_owned(),
             start,
-            text_behind,
+            text_after,
             ignores_backticks: self.ignores_backticks,
         }
     }
 
     /// Ends the reply and decides on held text. Returns a mark that is removed after all.
     pub(super) fn finish(&mut self, out: &mut dyn IntentSink) -> Option<RemovedMark> {
-        if let Some(hold) = &self.held_mark {
-            let runs = hold.open_runs;
+        if let Some(held_mark) = &self.held_mark {
+            let open_runs = held_mark.open_runs;
             match self.code.end_line_start() {
-                Some(CodeStop::Closed(run)) if run < runs => self.emit_as_code(out),
+                Some(CodeStop::Closed(run)) if run < open_runs => self.emit_as_code(out),
                 _ => return Some(self.remove_held_mark(true, "", out)),
             }
         }
@@ -468,8 +473,8 @@ impl AnswerWriter {
 
     /// Emits unfinished markup as text.
     fn emit_unfinished(&mut self, out: &mut dyn IntentSink) {
-        if !self.unfinished.is_empty() {
-            let (tail, tail_at) = (std::mem::take(&mut self.unfinished), self.unfinished_at);
+        if !self.unfinished_text.is_empty() {
+            let (tail, tail_at) = (std::mem::take(&mut self.unfinished_text), self.unfinished_at);
             self.push_text(&tail, || tail_at, out);
         }
     }
@@ -478,13 +483,13 @@ impl AnswerWriter {
 /// Returns whether a text token is unfinished markup that could continue after removed text.
 fn is_unfinished_markup(text: &str) -> bool {
     // Any other character after a `<` makes it a plain sign.
-    let begins = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
+    let begins_markup = |next: &u8| matches!(next, b'/' | b'!' | b'<' | b'|') || next.is_ascii_alphabetic();
     // The token may contain text after a tag that failed.
     let open = || {
         let mut lexer = MarkupLexer::new("", usize::MAX);
         lexer.push(text, &mut |_, _| {});
         lexer.carry().len() == text.len()
     };
-    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins) && (text.len() < 2 || open())
+    text.starts_with('<') && text.as_bytes().get(1).is_none_or(begins_markup) && (text.len() < 2 || open())
         || text.starts_with(['[', '◁']) && marks::match_mark(text.as_bytes()) == MarkMatch::Prefix
 }

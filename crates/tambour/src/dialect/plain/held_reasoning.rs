@@ -139,8 +139,10 @@ impl HeldReasoning {
     /// Returns whether the text after the last end shows that the reasoning was over there: a line ends, and
     /// no nested mark began one.
     fn is_over(&self) -> bool {
-        let behind = self.last_close.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
-        !self.nested.has_line_start && behind.is_some_and(|behind| behind.starts_with(['\n', '\r']))
+        let text_after =
+            self.last_close.map(|(at, len)| self.text[at + len..].trim_start_matches([' ', '\t']));
+        !self.nested.has_line_start
+            && text_after.is_some_and(|text_after| text_after.starts_with(['\n', '\r']))
     }
 }
 
@@ -148,54 +150,61 @@ impl PlainParser {
     /// Handles a token while reasoning is held; returns whether the token is consumed.
     pub(super) fn push_held(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) -> bool {
         let found = self.find_candidate(token).filter(|found| !found.is_self_closing);
-        let Some(held) = self.held_reasoning.as_mut() else { return false };
+        let Some(reasoning) = self.held_reasoning.as_mut() else { return false };
         let raw = token.raw();
-        if held.text.len() + raw.len() > self.hold_limit {
+        if reasoning.text.len() + raw.len() > self.hold_limit {
             // Cut at the limit itself: the first part of the text may decide on the mark.
-            if let (MarkupToken::Text(text), true) = (token, held.is_about_mark)
-                && let fit = text.floor_char_boundary(self.hold_limit.saturating_sub(held.text.len()))
-                && fit > 0
+            if let (MarkupToken::Text(text), true) = (token, reasoning.is_about_mark)
+                && let fitting_len =
+                    text.floor_char_boundary(self.hold_limit.saturating_sub(reasoning.text.len()))
+                && fitting_len > 0
             {
-                self.push_held(&MarkupToken::Text(&text[..fit]), at, out);
-                self.push_token(MarkupToken::Text(&text[fit..]), at.end_of(&text[..fit]), out);
+                self.push_held(&MarkupToken::Text(&text[..fitting_len]), at, out);
+                self.push_token(
+                    MarkupToken::Text(&text[fitting_len..]),
+                    at.end_of(&text[..fitting_len]),
+                    out,
+                );
                 return true;
             }
             self.give_up_held(out);
             return false;
         }
-        if held.opening.is_some() && is_child_element(token) && is_blank(&held.text) {
+        if reasoning.opening.is_some() && is_child_element(token) && is_blank(&reasoning.text) {
             self.read_as_element(token, out);
             return false;
         }
         let Some(found) = found else {
-            held.text.push_str(raw);
-            held.nested.track_text(raw, true);
-            match held.is_mention() {
+            reasoning.text.push_str(raw);
+            reasoning.nested.track_text(raw, true);
+            match reasoning.is_mention() {
                 Some(true) => self.read_as_mention(out),
                 Some(false) => self.give_up_held(out),
-                None if held.is_over() => self.give_up_held(out),
+                None if reasoning.is_over() => self.give_up_held(out),
                 None => {}
             }
             return true;
         };
         let mark = found.mark;
-        let own = mark.is_same_family(held.open.mark());
-        if mark.kind == MarkKind::Open && own && !is_blank(&held.text) {
-            held.nested.open_nested();
+        let is_own_family = mark.is_same_family(reasoning.open.mark());
+        if mark.kind == MarkKind::Open && is_own_family && !is_blank(&reasoning.text) {
+            reasoning.nested.open_nested();
         }
-        let effect = held.open.apply(mark);
-        if effect == MarkEffect::Text || effect == MarkEffect::Close && held.nested.close_nested() {
+        let effect = reasoning.open.apply(mark);
+        if effect == MarkEffect::Text || effect == MarkEffect::Close && reasoning.nested.close_nested() {
             if effect == MarkEffect::Close {
-                held.last_close = Some((held.text.len(), raw.len()));
+                reasoning.last_close = Some((reasoning.text.len(), raw.len()));
             }
-            held.text.push_str(raw);
-            held.nested.track_text(raw, true);
+            reasoning.text.push_str(raw);
+            reasoning.nested.track_text(raw, true);
             return true;
         }
-        if held.opening.is_some() && tag_sentence::continues_sentence(&held.text, true) == Some(true) {
+        if reasoning.opening.is_some()
+            && tag_sentence::continues_sentence(&reasoning.text, true) == Some(true)
+        {
             // The text after it decides.
-            (held.is_about_mark, held.last_close) = (true, Some((held.text.len(), raw.len())));
-            held.text.push_str(raw);
+            (reasoning.is_about_mark, reasoning.last_close) = (true, Some((reasoning.text.len(), raw.len())));
+            reasoning.text.push_str(raw);
             return true;
         }
         self.end_held_reasoning(raw, found, effect, at, out);
@@ -221,11 +230,11 @@ impl PlainParser {
         out: &mut dyn IntentSink,
     ) {
         let Some(HeldReasoning { opening, text, .. }) = self.held_reasoning.take() else { return };
-        let leading = opening.is_none();
-        if let Some((begun, mark, place)) = opening {
-            self.remove_opening(begun, &mark, place, out);
+        let is_leading = opening.is_none();
+        if let Some((opening_mark, mark, place)) = opening {
+            self.remove_opening(opening_mark, &mark, place, out);
         }
-        if leading && !text.is_empty() {
+        if is_leading && !text.is_empty() {
             self.emit_reasoning(&text, out);
         } else if !text.is_empty() {
             out.emit_intent(Intent::Aside { kind: AsideKind::Thought, text: &text });
@@ -234,7 +243,7 @@ impl PlainParser {
             out.report(mismatched_report(rules::THINK_MISMATCHED, raw, at));
         }
         report_attributes(rules::THINK_ATTRIBUTES, raw, at, out);
-        if leading {
+        if is_leading {
             self.end_reasoning(found.mark, out);
         }
     }
@@ -243,16 +252,16 @@ impl PlainParser {
     fn remove_opening(&mut self, found: MarkCandidate, raw: &str, at: Place, out: &mut dyn IntentSink) {
         let before = self.answer.set_ignores_backticks(true);
         let mark = MarkupToken::Reasoning(raw, found.mark);
-        let fate = self.answer.push_token(&mark, Some(found), at, out);
-        debug_assert!(fate.is_some(), "no code is open at the start of a line");
+        let removed_mark = self.answer.push_token(&mark, Some(found), at, out);
+        debug_assert!(removed_mark.is_some(), "no code is open at the start of a line");
         self.answer.set_ignores_backticks(before);
         report_in_answer(raw, at, out);
     }
 
     /// Gives up waiting for an end: the held text ended before, or is text.
     pub(super) fn give_up_held(&mut self, out: &mut dyn IntentSink) {
-        let Some(held) = self.held_reasoning.as_mut() else { return };
-        let Some((end, len)) = held.last_close else {
+        let Some(reasoning) = self.held_reasoning.as_mut() else { return };
+        let Some((end, len)) = reasoning.last_close else {
             let Some(HeldReasoning { opening: Some((found, mark, place)), text, .. }) =
                 self.held_reasoning.take()
             else {
@@ -260,10 +269,10 @@ impl PlainParser {
             };
             return self.read_as_text(found, &(mark + &text), place, false, out);
         };
-        let behind = held.text.split_off(end + len);
-        let raw = held.text.split_off(end);
-        let at = held.text_start.end_of(&held.text);
-        let mark = held.open.mark().as_closing();
+        let text_after = reasoning.text.split_off(end + len);
+        let raw = reasoning.text.split_off(end);
+        let at = reasoning.text_start.end_of(&reasoning.text);
+        let mark = reasoning.open.mark().as_closing();
         self.end_held_reasoning(
             &raw,
             MarkCandidate { mark, is_self_closing: false },
@@ -271,7 +280,7 @@ impl PlainParser {
             at,
             out,
         );
-        self.replay(&behind, at.end_of(&raw), true, out);
+        self.replay(&text_after, at.end_of(&raw), true, out);
     }
 
     /// Reads the held reasoning as an XML element.
@@ -295,16 +304,16 @@ impl PlainParser {
         found: MarkCandidate,
         text: &str,
         at: Place,
-        element: bool,
+        is_element: bool,
         out: &mut dyn IntentSink,
     ) {
         self.replay(text, at, true, out);
-        self.mention = Some(MarkMention::new(found.mark, element, &mut self.answer));
+        self.mention = Some(MarkMention::new(found.mark, is_element, &mut self.answer));
     }
 
-    /// Reads text again; with `plainly`, no mark in it opens reasoning.
-    pub(super) fn replay(&mut self, text: &str, at: Place, plainly: bool, out: &mut dyn IntentSink) {
-        let before = std::mem::replace(&mut self.ignores_opening_marks, plainly);
+    /// Reads text again; with `ignores_marks`, no mark in it opens reasoning.
+    pub(super) fn replay(&mut self, text: &str, at: Place, ignores_marks: bool, out: &mut dyn IntentSink) {
+        let before = std::mem::replace(&mut self.ignores_opening_marks, ignores_marks);
         let mut lexer = new_lexer(at, self.tag_limit, true);
         lexer.push(text, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));

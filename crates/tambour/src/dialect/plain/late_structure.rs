@@ -29,9 +29,10 @@ const EVENT_PATTERN: &[u8] = b"{\"event\":\"";
 const MAX_EVENT_NAME: usize = 32;
 
 impl LateStructureWatch {
-    pub(super) fn new(detected: bool) -> LateStructureWatch {
+    pub(super) fn new(is_detected: bool) -> LateStructureWatch {
         LateStructureWatch {
-            event_finder: detected.then_some(EventLineFinder { matched_len: Some(0), name: String::new() }),
+            event_finder: is_detected
+                .then_some(EventLineFinder { matched_len: Some(0), name: String::new() }),
         }
     }
 
@@ -71,29 +72,29 @@ impl EventLineFinder {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let Some(matched) = self.matched_len else {
+            let Some(matched_len) = self.matched_len else {
                 at += memchr::memchr(b'\n', &bytes[at..])? + 1;
                 self.matched_len = Some(0);
                 continue;
             };
             match bytes[at] {
                 b'\n' => self.matched_len = Some(0),
-                b'"' if matched == EVENT_PATTERN.len() => {
+                b'"' if matched_len == EVENT_PATTERN.len() => {
                     if parse_kind(&self.name) == Some(EventKind::Contract) {
                         return Some(at);
                     }
                     self.matched_len = None;
                 }
-                b if matched == EVENT_PATTERN.len() => {
+                b if matched_len == EVENT_PATTERN.len() => {
                     match b.is_ascii_graphic() && self.name.len() < MAX_EVENT_NAME {
                         true => self.name.push(char::from(b)),
                         false => self.matched_len = None,
                     }
                 }
                 b if b.is_ascii_whitespace() => {}
-                b if b == EVENT_PATTERN[matched] => {
+                b if b == EVENT_PATTERN[matched_len] => {
                     self.name.clear();
-                    self.matched_len = Some(matched + 1);
+                    self.matched_len = Some(matched_len + 1);
                 }
                 _ => self.matched_len = None,
             }

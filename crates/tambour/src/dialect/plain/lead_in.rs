@@ -83,25 +83,25 @@ fn may_be_lead_in(text: &str) -> bool {
     let mark = text.as_bytes()[0];
     if fence::is_mark(mark) {
         let run = text.bytes().take_while(|&byte| byte == mark).count();
-        let (info, behind) = text[run..].split_once('\n').unwrap_or((&text[run..], ""));
-        let known = |language: &&str| language.eq_ignore_ascii_case(info.trim_end());
-        let begins = |language: &&str| {
+        let (info, after) = text[run..].split_once('\n').unwrap_or((&text[run..], ""));
+        let is_language = |language: &&str| language.eq_ignore_ascii_case(info.trim_end());
+        let is_beginning = |language: &&str| {
             language.get(..info.len()).is_some_and(|start| start.eq_ignore_ascii_case(info))
         };
         return match text.len() > run {
             true if run < 3 => false,
             true if text[run..].contains('\n') => {
-                REPLY_LANGUAGES.iter().any(&known) && behind.trim_start_matches(is_space).is_empty()
+                REPLY_LANGUAGES.iter().any(&is_language) && after.trim_start_matches(is_space).is_empty()
             }
-            _ => REPLY_LANGUAGES.iter().any(|language| begins(language) || known(language)),
+            _ => REPLY_LANGUAGES.iter().any(|language| is_beginning(language) || is_language(language)),
         };
     }
     ROLE_WORDS.iter().any(|role| {
-        let shared = text.len().min(role.len());
-        let Some((start, behind)) = text.split_at_checked(shared) else { return false };
-        let behind = behind.trim_start_matches([' ', '\t']);
-        let behind = behind.strip_prefix([':', '：']).unwrap_or(behind);
-        role.get(..shared).is_some_and(|role| role.eq_ignore_ascii_case(start))
-            && behind.trim_start_matches(is_space).is_empty()
+        let shared_len = text.len().min(role.len());
+        let Some((start, after)) = text.split_at_checked(shared_len) else { return false };
+        let after = after.trim_start_matches([' ', '\t']);
+        let after = after.strip_prefix([':', '：']).unwrap_or(after);
+        role.get(..shared_len).is_some_and(|role| role.eq_ignore_ascii_case(start))
+            && after.trim_start_matches(is_space).is_empty()
     })
 }

@@ -36,31 +36,32 @@ pub(super) const TURN_TAG: &str = "<start_of_turn>";
 const MODEL_WORD: &str = "model";
 
 /// Returns whether a message of the model begins with this text; `None` if more text must arrive first.
-fn is_model_turn(behind: &str, end: bool) -> Option<bool> {
-    match behind.strip_prefix(MODEL_WORD) {
-        Some("") => end.then_some(true),
+fn is_model_turn(text_after: &str, is_end: bool) -> Option<bool> {
+    match text_after.strip_prefix(MODEL_WORD) {
+        Some("") => is_end.then_some(true),
         Some(rest) => Some(rest.starts_with(char::is_whitespace)),
-        None => (end || !MODEL_WORD.starts_with(behind)).then_some(false),
+        None => (is_end || !MODEL_WORD.starts_with(text_after)).then_some(false),
     }
 }
 
 impl LeadingMark {
     /// Returns whether the mark is a word of the sentence after it; `None` if more text must arrive first.
-    fn is_mention(&self, end: bool) -> Option<bool> {
-        let (mark, behind) = self.raw.split_at(self.tag_len);
+    fn is_mention(&self, is_end: bool) -> Option<bool> {
+        let (mark, text_after) = self.raw.split_at(self.tag_len);
         if self.mark.kind != MarkKind::Open {
             if mark == TURN_TAG {
-                return is_model_turn(behind, end).map(|begins| !begins);
+                return is_model_turn(text_after, is_end).map(|is_turn| !is_turn);
             }
             // As an HTML tag it precedes text directly.
-            let tag = mark == BEGIN_TAG && behind.starts_with(|c: char| !c.is_whitespace());
-            return if tag { Some(true) } else { tag_sentence::continues_sentence(behind, end) };
+            let tag = mark == BEGIN_TAG && text_after.starts_with(|c: char| !c.is_whitespace());
+            return if tag { Some(true) } else { tag_sentence::continues_sentence(text_after, is_end) };
         }
         match self.sentence_close {
-            None => tag_sentence::continues_sentence(behind, end).filter(|speaks| !speaks || end),
-            Some(None) => end.then_some(true),
+            None => tag_sentence::continues_sentence(text_after, is_end)
+                .filter(|is_sentence| !is_sentence || is_end),
+            Some(None) => is_end.then_some(true),
             Some(Some((start, close))) => {
-                tag_sentence::closes_sentence(&self.raw[self.tag_len..start], &self.raw[close..], end)
+                tag_sentence::closes_sentence(&self.raw[self.tag_len..start], &self.raw[close..], is_end)
             }
         }
     }
@@ -139,33 +140,37 @@ impl PlainParser {
 
     /// Handles a token after an undecided leading mark; returns whether the token is consumed.
     pub(super) fn push_after_leading(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
-        let Some(mut leading) = self.leading_mark.take() else { return false };
+        let Some(mut leading_mark) = self.leading_mark.take() else { return false };
         match token {
-            _ if leading.mark.kind != MarkKind::Open => return self.push_after_control(leading, token, out),
-            _ if leading.sentence_close.is_some() || !is_blank(&leading.raw[leading.tag_len..]) => {
-                return self.push_sentence_token(leading, token, out);
+            _ if leading_mark.mark.kind != MarkKind::Open => {
+                return self.push_after_control(leading_mark, token, out);
+            }
+            _ if leading_mark.sentence_close.is_some()
+                || !is_blank(&leading_mark.raw[leading_mark.tag_len..]) =>
+            {
+                return self.push_sentence_token(leading_mark, token, out);
             }
             MarkupToken::Text(text)
-                if is_blank(text) && leading.raw.len() + text.len() <= MAX_PENDING_BYTES =>
+                if is_blank(text) && leading_mark.raw.len() + text.len() <= MAX_PENDING_BYTES =>
             {
-                leading.raw.push_str(text);
-                self.leading_mark = Some(leading);
+                leading_mark.raw.push_str(text);
+                self.leading_mark = Some(leading_mark);
                 return true;
             }
             MarkupToken::Text(text)
                 if tag_sentence::continues_sentence(
-                    &[&leading.raw[leading.tag_len..], text].concat(),
+                    &[&leading_mark.raw[leading_mark.tag_len..], text].concat(),
                     false,
                 ) != Some(false) =>
             {
-                return self.push_sentence_token(leading, token, out);
+                return self.push_sentence_token(leading_mark, token, out);
             }
             // The mark is an element around others.
-            _ if leading.raw.starts_with('<') && is_child_element(token) => {
-                let LeadingMark { mark, raw, tag_len, start, .. } = leading;
+            _ if leading_mark.raw.starts_with('<') && is_child_element(token) => {
+                let LeadingMark { mark, raw, tag_len, start, .. } = leading_mark;
                 let thinking =
                     matches!(token, MarkupToken::Tag(tag) if tag.name.eq_ignore_ascii_case("phase"));
-                let (tag, blank) = raw.split_at(tag_len);
+                let (tag, blank_text) = raw.split_at(tag_len);
                 self.begin_answer(None, out);
                 if thinking && mark.is_thinking() {
                     self.answer.keep_thinking(tag, start, out);
@@ -173,11 +178,11 @@ impl PlainParser {
                     self.push_answer_text(tag, start, out);
                     self.mention = Some(MarkMention::new(mark, true, &mut self.answer));
                 }
-                if !blank.is_empty() {
-                    self.push_token(MarkupToken::Text(blank), start.end_of(tag), out);
+                if !blank_text.is_empty() {
+                    self.push_token(MarkupToken::Text(blank_text), start.end_of(tag), out);
                 }
             }
-            _ => self.begin_leading_reasoning(&leading, out),
+            _ => self.begin_leading_reasoning(&leading_mark, out),
         }
         false
     }
@@ -186,20 +191,20 @@ impl PlainParser {
     /// consumed.
     fn push_after_control(
         &mut self,
-        leading: LeadingMark,
+        leading_mark: LeadingMark,
         token: &MarkupToken<'_>,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let mut leading = leading;
+        let mut leading_mark = leading_mark;
         let MarkupToken::Text(text) = token else {
-            self.resolve_leading(&leading, leading.is_mention(true) == Some(true), out);
+            self.resolve_leading(&leading_mark, leading_mark.is_mention(true) == Some(true), out);
             return false;
         };
-        leading.raw.push_str(text);
-        match leading.is_mention(false) {
-            Some(word) => self.resolve_leading(&leading, word, out),
+        leading_mark.raw.push_str(text);
+        match leading_mark.is_mention(false) {
+            Some(word) => self.resolve_leading(&leading_mark, word, out),
             None => {
-                self.leading_mark = Some(leading);
+                self.leading_mark = Some(leading_mark);
                 true
             }
         }
@@ -209,35 +214,37 @@ impl PlainParser {
     /// consumed.
     fn push_sentence_token(
         &mut self,
-        leading: LeadingMark,
+        leading_mark: LeadingMark,
         token: &MarkupToken<'_>,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let mut leading = leading;
-        let closes = self
+        let mut leading_mark = leading_mark;
+        let is_closing = self
             .find_candidate(token)
             .is_some_and(|found| found.mark.kind != MarkKind::Open && !found.is_self_closing);
-        let start = leading.raw.len();
-        leading.raw.push_str(token.raw());
-        if leading.sentence_close.is_none() {
+        let start = leading_mark.raw.len();
+        leading_mark.raw.push_str(token.raw());
+        if leading_mark.sentence_close.is_none() {
             match tag_sentence::continues_sentence(
-                &leading.raw[leading.tag_len..],
+                &leading_mark.raw[leading_mark.tag_len..],
                 !matches!(token, MarkupToken::Text(_)),
             ) {
-                Some(true) => leading.sentence_close = Some(None),
-                Some(false) => return self.resolve_leading(&leading, false, out),
+                Some(true) => leading_mark.sentence_close = Some(None),
+                Some(false) => return self.resolve_leading(&leading_mark, false, out),
                 None => {}
             }
         }
-        if closes && leading.sentence_close == Some(None) {
-            leading.sentence_close = Some(Some((start, leading.raw.len())));
+        if is_closing && leading_mark.sentence_close == Some(None) {
+            leading_mark.sentence_close = Some(Some((start, leading_mark.raw.len())));
         }
-        match leading.is_mention(false) {
-            Some(word) => self.resolve_leading(&leading, word, out),
+        match leading_mark.is_mention(false) {
+            Some(word) => self.resolve_leading(&leading_mark, word, out),
             // Without a closing mark it is not reasoning.
-            None if leading.raw.len() > self.hold_limit => self.resolve_leading(&leading, true, out),
+            None if leading_mark.raw.len() > self.hold_limit => {
+                self.resolve_leading(&leading_mark, true, out)
+            }
             None => {
-                self.leading_mark = Some(leading);
+                self.leading_mark = Some(leading_mark);
                 true
             }
         }
@@ -245,38 +252,43 @@ impl PlainParser {
 
     /// Decides a leading mark and reads the text after it again: as text that mentions the mark, or as
     /// reasoning.
-    fn resolve_leading(&mut self, leading: &LeadingMark, word: bool, out: &mut dyn IntentSink) -> bool {
-        let turn = !word && leading.raw[..leading.tag_len] == *TURN_TAG;
-        let tag = leading.tag_len + if turn { MODEL_WORD.len() } else { 0 };
-        let (tag, behind) = leading.raw.split_at(tag);
-        let control = leading.mark.kind != MarkKind::Open;
-        if control && !word {
-            if leading.mark.is_control() {
-                report_template_mark(tag, leading.start, out);
+    fn resolve_leading(
+        &mut self,
+        leading_mark: &LeadingMark,
+        is_word: bool,
+        out: &mut dyn IntentSink,
+    ) -> bool {
+        let turn = !is_word && leading_mark.raw[..leading_mark.tag_len] == *TURN_TAG;
+        let tag = leading_mark.tag_len + if turn { MODEL_WORD.len() } else { 0 };
+        let (tag, text_after) = leading_mark.raw.split_at(tag);
+        let control = leading_mark.mark.kind != MarkKind::Open;
+        if control && !is_word {
+            if leading_mark.mark.is_control() {
+                report_template_mark(tag, leading_mark.start, out);
             } else {
-                self.last_unopened = Some(leading.start.offset);
-                report_unopened(tag, leading.start, out);
+                self.last_unopened = Some(leading_mark.start.offset);
+                report_unopened(tag, leading_mark.start, out);
             }
-            self.replay(behind, leading.start.end_of(tag), false, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
         } else if control {
             self.has_strike_tag |= tag == BEGIN_TAG;
             self.begin_answer(None, out);
-            self.push_answer_text(tag, leading.start, out);
-            self.replay(behind, leading.start.end_of(tag), false, out);
-        } else if word {
+            self.push_answer_text(tag, leading_mark.start, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
+        } else if is_word {
             self.begin_answer(None, out);
-            self.push_answer_text(tag, leading.start, out);
-            self.mention = Some(MarkMention::new(leading.mark, false, &mut self.answer));
-            self.replay(behind, leading.start.end_of(tag), true, out);
+            self.push_answer_text(tag, leading_mark.start, out);
+            self.mention = Some(MarkMention::new(leading_mark.mark, false, &mut self.answer));
+            self.replay(text_after, leading_mark.start.end_of(tag), true, out);
         } else {
-            self.begin_reasoning(leading.mark, leading.start, out);
-            self.replay(behind, leading.start.end_of(tag), false, out);
+            self.begin_reasoning(leading_mark.mark, leading_mark.start, out);
+            self.replay(text_after, leading_mark.start.end_of(tag), false, out);
         }
         true
     }
 
-    pub(super) fn begin_leading_reasoning(&mut self, leading: &LeadingMark, out: &mut dyn IntentSink) {
-        let LeadingMark { mark, raw, tag_len, start, .. } = leading;
+    pub(super) fn begin_leading_reasoning(&mut self, leading_mark: &LeadingMark, out: &mut dyn IntentSink) {
+        let LeadingMark { mark, raw, tag_len, start, .. } = leading_mark;
         self.begin_reasoning(*mark, *start, out);
         if raw.len() > *tag_len {
             self.emit_reasoning(&raw[*tag_len..], out);
@@ -285,9 +297,9 @@ impl PlainParser {
 
     /// Ends the reply after a leading mark.
     pub(super) fn finish_leading(&mut self, out: &mut dyn IntentSink) {
-        if let Some(leading) = self.leading_mark.take() {
-            let word = leading.is_mention(true) == Some(true);
-            self.resolve_leading(&leading, word, out);
+        if let Some(leading_mark) = self.leading_mark.take() {
+            let word = leading_mark.is_mention(true) == Some(true);
+            self.resolve_leading(&leading_mark, word, out);
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct MarkerPrefix {
 pub(super) struct RejectedPrefix {
     pub(super) text: String,
     pub(super) at: Place,
-    pub(super) unfinished: String,
+    pub(super) unfinished_text: String,
     pub(super) unfinished_at: Place,
 }
 
@@ -55,19 +55,20 @@ impl MarkerPrefix {
         let mut rest = raw;
         while !rest.is_empty() {
             let read = raw.len() - rest.len();
-            let blank = rest.starts_with(BLANK);
-            let end = rest.find(|c| BLANK.contains(&c) != blank).unwrap_or(rest.len());
+            let is_blank_run = rest.starts_with(BLANK);
+            let end = rest.find(|c| BLANK.contains(&c) != is_blank_run).unwrap_or(rest.len());
             let piece = &rest[..end];
             // Any amount of white space may surround the marker; a possible beginning of it is short.
             let room = MAX_PREFIX_BYTES.saturating_sub(self.text.len());
-            let fits = blank && (self.text.is_empty() || self.watch.form().is_some()) || end <= room;
-            if !fits || self.watch.push(piece) < end {
+            let is_within_limit =
+                is_blank_run && (self.text.is_empty() || self.watch.form().is_some()) || end <= room;
+            if !is_within_limit || self.watch.push(piece) < end {
                 return Some(read);
             }
             if self.text.is_empty() {
                 self.start = at.end_of(&raw[..read]);
             }
-            if !(blank && self.text.is_empty()) {
+            if !(is_blank_run && self.text.is_empty()) {
                 self.text.push_str(&piece[..end.min(room)]);
             }
             rest = &rest[end..];
@@ -84,15 +85,15 @@ impl MarkerPrefix {
     /// Ends before `next`, if need be with an unfinished mark that `next` may continue.
     pub(super) fn end_before(self, next: &str) -> RejectedPrefix {
         let start = self.text.rfind('<').unwrap_or(self.text.len());
-        let goes_on =
+        let continues_line =
             || marks::match_mark([&self.text[start..], next].concat().as_bytes()) == MarkMatch::Prefix;
-        let start = if start < self.text.len() && goes_on() { start } else { self.text.len() };
+        let start = if start < self.text.len() && continues_line() { start } else { self.text.len() };
         self.split(start)
     }
 
     fn split(self, start: usize) -> RejectedPrefix {
         let MarkerPrefix { mut text, start: at, .. } = self;
-        let unfinished = text.split_off(start);
-        RejectedPrefix { unfinished_at: at.end_of(&text), text, at, unfinished }
+        let unfinished_text = text.split_off(start);
+        RejectedPrefix { unfinished_at: at.end_of(&text), text, at, unfinished_text }
     }
 }

@@ -58,14 +58,14 @@ pub(super) struct PlainReader {
 }
 
 impl PlainReader {
-    pub(super) fn new(options: &Options, detected: bool) -> PlainReader {
-        let own: PlainOptions = options.section();
-        let marked = own.reasoning != ReasoningMode::None;
+    pub(super) fn new(options: &Options, is_detected: bool) -> PlainReader {
+        let section: PlainOptions = options.section();
+        let reads_marks = section.reasoning != ReasoningMode::None;
         PlainReader {
-            lexer: new_lexer(Place::START, options.limits.tag, marked),
-            parser: parse::PlainParser::new(options, detected),
-            starts_in_reasoning: own.reasoning == ReasoningMode::Open,
-            skip_thinking: own.skip_thinking,
+            lexer: new_lexer(Place::START, options.limits.tag, reads_marks),
+            parser: parse::PlainParser::new(options, is_detected),
+            starts_in_reasoning: section.reasoning == ReasoningMode::Open,
+            skip_thinking: section.skip_thinking,
         }
     }
 }
@@ -153,8 +153,8 @@ impl PlainReader {
 
     /// Returns whether a watched part skipped at `offset` has turned out to be text: in a code span, in
     /// reasoning shown as text, or in reasoning without a beginning.
-    pub(super) fn is_text(&mut self, offset: usize, watched: usize) -> bool {
-        is_skipped_text(&mut self.parser, offset, watched)
+    pub(super) fn is_text(&mut self, offset: usize, watch_id: usize) -> bool {
+        is_skipped_text(&mut self.parser, offset, watch_id)
     }
 
     /// Ends the reply. It needs no answer if one of the `acting` parts may act, each given by the arguments
@@ -172,11 +172,11 @@ impl PlainReader {
             self.lexer.drop_carry();
         }
         self.lexer.finish(&mut |token, place| reader.push_token(token, place, out));
-        let mut lone = |reader: &mut parse::PlainParser| {
+        let mut is_alone = |reader: &mut parse::PlainParser| {
             ending.is_truncated
-                || acting.iter().any(|(offset, watched)| !is_skipped_text(reader, *offset, *watched))
+                || acting.iter().any(|(offset, watch_id)| !is_skipped_text(reader, *offset, *watch_id))
         };
-        reader.finish(self.lexer.place(), &mut lone, out);
+        reader.finish(self.lexer.place(), &mut is_alone, out);
     }
 
     /// Reads text in which tokens may begin. Not inlined, to keep the fast path for most text short.
@@ -194,14 +194,14 @@ impl PlainReader {
     }
 }
 
-fn is_skipped_text(reader: &mut parse::PlainParser, offset: usize, watched: usize) -> bool {
-    reader.is_before_unopened(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watched))
+fn is_skipped_text(reader: &mut parse::PlainParser, offset: usize, watch_id: usize) -> bool {
+    reader.is_before_unopened(offset) || reader.answer().prose().is_some_and(|prose| prose.is_text(watch_id))
 }
 
 /// Creates a lexer for plain replies. Comments are tracked where the answer is emitted.
-fn new_lexer(place: Place, limit: usize, marked: bool) -> MarkupLexer {
+fn new_lexer(place: Place, limit: usize, reads_marks: bool) -> MarkupLexer {
     let lexer = MarkupLexer::from_place(place, FAILURE_MARKER, limit).without_comments();
-    if marked { lexer.with_reasoning() } else { lexer }
+    if reads_marks { lexer.with_reasoning() } else { lexer }
 }
 
 impl Dialect for PlainReader {
@@ -211,9 +211,9 @@ impl Dialect for PlainReader {
         let reader = &mut self.parser;
         if reader.can_continue() {
             match SignMasks::scan(text) {
-                Some(signs) if self.lexer.is_plain_with_signs(text, signs) => {
-                    reader.push_with_signs(text, Some(signs), || self.lexer.place(), out);
-                    return self.lexer.skip_with_signs(text, signs);
+                Some(masks) if self.lexer.is_plain_with_signs(text, masks) => {
+                    reader.push_with_signs(text, Some(masks), || self.lexer.place(), out);
+                    return self.lexer.skip_with_signs(text, masks);
                 }
                 None if self.lexer.is_plain_text(text) => {
                     reader.push_with_signs(text, None, || self.lexer.place(), out);

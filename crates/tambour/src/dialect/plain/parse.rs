@@ -80,7 +80,7 @@ const STRIKE_END: &str = "</s>";
 const TEMPLATE_ENDS: &[&str] = &["<end_of_turn>", "<eos>"];
 
 impl PlainParser {
-    pub(super) fn new(options: &Options, detected: bool) -> PlainParser {
+    pub(super) fn new(options: &Options, is_detected: bool) -> PlainParser {
         let mode = options.section::<PlainOptions>().reasoning;
         let part = if mode == ReasoningMode::Open { PlainPart::Reasoning } else { PlainPart::Start };
         PlainParser {
@@ -100,7 +100,7 @@ impl PlainParser {
             has_strike_tag: false,
             ignores_opening_marks: false,
             last_unopened: None,
-            answer: AnswerWriter::new(options, detected),
+            answer: AnswerWriter::new(options, is_detected),
             tag_limit: options.limits.tag,
             hold_limit: options.limits.hold,
         }
@@ -130,13 +130,13 @@ impl PlainParser {
     pub(super) fn push_with_signs(
         &mut self,
         text: &str,
-        signs: Option<SignMasks>,
+        masks: Option<SignMasks>,
         at: impl FnOnce() -> Place,
         out: &mut dyn IntentSink,
     ) {
         match self.part {
-            PlainPart::Answer => self.answer.push_with_signs(text, signs, at, out),
-            _ => self.emit_reasoning_with(text, signs.is_none_or(|signs| signs.line_feeds != 0), out),
+            PlainPart::Answer => self.answer.push_with_signs(text, masks, at, out),
+            _ => self.emit_reasoning_with(text, masks.is_none_or(|masks| masks.line_feeds != 0), out),
         }
     }
 
@@ -234,20 +234,20 @@ impl PlainParser {
     /// Examines text that was taken for a call: a mark in it that closes reasoning without a beginning makes
     /// all text before it reasoning.
     pub(super) fn track_marks(&mut self, raw: &str, at: Place) {
-        let mut begun = false;
+        let mut is_open = false;
         let mut last = None;
         let mut lexer = new_lexer(at, self.tag_limit, true);
-        let mut see = |token: MarkupToken<'_>, place: Place| match self
+        let mut visit = |token: MarkupToken<'_>, place: Place| match self
             .find_candidate(&token)
             .filter(|found| !found.is_self_closing)
             .map(|found| found.mark.kind)
         {
-            Some(MarkKind::Open) => begun = true,
-            Some(MarkKind::Close) if !std::mem::take(&mut begun) => last = Some(place.offset),
+            Some(MarkKind::Open) => is_open = true,
+            Some(MarkKind::Close) if !std::mem::take(&mut is_open) => last = Some(place.offset),
             _ => {}
         };
-        lexer.push(raw, &mut |token, place| see(token, place.resolve()));
-        lexer.finish(&mut |token, place| see(token, place.resolve()));
+        lexer.push(raw, &mut |token, place| visit(token, place.resolve()));
+        lexer.finish(&mut |token, place| visit(token, place.resolve()));
         self.last_unopened = last.or(self.last_unopened);
     }
 
@@ -263,8 +263,8 @@ impl PlainParser {
 
     /// Reads text of the answer in which nothing is a mark.
     pub(super) fn push_answer_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
-        let fate = self.answer.push_token(&MarkupToken::Text(text), None, at, out);
-        self.finish_removal(fate, out);
+        let removed_mark = self.answer.push_token(&MarkupToken::Text(text), None, at, out);
+        self.finish_removal(removed_mark, out);
     }
 
     pub(super) fn find_candidate(&self, token: &MarkupToken<'_>) -> Option<MarkCandidate> {
@@ -345,9 +345,9 @@ impl PlainParser {
     ) {
         self.has_strike_tag |=
             matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::Open && tag.name == "s");
-        if let (Some(found), Some(closed)) = (found, self.last_close)
+        if let (Some(found), Some(last_close)) = (found, self.last_close)
             && found.mark.kind != MarkKind::Open
-            && found.mark.is_same_family(closed)
+            && found.mark.is_same_family(last_close)
             && self.answer.is_blank()
         {
             // Some reasoning ends with two closing marks; a call between them is inside it.
@@ -375,8 +375,8 @@ impl PlainParser {
                 self.held_reasoning = Some(HeldReasoning::new(found, token.raw(), at));
             }
             found => {
-                let fate = self.answer.push_token(token, found, at, out);
-                self.finish_removal(fate, out);
+                let removed_mark = self.answer.push_token(token, found, at, out);
+                self.finish_removal(removed_mark, out);
             }
         }
     }
@@ -388,8 +388,8 @@ impl PlainParser {
         let text = self.answer.admits_mark();
         if mark.kind == MarkKind::Open {
             let element = self.mention.as_ref().is_some_and(|mention| mention.is_element);
-            let begins = !self.ignores_opening_marks && !element && text && self.answer.is_line_start();
-            if begins && (raw.starts_with("<|") || !marks::has_attributes(raw)) {
+            let may_begin = !self.ignores_opening_marks && !element && text && self.answer.is_line_start();
+            if may_begin && (raw.starts_with("<|") || !marks::has_attributes(raw)) {
                 self.mention = None;
                 return Some(found);
             }
@@ -412,8 +412,8 @@ impl PlainParser {
     }
 
     /// Handles a mark removed from the answer, and reads the text held with it again.
-    pub(super) fn finish_removal(&mut self, fate: Option<RemovedMark>, out: &mut dyn IntentSink) {
-        let Some(RemovedMark { candidate, raw, start, text_behind, ignores_backticks }) = fate else {
+    pub(super) fn finish_removal(&mut self, removed_mark: Option<RemovedMark>, out: &mut dyn IntentSink) {
+        let Some(RemovedMark { candidate, raw, start, text_after, ignores_backticks }) = removed_mark else {
             return;
         };
         if candidate.is_self_closing {
@@ -422,12 +422,12 @@ impl PlainParser {
             self.last_unopened = Some(start.offset);
             report_unopened(&raw, start, out);
         }
-        if text_behind.is_empty() {
+        if text_after.is_empty() {
             return;
         }
         let before = self.answer.set_ignores_backticks(ignores_backticks);
         let mut lexer = new_lexer(start.end_of(&raw), self.tag_limit, true);
-        lexer.push(&text_behind, &mut |token, at| self.push_token(token, at, out));
+        lexer.push(&text_after, &mut |token, at| self.push_token(token, at, out));
         lexer.finish(&mut |token, at| self.push_token(token, at, out));
         self.answer.set_ignores_backticks(before);
     }
@@ -444,7 +444,7 @@ impl PlainParser {
     pub(super) fn held_bytes(&self) -> usize {
         self.answer.held_bytes()
             + self.lead_in.len()
-            + self.leading_mark.as_ref().map_or(0, |leading| leading.raw.len())
+            + self.leading_mark.as_ref().map_or(0, |mark| mark.raw.len())
             + self.held_reasoning.as_ref().map_or(0, HeldReasoning::len)
             + self.end_marks.as_ref().map_or(0, EndMarks::len)
             + self.pending_close.as_ref().map_or(0, PendingClose::len)
@@ -455,11 +455,11 @@ impl PlainParser {
         self.part == PlainPart::Reasoning && self.held_reasoning.is_none() && marks::is_half_close(carry)
     }
 
-    /// Ends the reply. `lone` tells, once all of it is known, whether it may lack an answer.
+    /// Ends the reply. `is_alone` tells, once all of it is known, whether it may lack an answer.
     pub(super) fn finish(
         &mut self,
         end: Place,
-        lone: &mut dyn FnMut(&mut PlainParser) -> bool,
+        is_alone: &mut dyn FnMut(&mut PlainParser) -> bool,
         out: &mut dyn IntentSink,
     ) {
         self.finish_leading(out);
@@ -470,8 +470,8 @@ impl PlainParser {
             self.give_up_held(out);
             self.finish_end_marks(out);
             self.finish_close(out);
-            let Some(fate) = self.answer.finish(out) else { break };
-            self.finish_removal(Some(fate), out);
+            let Some(removed_mark) = self.answer.finish(out) else { break };
+            self.finish_removal(Some(removed_mark), out);
         }
         if self.part == PlainPart::Reasoning {
             let at = self.reasoning_start;
@@ -481,7 +481,7 @@ impl PlainParser {
         if let Some((form, at)) = self.answer.failure_marker() {
             return rules::MARKER_RULES.report_marker(form, at, end.offset, out);
         }
-        if !self.answer.has_text() && !lone(self) {
+        if !self.answer.has_text() && !is_alone(self) {
             let report = FindingReport::new(
                 rules::ANSWER_MISSING,
                 Place::START,

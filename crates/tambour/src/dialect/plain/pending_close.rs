@@ -13,16 +13,16 @@ pub(super) struct PendingClose {
     candidate: MarkCandidate,
     raw: String,
     start: Place,
-    text_behind: String,
+    text_after: String,
 }
 
 impl PendingClose {
     pub(super) fn new(candidate: MarkCandidate, raw: &str, start: Place) -> PendingClose {
-        PendingClose { candidate, raw: raw.to_owned(), start, text_behind: String::new() }
+        PendingClose { candidate, raw: raw.to_owned(), start, text_after: String::new() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.raw.len() + self.text_behind.len()
+        self.raw.len() + self.text_after.len()
     }
 }
 
@@ -34,31 +34,31 @@ impl PlainParser {
             self.resolve_close(closing, false, out);
             return false;
         };
-        closing.text_behind.push_str(text);
-        let blank = closing.text_behind.trim_start_matches([' ', '\t']).is_empty();
-        if blank && closing.text_behind.len() < tag_sentence::MAX_BLANK {
+        closing.text_after.push_str(text);
+        let is_blank_text = closing.text_after.trim_start_matches([' ', '\t']).is_empty();
+        if is_blank_text && closing.text_after.len() < tag_sentence::MAX_BLANK {
             self.pending_close = Some(closing);
         } else {
-            let word = tag_sentence::is_within_sentence(&closing.text_behind);
+            let word = tag_sentence::is_within_sentence(&closing.text_after);
             self.resolve_close(closing, word, out);
         }
         true
     }
 
-    /// Decides such a mark: a `word` is text.
-    fn resolve_close(&mut self, closing: PendingClose, word: bool, out: &mut dyn IntentSink) {
-        let PendingClose { candidate, raw, start, text_behind } = closing;
-        if word {
+    /// Decides such a mark: a `is_word` is text.
+    fn resolve_close(&mut self, closing: PendingClose, is_word: bool, out: &mut dyn IntentSink) {
+        let PendingClose { candidate, raw, start, text_after } = closing;
+        if is_word {
             // Even so, actions before it are not carried out.
             self.last_unopened = Some(start.offset);
             self.push_answer_text(&raw, start, out);
         } else {
             let mark = MarkupToken::Reasoning(&raw, candidate.mark);
-            let fate = self.answer.push_token(&mark, Some(candidate), start, out);
-            self.finish_removal(fate, out);
+            let removed_mark = self.answer.push_token(&mark, Some(candidate), start, out);
+            self.finish_removal(removed_mark, out);
         }
-        if !text_behind.is_empty() {
-            self.push_token(MarkupToken::Text(&text_behind), start.end_of(&raw), out);
+        if !text_after.is_empty() {
+            self.push_token(MarkupToken::Text(&text_after), start.end_of(&raw), out);
         }
     }
 

@@ -37,21 +37,21 @@ impl PlainParser {
         out: &mut dyn IntentSink,
     ) -> bool {
         // The mark that ends any message of Harmony ends the last one too.
-        let stop = found.mark.kind == MarkKind::Stop || found.mark == HARMONY_MARK.as_own_closing();
+        let is_stop = found.mark.kind == MarkKind::Stop || found.mark == HARMONY_MARK.as_own_closing();
         let header = is_header_mark(found.mark);
-        if !(stop || header)
+        if !(is_stop || header)
             || !self.answer.admits_mark()
             || self.mention.as_ref().is_some_and(|mention| mention.is_element)
         {
             return false;
         }
         if header {
-            let begins = self.answer.is_line_start();
-            if begins {
+            let is_line_start = self.answer.is_line_start();
+            if is_line_start {
                 report_template_mark(raw, start, out);
                 self.begin_message(start, out);
             }
-            return begins;
+            return is_line_start;
         }
         self.end_marks = Some(EndMarks { raw: raw.to_owned(), start, marks_len: raw.len() });
         true
@@ -64,31 +64,34 @@ impl PlainParser {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let Some(mut ends) = self.end_marks.take() else { return false };
+        let Some(mut end_marks) = self.end_marks.take() else { return false };
         let raw = token.raw();
         let found = self.find_candidate(token).map(|found| found.mark);
-        let fits = ends.raw.len() + raw.len() <= MAX_END_MARKS_BYTES;
+        let is_within_limit = end_marks.raw.len() + raw.len() <= MAX_END_MARKS_BYTES;
         match found {
-            Some(mark) if fits && (mark.kind == MarkKind::Stop || mark == HARMONY_MARK.as_own_closing()) => {
-                ends.raw.push_str(raw);
-                ends.marks_len = ends.raw.len();
-                self.end_marks = Some(ends);
+            Some(mark)
+                if is_within_limit
+                    && (mark.kind == MarkKind::Stop || mark == HARMONY_MARK.as_own_closing()) =>
+            {
+                end_marks.raw.push_str(raw);
+                end_marks.marks_len = end_marks.raw.len();
+                self.end_marks = Some(end_marks);
             }
             Some(mark) if is_header_mark(mark) => {
-                report_template_mark(&(ends.raw + raw), ends.start, out);
+                report_template_mark(&(end_marks.raw + raw), end_marks.start, out);
                 self.begin_message(at, out);
             }
             Some(mark) if mark.kind == MarkKind::Open && mark.is_same_family(HARMONY_MARK) => {
-                report_template_mark(&ends.raw[..ends.marks_len], ends.start, out);
+                report_template_mark(&end_marks.raw[..end_marks.marks_len], end_marks.start, out);
                 self.answer.interrupt(out);
                 return false;
             }
-            None if fits && matches!(token, MarkupToken::Text(text) if is_blank(text)) => {
-                ends.raw.push_str(raw);
-                self.end_marks = Some(ends);
+            None if is_within_limit && matches!(token, MarkupToken::Text(text) if is_blank(text)) => {
+                end_marks.raw.push_str(raw);
+                self.end_marks = Some(end_marks);
             }
             _ => {
-                self.push_answer_text(&ends.raw, ends.start, out);
+                self.push_answer_text(&end_marks.raw, end_marks.start, out);
                 return false;
             }
         }
@@ -105,8 +108,8 @@ impl PlainParser {
 
     /// Ends the reply after such marks.
     pub(super) fn finish_end_marks(&mut self, out: &mut dyn IntentSink) {
-        if let Some(ends) = self.end_marks.take() {
-            report_template_mark(&ends.raw[..ends.marks_len], ends.start, out);
+        if let Some(end_marks) = self.end_marks.take() {
+            report_template_mark(&end_marks.raw[..end_marks.marks_len], end_marks.start, out);
         }
     }
 }

@@ -9,10 +9,10 @@ use crate::lex::space::is_blank;
 use crate::limits::Limits;
 use crate::span::Place;
 
-/// Writes the events of one reply as plain text; with `open`, replies start inside reasoning, which must then
+/// Writes the events of one reply as plain text; with `is_open`, replies start inside reasoning, which must then
 /// be closed.
 #[must_use]
-pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
+pub(super) fn write(events: &[Event<'_>], is_open: bool) -> String {
     let (mut reasoning, mut answer) = (String::new(), String::new());
     for event in events {
         match event {
@@ -22,7 +22,7 @@ pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
         }
     }
     // A byte order mark at the very start is no text.
-    if reasoning.is_empty() && !open && !answer.starts_with('\u{FEFF}') {
+    if reasoning.is_empty() && !is_open && !answer.starts_with('\u{FEFF}') {
         return answer;
     }
     // The first mark that the reasoning does not close itself.
@@ -35,13 +35,13 @@ pub(super) fn write(events: &[Event<'_>], open: bool) -> String {
 
 /// Returns whether reasoning between these marks ends only at the closing one.
 fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
-    let (mut open, mut holds) = (OpenReasoning::new(pair.mark), true);
+    let (mut open, mut is_enclosable) = (OpenReasoning::new(pair.mark), true);
     let (mut first, tag) = (true, pair.open.starts_with('<') && !pair.open.starts_with("<|"));
     let mut token = |token: MarkupToken<'_>| {
-        let blank = matches!(token, MarkupToken::Text(text) if is_blank(text));
+        let is_blank_text = matches!(token, MarkupToken::Text(text) if is_blank(text));
         // Around another element the mark would be an element itself.
-        holds &= !(tag && first && is_child_element(&token));
-        first &= blank;
+        is_enclosable &= !(tag && first && is_child_element(&token));
+        first &= is_blank_text;
         let mark = match token {
             MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing => None,
             MarkupToken::Tag(tag) => marks::parse_tag_mark(tag.name, tag.kind == TagKind::Close),
@@ -49,7 +49,7 @@ fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
             _ => None,
         };
         // A nested opening would need two closing marks.
-        holds &= mark.is_none_or(|mark| {
+        is_enclosable &= mark.is_none_or(|mark| {
             open.apply(mark) == MarkEffect::Text
                 && !(mark.kind == MarkKind::Open && mark.is_same_family(pair.mark))
         });
@@ -57,5 +57,5 @@ fn can_enclose(pair: &MarkPair, reasoning: &str) -> bool {
     let mut lexer = new_lexer(Place::START, Limits::default().tag, true);
     lexer.push(reasoning, &mut |found, _| token(found));
     lexer.finish(&mut |found, _| token(found));
-    holds
+    is_enclosable
 }

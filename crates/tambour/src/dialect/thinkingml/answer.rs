@@ -93,8 +93,8 @@ impl FinalReader {
     }
 
     /// Announces text whose faults up to an offset were reported already.
-    pub(super) fn begin_reported(&mut self, reported: usize) {
-        self.reported_end = reported;
+    pub(super) fn begin_reported(&mut self, reported_end: usize) {
+        self.reported_end = reported_end;
     }
 
     /// Records that `<final>` is inside a phase.
@@ -166,13 +166,18 @@ impl FinalReader {
     }
 
     /// Handles the end of a queries block, in the answer or after it.
-    pub(super) fn finish_block(&mut self, block: &FinishedBlock, inside: bool, out: &mut dyn IntentSink) {
-        let FinishedBlock { extent: this, query_count, is_exact } = *block;
+    pub(super) fn finish_block(
+        &mut self,
+        block: &FinishedBlock,
+        is_inside_final: bool,
+        out: &mut dyn IntentSink,
+    ) {
+        let FinishedBlock { extent, query_count, is_exact } = *block;
         self.block_count += 1;
-        let last = self.last_block.replace(this);
+        let last = self.last_block.replace(extent);
         let before = self.used_block;
         if query_count.is_some() {
-            self.used_block = Some(this);
+            self.used_block = Some(extent);
             self.queries = query_count.unwrap_or_default();
         }
         let report =
@@ -181,19 +186,31 @@ impl FinalReader {
             };
         if let Some(last) = last {
             // The finding is placed at the block that is not used.
-            let unused = if query_count.is_some() { before.unwrap_or(last) } else { this };
+            let unused_extent = if query_count.is_some() { before.unwrap_or(last) } else { extent };
             let message = "one of several queries blocks";
-            report(rules::SERP_BLOCK_DUPLICATE, unused, message, "all removed, the last valid one used", out);
+            report(
+                rules::SERP_BLOCK_DUPLICATE,
+                unused_extent,
+                message,
+                "all removed, the last valid one used",
+                out,
+            );
         } else {
-            self.block_extent = this;
+            self.block_extent = extent;
             self.is_block_last = true;
         }
         if !is_exact {
             let message = "the queries block is not its three lines";
-            report(rules::SERP_BLOCK_FORMAT, this, message, "read as far as it goes, the rest not used", out);
+            report(
+                rules::SERP_BLOCK_FORMAT,
+                extent,
+                message,
+                "read as far as it goes, the rest not used",
+                out,
+            );
         }
-        if !inside {
-            self.block_extent = this;
+        if !is_inside_final {
+            self.block_extent = extent;
             self.report_block_not_last(out);
         }
     }
@@ -202,8 +219,8 @@ impl FinalReader {
         let (at, end) = self.block_extent;
         let message = "the queries block is not the last of `<final>`";
         let report = FindingReport::new(rules::SERP_BLOCK_NOT_LAST, at, end, message);
-        let kept = self.queries > 0;
-        out.report(report.with_repair(if kept {
+        let has_queries = self.queries > 0;
+        out.report(report.with_repair(if has_queries {
             "removed from the text, queries kept"
         } else {
             "removed from the text"
@@ -262,8 +279,8 @@ impl FinalReader {
         let found = structure::find_element(tag.name);
         let close = tag.kind == TagKind::Close;
         match found {
-            Some((ThinkingMlElement::Final, exact)) if close && !self.is_implied => {
-                context::check_tag(ThinkingMlElement::Final, exact, tag, at, out);
+            Some((ThinkingMlElement::Final, is_exact)) if close && !self.is_implied => {
+                context::check_tag(ThinkingMlElement::Final, is_exact, tag, at, out);
                 self.finish(at, out);
                 return FinalOutcome::Ended;
             }
@@ -275,8 +292,8 @@ impl FinalReader {
             }
             _ => {}
         }
-        let opens = tag.name == "serp_queries" && tag.kind == TagKind::Open;
-        if opens && context.is_line_blank() && !self.in_comment && !context.forbids_blocks {
+        let is_queries_open = tag.name == "serp_queries" && tag.kind == TagKind::Open;
+        if is_queries_open && context.is_line_blank() && !self.in_comment && !context.forbids_blocks {
             self.in_comment = false;
             return FinalOutcome::Block { opening: String::new(), at, line_start: true };
         }
@@ -327,11 +344,11 @@ impl FinalReader {
     /// Emits markup that is escaped or reported unless it is in code.
     fn keep_markup(&mut self, raw: &str, at: Place, kind: MarkupKind, out: &mut dyn IntentSink) {
         // Inside a comment no fault was looked for before.
-        let commented = self.in_comment && matches!(kind, MarkupKind::FinalClose(..));
-        let quiet = at.offset < self.reported_end && !commented;
+        let is_commented = self.in_comment && matches!(kind, MarkupKind::FinalClose(..));
+        let is_reported = at.offset < self.reported_end && !is_commented;
         self.has_text = true;
         self.is_block_last = self.block_count == 0;
-        self.escape.push_markup(raw, at, kind, quiet, out);
+        self.escape.push_markup(raw, at, kind, is_reported, out);
     }
 
     /// Ends the answer, at `</final>` or at the end of the input; no queries block is open.

@@ -15,7 +15,7 @@ pub(super) enum QueriesBlockOutcome<'a> {
     /// The block continues.
     Open,
     /// The block ended at `end`; `marked` tells whether by its own end marker. `rest` is unread.
-    Ended { end: Place, marked: bool, rest: Option<(MarkupToken<'a>, Place)> },
+    Ended { end: Place, is_marked: bool, rest: Option<(MarkupToken<'a>, Place)> },
     /// The block was left open at `end`; the token that shows it is unread.
     LeftOpen { end: Place, rest: (MarkupToken<'a>, Place) },
     /// The block was left open where another one begins.
@@ -72,7 +72,7 @@ struct QueriesScan {
 impl QueriesScan {
     /// Reads the new part of the body; returns whether a bracket closed.
     fn read(&mut self, body: &str) -> bool {
-        let mut closed = false;
+        let mut is_closed = false;
         for (at, &byte) in body.as_bytes().iter().enumerate().skip(self.read_len) {
             self.has_line_text |= !byte.is_ascii_whitespace();
             match byte {
@@ -85,7 +85,7 @@ impl QueriesScan {
                 b'[' | b'{' => self.depth += 1,
                 b']' | b'}' => {
                     self.depth = self.depth.saturating_sub(1);
-                    closed = true;
+                    is_closed = true;
                     if self.depth == 0 {
                         self.value_end.get_or_insert(at + 1);
                     }
@@ -94,7 +94,7 @@ impl QueriesScan {
             }
         }
         self.read_len = body.len();
-        closed
+        is_closed
     }
 }
 
@@ -114,15 +114,15 @@ impl QueriesBlock {
     }
 
     /// Records a closing tag that the end of the reply truncated.
-    pub(super) fn set_closing(&mut self, half: &str) {
-        self.closing = Some((half.to_owned(), String::new()));
+    pub(super) fn set_closing(&mut self, partial_tag: &str) {
+        self.closing = Some((partial_tag.to_owned(), String::new()));
     }
 
     /// Returns whether the block has exactly the three lines of the specification (T-041).
-    fn is_exact(&self, ended: bool) -> bool {
+    fn is_exact(&self, is_ended: bool) -> bool {
         let body = self.body.replace("\r\n", "\n");
         let line = body.strip_prefix('\n').and_then(|body| body.strip_suffix('\n'));
-        ended
+        is_ended
             && self.is_line_start
             && self.opening == "<!-- "
             && self.tag == "<serp_queries>"
@@ -132,13 +132,13 @@ impl QueriesBlock {
 
     /// Returns whether the body is a complete array or object.
     fn is_complete(&mut self) -> bool {
-        let closed = self.scan.read(&self.body);
-        if !closed || self.scan.depth > 0 || self.scan.in_string || self.scan.is_broken {
+        let is_closed = self.scan.read(&self.body);
+        if !is_closed || self.scan.depth > 0 || self.scan.in_string || self.scan.is_broken {
             return false;
         }
-        let complete = serde_json::from_str::<Value>(&self.body).is_ok();
-        self.scan.is_broken = !complete;
-        complete
+        let is_json = serde_json::from_str::<Value>(&self.body).is_ok();
+        self.scan.is_broken = !is_json;
+        is_json
     }
 
     /// Returns the index in the body where the opening of another block starts, if one begins here; this
@@ -167,8 +167,8 @@ impl QueriesBlock {
         let mut len = start;
         for line in self.body[start..].split_inclusive('\n') {
             let inner = line.trim();
-            let goes_on = inner.starts_with([']', '}', ',', '”', '，']) || inner.starts_with("-->");
-            if !inner.is_empty() && !may_begin_queries(inner) && !goes_on {
+            let continues_list = inner.starts_with([']', '}', ',', '”', '，']) || inner.starts_with("-->");
+            if !inner.is_empty() && !may_begin_queries(inner) && !continues_list {
                 break;
             }
             len += line.len();
@@ -187,13 +187,13 @@ impl QueriesBlock {
         &mut self,
         token: MarkupToken<'a>,
         at: Place,
-        in_answer: bool,
+        is_in_answer: bool,
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> QueriesBlockOutcome<'a> {
         self.body_start.get_or_insert(at);
         if self.closing.is_some() {
-            return self.push_closing_token(token, at, in_answer, context, out);
+            return self.push_closing_token(token, at, is_in_answer, context, out);
         }
         match token {
             MarkupToken::Tag(tag) if tag.kind == TagKind::Close => {
@@ -201,7 +201,7 @@ impl QueriesBlock {
                     self.closing = Some((tag.raw.to_owned(), String::new()));
                     return QueriesBlockOutcome::Open;
                 }
-                if in_answer
+                if is_in_answer
                     && matches!(structure::find_element(tag.name), Some((ThinkingMlElement::Final, _)))
                 {
                     return QueriesBlockOutcome::LeftOpen { end: at, rest: (token, at) };
@@ -213,7 +213,11 @@ impl QueriesBlock {
                 }
             }
             MarkupToken::CommentClose if !self.opening.is_empty() && self.is_complete() => {
-                return QueriesBlockOutcome::Ended { end: at.end_of(token.raw()), marked: false, rest: None };
+                return QueriesBlockOutcome::Ended {
+                    end: at.end_of(token.raw()),
+                    is_marked: false,
+                    rest: None,
+                };
             }
             _ => {}
         }
@@ -221,15 +225,15 @@ impl QueriesBlock {
         let room = context.options.limits.hold.saturating_sub(self.body.len());
         if raw.len() > room {
             // Text is cut at the limit itself, so that the result does not depend on the chunks.
-            let (kept, rest) = match token {
+            let (fitting_text, rest) = match token {
                 MarkupToken::Text(text) => {
-                    let (kept, rest) = text.split_at(text.floor_char_boundary(room));
-                    (kept, MarkupToken::Text(rest))
+                    let (fitting_text, rest) = text.split_at(text.floor_char_boundary(room));
+                    (fitting_text, MarkupToken::Text(rest))
                 }
                 token => ("", token),
             };
-            self.body.push_str(kept);
-            return self.overflow((rest, at.end_of(kept)), in_answer, out);
+            self.body.push_str(fitting_text);
+            return self.overflow((rest, at.end_of(fitting_text)), is_in_answer, out);
         }
         self.body.push_str(raw);
         QueriesBlockOutcome::Open
@@ -240,42 +244,42 @@ impl QueriesBlock {
         &mut self,
         token: MarkupToken<'a>,
         at: Place,
-        in_answer: bool,
+        is_in_answer: bool,
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> QueriesBlockOutcome<'a> {
         let Some((tag, tail)) = &mut self.closing else { return QueriesBlockOutcome::Open };
         let raw = token.raw();
-        for (used, c) in raw.char_indices() {
+        for (index, c) in raw.char_indices() {
             let dashes = tail.bytes().rev().take_while(|&b| b == b'-').count();
             if dashes == 2 && c == '>' {
                 tail.push(c);
-                let rest = &raw[used + 1..];
-                let end = at.end_of(&raw[..=used]);
+                let rest = &raw[index + 1..];
+                let end = at.end_of(&raw[..=index]);
                 let rest = (!rest.is_empty()).then_some((MarkupToken::Text(rest), end));
-                return QueriesBlockOutcome::Ended { end, marked: true, rest };
+                return QueriesBlockOutcome::Ended { end, is_marked: true, rest };
             }
-            let fits = match c {
+            let is_accepted = match c {
                 '-' => dashes < 2,
                 _ => dashes == 0 && c.is_whitespace() && tail.len() < context.options.limits.line,
             };
-            if fits {
+            if is_accepted {
                 tail.push(c);
                 continue;
             }
             let text = std::mem::take(tag) + tail;
-            let end = at.end_of(&raw[..used]);
+            let end = at.end_of(&raw[..index]);
             let rest = match token {
-                MarkupToken::Text(_) => MarkupToken::Text(&raw[used..]),
+                MarkupToken::Text(_) => MarkupToken::Text(&raw[index..]),
                 token => token,
             };
             if self.opening.is_empty() || self.is_complete() {
                 // The end marker is missing: the block ends here, and the token is text.
-                return QueriesBlockOutcome::Ended { end, marked: false, rest: Some((rest, end)) };
+                return QueriesBlockOutcome::Ended { end, is_marked: false, rest: Some((rest, end)) };
             }
             self.body.push_str(&text);
             self.closing = None;
-            return self.push_token(rest, end, in_answer, context, out);
+            return self.push_token(rest, end, is_in_answer, context, out);
         }
         QueriesBlockOutcome::Open
     }
@@ -294,7 +298,7 @@ impl QueriesBlock {
     fn overflow<'a>(
         &mut self,
         rest: (MarkupToken<'a>, Place),
-        in_answer: bool,
+        is_in_answer: bool,
         out: &mut dyn IntentSink,
     ) -> QueriesBlockOutcome<'a> {
         let end = rest.1;
@@ -302,7 +306,7 @@ impl QueriesBlock {
         let found = self.value_end().is_some();
         let repair = match found {
             true => "it ends after its first value",
-            false if in_answer => "kept as text",
+            false if is_in_answer => "kept as text",
             false => "left out",
         };
         context::report_at(rules::LIMIT_EXCEEDED, end, 0, message, repair, out);
@@ -341,8 +345,8 @@ impl QueriesBlock {
         None
     }
 
-    /// Ends the block at `end`; `marked` tells whether by its own end marker.
-    pub(super) fn finish(self, end: Place, marked: bool, out: &mut dyn IntentSink) -> FinishedBlock {
+    /// Ends the block at `end`; `is_marked` tells whether by its own end marker.
+    pub(super) fn finish(self, end: Place, is_marked: bool, out: &mut dyn IntentSink) -> FinishedBlock {
         // Findings about the queries are placed at the queries, not at the opening line.
         let body = self.body.trim();
         let query_count = match self.body_start.filter(|_| !body.is_empty()) {
@@ -352,7 +356,7 @@ impl QueriesBlock {
             }
             None => out.emit_queries(RawQueries::Text(body), self.start, end.offset),
         };
-        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact: self.is_exact(marked) }
+        FinishedBlock { extent: (self.start, end.offset), query_count, is_exact: self.is_exact(is_marked) }
     }
 }
 

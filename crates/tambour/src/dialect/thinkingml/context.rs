@@ -86,18 +86,18 @@ pub(super) fn report_at(
 /// Reports attributes and case of a tag.
 pub(super) fn check_tag(
     name: ThinkingMlElement,
-    exact: bool,
+    is_exact: bool,
     tag: &MarkupTag<'_>,
     at: Place,
     out: &mut dyn IntentSink,
 ) {
     let len = tag.raw.len();
-    if !exact {
+    if !is_exact {
         let message = format!("`{}` is written in lower case: `{}`", tag.name, name.as_str());
         report_at(rules::TAG_CASE, at, len, message, "read as the lower-case tag", out);
     }
-    let bare = tag.attribute_text().trim().is_empty();
-    if !bare && (name != ThinkingMlElement::Phase || tag.kind == TagKind::Close) {
+    let is_bare = tag.attribute_text().trim().is_empty();
+    if !is_bare && (name != ThinkingMlElement::Phase || tag.kind == TagKind::Close) {
         let message = format!("`{}` carries no attributes", name.as_str());
         report_at(rules::ATTR_UNEXPECTED, at, len, message, "attributes left out", out);
     }

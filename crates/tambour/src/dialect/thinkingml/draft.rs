@@ -44,17 +44,17 @@ struct QuotedFinals {
     open: Option<QuotedFinal>,
     closed: Option<QuotedFinal>,
     /// Set if text follows the closed one.
-    has_text_behind: bool,
+    has_text_after: bool,
 }
 
 impl QuotedFinals {
     /// Handles the next token of the draft; keeps at most `limit` bytes.
-    fn push_token(&mut self, token: &MarkupToken<'_>, start: Place, in_comment: bool, limit: usize) {
+    fn push_token(&mut self, token: &MarkupToken<'_>, start: Place, is_in_comment: bool, limit: usize) {
         let raw = token.raw();
         if let MarkupToken::Tag(tag) = token
             && let Some((ThinkingMlElement::Final, _)) = structure::find_element(tag.name)
         {
-            if tag.kind == TagKind::Open && !in_comment {
+            if tag.kind == TagKind::Open && !is_in_comment {
                 self.open = Some(QuotedFinal { raw: raw.to_owned(), tag_len: raw.len(), start });
                 return;
             }
@@ -62,7 +62,7 @@ impl QuotedFinals {
                 && let Some(mut quote) = self.open.take()
             {
                 quote.raw.push_str(raw);
-                (self.closed, self.has_text_behind) = (Some(quote), false);
+                (self.closed, self.has_text_after) = (Some(quote), false);
                 return;
             }
         }
@@ -71,7 +71,7 @@ impl QuotedFinals {
             Some(quote) => quote.raw.push_str(raw),
             None => {}
         }
-        self.has_text_behind |= !is_blank(raw);
+        self.has_text_after |= !is_blank(raw);
     }
 }
 
@@ -88,11 +88,11 @@ impl DraftReader {
         }
     }
 
-    /// Takes the answer that the draft holds. Unless the draft is `alone` in the reply, the answer must be
+    /// Takes the answer that the draft holds. Unless the draft is `is_alone` in the reply, the answer must be
     /// closed and last.
-    pub(super) fn take_quoted_final(&mut self, alone: bool) -> Option<QuotedFinal> {
-        let QuotedFinals { open, closed, has_text_behind } = std::mem::take(&mut self.quoted_finals);
-        if alone { closed.or(open) } else { closed.filter(|_| !has_text_behind) }
+    pub(super) fn take_quoted_final(&mut self, is_alone: bool) -> Option<QuotedFinal> {
+        let QuotedFinals { open, closed, has_text_after } = std::mem::take(&mut self.quoted_finals);
+        if is_alone { closed.or(open) } else { closed.filter(|_| !has_text_after) }
     }
 
     /// Begins `<think>`.
@@ -196,14 +196,14 @@ impl DraftReader {
         out: &mut dyn IntentSink,
     ) -> DraftOutcome<'a> {
         let len = tag.raw.len();
-        if let Some((name, exact)) = structure::find_element(tag.name)
+        if let Some((name, is_exact)) = structure::find_element(tag.name)
             && name.is_top()
             && name != ThinkingMlElement::Think
             && tag.kind == TagKind::Open
         {
             if context.is_line_blank() {
                 self.finish_unclosed(at.offset, out);
-                context::check_tag(name, exact, tag, at, out);
+                context::check_tag(name, is_exact, tag, at, out);
                 return DraftOutcome::OtherBegins { name, at, len, rest: None };
             }
             if name == ThinkingMlElement::Thinking {
@@ -232,9 +232,9 @@ impl DraftReader {
             }
         }
         if let MarkupToken::Tag(tag) = token
-            && let Some((name, exact)) = structure::find_element(tag.name)
+            && let Some((name, is_exact)) = structure::find_element(tag.name)
         {
-            context::check_tag(name, exact, tag, at, out);
+            context::check_tag(name, is_exact, tag, at, out);
         }
         self.in_comment = false;
         self.last_close = Some(mark).filter(|mark| !mark.is_same_family(marks::THINK_MARK));
@@ -257,8 +257,8 @@ impl Default for DraftReader {
 
 /// Returns the reasoning mark of a token that is not a tag of ThinkingML.
 pub(super) fn foreign_mark(token: &MarkupToken<'_>) -> Option<ReasoningMark> {
-    let own = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
-    mark_of(token).filter(|_| !own)
+    let is_own_tag = matches!(token, MarkupToken::Tag(tag) if structure::find_element(tag.name).is_some());
+    mark_of(token).filter(|_| !is_own_tag)
 }
 
 /// Returns the reasoning mark of a token. A self-closing tag is not one.

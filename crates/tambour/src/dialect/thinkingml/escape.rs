@@ -75,7 +75,7 @@ impl AnswerEscape {
     /// Reads text.
     pub(super) fn push_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         let AnswerEscape { seam, filter, comment } = self;
-        seam.push_text(text, at, &mut |joined| push_joined(joined, filter, comment, out));
+        seam.push_text(text, at, &mut |seam_piece| push_joined(seam_piece, filter, comment, out));
     }
 
     /// Reads markup that is escaped or reported unless it is in code; `quiet` if it was reported before.
@@ -87,21 +87,21 @@ impl AnswerEscape {
         is_reported: bool,
         out: &mut dyn IntentSink,
     ) {
-        let marked = HeldMarkup { start, end: start.offset + raw.trim_end().len(), kind, is_reported };
+        let markup = HeldMarkup { start, end: start.offset + raw.trim_end().len(), kind, is_reported };
         let AnswerEscape { seam, filter, comment } = self;
-        let mut go = |joined: SeamPiece<'_>| push_joined(joined, filter, comment, out);
-        if matches!(marked.kind, MarkupKind::CommentOpen) {
-            seam.finish(&mut go);
+        let mut push = |seam_piece: SeamPiece<'_>| push_joined(seam_piece, filter, comment, out);
+        if matches!(markup.kind, MarkupKind::CommentOpen) {
+            seam.finish(&mut push);
         } else {
-            seam.prepare_for_tag(&mut go);
+            seam.prepare_for_tag(&mut push);
         }
-        filter.push_text_tag(raw, marked, &mut |piece| emit_piece(piece, comment, out));
+        filter.push_text_tag(raw, markup, &mut |piece| emit_piece(piece, comment, out));
     }
 
     /// Emits all held text: nothing follows that could change it.
     pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
         let AnswerEscape { seam, filter, comment } = self;
-        seam.finish(&mut |joined| push_joined(joined, filter, comment, out));
+        seam.finish(&mut |seam_piece| push_joined(seam_piece, filter, comment, out));
         filter.finish(&mut |piece| emit_piece(piece, comment, out));
     }
 }
@@ -109,12 +109,12 @@ impl AnswerEscape {
 /// Passes text of the answer to the code filter.
 #[inline]
 fn push_joined(
-    joined: SeamPiece<'_>,
+    seam_piece: SeamPiece<'_>,
     filter: &mut CodeFilter<HeldMarkup>,
     comment: &mut CommentTracker,
     out: &mut dyn IntentSink,
 ) {
-    let (raw, start, end, kind) = match joined {
+    let (raw, start, end, kind) = match seam_piece {
         SeamPiece::Text(text) => return filter.push_text(text, &mut |piece| emit_piece(piece, comment, out)),
         SeamPiece::UnfinishedTag(raw, at) => (raw, at, at.offset + raw.len(), MarkupKind::UnfinishedTag),
         SeamPiece::Tag { raw, at, end } => {
@@ -122,8 +122,8 @@ fn push_joined(
             (raw, at, end, MarkupKind::Tag(rules::UNEXPECTED_TAG, message))
         }
     };
-    let marked = HeldMarkup { start, end, kind, is_reported: false };
-    filter.push_text_tag(raw, marked, &mut |piece| emit_piece(piece, comment, out));
+    let markup = HeldMarkup { start, end, kind, is_reported: false };
+    filter.push_text_tag(raw, markup, &mut |piece| emit_piece(piece, comment, out));
 }
 
 /// Emits text of the answer once it is known whether it is code.
@@ -134,29 +134,29 @@ fn emit_piece(piece: FilteredPiece<'_, HeldMarkup>, comment: &mut CommentTracker
             comment.push_text(text);
             out.emit_intent(Intent::FinalText(text));
         }
-        FilteredPiece::Tag(raw, marked, in_code) => marked.emit(raw, in_code, comment, out),
+        FilteredPiece::Tag(raw, markup, is_in_code) => markup.emit(raw, is_in_code, comment, out),
     }
 }
 
 impl HeldMarkup {
-    fn emit(self, raw: &str, in_code: bool, comment: &mut CommentTracker, out: &mut dyn IntentSink) {
+    fn emit(self, raw: &str, is_in_code: bool, comment: &mut CommentTracker, out: &mut dyn IntentSink) {
         let HeldMarkup { start, end, kind, is_reported } = self;
-        let in_comment = comment.is_open();
+        let is_in_comment = comment.is_open();
         let (escape, found) = match kind {
             // In a comment a tag is text (T-027).
-            MarkupKind::Tag(..) | MarkupKind::UnfinishedTag if in_comment => (false, None),
+            MarkupKind::Tag(..) | MarkupKind::UnfinishedTag if is_in_comment => (false, None),
             MarkupKind::Tag(rule, message) | MarkupKind::FinalClose(rule, message) => {
-                (!in_code, Some((rule, message)))
+                (!is_in_code, Some((rule, message)))
             }
             MarkupKind::UnfinishedTag => {
                 let message = "an unfinished tag would go on behind an escaped one";
-                (!in_code, (!in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
+                (!is_in_code, (!is_in_code).then(|| (rules::UNEXPECTED_TAG, message.to_owned())))
             }
             MarkupKind::Marker => {
                 let message = "the failure marker stands beside other content";
-                (!in_code, Some((rules::PARSING_ERROR_EMBEDDED, message.to_owned())))
+                (!is_in_code, Some((rules::PARSING_ERROR_EMBEDDED, message.to_owned())))
             }
-            MarkupKind::CommentOpen if in_code => (false, None),
+            MarkupKind::CommentOpen if is_in_code => (false, None),
             MarkupKind::CommentOpen => {
                 comment.begin();
                 let message = "a comment that is not the queries block";
@@ -166,7 +166,7 @@ impl HeldMarkup {
         if let Some((rule, message)) = found.filter(|_| !is_reported) {
             let report = FindingReport::new(rule, start, end, message);
             let report =
-                if in_code && rule.rows.contains(&"T-029") { report.with_row("T-029") } else { report };
+                if is_in_code && rule.rows.contains(&"T-029") { report.with_row("T-029") } else { report };
             out.report(report.with_repair(if escape { "escaped" } else { "kept as it is" }));
         }
         let text =

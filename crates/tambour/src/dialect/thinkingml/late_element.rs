@@ -114,10 +114,10 @@ impl LateElement {
             self.flush(out);
         }
         if let MarkupToken::Tag(tag) = token
-            && let Some((name, exact)) = structure::find_element(tag.name)
+            && let Some((name, is_exact)) = structure::find_element(tag.name)
         {
             if name == self.name && tag.kind == TagKind::Close {
-                context::check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, is_exact, &tag, at, out);
                 return LateOutcome::Ended;
             }
             if self.is_ended_by(&tag, name) {
@@ -125,7 +125,7 @@ impl LateElement {
             }
             if self.is_thought() && matches!(name, ThinkingMlElement::Phase | ThinkingMlElement::Title) {
                 self.has_gap = true;
-                context::check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, is_exact, &tag, at, out);
                 report_lost_attributes(name, &tag, at, out);
                 return LateOutcome::Open;
             }
@@ -169,14 +169,14 @@ pub(super) fn report_lost_attributes(
     out: &mut dyn IntentSink,
 ) {
     let number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
-    let plain = tag.attribute_text().trim().is_empty()
+    let is_plain = tag.attribute_text().trim().is_empty()
         || tag
             .attribute_text()
             .trim()
             .strip_prefix("id=\"")
             .and_then(|rest| rest.strip_suffix('"'))
             .is_some_and(number);
-    if name == ThinkingMlElement::Phase && tag.kind != TagKind::Close && !plain {
+    if name == ThinkingMlElement::Phase && tag.kind != TagKind::Close && !is_plain {
         let message = "a phase is written exactly `<phase id=\"N\">`";
         context::report_at(rules::PHASE_ATTR_INVALID, at, tag.raw.len(), message, "left out", out);
     }

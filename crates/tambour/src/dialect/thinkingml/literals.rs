@@ -11,10 +11,11 @@ pub fn escape_literals(reply: &str) -> Cow<'_, str> {
     let Some(start) = reply.find(THINKING_TAGS.0).map(|at| at + THINKING_TAGS.0.len()) else {
         return reply.into();
     };
-    let ends = || reply[start..].match_indices(THINKING_TAGS.1).map(|(at, _)| start + at);
+    let end_offsets = || reply[start..].match_indices(THINKING_TAGS.1).map(|(at, _)| start + at);
     // A closing tag followed by the answer is the real one; thinking may mention others.
-    let real = ends().find(|end| reply[end + THINKING_TAGS.1.len()..].trim_start().starts_with("<final>"));
-    let Some(end) = real.or_else(|| ends().next()) else { return reply.into() };
+    let true_end =
+        end_offsets().find(|end| reply[end + THINKING_TAGS.1.len()..].trim_start().starts_with("<final>"));
+    let Some(end) = true_end.or_else(|| end_offsets().next()) else { return reply.into() };
     let (thinking, rest) = reply[start..].split_at(end - start);
     if !thinking.contains("<final>") && !thinking.contains("</final>") || !rest.contains("<final>") {
         return reply.into();

@@ -1,7 +1,7 @@
 //! ThinkingML: `think?`, `serp?`, `thinking` with phases, `final` with a queries block.
 //!
 //! Only `frame` knows the parts of a reply: `think`, `serp`, `thinking`, `answer`, `block` and `late`. Each
-//! part takes a token, its place and the output, keeps its own state, and returns an `Outcome` that tells the
+//! part takes a token, its place and the output, keeps its own state, and returns an `TrialOutcome` that tells the
 //! frame how to continue. No part knows the frame or calls another.
 
 mod answer;
@@ -101,9 +101,9 @@ impl Dialect for ThinkingMlReader {
     fn finish(&mut self, _ending: ReplyEnding, out: &mut dyn IntentSink) {
         self.reread_comment(out);
         if self.frame.is_half_tag(self.lexer.carry()) {
-            let half = self.lexer.carry().to_owned();
+            let partial_tag = self.lexer.carry().to_owned();
             let place = self.lexer.drop_carry();
-            self.frame.drop_half_tag(&half, place, out);
+            self.frame.drop_half_tag(&partial_tag, place, out);
         }
         let frame = &mut self.frame;
         self.lexer.finish(&mut |token, place| frame.push_token(token, place, out));

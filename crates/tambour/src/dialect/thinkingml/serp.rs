@@ -74,15 +74,15 @@ impl SummaryReader {
             MarkupToken::Text(text) if self.in_comment => self.keep_markup(text, at),
             MarkupToken::Text(text) => self.push_text(text, at),
             MarkupToken::Tag(tag) => match structure::find_element(tag.name) {
-                Some((ThinkingMlElement::Serp, exact)) if tag.kind == TagKind::Close => {
-                    context::check_tag(ThinkingMlElement::Serp, exact, &tag, at, out);
+                Some((ThinkingMlElement::Serp, is_exact)) if tag.kind == TagKind::Close => {
+                    context::check_tag(ThinkingMlElement::Serp, is_exact, &tag, at, out);
                     return SummaryOutcome::Ended;
                 }
-                Some((name, exact))
+                Some((name, is_exact))
                     if name.is_top() && name != ThinkingMlElement::Serp && tag.kind == TagKind::Open =>
                 {
                     self.report_unclosed(at.offset, out);
-                    return SummaryOutcome::OtherBegins(name, exact);
+                    return SummaryOutcome::OtherBegins(name, is_exact);
                 }
                 _ if self.in_comment => self.keep_markup(tag.raw, at),
                 _ => {
@@ -116,16 +116,16 @@ impl SummaryReader {
     /// Takes the text and the place of the summary.
     pub(super) fn take(&mut self) -> (String, Place) {
         let SummaryReader { text, seam, .. } = self;
-        seam.finish(&mut |joined| append_joined(text, joined));
+        seam.finish(&mut |seam_piece| append_joined(text, seam_piece));
         (std::mem::take(text), self.start)
     }
 
     /// Ends the summary at `end`.
     pub(super) fn finish(&mut self, end: usize, out: &mut dyn IntentSink) {
         let (text, _) = self.take();
-        if let Some(full) = self.full_at {
+        if let Some(full_place) = self.full_at {
             let message = "`<serp>` is longer than `limits.hold`";
-            let report = FindingReport::new(rules::LIMIT_EXCEEDED, full, end, message);
+            let report = FindingReport::new(rules::LIMIT_EXCEEDED, full_place, end, message);
             out.report(report.with_repair("the rest left out"));
         }
         emit_summary(&text, out);
@@ -133,31 +133,31 @@ impl SummaryReader {
 
     /// Reads text. Neighbours of a removed tag must not join into a new one.
     fn push_text(&mut self, text: &str, at: Place) {
-        let text = self.fitting(text, at);
-        let SummaryReader { text: kept, seam, .. } = self;
-        seam.push_text(text, at, &mut |joined| append_joined(kept, joined));
+        let text = self.take_fitting_part(text, at);
+        let SummaryReader { text: summary, seam, .. } = self;
+        seam.push_text(text, at, &mut |seam_piece| append_joined(summary, seam_piece));
     }
 
     /// Keeps markup as text.
     fn keep_markup(&mut self, raw: &str, at: Place) {
-        let raw = self.fitting(raw, at);
-        let SummaryReader { text: kept, seam, .. } = self;
-        seam.finish(&mut |joined| append_joined(kept, joined));
-        kept.push_str(raw);
+        let raw = self.take_fitting_part(raw, at);
+        let SummaryReader { text: summary, seam, .. } = self;
+        seam.finish(&mut |seam_piece| append_joined(summary, seam_piece));
+        summary.push_str(raw);
     }
 
     /// Returns the part of `text` that fits.
-    fn fitting<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
+    fn take_fitting_part<'a>(&mut self, text: &'a str, at: Place) -> &'a str {
         if self.full_at.is_some() {
             return "";
         }
         let room = self.text_limit - self.written_len;
-        let kept = &text[..text.floor_char_boundary(room)];
-        self.written_len += kept.len();
-        if kept.len() < text.len() {
-            self.full_at = Some(at.end_of(kept));
+        let fitting_text = &text[..text.floor_char_boundary(room)];
+        self.written_len += fitting_text.len();
+        if fitting_text.len() < text.len() {
+            self.full_at = Some(at.end_of(fitting_text));
         }
-        kept
+        fitting_text
     }
 }
 
@@ -167,8 +167,8 @@ pub(super) fn emit_summary(text: &str, out: &mut dyn IntentSink) {
 }
 
 /// Adds text to a summary. A tag formed by neighbouring text is broken with a space.
-fn append_joined(summary: &mut String, joined: SeamPiece<'_>) {
-    match joined {
+fn append_joined(summary: &mut String, seam_piece: SeamPiece<'_>) {
+    match seam_piece {
         SeamPiece::Text(text) => summary.push_str(text),
         SeamPiece::Tag { raw, .. } => summary.push_str(&raw.replace('<', "< ")),
         // The next `<` ends the unfinished tag.

@@ -92,7 +92,7 @@ impl SeenElements {
 
     /// Returns whether no other element has begun.
     pub(super) fn has_only(&self, name: ThinkingMlElement) -> bool {
-        self.names.iter().all(|seen| *seen == name)
+        self.names.iter().all(|other| *other == name)
     }
 
     /// Returns whether the structure has begun.
@@ -111,19 +111,19 @@ impl SeenElements {
 
     /// Removes an optional element that turned out to be text.
     pub(super) fn remove(&mut self, name: ThinkingMlElement) {
-        self.names.retain(|seen| *seen != name);
+        self.names.retain(|other| *other != name);
     }
 
     /// Returns the fault of an element that begins now, if any.
     pub(super) fn misfit(&self, name: ThinkingMlElement) -> Option<ElementMisfit<'static>> {
-        let seen: Vec<&'static str> = self.names.iter().map(|name| name.as_str()).collect();
-        EXPECTED.find_misfit(name.as_str(), &seen)
+        let previous: Vec<&'static str> = self.names.iter().map(|name| name.as_str()).collect();
+        EXPECTED.find_misfit(name.as_str(), &previous)
     }
 }
 
 /// Finds the element that a tag name means, and whether the name is spelled exactly (T-021).
 pub(super) fn find_element(name: &str) -> Option<(ThinkingMlElement, bool)> {
-    let known = EXPECTED.find_element(name)?;
-    let found = NAMES.into_iter().find(|candidate| candidate.as_str() == known.element.name)?;
-    Some((found, known.spelling == NameSpelling::Exact))
+    let entry = EXPECTED.find_element(name)?;
+    let found = NAMES.into_iter().find(|candidate| candidate.as_str() == entry.element.name)?;
+    Some((found, entry.spelling == NameSpelling::Exact))
 }

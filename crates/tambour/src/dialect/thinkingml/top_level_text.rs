@@ -82,29 +82,29 @@ pub(super) struct ReplyFence {
 
 impl TopLevelText {
     /// Adds text that starts at `place`, up to `limit` bytes in total, and returns the part that does not
-    /// fit. Text that is `whole`, such as a tag, is never cut. Leading white space is dropped.
+    /// fit. Text that is `is_atomic`, such as a tag, is never cut. Leading white space is dropped.
     pub(super) fn push<'a>(
         &mut self,
         text: &'a str,
         mut place: Place,
-        whole: bool,
+        is_atomic: bool,
         limit: usize,
     ) -> Option<(&'a str, Place)> {
         let mut text = text;
         if self.text.is_empty() && !self.has_overflow {
-            let kept = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
-            place.advance(&text[..text.len() - kept.len()]);
-            text = kept;
+            let part = text.trim_start_matches([' ', '\t', '\r', '\n', '\u{FEFF}']);
+            place.advance(&text[..text.len() - part.len()]);
+            text = part;
         }
         let room = if self.has_overflow { 0 } else { limit.saturating_sub(self.text.len()) };
-        let fits = if whole && text.len() > room { 0 } else { text.floor_char_boundary(room) };
-        let (kept, rest) = text.split_at(fits);
-        if !kept.is_empty() {
+        let fitting_len = if is_atomic && text.len() > room { 0 } else { text.floor_char_boundary(room) };
+        let (part, rest) = text.split_at(fitting_len);
+        if !part.is_empty() {
             if self.text.is_empty() || self.end != place {
                 self.runs.push(TextRun { index: self.text.len(), place });
             }
-            self.append(kept);
-            place.advance(kept);
+            self.append(part);
+            place.advance(part);
             self.end = place;
         }
         (!rest.is_empty()).then_some((rest, place))
@@ -150,14 +150,14 @@ impl TopLevelText {
 
     /// Returns the runs of text with their places.
     pub(super) fn runs(&self) -> impl Iterator<Item = (&str, Place)> {
-        let ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
-        self.runs.iter().zip(ends).map(|(run, end)| (&self.text[run.index..end], run.place))
+        let run_ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
+        self.runs.iter().zip(run_ends).map(|(run, end)| (&self.text[run.index..end], run.place))
     }
 
     /// Returns the runs of the text from index `byte` on.
     pub(super) fn runs_from(&self, byte: usize) -> impl Iterator<Item = (&str, Place)> {
-        let ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
-        self.runs.iter().zip(ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
+        let run_ends = self.runs.iter().skip(1).map(|run| run.index).chain([self.text.len()]);
+        self.runs.iter().zip(run_ends).filter(move |(_, end)| *end > byte).map(move |(run, end)| {
             let from = run.index.max(byte);
             (&self.text[from..end], run.place.end_of(&self.text[run.index..from]))
         })
@@ -173,14 +173,14 @@ impl TopLevelText {
     pub(super) fn extents(&self) -> Vec<(Place, usize)> {
         let mut ranges: Vec<Option<(Place, usize)>> =
             self.runs().map(|(text, at)| trimmed_extent(text, at)).collect();
-        let mut beyond = self.overflow_extents.iter().copied().peekable();
+        let mut overflow = self.overflow_extents.iter().copied().peekable();
         if let Some(Some((_, last))) = ranges.last_mut()
-            && let Some((_, end)) = beyond.next_if(|(at, _)| *at == self.end)
+            && let Some((_, end)) = overflow.next_if(|(at, _)| *at == self.end)
         {
             // The overflow of the last run.
             *last = end;
         }
-        ranges.into_iter().flatten().chain(beyond).collect()
+        ranges.into_iter().flatten().chain(overflow).collect()
     }
 
     /// Takes all text.
@@ -192,11 +192,12 @@ impl TopLevelText {
     /// without one.
     pub(super) fn take_comment(&mut self, at: Place) -> (String, Place) {
         let last = |&(from, _): &(usize, LineTracker)| from + COMMENT_OPEN.len() == self.tracker.filled_len;
-        let Some((from, reach)) = self.last_comment.take().filter(last).filter(|_| !self.has_overflow) else {
+        let Some((from, tracker)) = self.last_comment.take().filter(last).filter(|_| !self.has_overflow)
+        else {
             return (String::new(), at);
         };
         let at = self.place_at(from);
-        (self.split_off(from, at, reach), at)
+        (self.split_off(from, at, tracker), at)
     }
 
     /// Records that the open comment hides the beginning of a structure, at the start of a line or in the
@@ -225,18 +226,18 @@ impl TopLevelText {
     pub(super) fn take_commented(&mut self) -> Vec<(String, Place)> {
         let only =
             self.sole_comment.take().filter(|(_, end)| self.tracker.filled_len <= *end).map(|(from, _)| from);
-        let mentioned =
+        let mention_start =
             [self.hiding_comment.take(), self.mentioning_comment.take(), only].into_iter().flatten().min();
-        let Some(from) = mentioned.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
+        let Some(from) = mention_start.filter(|from| *from <= self.text.len() && !self.has_overflow) else {
             return Vec::new();
         };
         let place = self.place_at(from);
-        let mut reach = LineTracker::default();
-        reach.add(&self.text[..from], 0);
+        let mut tracker = LineTracker::default();
+        tracker.add(&self.text[..from], 0);
         let first = (self.text[from..self.run_end(from)].to_owned(), place);
-        let later = self.runs().filter(|(_, at)| at.offset > place.offset);
-        let runs = [first].into_iter().chain(later.map(|(text, at)| (text.to_owned(), at))).collect();
-        self.split_off(from, place, reach);
+        let later_runs = self.runs().filter(|(_, at)| at.offset > place.offset);
+        let runs = [first].into_iter().chain(later_runs.map(|(text, at)| (text.to_owned(), at))).collect();
+        self.split_off(from, place, tracker);
         runs
     }
 
@@ -264,9 +265,9 @@ impl TopLevelText {
         }
         let place = self.place_at(line_at + indent);
         let end = place.offset + line.len();
-        let mut reach = LineTracker::default();
-        reach.add(&self.text[..line_at], 0);
-        self.split_off(line_at, place, reach);
+        let mut tracker = LineTracker::default();
+        tracker.add(&self.text[..line_at], 0);
+        self.split_off(line_at, place, tracker);
         Some(ReplyFence { fence, place, end, is_reported: false })
     }
 
@@ -278,12 +279,12 @@ impl TopLevelText {
 
     /// Removes the text from index `byte` on, whose place is `place`, and returns it. Later text starts a new
     /// run.
-    fn split_off(&mut self, byte: usize, place: Place, reach: LineTracker) -> String {
+    fn split_off(&mut self, byte: usize, place: Place, tracker: LineTracker) -> String {
         let rest = self.text.split_off(byte);
         while self.runs.last().is_some_and(|run| run.index >= byte) {
             self.runs.pop();
         }
-        (self.end, self.tracker) = (place, reach);
+        (self.end, self.tracker) = (place, tracker);
         rest
     }
 
@@ -295,29 +296,29 @@ impl TopLevelText {
             return;
         }
         let mut room = line;
-        let old = self.take();
-        for (text, at) in old.runs() {
-            let kept = room.min(text.len());
-            room -= kept;
-            self.push(&text[..kept], at, false, usize::MAX);
+        let previous = self.take();
+        for (text, at) in previous.runs() {
+            let kept_len = room.min(text.len());
+            room -= kept_len;
+            self.push(&text[..kept_len], at, false, usize::MAX);
         }
     }
 
     /// Removes the line that closes `fence` at the beginning of the text; returns whether there was one.
     pub(super) fn remove_closing(&mut self, fence: &ReplyFence) -> bool {
-        let closes = fence.fence.is_closed_by_line(self.text.lines().next().unwrap_or(""));
-        if closes {
-            let mut skip = self.text.find('\n').map_or(self.text.len(), |at| at + 1);
-            let old = self.take();
-            for (text, at) in old.runs() {
-                let skipped = skip.min(text.len());
-                skip -= skipped;
-                self.push(&text[skipped..], at.end_of(&text[..skipped]), false, usize::MAX);
+        let is_closed = fence.fence.is_closed_by_line(self.text.lines().next().unwrap_or(""));
+        if is_closed {
+            let mut skip_len = self.text.find('\n').map_or(self.text.len(), |at| at + 1);
+            let previous = self.take();
+            for (text, at) in previous.runs() {
+                let skipped_len = skip_len.min(text.len());
+                skip_len -= skipped_len;
+                self.push(&text[skipped_len..], at.end_of(&text[..skipped_len]), false, usize::MAX);
             }
-            (self.has_overflow, self.overflow_extents) = (old.has_overflow, old.overflow_extents);
-            (self.overflow_end, self.has_overflow_gap) = (old.overflow_end, old.has_overflow_gap);
+            (self.has_overflow, self.overflow_extents) = (previous.has_overflow, previous.overflow_extents);
+            (self.overflow_end, self.has_overflow_gap) = (previous.overflow_end, previous.has_overflow_gap);
         }
-        closes
+        is_closed
     }
 }
 

@@ -100,7 +100,7 @@ fn escape_tags(text: &str) -> String {
     lexer.push(text, &mut |token, at| writer.push_token(token, at.resolve()));
     lexer.finish(&mut |token, at| writer.push_token(token, at.resolve()));
     let EscapingWriter { seam, filter, comment, out, .. } = &mut writer;
-    seam.finish(&mut |joined| push_joined(joined, filter, comment, out));
+    seam.finish(&mut |seam_piece| push_joined(seam_piece, filter, comment, out));
     filter.finish(&mut |piece| write_piece(&piece, comment, out));
     writer.out
 }
@@ -136,20 +136,20 @@ impl EscapingWriter {
             _ => self.is_comment_empty &= is_blank(token.raw()),
         }
         let EscapingWriter { seam, filter, comment, out, .. } = self;
-        let mut go = |joined: SeamPiece<'_>| push_joined(joined, filter, comment, out);
+        let mut push = |seam_piece: SeamPiece<'_>| push_joined(seam_piece, filter, comment, out);
         let kind = match token {
             MarkupToken::Text(_)
             | MarkupToken::Reasoning(..)
             | MarkupToken::CommentClose
             | MarkupToken::HtmlCommentClose(_) => {
-                return seam.push_text(token.raw(), at, &mut go);
+                return seam.push_text(token.raw(), at, &mut push);
             }
             MarkupToken::CommentOpen => {
-                seam.finish(&mut go);
+                seam.finish(&mut push);
                 EscapedMarkup::CommentOpen
             }
             MarkupToken::Tag(_) | MarkupToken::Mark(_) => {
-                seam.prepare_for_tag(&mut go);
+                seam.prepare_for_tag(&mut push);
                 if counts { EscapedMarkup::CountsInComment } else { EscapedMarkup::Tag }
             }
         };
@@ -168,12 +168,12 @@ impl EscapingWriter {
 }
 
 fn push_joined(
-    joined: SeamPiece<'_>,
+    seam_piece: SeamPiece<'_>,
     filter: &mut CodeFilter<EscapedMarkup>,
     comment: &mut CommentTracker,
     out: &mut String,
 ) {
-    match joined {
+    match seam_piece {
         SeamPiece::Text(text) => filter.push_text(text, &mut |piece| write_piece(&piece, comment, out)),
         SeamPiece::UnfinishedTag(raw, _) | SeamPiece::Tag { raw, .. } => {
             filter.push_text_tag(raw, EscapedMarkup::Tag, &mut |piece| write_piece(&piece, comment, out));
@@ -182,22 +182,22 @@ fn push_joined(
 }
 
 fn write_piece(piece: &FilteredPiece<'_, EscapedMarkup>, comment: &mut CommentTracker, out: &mut String) {
-    let (raw, escape, in_code) = match piece {
+    let (raw, escape, is_in_code) = match piece {
         FilteredPiece::Text(text) => {
             comment.push_text(text);
             return out.push_str(text);
         }
-        FilteredPiece::Tag(raw, EscapedMarkup::CommentOpen, in_code) => {
-            if !*in_code {
+        FilteredPiece::Tag(raw, EscapedMarkup::CommentOpen, is_in_code) => {
+            if !*is_in_code {
                 comment.begin();
             }
-            (*raw, false, *in_code)
+            (*raw, false, *is_in_code)
         }
-        FilteredPiece::Tag(raw, kind, in_code) => {
-            (*raw, *kind == EscapedMarkup::CountsInComment || !comment.is_open(), *in_code)
+        FilteredPiece::Tag(raw, kind, is_in_code) => {
+            (*raw, *kind == EscapedMarkup::CountsInComment || !comment.is_open(), *is_in_code)
         }
     };
-    let text = match (escape, in_code) {
+    let text = match (escape, is_in_code) {
         // Text that is decoded again is escaped as little as possible, because a held line has a limit.
         (true, true) => escape_entities(raw).replace('<', "&lt;"),
         (false, true) => escape_entities(raw),

@@ -34,14 +34,14 @@ pub(super) const VALUE_MARKS: ArgumentMarks = ArgumentMarks {
 pub(super) struct MarkIndex<'m> {
     marks: &'m ArgumentMarks,
     text_len: usize,
-    opens: Vec<usize>,
-    closes: Vec<usize>,
+    open_offsets: Vec<usize>,
+    close_offsets: Vec<usize>,
     /// Closing marks that text follows; they end no argument.
-    mentions: Vec<usize>,
+    mention_offsets: Vec<usize>,
     /// Closing marks that may end an argument.
-    ends: Vec<usize>,
+    end_offsets: Vec<usize>,
     /// Marks that end an argument which is not closed.
-    boundaries: Vec<usize>,
+    boundary_offsets: Vec<usize>,
 }
 
 /// Extent of an argument's value.
@@ -56,29 +56,37 @@ pub(super) struct ArgumentExtent {
 impl<'m> MarkIndex<'m> {
     /// Finds the marks of a text; each byte is read once.
     pub(super) fn new(text: &str, marks: &'m ArgumentMarks) -> MarkIndex<'m> {
-        let (opens, closes, mentions) = (Vec::new(), Vec::new(), Vec::new());
-        let (ends, boundaries) = (Vec::new(), Vec::new());
-        let mut found = MarkIndex { marks, text_len: text.len(), opens, closes, mentions, ends, boundaries };
+        let (open_offsets, close_offsets, mention_offsets) = (Vec::new(), Vec::new(), Vec::new());
+        let (end_offsets, boundary_offsets) = (Vec::new(), Vec::new());
+        let mut found = MarkIndex {
+            marks,
+            text_len: text.len(),
+            open_offsets,
+            close_offsets,
+            mention_offsets,
+            end_offsets,
+            boundary_offsets,
+        };
         let element = element(marks.open);
         let mut at = 0;
         while let Some(next) = scan::find(b'<', &text.as_bytes()[at..]) {
             at += next;
             let rest = &text[at..];
             if rest.starts_with(element) {
-                found.opens.push(at);
-                found.boundaries.push(at);
-            } else if let Some(behind) = rest.strip_prefix(marks.close) {
-                found.closes.push(at);
-                found.boundaries.push(at);
+                found.open_offsets.push(at);
+                found.boundary_offsets.push(at);
+            } else if let Some(text_after) = rest.strip_prefix(marks.close) {
+                found.close_offsets.push(at);
+                found.boundary_offsets.push(at);
                 // White space is read again only by the next mark, which ends it, so this stays linear.
-                let behind = behind.trim_start();
-                if behind.is_empty() || marks.followers.iter().any(|mark| behind.starts_with(mark)) {
-                    found.ends.push(at);
+                let text_after = text_after.trim_start();
+                if text_after.is_empty() || marks.followers.iter().any(|mark| text_after.starts_with(mark)) {
+                    found.end_offsets.push(at);
                 } else if is_mention(&text[..at], &rest[marks.close.len()..]) {
-                    found.mentions.push(at);
+                    found.mention_offsets.push(at);
                 }
             } else if marks.other_marks.iter().any(|mark| rest.starts_with(mark)) {
-                found.boundaries.push(at);
+                found.boundary_offsets.push(at);
             }
             at += 1;
         }
@@ -88,20 +96,24 @@ impl<'m> MarkIndex<'m> {
     /// Returns the argument whose value begins at `start`.
     pub(super) fn argument_at(&self, start: usize) -> ArgumentExtent {
         let first = |list: &[usize]| list.partition_point(|&at| at < start);
-        if let Some(&end) = self.ends.get(first(&self.ends)) {
-            let within = |list: &[usize]| first(list)..list.partition_point(|&at| at < end);
-            let (opens, closes) = (&self.opens[within(&self.opens)], &self.closes[within(&self.closes)]);
+        if let Some(&end) = self.end_offsets.get(first(&self.end_offsets)) {
+            let range_in = |list: &[usize]| first(list)..list.partition_point(|&at| at < end);
+            let (open_offsets, close_offsets) = (
+                &self.open_offsets[range_in(&self.open_offsets)],
+                &self.close_offsets[range_in(&self.close_offsets)],
+            );
             // The marks inside belong to the value if each one that opens is closed inside it. Only one start
             // before an end gives equal counts.
-            let own =
-                opens.len() == closes.len() && opens.iter().zip(closes).all(|(open, close)| open < close);
+            let is_paired = open_offsets.len() == close_offsets.len()
+                && open_offsets.iter().zip(close_offsets).all(|(open, close)| open < close);
             // Closing marks alone belong to the value if text follows each of them.
-            let spoken = opens.is_empty() && self.mentions[within(&self.mentions)].len() == closes.len();
-            if own || spoken {
+            let is_mentioned = open_offsets.is_empty()
+                && self.mention_offsets[range_in(&self.mention_offsets)].len() == close_offsets.len();
+            if is_paired || is_mentioned {
                 return ArgumentExtent { end, next_offset: end + self.marks.close.len(), is_closed: true };
             }
         }
-        let end = self.boundaries.get(first(&self.boundaries)).copied().unwrap_or(self.text_len);
+        let end = self.boundary_offsets.get(first(&self.boundary_offsets)).copied().unwrap_or(self.text_len);
         ArgumentExtent { end, next_offset: end, is_closed: false }
     }
 }
@@ -115,12 +127,12 @@ fn element(open: &str) -> &str {
 /// Returns true if a mark between these texts is in the middle of a line with blanks around it, so that the
 /// text mentions it. On a line of its own or directly after a value it ends an argument, and the next mark
 /// may be missing.
-fn is_mention(before: &str, behind: &str) -> bool {
+fn is_mention(before: &str, after: &str) -> bool {
     let word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '<');
     let line = before.trim_end_matches(' ');
-    let rest = behind.trim_start_matches(' ');
+    let rest = after.trim_start_matches(' ');
     line.len() < before.len()
-        && rest.len() < behind.len()
+        && rest.len() < after.len()
         && word(line.chars().next_back().filter(|c| *c != '>'))
         && word(rest.chars().next())
 }

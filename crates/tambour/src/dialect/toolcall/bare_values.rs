@@ -32,8 +32,8 @@ fn collect_types<'a>(schema: &'a Value, depth: usize, found: &mut Vec<&'a str>) 
         values.iter().for_each(|value| found.push(value_type(value)));
     }
     for key in ["anyOf", "oneOf", "allOf"] {
-        let of = schema.get(key).and_then(Value::as_array).filter(|_| depth > 0);
-        of.into_iter().flatten().for_each(|one| collect_types(one, depth - 1, found));
+        let alternatives = schema.get(key).and_then(Value::as_array).filter(|_| depth > 0);
+        alternatives.into_iter().flatten().for_each(|branch| collect_types(branch, depth - 1, found));
     }
 }
 
@@ -51,7 +51,7 @@ fn value_type(value: &Value) -> &'static str {
 
 /// Notation of an argument's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum ArgumentNotation {
     /// As bare text, whatever it means.
     Bare,
     /// As JSON, as the argument itself says.
@@ -61,50 +61,51 @@ pub(super) enum Written {
 /// The value of `text` for the argument `key` of `tool`, and what is doubtful in it.
 pub(super) fn parse_value(
     text: &str,
-    form: Written,
+    notation: ArgumentNotation,
     tools: Option<&ToolRegistry>,
     tool: &str,
     key: &str,
     limits: &Limits,
 ) -> (Value, Option<ValueDoubt>) {
     let types = argument_types(tools, tool, key);
-    if types.iter().all(|one| *one == "string") && !types.is_empty() {
+    if types.iter().all(|kind| *kind == "string") && !types.is_empty() {
         return (Value::from(text), None);
     }
-    let bare = text.trim();
-    let found = json::parse_strict_with_doubts(bare, limits)
+    let trimmed = text.trim();
+    let found = json::parse_strict_with_doubts(trimmed, limits)
         .ok()
-        .or_else(|| parse_large_number(bare, &types, limits));
+        .or_else(|| parse_large_number(trimmed, &types, limits));
     let doubt = found.as_ref().and_then(|found| found.doubts.find_within(&[]).cloned());
-    let is_bare = form == Written::Bare;
+    let is_bare = notation == ArgumentNotation::Bare;
     if is_bare && types.is_empty() && doubt.is_some() && found.as_ref().is_some_and(is_number) {
         // Digits are kept unless the type is a number.
         return (Value::from(text), None);
     }
-    let (written, doubt) = match found.and_then(|found| found.value).or_else(|| parse_keyword(bare, &types)) {
-        Some(value) => (Some(value), doubt),
-        None => {
-            // A text that only looks like a Python literal stays text unless a type requires a literal.
-            let wanted = types.iter().any(|one| matches!(*one, "array" | "object"));
-            let literal =
-                (wanted || bare.starts_with(['[', '{', '('])).then(|| python::parse_literal(bare, limits));
-            literal.flatten().map_or((None, None), |(value, doubt)| (Some(value), doubt))
-        }
-    };
-    let Some(written) = written else {
+    let (parsed_value, doubt) =
+        match found.and_then(|found| found.value).or_else(|| parse_keyword(trimmed, &types)) {
+            Some(value) => (Some(value), doubt),
+            None => {
+                // A text that only looks like a Python literal stays text unless a type requires a literal.
+                let wants_container = types.iter().any(|kind| matches!(*kind, "array" | "object"));
+                let literal = (wants_container || trimmed.starts_with(['[', '{', '(']))
+                    .then(|| python::parse_literal(trimmed, limits));
+                literal.flatten().map_or((None, None), |(value, doubt)| (Some(value), doubt))
+            }
+        };
+    let Some(parsed_value) = parsed_value else {
         // A text that is said to be none, where no schema says otherwise, is a guess.
-        let guessed = !is_bare && types.is_empty();
+        let is_guess = !is_bare && types.is_empty();
         let message = || format!("`{}` is said to be JSON, and is none", clip(key, 60));
-        let doubt = guessed.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
+        let doubt = is_guess.then(|| ValueDoubt::guess(Place::START, text.len(), message()));
         return (Value::from(text), doubt);
     };
-    (fit_value(written, text, &types), doubt)
+    (fit_value(parsed_value, text, &types), doubt)
 }
 
 /// Reads a number that no double holds exactly, if a number is required.
 fn parse_large_number(text: &str, types: &[&str], limits: &Limits) -> Option<FoundValue> {
-    let wanted = types.iter().any(|one| matches!(*one, "number" | "integer"));
-    let found = wanted.then(|| json::find(text, limits))?;
+    let wants_number = types.iter().any(|kind| matches!(*kind, "number" | "integer"));
+    let found = wants_number.then(|| json::find(text, limits))?;
     found.doubts.find_within(&[]).is_some_and(|doubt| doubt.doubt == Doubt::InexactNumber).then_some(found)
 }
 
@@ -113,23 +114,26 @@ fn is_number(found: &FoundValue) -> bool {
 }
 
 /// Returns the value read from `text` if it has one of the types, else the text.
-fn fit_value(written: Value, text: &str, types: &[&str]) -> Value {
-    let kind = value_type(&written);
-    let fits = types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
-    match written {
+fn fit_value(value: Value, text: &str, types: &[&str]) -> Value {
+    let kind = value_type(&value);
+    let is_fitting =
+        types.is_empty() || types.contains(&kind) || kind == "integer" && types.contains(&"number");
+    match value {
         // A quoted text is kept with its quotes unless the schema declares a string.
         Value::String(_) if !types.is_empty() => Value::from(text),
-        written if fits => written,
-        written => to_integer(&written, types).unwrap_or_else(|| Value::from(text)),
+        value if is_fitting => value,
+        value => to_integer(&value, types).unwrap_or_else(|| Value::from(text)),
     }
 }
 
 /// Reads a Python keyword, or a JSON keyword in another case, if the schema allows its value.
 fn parse_keyword(text: &str, types: &[&str]) -> Option<Value> {
-    let is = |wanted: &str| text.eq_ignore_ascii_case(wanted);
+    let is_word = |word: &str| text.eq_ignore_ascii_case(word);
     match () {
-        () if (is("true") || is("false")) && types.contains(&"boolean") => Some(Value::Bool(is("true"))),
-        () if (is("null") || is("none")) && types.contains(&"null") => Some(Value::Null),
+        () if (is_word("true") || is_word("false")) && types.contains(&"boolean") => {
+            Some(Value::Bool(is_word("true")))
+        }
+        () if (is_word("null") || is_word("none")) && types.contains(&"null") => Some(Value::Null),
         () => None,
     }
 }

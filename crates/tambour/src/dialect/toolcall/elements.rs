@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::arguments::{ArgumentExtent, MarkIndex};
-use super::bare_values::Written;
+use super::bare_values::ArgumentNotation;
 use super::formats::ElementMarks;
 use super::read::{
     CallRejection, CompleteForm, TypedCall, WrittenCall, add_report, invalid_call, unclosed_report,
@@ -23,10 +23,10 @@ impl CompleteForm<'_> {
         text: &str,
         at: Place,
         options: &Options,
-        told: &mut Vec<FindingReport>,
+        reports: &mut Vec<FindingReport>,
     ) -> Result<Vec<WrittenCall>, CallRejection> {
         let arguments = MarkIndex::new(text, &marks.parameter_marks);
-        let (mut calls, mut from, mut here) = (Vec::new(), 0, (0, at));
+        let (mut calls, mut from, mut position) = (Vec::new(), 0, (0, at));
         while let Some((name, start)) = read_tool_tag(text, from, marks)? {
             let mut call = TypedCall::new(Some(name), options);
             from = start;
@@ -35,35 +35,39 @@ impl CompleteForm<'_> {
             {
                 let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(value_start);
                 if !is_closed {
-                    here = (from, here.1.end_of(&text[here.0..from]));
-                    add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
+                    position = (from, position.1.end_of(&text[position.0..from]));
+                    add_report(
+                        unclosed_report(key, position.1, at.offset + end),
+                        options.limits.findings,
+                        reports,
+                    );
                 }
                 let value = &text[value_start..end];
                 let line = value.strip_prefix('\n').filter(|_| !marks.is_typed).unwrap_or(value);
                 let line = line.strip_suffix('\n').filter(|_| !marks.is_typed).unwrap_or(line);
                 match is_string {
                     Some(true) => call.add_value(trim(key), Value::from(line))?,
-                    Some(false) => call.add_text(trim(key), line, Written::Json)?,
-                    None => call.add_text(trim(key), line, Written::Bare)?,
+                    Some(false) => call.add_text(trim(key), line, ArgumentNotation::Json)?,
+                    None => call.add_text(trim(key), line, ArgumentNotation::Bare)?,
                 }
                 from = next_offset;
             }
             let rest = text[from..].trim_start();
-            let (rest, missing) = match rest.strip_prefix(marks.close) {
+            let (rest, is_missing) = match rest.strip_prefix(marks.close) {
                 Some(rest) => (rest, false),
                 None => (rest, true),
             };
             if !rest.trim_start().is_empty() && !rest.trim_start().starts_with(marks.open) {
                 return Err(invalid_call("other text stands between the arguments"));
             }
-            if missing {
-                here = (from, here.1.end_of(&text[here.0..from]));
+            if is_missing {
+                position = (from, position.1.end_of(&text[position.0..from]));
                 let message = format!("`{}` is missing", marks.close);
-                let report = FindingReport::new(rules::CALL_UNCLOSED, here.1, here.1.offset, message);
+                let report = FindingReport::new(rules::CALL_UNCLOSED, position.1, position.1.offset, message);
                 add_report(
                     report.with_repair("closed where its arguments end"),
                     options.limits.findings,
-                    told,
+                    reports,
                 );
             }
             from = text.len() - rest.len();
@@ -107,11 +111,15 @@ fn read_parameter_tag<'t>(
 ) -> Result<Option<ParameterTag<'t>>, CallRejection> {
     let rest = text[from..].trim_start();
     let Some(inner) = rest.strip_prefix(marks.parameter_marks.open) else { return Ok(None) };
-    let wrong = || invalid_call("the name of an argument has no end");
-    let end = inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with('"')).ok_or_else(wrong)?;
-    let behind = &inner[end + 1..];
-    let close = behind.find(['<', '>']).filter(|end| behind[*end..].starts_with('>')).ok_or_else(wrong)?;
-    let is_string = match trim(&behind[..close]) {
+    let no_end_error = || invalid_call("the name of an argument has no end");
+    let end =
+        inner.find(['"', '<', '>']).filter(|end| inner[*end..].starts_with('"')).ok_or_else(no_end_error)?;
+    let after_name = &inner[end + 1..];
+    let close = after_name
+        .find(['<', '>'])
+        .filter(|end| after_name[*end..].starts_with('>'))
+        .ok_or_else(no_end_error)?;
+    let is_string = match trim(&after_name[..close]) {
         "" => None,
         "string=\"false\"" => Some(false),
         "string=\"true\"" => Some(true),
@@ -120,6 +128,6 @@ fn read_parameter_tag<'t>(
     Ok(Some(ParameterTag {
         key: &inner[..end],
         is_string,
-        value_start: text.len() - behind.len() + close + 1,
+        value_start: text.len() - after_name.len() + close + 1,
     }))
 }

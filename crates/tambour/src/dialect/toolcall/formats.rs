@@ -416,16 +416,16 @@ pub(super) static FORMS: &[CallForm] = &[
 ];
 
 /// Returns the tool's name without the additions of a family: a namespace before it or a number after it.
-pub(super) fn tool_name(written: &str, format: CallFormat, body: CallBody) -> &str {
+pub(super) fn tool_name(raw_name: &str, format: CallFormat, body: CallBody) -> &str {
     match format {
         Harmony | Kimi => {
-            let name = written.strip_prefix("functions.").unwrap_or(written);
+            let name = raw_name.strip_prefix("functions.").unwrap_or(raw_name);
             match name.rsplit_once(':') {
                 Some((name, number)) if format == Kimi && number.bytes().all(|b| b.is_ascii_digit()) => name,
                 _ => name,
             }
         }
-        Llama if body == Python => written.strip_suffix(".call").unwrap_or(written),
-        _ => written,
+        Llama if body == Python => raw_name.strip_suffix(".call").unwrap_or(raw_name),
+        _ => raw_name,
     }
 }

@@ -49,36 +49,36 @@ pub(super) struct FormFilter {
 
 impl FormFilter {
     fn accepts(self, form: &CallForm) -> bool {
-        let known =
+        let is_known_form =
             self.format == Some(form.format) || self.has_harmony && form.format == CallFormat::Harmony;
         self.format.is_none_or(|format| format == form.format)
             && (self.is_reply_start || !form.open_mark.is_empty())
-            && (known || !form.needs_format)
+            && (is_known_form || !form.needs_format)
     }
 }
 
-/// Reads the beginning of `text` in the known format or, with `any`, in another one. `end` means that no more
+/// Reads the beginning of `text` in the known format or, with `accepts_any`, in another one. `is_end` means that no more
 /// text follows.
-pub(super) fn read_call_start(text: &str, which: FormFilter, any: bool, end: bool) -> CallStart {
-    match read_start(text, which, end) {
-        known @ (CallStart::NoMark | CallStart::StrayMark(_)) if any && which.format.is_some() => {
-            match read_start(text, FormFilter { format: None, ..which }, end) {
-                CallStart::NoMark => known,
+pub(super) fn read_call_start(text: &str, filter: FormFilter, accepts_any: bool, is_end: bool) -> CallStart {
+    match read_start(text, filter, is_end) {
+        start @ (CallStart::NoMark | CallStart::StrayMark(_)) if accepts_any && filter.format.is_some() => {
+            match read_start(text, FormFilter { format: None, ..filter }, is_end) {
+                CallStart::NoMark => start,
                 other => other,
             }
         }
-        known => known,
+        start => start,
     }
 }
 
-/// Reads the beginning of `text`. `end` means that no more text follows.
-fn read_start(text: &str, which: FormFilter, end: bool) -> CallStart {
-    let (mut mark, mut part, mut half) = (0, false, false);
-    for form in FORMS.iter().filter(|form| which.accepts(form)) {
+/// Reads the beginning of `text`. `is_end` means that no more text follows.
+fn read_start(text: &str, filter: FormFilter, is_end: bool) -> CallStart {
+    let (mut mark, mut part, mut has_partial) = (0, false, false);
+    for form in FORMS.iter().filter(|form| filter.accepts(form)) {
         if text.len() < form.open_mark.len() && form.open_mark.starts_with(text) {
-            half = true;
+            has_partial = true;
         } else if text.starts_with(form.open_mark) {
-            match match_head(text, form, end) {
+            match match_head(text, form, is_end) {
                 // An earlier form may still turn out to match.
                 HeadMatch::Match(head) if !part => return CallStart::Form(head),
                 HeadMatch::Mismatch => mark = mark.max(form.open_mark.len()),
@@ -86,8 +86,8 @@ fn read_start(text: &str, which: FormFilter, end: bool) -> CallStart {
             }
         }
     }
-    match (part, half && !end) {
-        (true, _) if text.len() < MAX_HEAD && !end => CallStart::PartialHead,
+    match (part, has_partial && !is_end) {
+        (true, _) if text.len() < MAX_HEAD && !is_end => CallStart::PartialHead,
         (_, true) => CallStart::PartialMark,
         _ if mark > 0 => CallStart::StrayMark(mark),
         _ => CallStart::NoMark,
@@ -101,44 +101,45 @@ enum HeadMatch {
 }
 
 /// Matches `form` against `text`, which begins with the form's mark.
-fn match_head(text: &str, form: &'static CallForm, end: bool) -> HeadMatch {
+fn match_head(text: &str, form: &'static CallForm, is_end: bool) -> HeadMatch {
     let (mut at, mut name, mut body) = (form.open_mark.len(), None, None);
-    let skip = |from: usize, is: &dyn Fn(char) -> bool| {
-        from + text[from..].find(|c| !is(c)).unwrap_or(text.len() - from)
+    let skip = |from: usize, accepts: &dyn Fn(char) -> bool| {
+        from + text[from..].find(|c| !accepts(c)).unwrap_or(text.len() - from)
     };
     for step in form.head {
         let rest = &text[at..];
-        let half = |wanted: &str| !end && rest.len() < wanted.len() && wanted.starts_with(rest);
+        let is_partial =
+            |expected: &str| !is_end && rest.len() < expected.len() && expected.starts_with(rest);
         match step {
             FormStep::Space => at = skip(at, &is_space),
             FormStep::ArgumentsStart => body = Some(at),
-            FormStep::Text(wanted) if rest.starts_with(wanted) => at += wanted.len(),
-            FormStep::Text(wanted) if half(wanted) => return HeadMatch::Partial,
+            FormStep::Text(expected) if rest.starts_with(expected) => at += expected.len(),
+            FormStep::Text(expected) if is_partial(expected) => return HeadMatch::Partial,
             FormStep::Text(_) => return HeadMatch::Mismatch,
-            FormStep::Optional(wanted) if rest.starts_with(wanted) => at += wanted.len(),
-            FormStep::Optional(wanted) if half(wanted) => return HeadMatch::Partial,
+            FormStep::Optional(expected) if rest.starts_with(expected) => at += expected.len(),
+            FormStep::Optional(expected) if is_partial(expected) => return HeadMatch::Partial,
             FormStep::Optional(_) => {}
             FormStep::OneOf(words) | FormStep::NextIs(words) => {
                 match words.iter().find(|word| rest.starts_with(**word)) {
                     Some(_) if matches!(step, FormStep::NextIs(_)) => {}
                     Some(word) => at += word.len(),
-                    None if words.iter().any(|word| half(word)) => return HeadMatch::Partial,
+                    None if words.iter().any(|word| is_partial(word)) => return HeadMatch::Partial,
                     None => return HeadMatch::Mismatch,
                 }
             }
             FormStep::Name | FormStep::Id => {
-                let stop = skip(at, &is_name_char);
-                let named = matches!(step, FormStep::Name);
-                if stop - at > MAX_NAME || named && stop == at && stop < text.len() {
+                let name_end = skip(at, &is_name_char);
+                let is_name_step = matches!(step, FormStep::Name);
+                if name_end - at > MAX_NAME || is_name_step && name_end == at && name_end < text.len() {
                     return HeadMatch::Mismatch;
                 }
-                if stop == text.len() {
-                    return if end { HeadMatch::Mismatch } else { HeadMatch::Partial };
+                if name_end == text.len() {
+                    return if is_end { HeadMatch::Mismatch } else { HeadMatch::Partial };
                 }
-                if named {
-                    name = Some(at..stop);
+                if is_name_step {
+                    name = Some(at..name_end);
                 }
-                at = stop;
+                at = name_end;
             }
         }
     }

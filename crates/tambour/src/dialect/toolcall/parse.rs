@@ -93,13 +93,13 @@ struct PendingCall {
 
 impl ToolcallReader {
     pub(super) fn new(options: &Arc<Options>) -> ToolcallReader {
-        let own: CallOptions = options.section();
-        let has_harmony = own.format == Some(CallFormat::Harmony);
+        let section: CallOptions = options.section();
+        let has_harmony = section.format == Some(CallFormat::Harmony);
         ToolcallReader {
             plain: PlainReader::new(options, false).with_prose(),
             options: Arc::clone(options),
-            forms: FormFilter { format: own.format, is_reply_start: true, has_harmony },
-            accepts_any_format: own.format.is_none(),
+            forms: FormFilter { format: section.format, is_reply_start: true, has_harmony },
+            accepts_any_format: section.format.is_none(),
             held_text: String::new(),
             open_call: None,
             held_calls: Vec::new(),
@@ -142,34 +142,34 @@ impl ToolcallReader {
                 self.pass_text(&rest[..at], out);
                 rest = &rest[at..];
             }
-            let had = self.held_text.len();
-            let room = self.hold_limit().saturating_sub(had).min(MAX_PIECE);
-            let take = rest.floor_char_boundary(room);
-            if take == 0 {
+            let held_len = self.held_text.len();
+            let room = self.hold_limit().saturating_sub(held_len).min(MAX_PIECE);
+            let take_len = rest.floor_char_boundary(room);
+            if take_len == 0 {
                 self.handle_limit(out);
                 continue;
             }
-            self.held_text.push_str(&rest[..take]);
-            let used = self.read_held(false, out);
-            let Some(used) = used else {
-                rest = &rest[take..];
+            self.held_text.push_str(&rest[..take_len]);
+            let read_len = self.read_held(false, out);
+            let Some(read_len) = read_len else {
+                rest = &rest[take_len..];
                 // The text that arrived with the mark may exceed the limit of a call.
-                let most = self.held_text.floor_char_boundary(self.hold_limit());
-                if self.held_text.len() > most {
-                    let behind = self.held_text.split_off(most);
+                let max_len = self.held_text.floor_char_boundary(self.hold_limit());
+                if self.held_text.len() > max_len {
+                    let overflow = self.held_text.split_off(max_len);
                     self.handle_limit(out);
-                    self.read_text(&behind, out);
+                    self.read_text(&overflow, out);
                 }
                 continue;
             };
             // Unused text is read again: new text from where it is, earlier text from the copy.
-            if used >= had {
+            if read_len >= held_len {
                 self.held_text.clear();
-                rest = &rest[used - had..];
+                rest = &rest[read_len - held_len..];
             } else {
-                rest = &rest[take..];
-                let held = std::mem::take(&mut self.held_text);
-                self.read_text(&held[used..], out);
+                rest = &rest[take_len..];
+                let held_text = std::mem::take(&mut self.held_text);
+                self.read_text(&held_text[read_len..], out);
             }
         }
     }
@@ -202,14 +202,14 @@ impl ToolcallReader {
     }
 
     /// Skips marks of the surrounding structure after a call. Returns `None` if more of a mark is needed.
-    fn skip_marks<'t>(&self, mut text: &'t str, end: bool) -> Option<&'t str> {
+    fn skip_marks<'t>(&self, mut text: &'t str, is_end: bool) -> Option<&'t str> {
         while text.starts_with('<') {
-            let which = FormFilter { is_reply_start: false, ..self.forms };
-            match read_call_start(text, which, self.accepts_any_format, end) {
+            let filter = FormFilter { is_reply_start: false, ..self.forms };
+            match read_call_start(text, filter, self.accepts_any_format, is_end) {
                 CallStart::Form(head) if head.form.body == CallBody::NoArguments => {
                     text = &text[head.body_start..]
                 }
-                CallStart::PartialMark | CallStart::PartialHead if !end => return None,
+                CallStart::PartialMark | CallStart::PartialHead if !is_end => return None,
                 _ => break,
             }
         }
@@ -218,11 +218,11 @@ impl ToolcallReader {
 
     /// Adds text after calls, including stray marks, and decides whether their sentence continues.
     fn push_text_after(&mut self, text: &str) {
-        let Some((line, behind)) = &mut self.text_after else { return };
-        behind.push_str(&text[..text.floor_char_boundary(MAX_TEXT_AFTER)]);
-        let Some(within) = line.continues_with(behind, false) else { return };
+        let Some((line, text_after)) = &mut self.text_after else { return };
+        text_after.push_str(&text[..text.floor_char_boundary(MAX_TEXT_AFTER)]);
+        let Some(is_in_sentence) = line.continues_with(text_after, false) else { return };
         self.text_after = None;
-        if within {
+        if is_in_sentence {
             self.mark_chain_in_sentence();
         }
     }
@@ -233,21 +233,21 @@ impl ToolcallReader {
     }
 
     /// Examines the held-back text. Returns the bytes used, or `None` if more text is needed.
-    fn read_held(&mut self, end: bool, out: &mut dyn IntentSink) -> Option<usize> {
+    fn read_held(&mut self, is_end: bool, out: &mut dyn IntentSink) -> Option<usize> {
         if self.open_call.is_none() {
-            let which = FormFilter {
+            let filter = FormFilter {
                 is_reply_start: self.forms.is_reply_start && self.plain.is_blank(),
                 ..self.forms
             };
             let text = |reader: &mut ToolcallReader, len: usize, out: &mut dyn IntentSink| {
-                let held = std::mem::take(&mut reader.held_text);
-                reader.pass_text(&held[..len], out);
-                reader.held_text = held;
+                let held_text = std::mem::take(&mut reader.held_text);
+                reader.pass_text(&held_text[..len], out);
+                reader.held_text = held_text;
                 Some(len)
             };
             let first = self.held_text.chars().next().map_or(0, char::len_utf8);
-            match read_call_start(&self.held_text, which, self.accepts_any_format, end) {
-                CallStart::PartialMark | CallStart::PartialHead if !end => {
+            match read_call_start(&self.held_text, filter, self.accepts_any_format, is_end) {
+                CallStart::PartialMark | CallStart::PartialHead if !is_end => {
                     // A mark is not held back where it would have no meaning.
                     return if self.plain.admits_mark() { None } else { text(self, first, out) };
                 }
@@ -302,18 +302,18 @@ impl ToolcallReader {
             }
         }
         let open = self.open_call.as_mut()?;
-        let most = open.head.body_start + self.options.limits.value;
-        let (found, ended) = match open.end {
-            Some(ended) => ended,
-            None => match open.scanner.scan(&self.held_text[..self.held_text.floor_char_boundary(most)]) {
+        let max_len = open.head.body_start + self.options.limits.value;
+        let (found, ending) = match open.end {
+            Some(ending) => ending,
+            None => match open.scanner.scan(&self.held_text[..self.held_text.floor_char_boundary(max_len)]) {
                 ScanResult::NeedMore => return None,
-                ScanResult::End(found, ended) => *open.end.insert((found, ended)),
+                ScanResult::End(found, ending) => *open.end.insert((found, ending)),
             },
         };
         // The text after the call on its line decides whether the call is in a sentence.
-        let (line, behind) = (open.line, open.scanner.mark_end(found));
-        line.continues_with(self.skip_marks(&self.held_text[behind..], end)?, end)?;
-        Some(self.end_call(found, ended, out))
+        let (line, call_end) = (open.line, open.scanner.mark_end(found));
+        line.continues_with(self.skip_marks(&self.held_text[call_end..], is_end)?, is_end)?;
+        Some(self.end_call(found, ending, out))
     }
 
     /// Tracks from marks between messages whether the current message is in the final channel.
@@ -329,12 +329,12 @@ impl ToolcallReader {
             return;
         }
         let at = self.plain.place();
-        let begins = head.form.open_mark.contains("begin");
-        if begins {
+        let is_begin = head.form.open_mark.contains("begin");
+        if is_begin {
             self.end_section(out);
         }
         self.section.marks.push((at, at.offset + head.body_start));
-        if !begins {
+        if !is_begin {
             self.end_section(out);
         }
     }
@@ -352,65 +352,66 @@ impl ToolcallReader {
     }
 
     /// Ends a call at `end`. Returns the bytes that belong to it.
-    fn end_call(&mut self, end: usize, ended: CallEnding, out: &mut dyn IntentSink) -> usize {
+    fn end_call(&mut self, end: usize, ending: CallEnding, out: &mut dyn IntentSink) -> usize {
         let Some(OpenCall { head, mut scanner, line, is_in_final, .. }) = self.open_call.take() else {
             return end;
         };
         let raw = std::mem::take(&mut self.held_text);
-        let used = scanner.mark_end(end);
-        let behind = self.skip_marks(&raw[used..], true).unwrap_or_default();
-        let within = line.continues_with(behind, true).unwrap_or_default();
-        self.text_after = if within { None } else { Some((line, String::new())) };
-        if within {
+        let used_len = scanner.mark_end(end);
+        let text_after = self.skip_marks(&raw[used_len..], true).unwrap_or_default();
+        let is_in_sentence = line.continues_with(text_after, true).unwrap_or_default();
+        self.text_after = if is_in_sentence { None } else { Some((line, String::new())) };
+        if is_in_sentence {
             self.mark_chain_in_sentence();
         }
         if scanner.values.is_empty() {
             scanner.values.push(head.body_start..end);
         }
         let place = self.plain.place();
-        let whole = CompleteForm { head: &head, raw: &raw[..used], place, value_ranges: &scanner.values };
-        let mut told = Vec::new();
-        let read = match ended {
+        let complete_form =
+            CompleteForm { head: &head, raw: &raw[..used_len], place, value_ranges: &scanner.values };
+        let mut reports = Vec::new();
+        let read = match ending {
             // Unclosed values are accepted as arguments if the call itself is closed.
             CallEnding::Incomplete
-                if head.form.body == CallBody::Python || head.form.body.has_values() && used == end =>
+                if head.form.body == CallBody::Python || head.form.body.has_values() && used_len == end =>
             {
                 Err((rules::CALL_INCOMPLETE, "the call is not complete".to_owned()))
             }
-            _ => whole.read_calls(&self.options, &mut told),
+            _ => complete_form.read_calls(&self.options, &mut reports),
         };
-        let foreign = self.forms.format.is_some_and(|format| format != head.form.format);
+        let is_foreign = self.forms.format.is_some_and(|format| format != head.form.format);
         let read = match read {
-            Ok(_) if foreign => {
+            Ok(_) if is_foreign => {
                 Err((rules::CALL_ASIDE, "the call has another format than the first".to_owned()))
             }
             Ok(_) if is_in_final => {
                 Err((rules::CALL_ASIDE, "the call stands in the final channel".to_owned()))
             }
-            Ok(_) if within => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
+            Ok(_) if is_in_sentence => Err((rules::CALL_ASIDE, "the call stands in a sentence".to_owned())),
             read => read,
         };
-        let bare = head.form.open_mark.is_empty();
+        let is_bare = head.form.open_mark.is_empty();
         match read {
             // Without a mark of its own it is ordinary JSON or an ordinary list.
-            Err(_) if bare => self.plain.push_verbatim(&raw[..used], out),
-            Err(wrong) => {
+            Err(_) if is_bare => self.plain.push_verbatim(&raw[..used_len], out),
+            Err(rejection) => {
                 let name = head_name(&head, &raw);
-                self.refuse_call(&head, &raw[..used], wrong, name.as_deref(), out);
+                self.refuse_call(&head, &raw[..used_len], rejection, name.as_deref(), out);
             }
             Ok(calls) => {
                 self.forms.format = Some(head.form.format);
-                if ended == CallEnding::Unclosed {
+                if ending == CallEnding::Unclosed {
                     let message = format!("`{}` is missing", head.form.close_marks.last().unwrap_or(&""));
                     let report =
-                        FindingReport::new(rules::CALL_UNCLOSED, place, place.offset + used, message);
-                    told.push(report.with_repair("closed where its arguments end"));
+                        FindingReport::new(rules::CALL_UNCLOSED, place, place.offset + used_len, message);
+                    reports.push(report.with_repair("closed where its arguments end"));
                 }
-                self.check_calls(&head, &raw[..used], place, calls, told, out);
+                self.check_calls(&head, &raw[..used_len], place, calls, reports, out);
             }
         }
         self.held_text = raw;
-        used
+        used_len
     }
 
     /// Checks calls against the registered tools. If none may run, they are shown as written and their
@@ -421,32 +422,33 @@ impl ToolcallReader {
         raw: &str,
         at: Place,
         calls: Vec<WrittenCall>,
-        told: Vec<FindingReport>,
+        reports: Vec<FindingReport>,
         out: &mut dyn IntentSink,
     ) {
         let end = at.offset + raw.len();
-        let left = &mut self.steps_left;
+        let steps_left = &mut self.steps_left;
         let mut check = |WrittenCall { call, doubt, is_without_args }: &WrittenCall| {
             call_check::require_tools(&call.name, &self.options)?;
             call_check::check_doubt(&call.name, doubt.as_ref())?;
             match is_without_args {
-                true => call_check::default_arguments(&call.name, &self.options, left).map(drop),
-                false => call_check::check_call(&call.name, &call.args, &self.options, left),
+                true => call_check::default_arguments(&call.name, &self.options, steps_left).map(drop),
+                false => call_check::check_call(&call.name, &call.args, &self.options, steps_left),
             }
         };
-        let judged: Vec<_> = calls.into_iter().map(|one| (check(&one), one.call)).collect();
-        let some = judged.iter().any(|(checked, _)| checked.is_ok());
-        for report in told {
+        let judged: Vec<_> =
+            calls.into_iter().map(|written_call| (check(&written_call), written_call.call)).collect();
+        let has_valid = judged.iter().any(|(result, _)| result.is_ok());
+        for report in reports {
             // The intended value is unknown.
             match report.doubt {
                 Some(Doubt::DuplicateKey) => out.report(FindingReport { repair: None, ..report }),
-                _ if some => out.report(report),
+                _ if has_valid => out.report(report),
                 _ => {}
             }
         }
         let before = self.held_calls.len();
-        for (checked, call) in judged {
-            let Err((fault, message)) = checked else {
+        for (result, call) in judged {
+            let Err((fault, message)) = result else {
                 self.held_calls.push(PendingCall {
                     call,
                     place: at,
@@ -459,12 +461,12 @@ impl ToolcallReader {
             out.report(rules::CALLS.report(fault, at, end, message));
             emit_notice(call_check::REFUSED_CODE, Some(&call.name), out);
         }
-        self.section.has_runnable |= some;
-        self.section.has_shown |= !some;
-        if some {
+        self.section.has_runnable |= has_valid;
+        self.section.has_shown |= !has_valid;
+        if has_valid {
             self.plain.skip(raw, out);
-            let watched = self.plain.watch_skipped();
-            self.held_calls[before..].iter_mut().for_each(|call| call.watch_id = watched);
+            let watch_id = self.plain.watch_skipped();
+            self.held_calls[before..].iter_mut().for_each(|call| call.watch_id = watch_id);
         } else {
             self.show_call(head, raw, out);
         }
@@ -497,22 +499,22 @@ impl ToolcallReader {
 
     /// Handles held-back text that has reached its limit.
     fn handle_limit(&mut self, out: &mut dyn IntentSink) {
-        if let Some((end, ended)) = self.open_call.as_ref().and_then(|open| open.end) {
-            let used = self.end_call(end, ended, out);
-            let held = std::mem::take(&mut self.held_text);
-            return self.read_text(&held[used..], out);
+        if let Some((end, ending)) = self.open_call.as_ref().and_then(|open| open.end) {
+            let used_len = self.end_call(end, ending, out);
+            let held_text = std::mem::take(&mut self.held_text);
+            return self.read_text(&held_text[used_len..], out);
         }
-        let early = self.open_call.as_ref().and_then(|open| open.scanner.fallback_end());
-        if let Some((end, ended)) = early {
-            return self.end_call_early(end, ended, out);
+        let early_end = self.open_call.as_ref().and_then(|open| open.scanner.fallback_end());
+        if let Some((end, ending)) = early_end {
+            return self.end_call_early(end, ending, out);
         }
         let raw = std::mem::take(&mut self.held_text);
         let Some(open) = self.open_call.take() else { return self.pass_text(&raw, out) };
         if open.head.form.open_mark.is_empty() {
             return self.plain.push_verbatim(&raw, out);
         }
-        let most = format_count(self.options.limits.value, "byte");
-        let message = format!("the call is longer than `limits.value`, {most}");
+        let limit = format_count(self.options.limits.value, "byte");
+        let message = format!("the call is longer than `limits.value`, {limit}");
         let at = self.plain.place();
         let report = FindingReport::new(rules::LIMIT_EXCEEDED, at, at.offset + raw.len(), message);
         self.section.has_shown = true;
@@ -523,11 +525,11 @@ impl ToolcallReader {
     }
 
     /// Ends the call at a mark inside a string; the text after it is read again.
-    fn end_call_early(&mut self, end: usize, ended: CallEnding, out: &mut dyn IntentSink) {
+    fn end_call_early(&mut self, end: usize, ending: CallEnding, out: &mut dyn IntentSink) {
         self.is_hasty = true;
-        let used = self.end_call(end, ended, out);
-        let held = std::mem::take(&mut self.held_text);
-        self.read_text(&held[used..], out);
+        let used_len = self.end_call(end, ending, out);
+        let held_text = std::mem::take(&mut self.held_text);
+        self.read_text(&held_text[used_len..], out);
     }
 
     pub(super) fn finish(&mut self, ending: ReplyEnding, out: &mut dyn IntentSink) {
@@ -537,15 +539,15 @@ impl ToolcallReader {
                 self.handle_limit(out);
             } else if let Some(open) = &self.open_call {
                 match open.scanner.finish(&self.held_text) {
-                    Some((end, ended)) => self.end_call_early(end, ended, out),
+                    Some((end, call_ending)) => self.end_call_early(end, call_ending, out),
                     None => self.end_unclosed(ending.is_truncated, out),
                 }
             } else if ending.is_truncated && self.may_begin_call() {
                 let raw = std::mem::take(&mut self.held_text);
                 self.end_truncated(&raw, None, out);
-            } else if let Some(used) = self.read_held(true, out) {
-                let held = std::mem::take(&mut self.held_text);
-                self.read_text(&held[used..], out);
+            } else if let Some(used_len) = self.read_held(true, out) {
+                let held_text = std::mem::take(&mut self.held_text);
+                self.read_text(&held_text[used_len..], out);
             }
         }
         self.end_section(out);
@@ -570,14 +572,14 @@ impl ToolcallReader {
     }
 
     /// Handles a reply that ends inside a call: nothing of it runs.
-    fn end_unclosed(&mut self, cut: bool, out: &mut dyn IntentSink) {
+    fn end_unclosed(&mut self, is_truncated: bool, out: &mut dyn IntentSink) {
         let raw = std::mem::take(&mut self.held_text);
         let Some(open) = self.open_call.take() else { return };
         if open.head.form.open_mark.is_empty() {
             return self.plain.push_verbatim(&raw, out);
         }
         let name = head_name(&open.head, &raw);
-        if cut {
+        if is_truncated {
             return self.end_truncated(&raw, name.as_deref(), out);
         }
         let at = self.plain.place();
@@ -605,9 +607,9 @@ impl ToolcallReader {
 
     /// Returns true if the held-back text is a mark that may begin a call.
     fn may_begin_call(&self) -> bool {
-        let which = FormFilter { is_reply_start: false, ..self.forms };
+        let filter = FormFilter { is_reply_start: false, ..self.forms };
         matches!(
-            read_call_start(&self.held_text, which, self.accepts_any_format, false),
+            read_call_start(&self.held_text, filter, self.accepts_any_format, false),
             CallStart::PartialHead
         ) && self.plain.admits_mark()
     }
@@ -620,8 +622,8 @@ fn is_final_channel(format: CallFormat, header: &str) -> bool {
 
 /// Returns the name before the arguments of a call.
 fn head_name(head: &CallHead, raw: &str) -> Option<String> {
-    let written = &raw[head.name.clone()?];
-    Some(formats::tool_name(written, head.form.format, head.form.body).to_owned())
+    let raw_name = &raw[head.name.clone()?];
+    Some(formats::tool_name(raw_name, head.form.format, head.form.body).to_owned())
 }
 
 fn emit_notice(code: &'static str, name: Option<&str>, out: &mut dyn IntentSink) {

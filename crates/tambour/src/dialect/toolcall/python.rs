@@ -81,13 +81,13 @@ impl<'a> PythonReader<'a> {
 
     fn take_word(&mut self, word: &str) -> bool {
         self.skip_space();
-        let takes = self.rest().starts_with(word);
-        self.offset += if takes { word.len() } else { 0 };
-        takes
+        let is_match = self.rest().starts_with(word);
+        self.offset += if is_match { word.len() } else { 0 };
+        is_match
     }
 
-    fn expected_error(&self, wanted: &str) -> String {
-        format!("{wanted} was expected at byte {} of the call", self.offset)
+    fn expected_error(&self, expected: &str) -> String {
+        format!("{expected} was expected at byte {} of the call", self.offset)
     }
 
     fn read_name(&mut self) -> Result<String, String> {
@@ -204,37 +204,37 @@ impl<'a> PythonReader<'a> {
 
     fn read_number(&mut self) -> Result<Value, String> {
         let rest = self.rest();
-        let is = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
+        let is_number_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
         // A sign inside the number must follow an exponent.
         let mut last = 'e';
         let end = rest
             .find(|c: char| {
                 let signed = matches!(c, '-' | '+') && !matches!(last, 'e' | 'E');
                 last = c;
-                signed || !is(c)
+                signed || !is_number_char(c)
             })
             .unwrap_or(rest.len());
         let digits = rest[..end].replace('_', "");
-        let (negative, plain) = match digits.strip_prefix('-') {
-            Some(plain) => (true, plain),
+        let (negative, unsigned) = match digits.strip_prefix('-') {
+            Some(unsigned) => (true, unsigned),
             None => (false, digits.strip_prefix('+').unwrap_or(&digits)),
         };
         let radix = [("0x", 16), ("0o", 8), ("0b", 2)];
-        let low = plain.to_ascii_lowercase();
-        let based = radix.iter().find_map(|(start, radix)| {
-            let value = i64::from_str_radix(low.strip_prefix(start)?, *radix).ok()?;
+        let lowercase = unsigned.to_ascii_lowercase();
+        let radix_value = radix.iter().find_map(|(start, radix)| {
+            let value = i64::from_str_radix(lowercase.strip_prefix(start)?, *radix).ok()?;
             Some(Number::from(if negative { -value } else { value }))
         });
         let decimal = || digits.trim_start_matches('+').parse::<i64>().ok().map(Number::from);
         let float = || {
             // Other texts that Rust parses, such as `inf`, are not Python numbers.
             let number =
-                plain.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
+                unsigned.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+'));
             digits.parse::<f64>().ok().filter(|_| number).and_then(Number::from_f64)
         };
-        let number = based
+        let number = radix_value
             .or_else(decimal)
-            .or_else(|| plain.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
+            .or_else(|| unsigned.parse::<u64>().ok().filter(|_| !negative).map(Number::from));
         if number.is_none() {
             // The JSON reader decides whether a double holds it exactly.
             let found = json::find(&digits, self.limits);
@@ -267,8 +267,8 @@ impl<'a> PythonReader<'a> {
     }
 
     fn read_string(&mut self, quote: char, out: &mut String) -> Result<(), String> {
-        let three = [quote; 3].iter().collect::<String>();
-        let end = if self.rest().starts_with(&three) { three } else { quote.to_string() };
+        let triple = [quote; 3].iter().collect::<String>();
+        let end = if self.rest().starts_with(&triple) { triple } else { quote.to_string() };
         self.offset += end.len();
         loop {
             let rest = &self.text[self.offset..];
@@ -305,11 +305,11 @@ impl<'a> PythonReader<'a> {
             'u' => out.push(self.read_utf16_char()?),
             'U' => out.push(self.read_hex_char(8)?),
             '0'..='7' => {
-                let more = self.rest().bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
-                let digits = &self.text[self.offset - 1..self.offset + more];
+                let more_len = self.rest().bytes().take(2).take_while(|b| matches!(b, b'0'..=b'7')).count();
+                let digits = &self.text[self.offset - 1..self.offset + more_len];
                 let code = u32::from_str_radix(digits, 8).unwrap_or_default();
                 out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-                self.offset += more;
+                self.offset += more_len;
             }
             // As Python has it, the backslash stays.
             other => {
@@ -344,14 +344,14 @@ impl<'a> PythonReader<'a> {
     fn read_utf16_char(&mut self) -> Result<char, String> {
         let first = self.read_hex(4)?;
         if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
-            let back = self.offset;
+            let start = self.offset;
             self.offset += 2;
             let second = self.read_hex(4)?;
             if (0xDC00..0xE000).contains(&second) {
                 let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
                 return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
-            self.offset = back;
+            self.offset = start;
         }
         Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
     }

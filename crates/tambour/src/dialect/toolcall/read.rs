@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::arguments::{self, ArgumentExtent, MarkIndex};
-use super::bare_values::Written;
+use super::bare_values::ArgumentNotation;
 use super::formats::{self, CallBody};
 use super::head::CallHead;
 use super::{bare_values, python, rules};
@@ -48,22 +48,22 @@ pub(super) struct CompleteForm<'a> {
 impl CompleteForm<'_> {
     /// Returns the name before the arguments.
     pub(super) fn head_name(&self) -> Option<&str> {
-        let written = &self.raw[self.head.name.clone()?];
-        Some(formats::tool_name(written, self.head.form.format, self.head.form.body))
+        let raw_name = &self.raw[self.head.name.clone()?];
+        Some(formats::tool_name(raw_name, self.head.form.format, self.head.form.body))
     }
 
-    /// Decodes the calls; findings on repairs are added to `told`.
+    /// Decodes the calls; findings on repairs are added to `reports`.
     pub(super) fn read_calls(
         &self,
         options: &Options,
-        told: &mut Vec<FindingReport>,
+        reports: &mut Vec<FindingReport>,
     ) -> Result<Vec<WrittenCall>, CallRejection> {
         let mut calls: Vec<WrittenCall> = Vec::new();
         for value in self.value_ranges {
             let (text, at) = (&self.raw[value.clone()], self.place.end_of(&self.raw[..value.start]));
             match self.head.form.body {
                 CallBody::CallObjects => {
-                    let (value, doubts) = read_json(text, at, options, told)?;
+                    let (value, doubts) = read_json(text, at, options, reports)?;
                     let (items, list) = match value {
                         Value::Array(items) => (items, true),
                         value => (vec![value], false),
@@ -74,12 +74,12 @@ impl CompleteForm<'_> {
                     for (index, item) in items.into_iter().enumerate() {
                         let path = [PathStep::Index(index)];
                         let doubt = doubts.find_within(if list { &path } else { &[] }).cloned();
-                        let written = self.read_call(item, at, text.len(), options, told)?;
-                        calls.push(WrittenCall { doubt: doubt.or(written.doubt), ..written });
+                        let parsed = self.read_call(item, at, text.len(), options, reports)?;
+                        calls.push(WrittenCall { doubt: doubt.or(parsed.doubt), ..parsed });
                     }
                 }
                 CallBody::ArgsObject => {
-                    let (args, doubts) = read_json(text, at, options, told)?;
+                    let (args, doubts) = read_json(text, at, options, reports)?;
                     if !args.is_object() {
                         return Err(invalid_call("the arguments are no JSON object"));
                     }
@@ -91,12 +91,12 @@ impl CompleteForm<'_> {
                     });
                 }
                 CallBody::Python => {
-                    let written = python::parse_calls(text, &options.limits)
+                    let parsed = python::parse_calls(text, &options.limits)
                         .map_err(|message| (rules::CALL_INVALID, message))?;
-                    if written.is_empty() {
+                    if parsed.is_empty() {
                         return Err(invalid_call("the list has no call"));
                     }
-                    calls.extend(written.into_iter().map(|python::PythonCall { name, args, doubt }| {
+                    calls.extend(parsed.into_iter().map(|python::PythonCall { name, args, doubt }| {
                         let name =
                             formats::tool_name(&name, self.head.form.format, CallBody::Python).to_owned();
                         let call = CallIntent { name, args: Value::Object(args) };
@@ -107,10 +107,10 @@ impl CompleteForm<'_> {
                         }
                     }));
                 }
-                CallBody::Parameters => calls.push(self.read_parameters(text, at, options, told)?),
-                CallBody::Pairs => calls.push(self.read_pairs(text, at, options, told)?),
+                CallBody::Parameters => calls.push(self.read_parameters(text, at, options, reports)?),
+                CallBody::Pairs => calls.push(self.read_pairs(text, at, options, reports)?),
                 CallBody::Elements(marks) => {
-                    calls.append(&mut self.read_elements(marks, text, at, options, told)?)
+                    calls.append(&mut self.read_elements(marks, text, at, options, reports)?)
                 }
                 CallBody::NoArguments | CallBody::Reasoning => {}
             }
@@ -125,7 +125,7 @@ impl CompleteForm<'_> {
         at: Place,
         len: usize,
         options: &Options,
-        told: &mut Vec<FindingReport>,
+        reports: &mut Vec<FindingReport>,
     ) -> Result<WrittenCall, CallRejection> {
         let Value::Object(mut fields) = value else { return Err(invalid_call("a call is a JSON object")) };
         if let Some(why) = find_contradiction(&fields) {
@@ -142,36 +142,36 @@ impl CompleteForm<'_> {
         if ARGUMENT_KEYS.iter().filter(|key| fields.contains_key(**key)).count() > 1 {
             return Err(invalid_call("the call has arguments under two names"));
         }
-        let written = ARGUMENT_KEYS.iter().find(|key| fields.contains_key(**key));
-        let known =
-            |key: &str| NAME_KEYS.contains(&key) || OTHER_KEYS.contains(&key) || Some(&key) == written;
-        let others: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !known(key)).collect();
-        if !others.is_empty() {
-            let names = clip(&others.join("`, `"), 60).into_owned();
-            if written.is_none() {
+        let argument_key = ARGUMENT_KEYS.iter().find(|key| fields.contains_key(**key));
+        let is_known =
+            |key: &str| NAME_KEYS.contains(&key) || OTHER_KEYS.contains(&key) || Some(&key) == argument_key;
+        let other_keys: Vec<&str> = fields.keys().map(String::as_str).filter(|key| !is_known(key)).collect();
+        if !other_keys.is_empty() {
+            let names = clip(&other_keys.join("`, `"), 60).into_owned();
+            if argument_key.is_none() {
                 return Err(invalid_call(&format!("the call has no `arguments`, but `{names}`")));
             }
             let message = format!("the call has `{names}` beside its name and arguments");
-            told.push(
+            reports.push(
                 FindingReport::new(rules::CALL_FIELDS, at, at.offset + len, message).with_repair("not used"),
             );
         }
         // Doubt about arguments written as a string.
         let (mut doubt, mut is_without_args) = (None, false);
-        let mut none = || {
+        let mut no_arguments = || {
             is_without_args = true;
             Value::Object(Map::new())
         };
-        let args = match written.and_then(|key| fields.remove(*key)) {
-            None | Some(Value::Null) => none(),
-            Some(Value::String(text)) if trim(&text).is_empty() => none(),
+        let args = match argument_key.and_then(|key| fields.remove(*key)) {
+            None | Some(Value::Null) => no_arguments(),
+            Some(Value::String(text)) if trim(&text).is_empty() => no_arguments(),
             Some(Value::String(text)) => match json::parse_strict_with_doubts(trim(&text), &options.limits) {
                 Ok(found) => {
                     doubt = found.doubts.find_within(&[]).cloned();
                     // Places inside the string are not places in the reply.
-                    let twice = |report: &FindingReport| report.doubt == Some(Doubt::DuplicateKey);
-                    let twice = found.reports.into_iter().find(twice);
-                    told.extend(twice.map(|report| {
+                    let duplicate = |report: &FindingReport| report.doubt == Some(Doubt::DuplicateKey);
+                    let duplicate = found.reports.into_iter().find(duplicate);
+                    reports.extend(duplicate.map(|report| {
                         FindingReport { place: at, end: at.offset + len, ..report }.with_row("R-82")
                     }));
                     found.value.unwrap_or_default()
@@ -192,30 +192,41 @@ impl CompleteForm<'_> {
         text: &str,
         at: Place,
         options: &Options,
-        told: &mut Vec<FindingReport>,
+        reports: &mut Vec<FindingReport>,
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::PARAMETER_MARKS);
-        let (mut from, mut here) = (0, (0, at));
+        let (mut from, mut position) = (0, (0, at));
         while let Some((key, start)) = read_key_tag(text, from, "<parameter=", ">")? {
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
             if !is_closed {
-                here = (from, here.1.end_of(&text[here.0..from]));
-                add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
+                position = (from, position.1.end_of(&text[position.0..from]));
+                add_report(
+                    unclosed_report(key, position.1, at.offset + end),
+                    options.limits.findings,
+                    reports,
+                );
             }
             let value = text[start..end].strip_prefix('\n').unwrap_or(&text[start..end]);
-            call.add_text(trim(key), value.strip_suffix('\n').unwrap_or(value), Written::Bare)?;
+            call.add_text(trim(key), value.strip_suffix('\n').unwrap_or(value), ArgumentNotation::Bare)?;
             from = next_offset;
         }
         let rest = text[from..].trim_start();
-        let behind = rest.strip_prefix("</function>");
-        if behind.is_none() && rest.is_empty() && self.head.form.close_marks.last() != Some(&"</function>") {
+        let after_close = rest.strip_prefix("</function>");
+        if after_close.is_none()
+            && rest.is_empty()
+            && self.head.form.close_marks.last() != Some(&"</function>")
+        {
             let end = at.end_of(text);
             let report =
                 FindingReport::new(rules::CALL_UNCLOSED, end, end.offset, "`</function>` is missing");
-            add_report(report.with_repair("closed where its arguments end"), options.limits.findings, told);
+            add_report(
+                report.with_repair("closed where its arguments end"),
+                options.limits.findings,
+                reports,
+            );
         }
-        call.finish(behind.unwrap_or(rest))
+        call.finish(after_close.unwrap_or(rest))
     }
 
     /// Reads a sequence of `<arg_key>KEY</arg_key><arg_value>value</arg_value>`.
@@ -224,23 +235,27 @@ impl CompleteForm<'_> {
         text: &str,
         at: Place,
         options: &Options,
-        told: &mut Vec<FindingReport>,
+        reports: &mut Vec<FindingReport>,
     ) -> Result<WrittenCall, CallRejection> {
         let mut call = TypedCall::new(self.head_name(), options);
         let arguments = MarkIndex::new(text, &arguments::VALUE_MARKS);
-        let (mut from, mut here) = (0, (0, at));
-        while let Some((key, behind)) = read_key_tag(text, from, "<arg_key>", "</arg_key>")? {
-            let space = text[behind..].len() - text[behind..].trim_start().len();
-            let start = behind + space + "<arg_value>".len();
-            if !text[behind + space..].starts_with("<arg_value>") {
+        let (mut from, mut position) = (0, (0, at));
+        while let Some((key, key_end)) = read_key_tag(text, from, "<arg_key>", "</arg_key>")? {
+            let space = text[key_end..].len() - text[key_end..].trim_start().len();
+            let start = key_end + space + "<arg_value>".len();
+            if !text[key_end + space..].starts_with("<arg_value>") {
                 return Err(invalid_call(&format!("`{}` has no value", clip(key, 60))));
             }
             let ArgumentExtent { end, next_offset, is_closed } = arguments.argument_at(start);
             if !is_closed {
-                here = (from, here.1.end_of(&text[here.0..from]));
-                add_report(unclosed_report(key, here.1, at.offset + end), options.limits.findings, told);
+                position = (from, position.1.end_of(&text[position.0..from]));
+                add_report(
+                    unclosed_report(key, position.1, at.offset + end),
+                    options.limits.findings,
+                    reports,
+                );
             }
-            call.add_text(trim(key), trim(&text[start..end]), Written::Bare)?;
+            call.add_text(trim(key), trim(&text[start..end]), ArgumentNotation::Bare)?;
             from = next_offset;
         }
         call.finish(&text[from..])
@@ -271,11 +286,11 @@ pub(super) fn unclosed_report(key: &str, place: Place, end: usize) -> FindingRep
 }
 
 /// Adds a finding on an argument. Beyond the limit, the last finding covers all further ones.
-pub(super) fn add_report(report: FindingReport, limit: usize, told: &mut Vec<FindingReport>) {
-    if told.len() <= limit {
-        return told.push(report);
+pub(super) fn add_report(report: FindingReport, limit: usize, reports: &mut Vec<FindingReport>) {
+    if reports.len() <= limit {
+        return reports.push(report);
     }
-    if let Some(last) = told.last_mut() {
+    if let Some(last) = reports.last_mut() {
         last.end = report.end;
         last.message = "arguments from here on are not closed".into();
     }
@@ -298,9 +313,14 @@ impl<'a> TypedCall<'a> {
         TypedCall { name: name.unwrap_or_default(), options, args: Map::new(), doubt: None }
     }
 
-    pub(super) fn add_text(&mut self, key: &str, text: &str, written: Written) -> Result<(), CallRejection> {
+    pub(super) fn add_text(
+        &mut self,
+        key: &str,
+        text: &str,
+        notation: ArgumentNotation,
+    ) -> Result<(), CallRejection> {
         let Options { tools, limits, .. } = self.options;
-        let (value, doubt) = bare_values::parse_value(text, written, tools.as_ref(), self.name, key, limits);
+        let (value, doubt) = bare_values::parse_value(text, notation, tools.as_ref(), self.name, key, limits);
         self.doubt = self.doubt.take().or(doubt);
         self.add_value(key, value)
     }
@@ -338,7 +358,7 @@ fn read_json(
     text: &str,
     at: Place,
     options: &Options,
-    told: &mut Vec<FindingReport>,
+    reports: &mut Vec<FindingReport>,
 ) -> Result<(Value, ValueDoubts), CallRejection> {
     let (found, fault) = match json::parse_strict_with_doubts(text, &options.limits) {
         Ok(found) => (found, None),
@@ -347,11 +367,11 @@ fn read_json(
     if let Some(limit) = found.reports.iter().find(|report| report.rule.code == rules::LIMIT_EXCEEDED.code) {
         return Err((rules::LIMIT_EXCEEDED, limit.message.clone()));
     }
-    let alone = trim(&text[..found.span.start]).is_empty()
+    let is_alone = trim(&text[..found.span.start]).is_empty()
         && text[found.span.end..]
             .chars()
             .all(|c| c.is_whitespace() || matches!(c, '}' | ']' | ')' | ',' | ';'));
-    let value = found.value.filter(|value| alone && (value.is_object() || value.is_array()));
+    let value = found.value.filter(|value| is_alone && (value.is_object() || value.is_array()));
     let Some(value) = value else {
         let why = fault.map_or_else(|| "neither an object nor a list".to_owned(), |fault| fault.message);
         return Err(invalid_call(&format!("no JSON: {why}")));
@@ -364,12 +384,12 @@ fn read_json(
             message: format!("no strict JSON: {}", fault.message),
             ..relocate_report(fault, at)
         };
-        told.push(
+        reports.push(
             FindingReport { rule: rules::CALL_NOT_STRICT, row: "R-68", ..report }
                 .with_repair("JSON repaired"),
         );
     }
-    told.extend(found.reports.into_iter().map(|report| relocate_report(report, at)));
+    reports.extend(found.reports.into_iter().map(|report| relocate_report(report, at)));
     Ok((value, found.doubts))
 }
 

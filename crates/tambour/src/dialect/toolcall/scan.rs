@@ -149,15 +149,15 @@ impl CallScanner {
 
     /// Returns the offset after the mark that ended the call early.
     pub(super) fn mark_end(&self, end: usize) -> usize {
-        self.early_end.filter(|(at, _)| *at == end).map_or(end, |(_, behind)| behind)
+        self.early_end.filter(|(at, _)| *at == end).map_or(end, |(_, mark_end)| mark_end)
     }
 
-    /// Handles a mark at `at`: it ends the call, is incomplete, or has no meaning. `inside` is set inside a
+    /// Handles a mark at `at`: it ends the call, is incomplete, or has no meaning. `is_inside` is set inside a
     /// string.
-    fn scan_mark(&mut self, raw: &str, at: usize, inside: bool) -> Option<ScanResult> {
+    fn scan_mark(&mut self, raw: &str, at: usize, is_inside: bool) -> Option<ScanResult> {
         let form = self.form;
         let close = form.close_marks.last().copied().unwrap_or_default();
-        for (word, begins) in [(close, false), (form.open_mark, true)] {
+        for (word, is_open_mark) in [(close, false), (form.open_mark, true)] {
             if word.is_empty() || raw.as_bytes()[at] != word.as_bytes()[0] {
                 continue;
             }
@@ -169,21 +169,21 @@ impl CallScanner {
                 }
                 WordMatch::Full(len) => {
                     // An opening mark belongs to the next call.
-                    let behind = if begins { at } else { at + len };
+                    let mark_end = if is_open_mark { at } else { at + len };
                     let values = form.body.has_values();
-                    if let Some((early, closed)) = self.early_end
+                    if let Some((early_end, closed_end)) = self.early_end
                         && values
-                        && begins
-                        && closed > early
+                        && is_open_mark
+                        && closed_end > early_end
                     {
                         // The value was closed, and now the next call begins.
-                        return Some(ScanResult::End(early, CallEnding::Incomplete));
+                        return Some(ScanResult::End(early_end, CallEnding::Incomplete));
                     }
-                    if inside && !self.is_hasty {
-                        self.early_end.get_or_insert((at, behind));
+                    if is_inside && !self.is_hasty {
+                        self.early_end.get_or_insert((at, mark_end));
                         return None;
                     }
-                    self.early_end = Some((at, behind));
+                    self.early_end = Some((at, mark_end));
                     return Some(ScanResult::End(at, CallEnding::Incomplete));
                 }
             }
@@ -378,7 +378,7 @@ impl CallScanner {
         match match_word(raw, at, "<function=") {
             WordMatch::Partial => ValueMark::NeedMore,
             WordMatch::Full(len) => match self.early_end {
-                Some((early, _)) => ValueMark::End(early),
+                Some((early_end, _)) => ValueMark::End(early_end),
                 None => {
                     self.nested_functions += 1;
                     ValueMark::Content(len)
@@ -392,14 +392,14 @@ impl CallScanner {
     fn scan_end(&mut self, raw: &str) -> ScanResult {
         let form = self.form;
         let end = self.offset;
-        let unmarked = ScanResult::End(
+        let unmarked_end = ScanResult::End(
             end,
             if form.is_open_ended { CallEnding::Complete } else { CallEnding::Unclosed },
         );
         let space = |from: usize| from + raw[from..].find(|c| !is_space(c)).unwrap_or(raw.len() - from);
         let mut at = space(end);
         if at - end > MAX_GAP {
-            return unmarked;
+            return unmarked_end;
         }
         if form.is_joinable {
             return match raw.as_bytes().get(at) {
@@ -412,14 +412,14 @@ impl CallScanner {
                             (self.offset, self.value_start, self.has_arguments) = (next, next, false);
                             self.scan(raw)
                         }
-                        _ => unmarked,
+                        _ => unmarked_end,
                     }
                 }
-                Some(_) => unmarked,
+                Some(_) => unmarked_end,
             };
         }
         if form.close_marks.is_empty() {
-            return unmarked;
+            return unmarked_end;
         }
         if !form.is_open_ended {
             // Superfluous brackets do not hide the end mark.
@@ -428,7 +428,7 @@ impl CallScanner {
                     .find(|c| !is_space(c) && !matches!(c, '}' | ']' | ')'))
                     .unwrap_or(raw.len() - end);
             if at - end > MAX_GAP {
-                return unmarked;
+                return unmarked_end;
             }
         }
         for (i, word) in form.close_marks.iter().enumerate() {
@@ -437,10 +437,10 @@ impl CallScanner {
                 WordMatch::Partial => return ScanResult::NeedMore,
                 WordMatch::Full(len) if last => return ScanResult::End(at + len, CallEnding::Complete),
                 WordMatch::Full(len) => at = space(at + len),
-                WordMatch::Mismatch if last => return unmarked,
+                WordMatch::Mismatch if last => return unmarked_end,
                 WordMatch::Mismatch => {}
             }
         }
-        unmarked
+        unmarked_end
     }
 }

@@ -39,7 +39,7 @@ impl BlockTracker {
     /// Reads a byte before the content of a line. Returns whether it begins the content; the bytes of the
     /// line before it then contain no backtick and no backslash.
     pub(super) fn push_byte(&mut self, byte: u8) -> bool {
-        let blank = matches!(byte, b' ' | b'\t' | b'\r');
+        let is_blank = matches!(byte, b' ' | b'\t' | b'\r');
         match self.line {
             LineState::Start => return self.start_line(byte),
             LineState::Number { digits, value } => match byte {
@@ -59,7 +59,7 @@ impl BlockTracker {
                 }
                 _ => return self.begin_text(),
             },
-            LineState::Marker if blank && self.prefix.matched_containers < MAX_DEPTH_U8 => {
+            LineState::Marker if is_blank && self.prefix.matched_containers < MAX_DEPTH_U8 => {
                 if self.is_in_paragraph() && !self.prefix.marker.can_interrupt {
                     return self.begin_text();
                 }
@@ -71,25 +71,26 @@ impl BlockTracker {
                 self.prefix.rule.count = self.prefix.rule.count.saturating_add(1);
                 self.line = LineState::ThematicBreak { indented: false };
             }
-            LineState::Space if blank => self.push_blank(byte),
+            LineState::Space if is_blank => self.push_blank(byte),
             LineState::Space => {
                 // More blanks belong to indented code, all but the first.
-                let own = if self.prefix.indent > INDENTED_COLUMNS { 1 } else { self.prefix.indent.max(1) };
-                self.open_container(self.prefix.marker.width + own as u8);
-                self.prefix.indent = self.prefix.indent.saturating_sub(own);
+                let padding =
+                    if self.prefix.indent > INDENTED_COLUMNS { 1 } else { self.prefix.indent.max(1) };
+                self.open_container(self.prefix.marker.width + padding as u8);
+                self.prefix.indent = self.prefix.indent.saturating_sub(padding);
                 return self.start_line(byte);
             }
             LineState::ThematicBreak { .. } if byte == self.prefix.rule.mark => {
                 self.prefix.rule.count = self.prefix.rule.count.saturating_add(1)
             }
-            LineState::ThematicBreak { .. } if blank => {}
+            LineState::ThematicBreak { .. } if is_blank => {}
             LineState::ThematicBreak { indented: true } => return self.leave_paragraph(),
             LineState::Heading(count) if byte == b'#' && count < 6 => {
                 self.line = LineState::Heading(count + 1)
             }
-            LineState::Heading(_) if blank => return self.leave_paragraph(),
+            LineState::Heading(_) if is_blank => return self.leave_paragraph(),
             LineState::Underline { ended: false } if byte == b'=' => {}
-            LineState::Underline { .. } if blank => self.line = LineState::Underline { ended: true },
+            LineState::Underline { .. } if is_blank => self.line = LineState::Underline { ended: true },
             LineState::Marker
             | LineState::ThematicBreak { .. }
             | LineState::Heading(_)
@@ -99,7 +100,7 @@ impl BlockTracker {
             LineState::FenceRun { mark, len } => {
                 self.line = LineState::FenceRun { mark, len: len.saturating_add(1) }
             }
-            LineState::ClosingFence if blank => {}
+            LineState::ClosingFence if is_blank => {}
             LineState::ClosingFence => self.line = LineState::Inline,
             LineState::Info { .. } | LineState::Inline => {}
         }
@@ -196,8 +197,8 @@ impl BlockTracker {
     /// Ends the run of fence characters that began the line; returns whether it was text.
     pub(super) fn end_mark(&mut self, mark: u8, len: u32) -> bool {
         if let Some(fence) = self.fence {
-            let closes = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
-            self.line = if closes { LineState::ClosingFence } else { LineState::Inline };
+            let is_closing = Fence::new(mark, len as usize).is_some_and(|run| fence.is_closed_by(run));
+            self.line = if is_closing { LineState::ClosingFence } else { LineState::Inline };
             return false;
         }
         if Fence::new(mark, len as usize).is_some() {
@@ -299,10 +300,10 @@ impl BlockTracker {
         }
         if let Some(fence) = self.fence {
             if self.prefix.matched_containers == self.depth {
-                let closes = byte == fence.mark && self.prefix.indent < INDENTED_COLUMNS;
+                let is_closing = byte == fence.mark && self.prefix.indent < INDENTED_COLUMNS;
                 self.line =
-                    if closes { LineState::FenceRun { mark: byte, len: 1 } } else { LineState::Inline };
-                return !closes;
+                    if is_closing { LineState::FenceRun { mark: byte, len: 1 } } else { LineState::Inline };
+                return !is_closing;
             }
             // A fence ends with its container.
             self.fence = None;

@@ -84,12 +84,12 @@ impl<T> CodeFilter<T> {
         }
         let ampersand = self.entities != CodeEntityPolicy::Keep;
         while !rest.is_empty() {
-            let (read, stop) = if self.queue.is_empty() {
-                let (read, stop) = self.code.skim(rest, ampersand);
-                if read > 0 {
-                    out(FilteredPiece::Text(&rest[..read]));
+            let (len, stop) = if self.queue.is_empty() {
+                let (len, stop) = self.code.skim(rest, ampersand);
+                if len > 0 {
+                    out(FilteredPiece::Text(&rest[..len]));
                 }
-                (read, stop)
+                (len, stop)
             } else {
                 // Cut at the limit itself, so that the result does not depend on chunk boundaries.
                 let room = rest.floor_char_boundary(self.limit.saturating_sub(self.held_bytes));
@@ -97,11 +97,11 @@ impl<T> CodeFilter<T> {
                     self.flush(out);
                     continue;
                 }
-                let (read, stop) = self.code.read_to_stop(&rest[..room], ampersand);
-                self.hold_text(&rest[..read]);
-                (read, stop)
+                let (len, stop) = self.code.read_to_stop(&rest[..room], ampersand);
+                self.hold_text(&rest[..len]);
+                (len, stop)
             };
-            rest = &rest[read..];
+            rest = &rest[len..];
             match stop {
                 Some(CodeStop::Ampersand) => rest = self.read_ampersand(rest, out),
                 stop => self.resolve_held(stop, out),
@@ -191,8 +191,8 @@ impl<T> CodeFilter<T> {
     }
 
     /// Reads a tag, which comes back as one piece.
-    pub fn push_tag(&mut self, raw: &str, with: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
-        self.push_markup(raw, with, out);
+    pub fn push_tag(&mut self, raw: &str, data: T, out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized)) {
+        self.push_markup(raw, data, out);
         // Line breaks in the tag count as such, backticks do not.
         if raw.contains('\n') {
             let (_, stop) = self.code.read_to_stop("\n", false);
@@ -205,11 +205,11 @@ impl<T> CodeFilter<T> {
     pub fn push_text_tag(
         &mut self,
         raw: &str,
-        with: T,
+        data: T,
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) {
         let (tag, text) = raw.split_at(raw.find(['`', '\n']).unwrap_or(raw.len()));
-        self.push_markup(tag, with, out);
+        self.push_markup(tag, data, out);
         self.code.skip_bytes(tag.as_bytes());
         self.push_text(text, out);
     }
@@ -258,13 +258,13 @@ impl<T> CodeFilter<T> {
     /// Holds a tag or entity back until its context is decided.
     fn hold_piece(
         &mut self,
-        held: HeldPiece<T>,
+        piece: HeldPiece<T>,
         len: usize,
         place: PieceContext,
         out: &mut (impl FnMut(FilteredPiece<'_, T>) + ?Sized),
     ) {
         self.held_bytes += len;
-        self.queue.push_back(held);
+        self.queue.push_back(piece);
         if self.queue.len() == 1 && place.is_decided() {
             self.emit_front(out);
         }
@@ -288,15 +288,15 @@ impl<T> CodeFilter<T> {
             None | Some(CodeStop::Ampersand) => return,
             Some(CodeStop::LineEnd) => return self.flush(out),
             Some(CodeStop::Closed(run)) => {
-                for held in &mut self.queue {
-                    if let HeldPiece::Tag { place, .. } | HeldPiece::Entity { place, .. } = held {
+                for piece in &mut self.queue {
+                    if let HeldPiece::Tag { place, .. } | HeldPiece::Entity { place, .. } = piece {
                         place.is_code |= place.open_runs > run;
                     }
                 }
             }
         }
         // Everything before the first undecided piece can be emitted.
-        while self.queue.front().is_some_and(|held| match held {
+        while self.queue.front().is_some_and(|piece| match piece {
             HeldPiece::Text(_) => true,
             HeldPiece::Tag { place, .. } | HeldPiece::Entity { place, .. } => place.is_decided(),
         }) {
@@ -324,8 +324,8 @@ impl<T> CodeFilter<T> {
             }
             Some(HeldPiece::Tag { raw, data, place }) => {
                 self.held_bytes -= raw.len();
-                let written = if place.is_code { self.render_in_code(&raw) } else { Cow::Borrowed(&*raw) };
-                out(FilteredPiece::Tag(&written, data, place.is_code));
+                let tag_text = if place.is_code { self.render_in_code(&raw) } else { Cow::Borrowed(&*raw) };
+                out(FilteredPiece::Tag(&tag_text, data, place.is_code));
             }
             Some(HeldPiece::Entity { raw, decoded, place }) => {
                 self.held_bytes -= raw.len();

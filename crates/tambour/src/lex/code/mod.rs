@@ -106,19 +106,20 @@ impl CodeTracker {
         if ticks == 0 && self.run_len == 0 {
             return self.read_lines(bytes, signs.line_feeds);
         }
-        self.scan_bytes::<false>(bytes, false, |from, among| {
-            let behind =
-                if among == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | ticks } >> from;
-            (behind != 0).then(|| behind.trailing_zeros() as usize)
+        self.scan_bytes::<false>(bytes, false, |from, context| {
+            let stops =
+                if context == ScanContext::Fence { signs.line_feeds } else { signs.line_feeds | ticks }
+                    >> from;
+            (stops != 0).then(|| stops.trailing_zeros() as usize)
         });
     }
 
     /// Reads bytes without backticks, outside of a backtick run; `ends` is the mask of line feeds.
-    fn read_lines(&mut self, bytes: &[u8], mut ends: u64) {
+    fn read_lines(&mut self, bytes: &[u8], mut line_ends: u64) {
         let mut at = 0;
-        while ends != 0 {
-            let end = ends.trailing_zeros() as usize;
-            ends &= ends - 1;
+        while line_ends != 0 {
+            let end = line_ends.trailing_zeros() as usize;
+            line_ends &= line_ends - 1;
             let line = &bytes[at..end];
             if at > 0 && self.block.read_simple_line(line) {
                 at = end + 1;
@@ -148,7 +149,7 @@ impl CodeTracker {
     }
 
     fn read<const STOPS: bool>(&mut self, bytes: &[u8], ampersand: bool) -> (usize, Option<CodeStop>) {
-        self.scan_bytes::<STOPS>(bytes, ampersand, |rest, among| match (among, ampersand) {
+        self.scan_bytes::<STOPS>(bytes, ampersand, |rest, context| match (context, ampersand) {
             (ScanContext::Fence, true) => scan::find2(b'\n', b'&', &bytes[rest..]),
             (ScanContext::Fence, false) => scan::find(b'\n', &bytes[rest..]),
             (ScanContext::Runs, true) => scan::find3(b'`', b'\n', b'&', &bytes[rest..]),
@@ -162,18 +163,18 @@ impl CodeTracker {
         &mut self,
         bytes: &[u8],
         ampersand: bool,
-        find: impl Fn(usize, ScanContext) -> Option<usize>,
+        find_stop: impl Fn(usize, ScanContext) -> Option<usize>,
     ) -> (usize, Option<CodeStop>) {
         let mut at = 0;
         while at < bytes.len() {
             if self.run_len == 0 && self.block.begins_content(bytes[at]) {
                 let rest = &bytes[at..];
-                let among = match self.block.fence {
+                let context = match self.block.fence {
                     Some(_) => ScanContext::Fence,
                     None if self.open_runs.is_empty() => ScanContext::Text,
                     None => ScanContext::Runs,
                 };
-                let found = find(at, among);
+                let found = find_stop(at, context);
                 self.skip_bytes(&rest[..found.unwrap_or(rest.len())]);
                 let Some(found) = found else { break };
                 at += found;
@@ -270,11 +271,11 @@ impl CodeTracker {
     }
 
     fn push_byte(&mut self, byte: u8) -> Option<CodeStop> {
-        let ends = match self.block.line {
+        let is_run_end = match self.block.line {
             LineState::FenceRun { mark, .. } => byte != mark,
             _ => self.run_len > 0 && byte != b'`',
         };
-        if ends {
+        if is_run_end {
             let stop = self.end_marks();
             if stop.is_some() {
                 return stop;
@@ -326,20 +327,20 @@ impl CodeTracker {
 
     fn end_run(&mut self) -> Option<CodeStop> {
         let len = std::mem::take(&mut self.run_len);
-        let escaped = std::mem::take(&mut self.is_run_escaped);
+        let is_escaped = std::mem::take(&mut self.is_run_escaped);
         if len == 0 {
             return None;
         }
         // The leftmost open run of the same length closes. Runs inside were its content, where a backslash
         // does not escape.
-        if let Some(first) = self.open_runs.iter().position(|&open| open == len) {
+        if let Some(first) = self.open_runs.iter().position(|&run| run == len) {
             self.open_runs.truncate(first);
             return Some(CodeStop::Closed(first));
         }
-        let opening = len - usize::from(escaped);
+        let opening_len = len - usize::from(is_escaped);
         // A second run of the same length could never be the closed one.
-        if opening > 0 && self.open_runs.len() < MAX_OPEN_RUNS && !self.open_runs.contains(&opening) {
-            self.open_runs.push(opening);
+        if opening_len > 0 && self.open_runs.len() < MAX_OPEN_RUNS && !self.open_runs.contains(&opening_len) {
+            self.open_runs.push(opening_len);
         }
         None
     }

@@ -156,8 +156,8 @@ impl TagHead {
 
     fn read_name(&mut self, c: char, names: &TagNames) -> HeadStep {
         match names.extend_prefix(self.name, c) {
-            Some(fit) => {
-                (self.part, self.name) = (HeadPart::Name, fit);
+            Some(prefix) => {
+                (self.part, self.name) = (HeadPart::Name, prefix);
                 HeadStep::Continue
             }
             None => HeadStep::Mismatch,
@@ -179,9 +179,9 @@ impl TagHead {
     }
 
     fn note_full_width(self, c: char) -> TagHead {
-        let wide = matches!(c, '＜' | '＞' | '／');
+        let is_wide = matches!(c, '＜' | '＞' | '／');
         TagHead {
-            faults: if wide { self.faults.with_fault(TagFault::FullWidth) } else { self.faults },
+            faults: if is_wide { self.faults.with_fault(TagFault::FullWidth) } else { self.faults },
             ..self
         }
     }

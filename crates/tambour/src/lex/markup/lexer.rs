@@ -109,21 +109,21 @@ impl MarkupLexer {
                 }
                 LexerStep::Mismatch => {
                     let first = self.carry.bytes().next().unwrap_or(bytes[from]);
-                    let literal = matches!(self.state, LexerState::Mark(_) | LexerState::LiteralMark(_));
+                    let is_literal = matches!(self.state, LexerState::Mark(_) | LexerState::LiteralMark(_));
                     self.state = LexerState::Text;
                     // A literal mark may fail inside a character.
                     at = text.floor_char_boundary(at);
-                    if literal && first == b'<' {
+                    if is_literal && first == b'<' {
                         (from, at) = self.split_mark(text, from, at, out);
                     } else {
                         self.emit_token(&text[from..at], out, text_token);
                         from = at;
                     }
                 }
-                done => {
+                step => {
                     at += 1;
                     self.state = LexerState::Text;
-                    self.emit_step(&done, &text[from..at], out);
+                    self.emit_step(&step, &text[from..at], out);
                     from = at;
                 }
             }
@@ -189,10 +189,10 @@ impl MarkupLexer {
             return (from + 1, from + 1);
         }
         // Rereads at most the length of the mark, and only its own characters.
-        let mut held = std::mem::take(&mut self.carry);
-        held.push_str(&text[from..at]);
-        self.emit_text(&held[..1], out);
-        self.push(&held[1..], out);
+        let mut carry = std::mem::take(&mut self.carry);
+        carry.push_str(&text[from..at]);
+        self.emit_text(&carry[..1], out);
+        self.push(&carry[1..], out);
         (at, at)
     }
 
@@ -200,10 +200,10 @@ impl MarkupLexer {
     pub fn finish(&mut self, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         if matches!(self.state, LexerState::Mark(_)) {
             // Half a mark may contain a whole tag: `<<ParsingError>`.
-            let held = std::mem::take(&mut self.carry);
+            let carry = std::mem::take(&mut self.carry);
             self.state = LexerState::Text;
-            self.emit_text(&held[..1], out);
-            self.push(&held[1..], out);
+            self.emit_text(&carry[..1], out);
+            self.push(&carry[1..], out);
         }
         self.state = LexerState::Text;
         self.syntax.is_in_comment = false;
@@ -243,30 +243,30 @@ impl MarkupLexer {
         &mut self,
         tail: &str,
         out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
-        make: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
+        make_token: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
     ) {
         if self.carry.is_empty() {
             if !tail.is_empty() {
-                out(make(tail), LazyPlace::from_counter(&mut self.place));
+                out(make_token(tail), LazyPlace::from_counter(&mut self.place));
                 self.place.add(tail);
             }
         } else {
-            let mut whole = std::mem::take(&mut self.carry);
-            whole.push_str(tail);
-            out(make(&whole), LazyPlace::from_counter(&mut self.place));
-            self.place.add(&whole);
-            whole.clear();
-            self.carry = whole;
+            let mut token_text = std::mem::take(&mut self.carry);
+            token_text.push_str(tail);
+            out(make_token(&token_text), LazyPlace::from_counter(&mut self.place));
+            self.place.add(&token_text);
+            token_text.clear();
+            self.carry = token_text;
         }
     }
 
     fn emit_step(
         &mut self,
-        done: &LexerStep,
+        step: &LexerStep,
         tail: &str,
         out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
     ) {
-        match done {
+        match step {
             LexerStep::Tag => self.emit_token(tail, out, |raw| MarkupToken::Tag(MarkupTag::parse(raw))),
             LexerStep::CommentOpen => {
                 self.syntax.is_in_comment = self.reads_comments;
@@ -297,17 +297,17 @@ impl MarkupLexer {
         len: usize,
         tail: &str,
         out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>),
-        make: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
+        make_token: impl for<'t> Fn(&'t str) -> MarkupToken<'t>,
     ) {
         self.syntax.is_in_comment = false;
-        let surplus = (self.carry.len() + tail.len()).saturating_sub(len);
-        if surplus > 0 {
-            let mut whole = std::mem::take(&mut self.carry);
-            whole.push_str(tail);
-            self.emit_text(&whole[..surplus], out);
-            self.emit_token(&whole[surplus..], out, make);
+        let surplus_len = (self.carry.len() + tail.len()).saturating_sub(len);
+        if surplus_len > 0 {
+            let mut token_text = std::mem::take(&mut self.carry);
+            token_text.push_str(tail);
+            self.emit_text(&token_text[..surplus_len], out);
+            self.emit_token(&token_text[surplus_len..], out, make_token);
         } else {
-            self.emit_token(tail, out, make);
+            self.emit_token(tail, out, make_token);
         }
     }
 }

@@ -81,13 +81,13 @@ impl LexerState {
                 (b'-', _) => LexerStep::CommentOpen,
                 _ => LexerStep::Mismatch,
             },
-            LexerState::Mark(matched) => {
-                if syntax.mark.as_bytes().get(matched) != Some(&byte) {
+            LexerState::Mark(matched_len) => {
+                if syntax.mark.as_bytes().get(matched_len) != Some(&byte) {
                     LexerStep::Mismatch
-                } else if matched + 1 == syntax.mark.len() {
+                } else if matched_len + 1 == syntax.mark.len() {
                     LexerStep::Mark
                 } else {
-                    LexerStep::Continue(LexerState::Mark(matched + 1))
+                    LexerStep::Continue(LexerState::Mark(matched_len + 1))
                 }
             }
             LexerState::LiteralMark(mut word) => match word.push(byte) {
@@ -142,10 +142,10 @@ impl LexerState {
             },
             LexerState::SelfSlash if byte == b'>' => LexerStep::Tag,
             LexerState::SelfSlash => LexerStep::Mismatch,
-            LexerState::Dashes(seen) => match byte {
+            LexerState::Dashes(count) => match byte {
                 b'-' => LexerStep::Continue(LexerState::Dashes(2)),
-                b'>' if seen == 2 => LexerStep::CommentClose,
-                b'!' if seen == 2 && syntax.has_html_comments => LexerStep::Continue(LexerState::DashesBang),
+                b'>' if count == 2 => LexerStep::CommentClose,
+                b'!' if count == 2 && syntax.has_html_comments => LexerStep::Continue(LexerState::DashesBang),
                 _ => LexerStep::Mismatch,
             },
             LexerState::DashesBang => match byte {

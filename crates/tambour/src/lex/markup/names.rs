@@ -44,9 +44,9 @@ impl TagNames {
 
     /// Reports a name that matches one of the set only in another letter case.
     pub(super) fn case_slips(&self, name: &str) -> TagFaults {
-        let small = |known: &&TagName| known.lowercase.eq_ignore_ascii_case(name);
-        let other =
-            self.0.iter().any(|known| small(&known)) && !self.0.iter().any(|known| *known.spelling == *name);
+        let is_same_name = |tag_name: &&TagName| tag_name.lowercase.eq_ignore_ascii_case(name);
+        let other = self.0.iter().any(|tag_name| is_same_name(&tag_name))
+            && !self.0.iter().any(|tag_name| *tag_name.spelling == *name);
         if other { TagFaults::NONE.with_fault(TagFault::Case) } else { TagFaults::NONE }
     }
 
@@ -56,23 +56,23 @@ impl TagNames {
     }
 
     /// Narrows `fit` to the names that continue with `c`, in any letter case.
-    pub(super) fn extend_prefix(&self, fit: NamePrefix, c: char) -> Option<NamePrefix> {
-        let small = c.to_ascii_lowercase();
-        let NamePrefix { mut first, mut end, len } = fit;
+    pub(super) fn extend_prefix(&self, prefix: NamePrefix, c: char) -> Option<NamePrefix> {
+        let lowercase = c.to_ascii_lowercase();
+        let NamePrefix { mut first, mut end, len } = prefix;
         // Names are sorted, so the matching ones are adjacent; each is skipped once.
         let at = |name: usize| self.0[name].lowercase.get(len..).and_then(|rest| rest.chars().next());
-        while first < end && at(first) < Some(small) {
+        while first < end && at(first) < Some(lowercase) {
             first += 1;
         }
-        while first < end && at(end - 1) > Some(small) {
+        while first < end && at(end - 1) > Some(lowercase) {
             end -= 1;
         }
         (first < end).then_some(NamePrefix { first, end, len: len + c.len_utf8() })
     }
 
     /// Returns whether the prefix is a complete name. The shortest name sorts first.
-    pub(super) fn is_complete(&self, fit: NamePrefix) -> bool {
-        fit.len > 0 && self.0[fit.first].lowercase.len() == fit.len
+    pub(super) fn is_complete(&self, prefix: NamePrefix) -> bool {
+        prefix.len > 0 && self.0[prefix.first].lowercase.len() == prefix.len
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) fn is_name_char(c: char) -> bool {
 
 /// Characters beyond ASCII that may begin an XML name, without ideographic punctuation and full-width signs.
 fn is_letter(c: char) -> bool {
-    let listed = matches!(c,
+    let is_listed = matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'
         | '\u{37F}'..='\u{1FFF}' | '\u{200C}' | '\u{200D}' | '\u{2070}'..='\u{218F}'
         | '\u{2C00}'..='\u{2FEF}' | '\u{3001}'..='\u{D7FF}' | '\u{F900}'..='\u{FDCF}'
@@ -109,5 +109,5 @@ fn is_letter(c: char) -> bool {
     let sign = matches!(c,
         '\u{3001}'..='\u{3004}' | '\u{3008}'..='\u{3020}' | '\u{3030}' | '\u{FEFF}' | '\u{FF01}'..='\u{FF0F}'
         | '\u{FF1A}'..='\u{FF20}' | '\u{FF3B}'..='\u{FF40}' | '\u{FF5B}'..='\u{FF65}' | '\u{FFE0}'..='\u{FFFD}');
-    listed && !sign
+    is_listed && !sign
 }

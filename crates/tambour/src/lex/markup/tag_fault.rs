@@ -27,8 +27,8 @@ impl TagFaults {
 
     /// Set with `slip` added.
     #[must_use]
-    pub fn with_fault(self, slip: TagFault) -> TagFaults {
-        TagFaults(self.0 | 1 << slip as u8)
+    pub fn with_fault(self, fault: TagFault) -> TagFaults {
+        TagFaults(self.0 | 1 << fault as u8)
     }
 
     /// Union of both sets.
@@ -39,8 +39,8 @@ impl TagFaults {
 
     /// Returns whether the set contains `slip`.
     #[must_use]
-    pub fn contains(self, slip: TagFault) -> bool {
-        self.0 & 1 << slip as u8 != 0
+    pub fn contains(self, fault: TagFault) -> bool {
+        self.0 & 1 << fault as u8 != 0
     }
 
     /// Returns whether the set is empty.
@@ -51,6 +51,6 @@ impl TagFaults {
 
     /// Faults of the set.
     pub fn iter(self) -> impl Iterator<Item = TagFault> {
-        TagFaults::ALL.into_iter().filter(move |slip| self.contains(*slip))
+        TagFaults::ALL.into_iter().filter(move |fault| self.contains(*fault))
     }
 }

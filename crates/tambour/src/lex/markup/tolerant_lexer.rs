@@ -100,8 +100,8 @@ impl TolerantLexer {
     /// text (F-204).
     #[must_use]
     pub fn unfinished_tag(&self) -> Option<&str> {
-        let half = self.carry();
-        (!self.reader.is_in_comment && self.reader.names.starts_tag(half)).then_some(half)
+        let carry = self.carry();
+        (!self.reader.is_in_comment && self.reader.names.starts_tag(carry)).then_some(carry)
     }
 
     /// Discards the unfinished token and returns its start.
@@ -141,34 +141,34 @@ impl TolerantReader {
 
     fn push_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         // `from`: start of the text not emitted yet; `begin`: start of the current tag, if it is not carried.
-        let (mut from, mut begin, mut at) = (0, 0, 0);
+        let (mut from, mut tag_start, mut at) = (0, 0, 0);
         loop {
             let Some(head) = &mut self.head else {
                 let Some(found) = find_bracket(&text[at..]) else {
                     return self.emit_text(&text[from..], out);
                 };
-                begin = at + found;
-                let bracket = if text.as_bytes()[begin] == b'<' { '<' } else { '＜' };
-                let leads = is_line_start(self.is_first_on_line, &text[from..begin]);
-                self.head = Some(TagHead::new(bracket, leads, &self.names));
-                at = begin + bracket.len_utf8();
+                tag_start = at + found;
+                let bracket = if text.as_bytes()[tag_start] == b'<' { '<' } else { '＜' };
+                let is_first = is_line_start(self.is_first_on_line, &text[from..tag_start]);
+                self.head = Some(TagHead::new(bracket, is_first, &self.names));
+                at = tag_start + bracket.len_utf8();
                 continue;
             };
             let Some(c) = text[at..].chars().next() else {
-                self.emit_text(&text[from..begin], out);
-                self.carry.push_str(&text[begin..]);
+                self.emit_text(&text[from..tag_start], out);
+                self.carry.push_str(&text[tag_start..]);
                 return;
             };
-            let (next, len) = (head.step(c, &self.names), self.carry.len() + at - begin + c.len_utf8());
+            let (next, len) = (head.step(c, &self.names), self.carry.len() + at - tag_start + c.len_utf8());
             match next {
                 HeadStep::Continue | HeadStep::End if len > self.limit => self.abandon_head(out),
                 HeadStep::Continue => at += c.len_utf8(),
                 HeadStep::Mismatch => self.abandon_head(out),
                 HeadStep::End | HeadStep::MissingBracket => {
                     at += if next == HeadStep::End { c.len_utf8() } else { 0 };
-                    self.emit_text(&text[from..begin], out);
-                    self.emit_tag(&text[begin..at], out);
-                    (from, begin) = (at, at);
+                    self.emit_text(&text[from..tag_start], out);
+                    self.emit_tag(&text[tag_start..at], out);
+                    (from, tag_start) = (at, at);
                 }
             }
         }
@@ -196,18 +196,18 @@ impl TolerantReader {
     /// Emits the current tag, which ends with `tail`.
     fn emit_tag(&mut self, tail: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {
         let Some(head) = self.head.take() else { return };
-        let mut whole = std::mem::take(&mut self.carry);
-        let raw = if whole.is_empty() {
+        let mut tag_text = std::mem::take(&mut self.carry);
+        let raw = if tag_text.is_empty() {
             tail
         } else {
-            whole.push_str(tail);
-            &whole
+            tag_text.push_str(tail);
+            &tag_text
         };
         let mut tag = MarkupTag::parse_tolerant(raw, head.is_closing, head.name_len());
         tag.faults = head.faults.union(self.names.case_slips(tag.name));
         self.emit(MarkupToken::Tag(tag), out);
-        whole.clear();
-        self.carry = whole;
+        tag_text.clear();
+        self.carry = tag_text;
     }
 
     fn emit_text(&mut self, text: &str, out: &mut impl FnMut(MarkupToken<'_>, LazyPlace<'_>)) {

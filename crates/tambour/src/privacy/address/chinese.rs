@@ -38,28 +38,28 @@ fn road_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     if !matches!(last, '路' | '街' | '道' | '巷' | '弄' | '同' | '村') || !is_han(before) {
         return None;
     }
-    let divided = || first_division(text, at).is_some();
-    let one = !is_han(at.checked_sub(1).and_then(|index| text.char_before(index)));
+    let has_division = || first_division(text, at).is_some();
+    let is_single = !is_han(at.checked_sub(1).and_then(|index| text.char_before(index)));
     let is_road = match (before?, last) {
         (
             '电' | '线' | '铁' | '思' | '回' | '走' | '套' | '网' | '问' | '之' | '道' | '带' | '退' | '让',
             '路',
         ) => false,
         // A motorway has a number but no houses; with a place before it, it may be the name of a road.
-        ('公', '路') => divided(),
+        ('公', '路') => has_division(),
         // `坐一路` means a bus line.
-        (c, '路') if one => !is_numeral(c),
+        (c, '路') if is_single => !is_numeral(c),
         (_, '路') => true,
         ('逛' | '上' | '扫' | '临' | '沿', '街') => false,
         (_, '街') => true,
-        ('大', '道') => !one,
+        ('大', '道') => !is_single,
         (
             '国' | '省' | '县' | '乡' | '跑' | '频' | '轨' | '赛' | '通' | '管' | '渠' | '隧' | '知' | '报',
             '道',
         ) => false,
-        (_, '道' | '村') => divided(),
+        (_, '道' | '村') => has_division(),
         (_, '巷' | '弄') => true,
-        (c, '同') => c == '胡' && !one,
+        (c, '同') => c == '胡' && !is_single,
         _ => false,
     };
     is_road.then(|| name_start(text, at))
@@ -69,10 +69,10 @@ fn road_start(text: &FoldedText<'_>, at: usize) -> Option<usize> {
 fn name_start(text: &FoldedText<'_>, at: usize) -> usize {
     const LONGEST: usize = 5;
     let from = run_start(text, at).max(at.saturating_sub(LONGEST));
-    let leads = |c: &char| {
+    let is_introducing = |c: &char| {
         matches!(c, '在' | '去' | '到' | '住' | '是' | '于' | '从' | '往' | '的' | '了' | '寄' | '至')
     };
-    from + text.chars()[from..at].iter().rposition(leads).map_or(0, |last| last + 1)
+    from + text.chars()[from..at].iter().rposition(is_introducing).map_or(0, |last| last + 1)
 }
 
 /// Start of the unbroken Chinese text that ends at `at`, within reach.
@@ -180,12 +180,12 @@ fn building_end(text: &FoldedText<'_>, at: usize) -> Option<usize> {
     let end = part_end(text, at, &["号楼", "栋", "幢", "座", "单元"])?;
     let from = at.saturating_sub(6);
     let before: String = text.chars()[from..at].iter().collect();
-    let named = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
+    let is_estate = ESTATES.iter().any(|word| before.trim_end().ends_with(word));
     let room = part_end(text, end, &["单元", "室", "户", "房", "号"]);
     // `3室2厅` is the floor plan of a flat.
-    let plan = room
+    let is_floor_plan = room
         .is_some_and(|room| text.char_before(room) == Some('室') && part_end(text, room, &["厅"]).is_some());
-    (named || (room.is_some() && !plan)).then_some(end)
+    (is_estate || (room.is_some() && !is_floor_plan)).then_some(end)
 }
 
 /// Index behind a number and one of `signs` at `at`.

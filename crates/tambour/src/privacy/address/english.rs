@@ -33,10 +33,9 @@ fn split_words(text: &FoldedText<'_>) -> Vec<LatinWord> {
             at += 1;
         }
         let is_joined = words.last().is_some_and(|last| {
-            let between = &chars[last.end..start];
-            let blank =
-                between.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(between);
-            !blank.is_empty() && blank.len() <= 3 && blank.iter().all(|&c| c == ' ')
+            let gap = &chars[last.end..start];
+            let spaces = gap.strip_prefix(&['.']).filter(|_| last.end - last.start <= 4).unwrap_or(gap);
+            !spaces.is_empty() && spaces.len() <= 3 && spaces.iter().all(|&c| c == ' ')
         });
         let text = chars[start..at].iter().collect::<String>().to_ascii_lowercase();
         words.push(LatinWord {
@@ -109,10 +108,10 @@ pub(super) fn find(text: &FoldedText<'_>, found: &mut dyn FnMut(Range<usize>)) {
                 && name.iter().all(|word| word.is_capitalized || is_digit(word.text.chars().next()));
             let street = contains_word(STREETS, kind) || (capitals && contains_word(NAMED_STREETS, kind));
             // `Dr` begins a longer word if another letter follows that is not Chinese.
-            let cut = text.char_at(word.end).is_some_and(|c| c.is_alphabetic() && !is_han(Some(c)));
-            if street && !cut && !name.is_empty() {
-                let thing = words.get(index + 1).filter(|next| next.is_joined);
-                if !thing.is_some_and(|next| contains_word(STREET_THINGS, next.text.as_str())) {
+            let is_cut = text.char_at(word.end).is_some_and(|c| c.is_alphabetic() && !is_han(Some(c)));
+            if street && !is_cut && !name.is_empty() {
+                let next_word = words.get(index + 1).filter(|next| next.is_joined);
+                if !next_word.is_some_and(|next| contains_word(STREET_THINGS, next.text.as_str())) {
                     found(text.byte_range(first.start..word.end));
                 }
                 break;

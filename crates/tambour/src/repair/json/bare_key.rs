@@ -39,7 +39,7 @@ impl JsonReader {
         let p = Lookahead::new(bytes, at, c.is_last);
         // Scans the words up to the end of a key.
         let mut end = at;
-        let (stop, colon) = loop {
+        let (text_end, colon) = loop {
             let Some(byte) = p.byte(end)? else { break (end, false) };
             match json::mark_at(bytes, end) {
                 Some((b'(' | b')', length)) => end += length,
@@ -54,43 +54,44 @@ impl JsonReader {
                 None => end += utf8::char_width(byte),
             }
         };
-        let stop = stop.min(bytes.len());
-        let stop = (at..=stop).rev().find(|&stop| c.text.is_char_boundary(stop)).unwrap_or(at);
-        let trimmed = at + c.text[at..stop].trim_end().len();
-        let quote = p.quote_at(stop)?;
-        if let Some((_, length)) = quote.filter(|_| trimmed == stop && stop > at) {
+        let text_end = text_end.min(bytes.len());
+        let text_end =
+            (at..=text_end).rev().find(|&text_end| c.text.is_char_boundary(text_end)).unwrap_or(at);
+        let trimmed_end = at + c.text[at..text_end].trim_end().len();
+        let quote = p.quote_at(text_end)?;
+        if let Some((_, length)) = quote.filter(|_| trimmed_end == text_end && text_end > at) {
             // `a":1`: the opening quote of the key is missing.
-            let (next, _) = p.skip_space(stop + length)?;
+            let (next, _) = p.skip_space(text_end + length)?;
             if p.mark_at(next)? == Some(b':') {
-                self.emit_bare_key(c, (at, stop), sink);
-                c.offset = stop + length;
+                self.emit_bare_key(c, (at, text_end), sink);
+                c.offset = text_end + length;
                 return Ok(());
             }
         }
-        let valued = match (quote, p.mark_at(stop)?) {
+        let has_value = match (quote, p.mark_at(text_end)?) {
             _ if colon => true,
             (Some(_), _) => {
-                p.check_key(stop, 1)? != KeyCheck::Yes && self.expected != ExpectedToken::CommaOrEnd
+                p.check_key(text_end, 1)? != KeyCheck::Yes && self.expected != ExpectedToken::CommaOrEnd
             }
             (None, Some(b'{' | b'[')) => self.expected != ExpectedToken::CommaOrEnd,
             (None, _) => false,
         };
-        let lone = self.expected != ExpectedToken::CommaOrEnd
-            && stop - at < WINDOW
+        let is_lone = self.expected != ExpectedToken::CommaOrEnd
+            && text_end - at < WINDOW
             && p.skip_words(at, 2)?.1 == 1
-            && (matches!(p.mark_at(stop)?, Some(b',' | b'}')) || p.byte(stop)?.is_none());
-        if (valued || lone) && trimmed > at {
-            self.emit_bare_key(c, (at, trimmed), sink);
-            c.offset = trimmed;
+            && (matches!(p.mark_at(text_end)?, Some(b',' | b'}')) || p.byte(text_end)?.is_none());
+        if (has_value || is_lone) && trimmed_end > at {
+            self.emit_bare_key(c, (at, trimmed_end), sink);
+            c.offset = trimmed_end;
             return Ok(());
         }
         // Skips stray text such as `1 2` in `{"a" 1 2}`; at least one character, to guarantee progress.
-        let stop = stop.max(at + utf8::char_width(bytes[at])).min(bytes.len());
-        let end = self.base_place.offset + stop;
+        let text_end = text_end.max(at + utf8::char_width(bytes[at])).min(bytes.len());
+        let end = self.base_place.offset + text_end;
         self.save_places(c.text);
         let place = self.place_at(c.text, at);
         self.stray_text.get_or_insert((place, end)).1 = end;
-        c.offset = stop;
+        c.offset = text_end;
         Ok(())
     }
 
@@ -100,10 +101,10 @@ impl JsonReader {
         (at, end): (usize, usize),
         sink: &mut S,
     ) {
-        let in_key = self.begin_item(c, at, sink) == ItemRole::Key;
-        debug_assert!(in_key, "keys are read where keys belong");
-        let what = ("a key without quotes", "added quotes");
-        self.report_repair(c, (at, end), &rules::UNQUOTED_KEY, what, sink);
+        let is_key = self.begin_item(c, at, sink) == ItemRole::Key;
+        debug_assert!(is_key, "keys are read where keys belong");
+        let texts = ("a key without quotes", "added quotes");
+        self.report_repair(c, (at, end), &rules::UNQUOTED_KEY, texts, sink);
         self.key_spot = TextSpot::Current(at);
         let place = self.key_place(c.text, end);
         self.is_after_newline = false;

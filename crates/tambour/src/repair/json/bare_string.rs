@@ -62,16 +62,16 @@ impl JsonReader {
         at: usize,
         sink: &mut S,
     ) -> ReadFlow {
-        let blank = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
+        let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
         let text = &c.bytes()[from..at];
-        let mut keep = text.iter().rposition(blank).map_or(from, |last| from + last + 1);
-        if at - keep > WINDOW {
-            keep = at - WINDOW;
+        let mut kept_start = text.iter().rposition(is_text).map_or(from, |last| from + last + 1);
+        if at - kept_start > WINDOW {
+            kept_start = at - WINDOW;
         }
-        if keep > from {
-            sink.event(JsonEvent::StringDelta(&c.text[from..keep]));
+        if kept_start > from {
+            sink.event(JsonEvent::StringDelta(&c.text[from..kept_start]));
         }
-        c.offset = keep;
+        c.offset = kept_start;
         ReadFlow::NeedsInput
     }
 
@@ -85,8 +85,8 @@ impl JsonReader {
     ) -> ReadFlow {
         let text = &c.text[from..at];
         // White space before this window has been emitted already.
-        let blank = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
-        let mut end = text.as_bytes().iter().rposition(blank).map_or(from, |last| from + last + 1);
+        let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\r');
+        let mut end = text.as_bytes().iter().rposition(is_text).map_or(from, |last| from + last + 1);
         if at - end > WINDOW {
             end = at - WINDOW;
         }
@@ -111,13 +111,17 @@ impl JsonReader {
     ) -> Result<BareStringEnd, MissingInput> {
         let bytes = c.bytes();
         let p = Lookahead::new(bytes, at, c.is_last);
-        let ends = |yes: bool| Ok(if yes { BareStringEnd::End } else { BareStringEnd::Text });
-        let spaced = at > from && matches!(bytes[at - 1], b' ' | b'\t');
+        let end_if = |is_end: bool| Ok(if is_end { BareStringEnd::End } else { BareStringEnd::Text });
+        let is_after_space = at > from && matches!(bytes[at - 1], b' ' | b'\t');
         let object = self.stack.last() == Some(&JsonFrame::Object);
         match byte {
-            b'/' => return ends(p.byte(at + 1)? == Some(b'*') || spaced && p.byte(at + 1)? == Some(b'/')),
-            b'#' => return ends(spaced),
-            b'`' => return ends(p.starts_with(at, b"```")?),
+            b'/' => {
+                return end_if(
+                    p.byte(at + 1)? == Some(b'*') || is_after_space && p.byte(at + 1)? == Some(b'/'),
+                );
+            }
+            b'#' => return end_if(is_after_space),
+            b'`' => return end_if(p.starts_with(at, b"```")?),
             b'\\' => match p.byte(at + 1)? {
                 Some(b'"') => {}
                 _ => return Ok(BareStringEnd::Text),
@@ -125,47 +129,49 @@ impl JsonReader {
             _ => {}
         }
         if self.stack.is_empty() {
-            return ends(byte == b'\n');
+            return end_if(byte == b'\n');
         }
         if let Some((quote, length)) = p.quote_at(at)? {
             let (next, newline) = p.skip_space(at + length)?;
-            if !spaced {
-                let over = p.byte(next)?.is_none()
+            if !is_after_space {
+                let has_end = p.byte(next)?.is_none()
                     || newline
                     || matches!(p.mark_at(next)?, Some(b',' | b'}' | b']'));
-                return Ok(if over { BareStringEnd::Quote(length) } else { BareStringEnd::Text });
+                return Ok(if has_end { BareStringEnd::Quote(length) } else { BareStringEnd::Text });
             }
             let key = object && p.check_key(at, 1)? == KeyCheck::Yes;
-            return ends(key || quote == QuoteKind::Double && !object && p.byte(next)?.is_some() && newline);
+            return end_if(
+                key || quote == QuoteKind::Double && !object && p.byte(next)?.is_some() && newline,
+            );
         }
         if byte == b'\n' {
             let (next, _) = p.skip_space(at)?;
-            let over = p.byte(next)?.is_none()
+            let has_end = p.byte(next)?.is_none()
                 || matches!(p.mark_at(next)?, Some(b'}' | b']'))
                 || p.is_comment(next)?
                 || p.starts_with(next, b"```")?;
-            return ends(!object || over || p.check_key(next, 3)? == KeyCheck::Yes);
+            return end_if(!object || has_end || p.check_key(next, 3)? == KeyCheck::Yes);
         }
         match json::mark_at(bytes, at) {
             Some((b'}', _)) => {
                 if self.string.open_brackets.0 > 0 {
                     return Ok(BareStringEnd::Text);
                 }
-                ends(self.stack.contains(&JsonFrame::Object))
+                end_if(self.stack.contains(&JsonFrame::Object))
             }
             Some((b']', _)) => {
                 if self.string.open_brackets.1 > 0 {
                     return Ok(BareStringEnd::Text);
                 }
-                ends(self.stack.contains(&JsonFrame::Array))
+                end_if(self.stack.contains(&JsonFrame::Array))
             }
-            Some((b')', _)) => ends(self.open_calls > 0 || self.stack.last() == Some(&JsonFrame::Tuple)),
-            Some((b',', _)) if !object => ends(true),
+            Some((b')', _)) => end_if(self.open_calls > 0 || self.stack.last() == Some(&JsonFrame::Tuple)),
+            Some((b',', _)) if !object => end_if(true),
             Some((b',', length)) => {
                 let (next, newline) = p.skip_space(at + length)?;
                 let Some(byte) = p.byte(next)? else { return Ok(BareStringEnd::End) };
                 let key = p.check_key(next, if newline { 3 } else { 2 })?;
-                ends(
+                end_if(
                     key == KeyCheck::Yes
                         || matches!(p.mark_at(next)?, Some(b'}' | b']' | b',' | b'{'))
                         || p.is_comment(next)?

@@ -77,21 +77,21 @@ impl JsonReader {
                     return Ok(());
                 }
                 _ => {
-                    let what = ("a bracket where a key belongs", "left it out");
-                    self.report_repair(c, (at, at + length), &rules::EXTRA_BRACKET, what, sink);
+                    let texts = ("a bracket where a key belongs", "left it out");
+                    self.report_repair(c, (at, at + length), &rules::EXTRA_BRACKET, texts, sink);
                     c.offset += length;
                     return Ok(());
                 }
             }
         }
-        let top = self.stack.is_empty();
+        let is_outermost = self.stack.is_empty();
         self.begin_item(c, at, sink);
-        if top && length > 1 {
+        if is_outermost && length > 1 {
             self.report_odd_mark(c, at, length, sink);
         }
         if mark == b'(' {
-            let what = ("round brackets around items", "read as an array");
-            self.report_repair(c, (at, at + length), &rules::WRAPPER, what, sink);
+            let texts = ("round brackets around items", "read as an array");
+            self.report_repair(c, (at, at + length), &rules::WRAPPER, texts, sink);
         }
         if self.open_bracket(c, at, mark, sink) {
             c.offset += length;
@@ -102,15 +102,15 @@ impl JsonReader {
     /// Returns whether an object at this place is more likely a value of its own than part of the current
     /// one.
     fn is_misplaced(&self) -> bool {
-        let fits = match self.stack.last() {
+        let is_expected = match self.stack.last() {
             Some(JsonFrame::Object) => self.expected == ExpectedToken::Value,
             Some(_) => matches!(self.expected, ExpectedToken::FirstItemOrEnd | ExpectedToken::Item),
             None => true,
         };
-        let list = self.stack.first().is_some_and(|frame| *frame != JsonFrame::Object);
-        let doubtful = !fits || self.suspicion.is_damaged;
-        let holds = list && self.suspicion.has_object;
-        doubtful && !holds
+        let is_in_list = self.stack.first().is_some_and(|frame| *frame != JsonFrame::Object);
+        let is_doubtful = !is_expected || self.suspicion.is_damaged;
+        let is_list_of_objects = is_in_list && self.suspicion.has_object;
+        is_doubtful && !is_list_of_objects
     }
 
     /// Returns whether one of the sought keys is at `at`, with a colon.
@@ -139,12 +139,12 @@ impl JsonReader {
     ) -> Result<(), MissingInput> {
         let at = c.offset;
         let span = (at, at + length);
-        let fits = |frame: &JsonFrame| match frame {
+        let is_closed = |frame: &JsonFrame| match frame {
             JsonFrame::Object => mark == b'}',
             JsonFrame::Array => mark == b']',
             JsonFrame::Tuple => mark == b')',
         };
-        let levels = self.stack.iter().rev().position(fits);
+        let levels = self.stack.iter().rev().position(is_closed);
         if levels != Some(0) {
             if mark == b')' && self.open_calls > 0 {
                 self.open_calls -= 1;
@@ -155,29 +155,32 @@ impl JsonReader {
             // A wrong bracket closes the bracket it matches, replaces the right one, or is surplus.
             let p = Lookahead::new(c.bytes(), at + length, c.is_last);
             let (next, _) = p.skip_space(at + length)?;
-            let goes_on = p.mark_at(next)?;
-            let after = if goes_on == Some(b',') { p.skip_space(next + 1)?.0 } else { next };
-            let key = goes_on == Some(b',') && p.check_key(after, 1)? == KeyCheck::Yes;
+            let next_mark = p.mark_at(next)?;
+            let after = if next_mark == Some(b',') { p.skip_space(next + 1)?.0 } else { next };
+            let is_key_next = next_mark == Some(b',') && p.check_key(after, 1)? == KeyCheck::Yes;
             let parent = self.stack.len().checked_sub(2).map(|parent| self.stack[parent]);
-            let instead = match levels {
+            let is_replacement = match levels {
                 None => {
-                    mark != b')' && (self.stack.len() > 1 || !matches!(goes_on, Some(b',' | b']' | b'}')))
+                    mark != b')' && (self.stack.len() > 1 || !matches!(next_mark, Some(b',' | b']' | b'}')))
                 }
                 // `{"a": [1}, "b": 2}`: a key follows, so the object has not ended.
                 Some(_) => {
-                    mark == b'}' && key && parent == Some(JsonFrame::Object)
-                        || mark == b']' && goes_on == Some(b',') && key && parent == Some(JsonFrame::Object)
+                    mark == b'}' && is_key_next && parent == Some(JsonFrame::Object)
+                        || mark == b']'
+                            && next_mark == Some(b',')
+                            && is_key_next
+                            && parent == Some(JsonFrame::Object)
                 }
             };
-            if self.stack.is_empty() || levels.is_none() && !instead {
-                let what = ("a closing bracket too many", "left it out");
-                self.report_repair(c, span, &rules::EXTRA_BRACKET, what, sink);
+            if self.stack.is_empty() || levels.is_none() && !is_replacement {
+                let texts = ("a closing bracket too many", "left it out");
+                self.report_repair(c, span, &rules::EXTRA_BRACKET, texts, sink);
                 c.offset += length;
                 return Ok(());
             }
-            if instead {
-                let what = ("a closing bracket of the wrong kind", "read as the right one");
-                self.report_repair(c, span, &rules::EXTRA_BRACKET, what, sink);
+            if is_replacement {
+                let texts = ("a closing bracket of the wrong kind", "read as the right one");
+                self.report_repair(c, span, &rules::EXTRA_BRACKET, texts, sink);
             } else {
                 for _ in 0..levels.unwrap_or(0) {
                     self.close_innermost(c, at, sink);
@@ -198,8 +201,8 @@ impl JsonReader {
                     TextSpot::Current(comma) => self.place_at(c.text, comma),
                     TextSpot::Known(place) => place,
                 };
-                let what = ("a comma before a closing bracket", "left it out");
-                self.report_repair_at(place, self.comma_length, &rules::TRAILING_COMMA, what, sink);
+                let texts = ("a comma before a closing bracket", "left it out");
+                self.report_repair_at(place, self.comma_length, &rules::TRAILING_COMMA, texts, sink);
             }
             ExpectedToken::Colon | ExpectedToken::Value => self.insert_null(c, at, sink),
             ExpectedToken::FirstItemOrEnd | ExpectedToken::CommaOrEnd => {}
@@ -222,17 +225,17 @@ impl JsonReader {
 
     /// Adds the missing bracket of the innermost value.
     fn close_innermost<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
-        let what = match self.stack.last() {
+        let texts = match self.stack.last() {
             Some(JsonFrame::Object) => ("an object is not closed", "added `}`"),
             _ => ("an array is not closed", "added `]`"),
         };
         self.repair_before_closing(c, at, sink);
-        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, what, sink);
+        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, texts, sink);
         self.pop_frame(c, at, sink);
     }
 
     /// Closes all open brackets at the current place, where the value is truncated.
-    pub(super) fn close_all<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, why: &str, sink: &mut S) {
+    pub(super) fn close_all<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, reason: &str, sink: &mut S) {
         let at = c.offset;
         if self.stack.is_empty() {
             return;
@@ -240,7 +243,7 @@ impl JsonReader {
         self.report_stray_text(sink);
         self.value_end.is_auto_closed = true;
         self.surrounding_text.is_line_start = self.is_after_newline;
-        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, (why, "closed the value"), sink);
+        self.report_repair(c, (at, at), &rules::MISSING_BRACKET, (reason, "closed the value"), sink);
         while !self.stack.is_empty() {
             if matches!(self.expected, ExpectedToken::Colon | ExpectedToken::Value) {
                 self.insert_null(c, at, sink);
@@ -260,10 +263,10 @@ impl JsonReader {
         at: usize,
         sink: &mut S,
     ) {
-        let why = format!("more than {} brackets are open", self.max_depth);
-        let what = (why.as_str(), "closed the value and read the rest of the line as text");
+        let reason = format!("more than {} brackets are open", self.max_depth);
+        let texts = (reason.as_str(), "closed the value and read the rest of the line as text");
         self.value_end.is_auto_closed = true;
-        self.report_repair(c, (at, at), &rules::LIMIT_EXCEEDED, what, sink);
+        self.report_repair(c, (at, at), &rules::LIMIT_EXCEEDED, texts, sink);
         if self.stack.is_empty() {
             // Not even one bracket is allowed.
             sink.event(JsonEvent::Null);

@@ -31,7 +31,7 @@ pub struct BuiltValue<V = Value> {
 /// Builds values from events.
 #[derive(Clone, Debug, Default)]
 pub struct ValueBuilder {
-    open: Vec<BuilderFrame>,
+    open_frames: Vec<BuilderFrame>,
     /// Finished items of all open objects and arrays.
     items: Vec<Value>,
     /// Keys of all open objects, including those still without a value.
@@ -91,13 +91,13 @@ impl ValueBuilder {
     pub(crate) fn discard_value(&mut self) {
         self.is_discarded = true;
         self.items.clear();
-        self.open.iter_mut().for_each(|open| open.first_item = 0);
+        self.open_frames.iter_mut().for_each(|frame| frame.first_item = 0);
     }
 
     /// Returns members of an earlier value, so that their buffers are reused.
     pub(crate) fn recycle_members(&mut self, members: MemberPlaces) {
-        if let Some(empty) = &mut self.members {
-            empty.recycle(members);
+        if let Some(own_members) = &mut self.members {
+            own_members.recycle(members);
         }
     }
 
@@ -182,7 +182,7 @@ impl ValueBuilder {
                 self.is_discarded = false;
                 self.start = Some(start);
                 self.doubts = ValueDoubts::default();
-                self.open.clear();
+                self.open_frames.clear();
                 self.items.clear();
                 self.keys.clear();
             }
@@ -233,17 +233,17 @@ impl ValueBuilder {
     /// Path to the innermost open value, or to its next item.
     fn path(&self, item: bool) -> Vec<PathStep> {
         let mut path = Vec::new();
-        for (at, open) in self.open.iter().enumerate().take(MAX_PATH_STEPS) {
-            let inner = self.open.get(at + 1);
+        for (at, frame) in self.open_frames.iter().enumerate().take(MAX_PATH_STEPS) {
+            let inner = self.open_frames.get(at + 1);
             if inner.is_none() && !item {
                 break;
             }
             let keys = inner.map_or(self.keys.len(), |inner| inner.first_key);
             let items = inner.map_or(self.items.len(), |inner| inner.first_item);
-            path.push(match (open.is_object, self.keys[open.first_key..keys].last()) {
+            path.push(match (frame.is_object, self.keys[frame.first_key..keys].last()) {
                 (true, Some((key, _))) => PathStep::Key(key.clone()),
                 (true, None) => break,
-                (false, _) => PathStep::Index(items - open.first_item),
+                (false, _) => PathStep::Index(items - frame.first_item),
             });
         }
         path
@@ -260,7 +260,7 @@ impl ValueBuilder {
     }
 
     fn open_frame(&mut self, is_object: bool) {
-        self.open.push(BuilderFrame {
+        self.open_frames.push(BuilderFrame {
             is_object,
             first_item: self.items.len(),
             first_key: self.keys.len(),
@@ -269,17 +269,17 @@ impl ValueBuilder {
     }
 
     fn push_key(&mut self, text: &str, place: Place) {
-        let depth = self.open.len();
+        let depth = self.open_frames.len();
         keys::end_duplicates(&mut self.duplicates, depth, place.offset);
-        let Some(open) = self.open.last_mut() else { return };
-        let keys = &self.keys[open.first_key..];
-        let twice = keys::find_key(keys.len(), |at| keys[at].0.as_str(), text, &mut open.index, true);
-        if let Some(at) = twice {
+        let Some(frame) = self.open_frames.last_mut() else { return };
+        let keys = &self.keys[frame.first_key..];
+        let duplicate = keys::find_key(keys.len(), |at| keys[at].0.as_str(), text, &mut frame.index, true);
+        if let Some(at) = duplicate {
             let end = keys.get(at + 1).map_or(place.offset, |(_, next)| next.offset);
             DuplicateKey::add(&mut self.duplicates, text, (keys[at].1, end), place, depth);
         }
         self.keys.push((self.buffers.fill(text), place));
-        if twice.is_some() {
+        if duplicate.is_some() {
             let message = format!("the key `{}` stands twice", clip(text, 40));
             let report = FindingReport::new(&rules::DUPLICATE_KEY, place, place.offset + text.len(), message);
             self.note_report(&report.with_doubt(Doubt::DuplicateKey));
@@ -287,14 +287,14 @@ impl ValueBuilder {
     }
 
     fn close_frame(&mut self) {
-        let Some(open) = self.open.pop() else { return };
+        let Some(frame) = self.open_frames.pop() else { return };
         if self.is_discarded {
-            self.buffers.recycle(self.keys.drain(open.first_key..).map(|(key, _)| key));
+            self.buffers.recycle(self.keys.drain(frame.first_key..).map(|(key, _)| key));
             return self.push_value(Value::Null);
         }
-        let items = self.items.drain(open.first_item..);
-        let value = if open.is_object {
-            let keys = self.keys.drain(open.first_key..).map(|(key, _)| key);
+        let items = self.items.drain(frame.first_item..);
+        let value = if frame.is_object {
+            let keys = self.keys.drain(frame.first_key..).map(|(key, _)| key);
             let mut map = Map::with_capacity(items.len());
             map.extend(keys.zip(items));
             Value::Object(map)
@@ -305,7 +305,7 @@ impl ValueBuilder {
     }
 
     fn push_value(&mut self, value: Value) {
-        if self.open.is_empty() {
+        if self.open_frames.is_empty() {
             self.root = Some(value);
         } else if !self.is_discarded {
             self.items.push(value);
@@ -334,9 +334,9 @@ impl JsonSink for ValueCollector {
             JsonEvent::ThoughtStart(mark) | JsonEvent::ThoughtEnd(mark, _) => self.text.push_str(mark.text),
             _ => {}
         }
-        if let Some(built) = self.builder.push_event(&event) {
-            self.reports.extend(built.duplicates.iter().map(DuplicateKey::report_last_kept));
-            self.values.push(built);
+        if let Some(built_value) = self.builder.push_event(&event) {
+            self.reports.extend(built_value.duplicates.iter().map(DuplicateKey::report_last_kept));
+            self.values.push(built_value);
         }
     }
 

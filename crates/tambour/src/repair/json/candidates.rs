@@ -175,9 +175,9 @@ impl<M: ValueMaker> CandidateSelector<M> {
     }
 
     /// Ranks a value that has ended and adds it.
-    fn end_value(&mut self, built: Option<BuiltValue<M::Representation>>, end: ValueEnd) {
+    fn end_value(&mut self, built_value: Option<BuiltValue<M::Representation>>, end: ValueEnd) {
         let mut reports = std::mem::take(&mut self.reports);
-        let (made, duplicates, doubts) = match built {
+        let (result, duplicates, doubts) = match built_value {
             Some(BuiltValue { value, duplicates, doubts, .. }) => (Some(value), duplicates, doubts),
             None => (None, Vec::new(), ValueDoubts::default()),
         };
@@ -185,11 +185,11 @@ impl<M: ValueMaker> CandidateSelector<M> {
         self.report_count += duplicates.len();
         reports.extend(duplicates.iter().take(room).map(DuplicateKey::report_last_kept));
         let place = self.shape.start.place;
-        if made.is_none() {
+        if result.is_none() {
             reports.push(self.size_report(place, end.offset));
         }
         let candidate = RankedCandidate {
-            value: made,
+            value: result,
             rank: self.shape.rank(&end),
             reports,
             doubts,
@@ -201,8 +201,8 @@ impl<M: ValueMaker> CandidateSelector<M> {
             gap: self.gap_before,
         };
         self.count += 1;
-        let most = (self.limits.value, self.limits.items);
-        self.current_group.add(candidate, self.maker.size(), most);
+        let maximum = (self.limits.value, self.limits.items);
+        self.current_group.add(candidate, self.maker.size(), maximum);
     }
 
     fn size_report(&self, place: Place, end: usize) -> FindingReport {
@@ -215,16 +215,16 @@ impl<M: ValueMaker> CandidateSelector<M> {
     /// Chooses the result.
     pub(super) fn choose(mut self, text: &str) -> FoundValue<M::Representation> {
         let after = classify_gap(&self.text);
-        let used =
+        let group =
             if self.current_group.count > 0 { &mut self.current_group } else { &mut self.thought_group };
         let CandidateGroup { best, count, first_gap, widest_gap, has_only_commas, list } =
-            std::mem::take(used);
+            std::mem::take(group);
         let Some(best) = best else { return FoundValue::default() };
         if count > 1 && (has_only_commas || widest_gap.max(first_gap).max(after) <= CandidateGap::Comma) {
             return self.choose_all(text, list, first_gap, after);
         }
         let RankedCandidate {
-            value: made,
+            value: value_result,
             mut reports,
             doubts,
             is_auto_closed,
@@ -244,7 +244,7 @@ impl<M: ValueMaker> CandidateSelector<M> {
             &mut reports,
         );
         FoundValue {
-            value: made,
+            value: value_result,
             candidate_count: self.count,
             reports,
             is_auto_closed,
@@ -304,15 +304,15 @@ impl CandidateShape {
     }
 
     fn rank(&self, end: &ValueEnd) -> CandidateRank {
-        let strong = (self.has_content || !self.has_brackets)
+        let is_strong = (self.has_content || !self.has_brackets)
             && (end.has_quotes || self.is_array && self.has_nested_content);
-        (self.start.origin == ValueOrigin::JsonFence && strong, strong, !end.is_auto_closed)
+        (self.start.origin == ValueOrigin::JsonFence && is_strong, is_strong, !end.is_auto_closed)
     }
 }
 
 impl<M: ValueMaker> CandidateGroup<M> {
     /// Adds the next value, of this size; `most` limits all values together.
-    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), most: (usize, usize)) {
+    fn add(&mut self, value: RankedCandidate<M>, (bytes, items): (usize, usize), maximum: (usize, usize)) {
         self.count += 1;
         if self.count == 1 {
             self.first_gap = value.gap;
@@ -328,7 +328,7 @@ impl<M: ValueMaker> CandidateGroup<M> {
                 list.begin(first, &value);
             }
             list.size = (list.size.0 + bytes, list.size.1 + items);
-            list.is_over_limit |= list.size.0 > most.0 || list.size.1 > most.1;
+            list.is_over_limit |= list.size.0 > maximum.0 || list.size.1 > maximum.1;
             list.add(&value);
         } else {
             self.list = CandidateList::default();
@@ -339,16 +339,16 @@ impl<M: ValueMaker> CandidateGroup<M> {
     }
 
     /// Adds the values of a later part of thinking. Values of both parts form no list.
-    fn append_group(&mut self, later: CandidateGroup<M>) {
+    fn append_group(&mut self, other: CandidateGroup<M>) {
         if self.count == 0 {
-            *self = later;
+            *self = other;
             return;
         }
-        if let Some(best) = later.best {
+        if let Some(best) = other.best {
             self.list = CandidateList::default();
             (self.has_only_commas, self.widest_gap) = (false, CandidateGap::Prose);
-            self.count += later.count;
-            if self.best.as_ref().is_none_or(|own| best.rank > own.rank) {
+            self.count += other.count;
+            if self.best.as_ref().is_none_or(|own_best| best.rank > own_best.rank) {
                 self.best = Some(best);
             }
         }
@@ -373,7 +373,7 @@ impl<M: ValueMaker> CandidateList<M> {
         self.doubts.extend(value.doubts.clone().into_item(self.count));
         self.count += 1;
         match &value.value {
-            Some(made) if !self.is_over_limit => M::push_item(&mut self.values, made.clone()),
+            Some(result) if !self.is_over_limit => M::push_item(&mut self.values, result.clone()),
             _ => {
                 self.is_over_limit = true;
                 self.values = M::List::default();
@@ -394,8 +394,8 @@ impl<M: ValueMaker> JsonSink for CandidateSelector<M> {
             // All text so far was thinking.
             JsonEvent::ThoughtEnd(_, ThoughtClosing::Unopened) => {
                 self.text.clear();
-                let thought = std::mem::take(&mut self.current_group);
-                self.thought_group.append_group(thought);
+                let thought_group = std::mem::take(&mut self.current_group);
+                self.thought_group.append_group(thought_group);
             }
             JsonEvent::ValueStart(start) => {
                 self.gap_before = classify_gap(&self.text);
@@ -404,9 +404,9 @@ impl<M: ValueMaker> JsonSink for CandidateSelector<M> {
             }
             _ => self.shape.push_event(&event),
         }
-        let built = self.maker.push_event(&event);
+        let built_value = self.maker.push_event(&event);
         if let JsonEvent::ValueEnd(end) = event {
-            self.end_value(built, end);
+            self.end_value(built_value, end);
         }
     }
 

@@ -11,7 +11,7 @@ use super::number;
 /// Value and span of a text that holds nothing else. `None` if anything would have to be reported: a fault, a
 /// duplicate key, lost digits, a limit.
 pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
-    let mut direct = DirectParser {
+    let mut parser = DirectParser {
         text,
         bytes: text.as_bytes(),
         at: 0,
@@ -22,15 +22,15 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<(Value, Span)> {
         entries: Vec::new(),
         values: Vec::new(),
     };
-    let opening = direct.skip_blanks()?;
-    let start = direct.at;
-    let value = match opening {
-        b'{' => direct.parse_object()?,
-        b'[' => direct.parse_array()?,
+    let first_byte = parser.skip_blanks()?;
+    let start = parser.at;
+    let value = match first_byte {
+        b'{' => parser.parse_object()?,
+        b'[' => parser.parse_array()?,
         _ => return None,
     };
-    let span = Span { start, end: direct.at };
-    direct.skip_blanks().is_none().then_some((value, span))
+    let span = Span { start, end: parser.at };
+    parser.skip_blanks().is_none().then_some((value, span))
 }
 
 struct DirectParser<'a> {
@@ -120,8 +120,8 @@ impl DirectParser<'_> {
     fn parse_object(&mut self) -> Option<Value> {
         self.enter()?;
         let first = self.entries.len();
-        let mut more = self.skip_blanks()? != b'}';
-        while more {
+        let mut has_more = self.skip_blanks()? != b'}';
+        while has_more {
             if self.skip_blanks()? != b'"' {
                 return None;
             }
@@ -138,7 +138,7 @@ impl DirectParser<'_> {
             self.at += 1;
             let value = self.parse_value()?;
             self.entries.push((key, value));
-            more = self.has_next(b'}')?;
+            has_more = self.has_next(b'}')?;
         }
         self.leave();
         let entries = self.entries.drain(first..);
@@ -154,11 +154,11 @@ impl DirectParser<'_> {
     fn parse_array(&mut self) -> Option<Value> {
         self.enter()?;
         let first = self.values.len();
-        let mut more = self.skip_blanks()? != b']';
-        while more {
+        let mut has_more = self.skip_blanks()? != b']';
+        while has_more {
             let value = self.parse_value()?;
             self.values.push(value);
-            more = self.has_next(b']')?;
+            has_more = self.has_next(b']')?;
         }
         self.leave();
         Some(Value::Array(self.values.drain(first..).collect()))
@@ -205,8 +205,8 @@ impl DirectParser<'_> {
         let rest = rest.get(SHORT_STRING..)?;
         let at = memchr::memchr2(b'"', b'\\', rest)?;
         // Checks all bytes, which is faster than stopping early.
-        let control = rest[..at].iter().fold(false, |control, &byte| control | (byte < b' '));
-        (!control).then_some(from + SHORT_STRING + at)
+        let has_control = rest[..at].iter().fold(false, |has_control, &byte| has_control | (byte < b' '));
+        (!has_control).then_some(from + SHORT_STRING + at)
     }
 
     /// Parses an escape from its backslash on.
@@ -231,8 +231,8 @@ impl DirectParser<'_> {
                 }
                 let low = self.parse_hex(self.at + 2)?;
                 self.at += 6;
-                let both = 0x10000 + ((high.checked_sub(0xD800)? & 0x3FF) << 10) + low.checked_sub(0xDC00)?;
-                return (high < 0xDC00 && low < 0xE000).then(|| char::from_u32(both)).flatten();
+                let code = 0x10000 + ((high.checked_sub(0xD800)? & 0x3FF) << 10) + low.checked_sub(0xDC00)?;
+                return (high < 0xDC00 && low < 0xE000).then(|| char::from_u32(code)).flatten();
             }
             _ => return None,
         };
@@ -248,12 +248,12 @@ impl DirectParser<'_> {
 
     fn parse_number(&mut self) -> Option<Value> {
         self.count_item()?;
-        let (start, mut whole, mut exponent) = (self.at, true, false);
+        let (start, mut is_integer, mut has_exponent) = (self.at, true, false);
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b'0'..=b'9' => {}
-                b'.' | b'-' | b'+' => whole = false,
-                b'e' | b'E' => (whole, exponent) = (false, true),
+                b'.' | b'-' | b'+' => is_integer = false,
+                b'e' | b'E' => (is_integer, has_exponent) = (false, true),
                 _ => break,
             }
             self.at += 1;
@@ -262,19 +262,19 @@ impl DirectParser<'_> {
         if word.len() > self.max_word {
             return None;
         }
-        if whole && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {
+        if is_integer && word.len() < 18 && (word.len() == 1 || !word.starts_with('0')) {
             let digits = word.bytes();
             return Some(digits.fold(0, |value, digit| value * 10 + u64::from(digit - b'0')).into());
         }
-        if !exponent
+        if !has_exponent
             && word.len() <= EXACT_DIGITS
             && word.contains('.')
             && number::is_json_number(word.as_bytes())
         {
             return Number::from_f64(word.parse().ok()?).map(Value::Number);
         }
-        let read =
-            number::parse_number(word, false).filter(|read| !read.is_nonstandard && !read.is_rounded)?;
-        Some(Value::Number(read.number))
+        let parsed = number::parse_number(word, false)
+            .filter(|parsed| !parsed.is_nonstandard && !parsed.is_rounded)?;
+        Some(Value::Number(parsed.number))
     }
 }

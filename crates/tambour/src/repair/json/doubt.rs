@@ -68,20 +68,20 @@ impl ValueDoubts {
     /// First doubt about the value at `path` or a value nested in it.
     #[must_use]
     pub fn find_within(&self, path: &[PathStep]) -> Option<&ValueDoubt> {
-        self.0.iter().find(|one| one.is_global || one.path.starts_with(path))
+        self.0.iter().find(|doubt| doubt.is_global || doubt.path.starts_with(path))
     }
 
     /// Doubts with paths for an array that holds the value at `index`.
     pub(super) fn into_item(self, index: usize) -> impl Iterator<Item = ValueDoubt> {
-        self.0.into_iter().map(move |mut one| {
-            one.path.insert(0, PathStep::Index(index));
-            one
+        self.0.into_iter().map(move |mut doubt| {
+            doubt.path.insert(0, PathStep::Index(index));
+            doubt
         })
     }
 
     /// Adds doubts.
-    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = ValueDoubt>) {
-        more.into_iter().for_each(|one| self.push(one));
+    pub(super) fn extend(&mut self, doubts: impl IntoIterator<Item = ValueDoubt>) {
+        doubts.into_iter().for_each(|doubt| self.push(doubt));
     }
 
     /// Adds the doubt of a report, if it has one, about the value at `path`.
@@ -91,20 +91,20 @@ impl ValueDoubts {
             return;
         }
         let path = path();
-        let long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > MAX_KEY_LEN));
+        let is_long = path.iter().any(|step| matches!(step, PathStep::Key(key) if key.len() > MAX_KEY_LEN));
         // Repairs beyond the report limit may be anywhere.
-        let is_global = long || report.rule.code == rules::LIMIT_EXCEEDED.code;
+        let is_global = is_long || report.rule.code == rules::LIMIT_EXCEEDED.code;
         let path = if is_global { Vec::new() } else { path };
         let message = report.message.clone();
         self.push(ValueDoubt { doubt, path, place: report.place, end: report.end, message, is_global });
     }
 
-    fn push(&mut self, mut one: ValueDoubt) {
+    fn push(&mut self, mut value_doubt: ValueDoubt) {
         if self.is_full() {
             return;
         }
-        one.is_global |= self.0.len() + 1 == MAX_DOUBTS;
-        self.0.push(one);
+        value_doubt.is_global |= self.0.len() + 1 == MAX_DOUBTS;
+        self.0.push(value_doubt);
     }
 
     fn is_full(&self) -> bool {
@@ -114,7 +114,7 @@ impl ValueDoubts {
 
 /// Returns whether a fault of this rule is between the items of a value, not in one of them.
 pub(super) fn is_between_items(report: &FindingReport) -> bool {
-    let between = [
+    let separator_rules = [
         &rules::EXTRA_COMMA,
         &rules::MISSING_COMMA,
         &rules::EXTRA_COLON,
@@ -123,5 +123,5 @@ pub(super) fn is_between_items(report: &FindingReport) -> bool {
         &rules::ELLIPSIS,
         &rules::STRAY_TEXT,
     ];
-    between.iter().any(|rule| rule.code == report.rule.code)
+    separator_rules.iter().any(|rule| rule.code == report.rule.code)
 }

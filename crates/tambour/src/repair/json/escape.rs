@@ -40,7 +40,7 @@ impl JsonReader {
                 next = bytes[at];
             }
         }
-        let plain = match next {
+        let character = match next {
             b'"' | b'\\' | b'/' => next as char,
             b'n' => '\n',
             b't' => '\t',
@@ -52,9 +52,9 @@ impl JsonReader {
             _ => {
                 // The backslash before a letter without a JSON meaning was most likely meant: `\d`, `\alpha`.
                 // Before punctuation and line breaks it is dropped: `\'`, `\_`, `\$`.
-                let kept = next.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&next);
-                let repair = if kept { "kept the backslash as text" } else { "left the backslash out" };
-                let what = ("an escape JSON does not know", repair);
+                let is_kept = next.is_ascii_alphanumeric() || b".()[]{}|?+^".contains(&next);
+                let repair = if is_kept { "kept the backslash as text" } else { "left the backslash out" };
+                let texts = ("an escape JSON does not know", repair);
                 let text = &c.text[at..];
                 let length = text.chars().next().map_or(0, char::len_utf8);
                 // An escaped quote means the quote.
@@ -62,8 +62,8 @@ impl JsonReader {
                     b'\'' | b'`' => RepairRule::certain(&rules::ESCAPE),
                     _ => RepairRule::from(&rules::ESCAPE),
                 };
-                self.report_repair(c, (start, at + length), rule, what, sink);
-                if kept {
+                self.report_repair(c, (start, at + length), rule, texts, sink);
+                if is_kept {
                     self.push_text("\\", sink);
                 }
                 // The escaped character is text.
@@ -72,7 +72,7 @@ impl JsonReader {
                 return ReadFlow::Continue;
             }
         };
-        self.push_char(plain, sink);
+        self.push_char(character, sink);
         c.offset = at + 1;
         ReadFlow::Continue
     }
@@ -87,8 +87,8 @@ impl JsonReader {
         match parse_hex(c.bytes(), digits, 2) {
             HexDigits::Unit(unit) => {
                 let span = (c.offset, digits + 2);
-                let what = ("an escape JSON does not know", "read as the character it names");
-                self.report_repair(c, span, &rules::ESCAPE, what, sink);
+                let texts = ("an escape JSON does not know", "read as the character it names");
+                self.report_repair(c, span, &rules::ESCAPE, texts, sink);
                 self.push_char(char::from_u32(u32::from(unit)).unwrap_or('\u{FFFD}'), sink);
                 c.offset = digits + 2;
                 ReadFlow::Continue
@@ -119,33 +119,33 @@ impl JsonReader {
         }
         if unit < 0xDC00 {
             // The other half of the pair, in the same form.
-            let form = &bytes[c.offset..digits];
+            let prefix = &bytes[c.offset..digits];
             let rest = &bytes[end..];
-            if rest.len() < form.len() && form.starts_with(rest) && !c.is_last {
+            if rest.len() < prefix.len() && prefix.starts_with(rest) && !c.is_last {
                 return ReadFlow::NeedsInput;
             }
-            if rest.starts_with(form) {
-                match parse_hex(bytes, end + form.len(), 4) {
+            if rest.starts_with(prefix) {
+                match parse_hex(bytes, end + prefix.len(), 4) {
                     HexDigits::Truncated if !c.is_last => return ReadFlow::NeedsInput,
                     HexDigits::Unit(low @ 0xDC00..=0xDFFF) => {
                         let code = 0x10000 + ((u32::from(unit) - 0xD800) << 10) + (u32::from(low) - 0xDC00);
                         self.push_char(char::from_u32(code).unwrap_or('\u{FFFD}'), sink);
-                        c.offset = end + form.len() + 4;
+                        c.offset = end + prefix.len() + 4;
                         return ReadFlow::Continue;
                     }
                     _ => {}
                 }
             }
             if c.is_last
-                && rest.len() < form.len() + 4
-                && form.starts_with(&rest[..rest.len().min(form.len())])
+                && rest.len() < prefix.len() + 4
+                && prefix.starts_with(&rest[..rest.len().min(prefix.len())])
             {
                 // Truncated inside the pair: the character is lost.
                 return self.repair_escape(c, bytes.len() - c.offset, sink);
             }
         }
-        let what = ("half of a surrogate pair", "put U+FFFD in its place");
-        self.report_repair(c, (c.offset, end), &rules::ESCAPE, what, sink);
+        let texts = ("half of a surrogate pair", "put U+FFFD in its place");
+        self.report_repair(c, (c.offset, end), &rules::ESCAPE, texts, sink);
         self.push_char('\u{FFFD}', sink);
         c.offset = end;
         ReadFlow::Continue
@@ -156,19 +156,19 @@ impl JsonReader {
     fn repair_escape<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut TextCursor<'_>,
-        skip: usize,
+        skip_len: usize,
         sink: &mut S,
     ) -> ReadFlow {
-        let span = (c.offset, c.offset + skip.max(2).min(c.text.len() - c.offset));
-        if skip == 0 {
-            let what = ("an escape without its digits", "kept the backslash as text");
-            self.report_repair(c, span, &rules::ESCAPE, what, sink);
+        let span = (c.offset, c.offset + skip_len.max(2).min(c.text.len() - c.offset));
+        if skip_len == 0 {
+            let texts = ("an escape without its digits", "kept the backslash as text");
+            self.report_repair(c, span, &rules::ESCAPE, texts, sink);
             self.push_text("\\", sink);
             c.offset += 1;
         } else {
-            let what = ("an escape that is cut off", "left it out");
-            self.report_repair(c, span, &rules::ESCAPE, what, sink);
-            c.offset += skip;
+            let texts = ("an escape that is cut off", "left it out");
+            self.report_repair(c, span, &rules::ESCAPE, texts, sink);
+            c.offset += skip_len;
         }
         ReadFlow::Continue
     }

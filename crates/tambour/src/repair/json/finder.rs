@@ -116,8 +116,11 @@ pub fn find_displayed(text: &str, limits: &Limits) -> FoundValue<String> {
 
 fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Representation> {
     // A string that is the whole text is not searched.
-    let whole = text.trim_matches(is_margin);
-    if whole.starts_with('"') && whole.ends_with('"') && read_strict::<M>(whole, limits).is_ok() {
+    let trimmed_text = text.trim_matches(is_margin);
+    if trimmed_text.starts_with('"')
+        && trimmed_text.ends_with('"')
+        && read_strict::<M>(trimmed_text, limits).is_ok()
+    {
         return find_scalar::<M>(text, limits);
     }
     let mut candidates = CandidateSelector::<M>::new(limits);
@@ -139,23 +142,24 @@ fn choose_value<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Rep
 
 /// Finds members without the brackets of their object: `"a": 1, "b": 2` and nothing else.
 fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
-    let whole = text.trim_matches(is_margin);
-    let key = whole.strip_prefix('"')?;
+    let members_text = text.trim_matches(is_margin);
+    let key = members_text.strip_prefix('"')?;
     // A key is short and contains no second quote.
     let end = key[..key.floor_char_boundary(MAX_KEY_LEN)].find('"')?;
     if !key[end + 1..].trim_start().starts_with(':') {
         return None;
     }
-    let start = whole.as_ptr() as usize - text.as_ptr() as usize;
-    let wrapped = format!("{}{{{whole}\n}}", &text[..start]);
-    let found = choose_value::<JsonPrinter>(&wrapped, limits);
-    let certain = |report: &FindingReport| report.rule.code != rules::UNQUOTED_VALUE.code;
-    let all = found.span.start == start && found.span.end == wrapped.len() && found.candidate_count == 1;
-    if !all || found.is_auto_closed || !found.reports.iter().all(certain) {
+    let start = members_text.as_ptr() as usize - text.as_ptr() as usize;
+    let object_text = format!("{}{{{members_text}\n}}", &text[..start]);
+    let found = choose_value::<JsonPrinter>(&object_text, limits);
+    let is_certain = |report: &FindingReport| report.rule.code != rules::UNQUOTED_VALUE.code;
+    let is_complete =
+        found.span.start == start && found.span.end == object_text.len() && found.candidate_count == 1;
+    if !is_complete || found.is_auto_closed || !found.reports.iter().all(is_certain) {
         return None;
     }
     let place = Place::START.end_of(&text[..start]);
-    let back = |mut report: FindingReport| {
+    let restore_report = |mut report: FindingReport| {
         // The added bracket shifted the offsets by one.
         report.place.offset = report.place.offset.saturating_sub(1);
         report.end = report.end.saturating_sub(1);
@@ -165,10 +169,10 @@ fn find_members(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
         report
     };
     let message = "the members of an object without its brackets";
-    let added = FindingReport::new(&rules::MISSING_BRACKET, place, place.offset, message);
-    let mut reports = vec![added.with_repair("added them")];
-    reports.extend(found.reports.into_iter().map(back));
-    let span = Span { start, end: start + whole.len() };
+    let bracket_report = FindingReport::new(&rules::MISSING_BRACKET, place, place.offset, message);
+    let mut reports = vec![bracket_report.with_repair("added them")];
+    reports.extend(found.reports.into_iter().map(restore_report));
+    let span = Span { start, end: start + members_text.len() };
     Some(FoundValue { reports, span, is_repaired: true, is_auto_closed: true, ..found })
 }
 
@@ -177,32 +181,32 @@ const MAX_KEY_LEN: usize = 256;
 
 /// Finds a value in a Markdown quotation, with `>` before each of its lines.
 fn find_in_quotation(text: &str, limits: &Limits) -> Option<FoundValue<String>> {
-    let inside = |line: &str| line.trim_start_matches([' ', '\t']).strip_prefix('>').map(|_| ());
-    let begins = |line: &str| {
+    let quoted_rest = |line: &str| line.trim_start_matches([' ', '\t']).strip_prefix('>').map(|_| ());
+    let is_value_start = |line: &str| {
         let body = line.trim_start_matches([' ', '\t']).strip_prefix('>').map(str::trim_start);
         body.is_some_and(|body| body.starts_with(['{', '[']))
     };
     let mut lines = text.split_inclusive('\n');
-    if !lines.any(begins) {
+    if !lines.any(is_value_start) {
         return None;
     }
     // Replaces each marker by a blank, so that all places stay.
-    let mut plain = String::with_capacity(text.len());
-    let mut marked = false;
+    let mut plain_text = String::with_capacity(text.len());
+    let mut has_marks = false;
     for line in text.split_inclusive('\n') {
-        match line.find('>').filter(|_| inside(line).is_some()) {
+        match line.find('>').filter(|_| quoted_rest(line).is_some()) {
             Some(at) => {
-                marked = true;
-                plain.extend([&line[..at], " ", &line[at + 1..]]);
+                has_marks = true;
+                plain_text.extend([&line[..at], " ", &line[at + 1..]]);
             }
-            None => plain.push_str(line),
+            None => plain_text.push_str(line),
         }
     }
-    let found = choose_value::<JsonPrinter>(&plain, limits);
+    let found = choose_value::<JsonPrinter>(&plain_text, limits);
     let lines = &text[found.span.start..found.span.end];
-    let spans = lines.split('\n').skip(1).all(|line| line.trim().is_empty() || inside(line).is_some());
-    let several = lines.contains('\n');
-    (marked && several && spans && found.value.is_some() && !found.is_auto_closed).then(|| {
+    let spans = lines.split('\n').skip(1).all(|line| line.trim().is_empty() || quoted_rest(line).is_some());
+    let has_lines = lines.contains('\n');
+    (has_marks && has_lines && spans && found.value.is_some() && !found.is_auto_closed).then(|| {
         let place = Place::START.end_of(&text[..found.span.start]);
         let report = FindingReport::new(&rules::STRAY_TEXT, place, found.span.end, "a value in a quotation");
         let mut reports = vec![report.with_repair("left its marks out")];
@@ -233,7 +237,7 @@ pub fn find_in_string(value: &Value, limits: &Limits) -> Option<FoundValue> {
 pub fn parse_strict(text: &str, limits: &Limits) -> Result<Value, FindingReport> {
     match direct_parser::parse(text, limits) {
         Some((value, _)) => Ok(value),
-        None => read_strict::<ValueBuilder>(text, limits).map(|built| built.value),
+        None => read_strict::<ValueBuilder>(text, limits).map(|built_value| built_value.value),
     }
 }
 
@@ -247,10 +251,10 @@ pub fn parse_strict_with_doubts(text: &str, limits: &Limits) -> Result<FoundValu
     if let Some((value, span)) = direct_parser::parse(text, limits) {
         return Ok(FoundValue { value: Some(value), candidate_count: 1, span, ..FoundValue::default() });
     }
-    let built = read_strict::<ValueBuilder>(text, limits)?;
-    let span = Span { start: built.start.place.offset, end: built.end.offset };
-    let reports = built.duplicates.iter().map(DuplicateKey::report_last_kept).collect();
-    let (value, doubts) = (Some(built.value), built.doubts);
+    let built_value = read_strict::<ValueBuilder>(text, limits)?;
+    let span = Span { start: built_value.start.place.offset, end: built_value.end.offset };
+    let reports = built_value.duplicates.iter().map(DuplicateKey::report_last_kept).collect();
+    let (value, doubts) = (Some(built_value.value), built_value.doubts);
     Ok(FoundValue { value, candidate_count: 1, reports, span, doubts, ..FoundValue::default() })
 }
 
@@ -261,7 +265,7 @@ pub fn parse_strict_with_doubts(text: &str, limits: &Limits) -> Result<FoundValu
 ///
 /// The report on the first fault. Nesting beyond `limits.depth` is a fault too.
 pub fn parse_strict_text(text: &str, limits: &Limits) -> Result<String, FindingReport> {
-    read_strict::<JsonPrinter>(text, limits).map(|built| built.value)
+    read_strict::<JsonPrinter>(text, limits).map(|built_value| built_value.value)
 }
 
 fn read_strict<M: ValueMaker>(
@@ -272,12 +276,12 @@ fn read_strict<M: ValueMaker>(
     let mut reader = configure_digits::<M>(JsonReader::new_document(limits));
     let mut rest = text;
     while !rest.is_empty() && sink.fault.is_none() {
-        let mut cut = rest.len().min(64 << 10);
-        while !rest.is_char_boundary(cut) {
-            cut += 1;
+        let mut piece_len = rest.len().min(64 << 10);
+        while !rest.is_char_boundary(piece_len) {
+            piece_len += 1;
         }
-        reader.push(&rest[..cut], &mut sink);
-        rest = &rest[cut..];
+        reader.push(&rest[..piece_len], &mut sink);
+        rest = &rest[piece_len..];
     }
     if sink.fault.is_none() {
         reader.finish(&mut sink);
@@ -306,8 +310,8 @@ impl<M: ValueMaker> JsonSink for StrictSink<M> {
             self.fault = Some(FindingReport::new(&rules::SEVERAL_VALUES, place, place.offset, message));
             return;
         }
-        if let Some(built) = self.maker.push_event(&event) {
-            self.value = Some(built);
+        if let Some(built_value) = self.maker.push_event(&event) {
+            self.value = Some(built_value);
         } else if let (JsonEvent::ValueEnd(end), true) = (event, self.maker.is_over_limit()) {
             let message = "the value has more text or more values than the limits allow";
             self.fault = Some(FindingReport::new(&rules::LIMIT_EXCEEDED, Place::START, end.offset, message));
@@ -342,17 +346,17 @@ fn find_scalar<M: ValueMaker>(text: &str, limits: &Limits) -> FoundValue<M::Repr
         let tag = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
         inner = rest[tag..].trim_end_matches(char::from(fence.mark)).trim();
     }
-    let quoted = inner.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || inner.starts_with("\\\"");
+    let is_quoted = inner.starts_with(['"', '\'', '“', '‘', '`', '„', '«']) || inner.starts_with("\\\"");
     let quotes = inner.chars().filter(|&c| matches!(c, '"' | '“' | '”')).count();
-    let word = !inner.trim_end_matches([',', ' ']).contains(char::is_whitespace);
-    let whole = quoted && (quotes <= 1 || inner.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
-    if inner.len() < 2 && !inner.chars().all(char::is_alphanumeric) || !(word || whole) {
+    let is_word = !inner.trim_end_matches([',', ' ']).contains(char::is_whitespace);
+    let is_complete = is_quoted && (quotes <= 1 || inner.ends_with(['"', '\'', '”', '’', '`', '´', '»']));
+    if inner.len() < 2 && !inner.chars().all(char::is_alphanumeric) || !(is_word || is_complete) {
         return FoundValue::default();
     }
-    let skipped = inner.as_ptr() as usize - text.as_ptr() as usize;
+    let start = inner.as_ptr() as usize - text.as_ptr() as usize;
     let mut candidates = CandidateSelector::<M>::new(limits);
     let mut reader = configure_digits::<M>(JsonReader::new_document(limits))
-        .with_start(Place::START.end_of(&text[..skipped]));
+        .with_start(Place::START.end_of(&text[..start]));
     reader.push(inner, &mut candidates);
     reader.finish(&mut candidates);
     match candidates.count {

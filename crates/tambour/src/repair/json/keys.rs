@@ -22,9 +22,9 @@ impl KeyBuffers {
         buffer
     }
 
-    pub(super) fn recycle(&mut self, gone: impl Iterator<Item = String>) {
-        let small = gone.filter(|key| key.capacity() <= MAX_BUFFER_LEN);
-        for mut key in small.take(MAX_BUFFERS.saturating_sub(self.0.len())) {
+    pub(super) fn recycle(&mut self, keys: impl Iterator<Item = String>) {
+        let small_keys = keys.filter(|key| key.capacity() <= MAX_BUFFER_LEN);
+        for mut key in small_keys.take(MAX_BUFFERS.saturating_sub(self.0.len())) {
             key.clear();
             self.0.push(key);
         }
@@ -51,9 +51,9 @@ pub struct DuplicateKey {
 const MAX_DUPLICATES: usize = 16;
 
 impl DuplicateKey {
-    fn new(key: &str, first: (Place, usize), again: Place, depth: usize) -> DuplicateKey {
+    fn new(key: &str, first: (Place, usize), second: Place, depth: usize) -> DuplicateKey {
         let key = clip(key, 40).into_owned();
-        DuplicateKey { key, first, second: (again, 0), other_count: 0, depth }
+        DuplicateKey { key, first, second: (second, 0), other_count: 0, depth }
     }
 
     /// Adds a duplicate to the list of a value.
@@ -61,11 +61,11 @@ impl DuplicateKey {
         list: &mut Vec<DuplicateKey>,
         key: &str,
         first: (Place, usize),
-        again: Place,
+        second: Place,
         depth: usize,
     ) {
         if list.len() < MAX_DUPLICATES {
-            return list.push(DuplicateKey::new(key, first, again, depth));
+            return list.push(DuplicateKey::new(key, first, second, depth));
         }
         let last = &mut list[MAX_DUPLICATES - 1];
         last.other_count += 1;
@@ -90,11 +90,11 @@ impl DuplicateKey {
     /// Report on one of the two occurrences, without a repair.
     #[must_use]
     pub fn report(&self, (place, end): (Place, usize)) -> FindingReport {
-        let more = match self.other_count {
+        let others_text = match self.other_count {
             0 => String::new(),
-            more => format!(", and {more} more keys"),
+            others_text => format!(", and {others_text} more keys"),
         };
-        let message = format!("the key `{}` stands twice{more}", self.key);
+        let message = format!("the key `{}` stands twice{others_text}", self.key);
         FindingReport::new(&rules::DUPLICATE_KEY, place, end, message).with_doubt(Doubt::DuplicateKey)
     }
 }
@@ -102,7 +102,7 @@ impl DuplicateKey {
 /// Ends the values of duplicate keys at this depth or deeper.
 #[inline]
 pub(super) fn end_duplicates(duplicates: &mut [DuplicateKey], depth: usize, end: usize) {
-    for duplicate in duplicates.iter_mut().filter(|one| one.second.1 == 0 && one.depth >= depth) {
+    for duplicate in duplicates.iter_mut().filter(|entry| entry.second.1 == 0 && entry.depth >= depth) {
         duplicate.second.1 = end;
     }
 }
@@ -126,7 +126,7 @@ impl KeyIndex {
         at: usize,
         name: &str,
         key: &impl Fn(usize) -> &'k str,
-        moves: bool,
+        replaces: bool,
     ) -> Option<usize> {
         if 2 * self.used >= self.slots.len() {
             let places = std::mem::take(&mut self.slots).into_iter().filter(|&slot| slot > 0);
@@ -139,7 +139,7 @@ impl KeyIndex {
         }
         let slot = self.find_slot(name, key);
         let last = self.slots[slot];
-        if last == 0 || moves {
+        if last == 0 || replaces {
             self.slots[slot] = u32::try_from(at + 1).unwrap_or(u32::MAX);
         }
         self.used += usize::from(last == 0);
@@ -164,7 +164,7 @@ pub(super) fn find_key<'k>(
     key: impl Fn(usize) -> &'k str,
     name: &str,
     index: &mut Option<Box<KeyIndex>>,
-    moves: bool,
+    replaces: bool,
 ) -> Option<usize> {
     if count < LINEAR_KEYS {
         return (0..count).rev().find(|&at| key(at) == name);
@@ -176,5 +176,5 @@ pub(super) fn find_key<'k>(
         }
         index
     });
-    index.insert(count, name, &key, moves)
+    index.insert(count, name, &key, replaces)
 }

@@ -116,13 +116,13 @@ impl<'a> Lookahead<'a> {
                 None => return Ok(StringEnd::Undecided),
                 Some(b'\n') => return Ok(StringEnd::LineBreak),
                 Some(b'\\') => {
-                    let Some(escaped) = self.byte(at + 1)? else { return Ok(StringEnd::Undecided) };
-                    if quote == QuoteKind::Escaped && escaped == b'"' {
+                    let Some(next) = self.byte(at + 1)? else { return Ok(StringEnd::Undecided) };
+                    if quote == QuoteKind::Escaped && next == b'"' {
                         return Ok(StringEnd::After(at + 2));
                     }
                     // In a text escaped as a whole, `\\"` is an inner quote.
-                    let doubled = quote == QuoteKind::Escaped && escaped == b'\\';
-                    at += if doubled && self.byte(at + 2)? == Some(b'"') { 3 } else { 2 };
+                    let is_doubled = quote == QuoteKind::Escaped && next == b'\\';
+                    at += if is_doubled && self.byte(at + 2)? == Some(b'"') { 3 } else { 2 };
                 }
                 Some(byte) => match json::quote_at(self.bytes, at) {
                     Some((mark, length)) if quote.can_end_with(mark) => {
@@ -138,8 +138,8 @@ impl<'a> Lookahead<'a> {
     pub(super) fn check_key(&self, at: usize, words: usize) -> Result<KeyCheck, MissingInput> {
         if let Some((quote, length)) = self.quote_at(at)? {
             let StringEnd::After(end) = self.string_end(at + length, quote)? else {
-                let broken = matches!(self.string_end(at + length, quote)?, StringEnd::LineBreak);
-                return Ok(if broken { KeyCheck::No } else { KeyCheck::Undecided });
+                let is_broken = matches!(self.string_end(at + length, quote)?, StringEnd::LineBreak);
+                return Ok(if is_broken { KeyCheck::No } else { KeyCheck::Undecided });
             };
             return self.check_colon(end);
         }

@@ -5,14 +5,14 @@ use super::keys::KeyBuffers;
 use crate::span::Place;
 
 /// Place of the start, and offset of the end.
-pub type Stand = (Place, usize);
+pub type Extent = (Place, usize);
 
 /// Places of the members of an object, and of nested objects down to a depth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemberPlaces {
     list: Vec<MemberPlace>,
     /// Extent of the members beyond [`MAX_MEMBERS`] or with keys longer than [`MAX_KEY_LEN`].
-    rest_extent: Option<Stand>,
+    rest_extent: Option<Extent>,
     /// Open brackets.
     levels: Vec<OpenLevel>,
     /// Members without an end yet, the outermost first.
@@ -42,7 +42,7 @@ pub struct MemberPlace {
     child_object: Option<usize>,
     /// Number of open brackets around it.
     pub(crate) level: usize,
-    pub(crate) extent: Stand,
+    pub(crate) extent: Extent,
 }
 
 impl MemberPlace {
@@ -110,9 +110,9 @@ impl MemberPlaces {
     fn open_level(&mut self, object: bool) {
         let object = object.then_some(self.object_count);
         self.object_count += usize::from(object.is_some());
-        let above = self.levels.iter().rev().find(|step| step.object.is_some());
-        if let (Some(child), Some(member)) = (object, above.and_then(|step| step.member)) {
-            self.list[member].child_object.get_or_insert(child);
+        let parent_level = self.levels.iter().rev().find(|step| step.object.is_some());
+        if let (Some(object_index), Some(member)) = (object, parent_level.and_then(|step| step.member)) {
+            self.list[member].child_object.get_or_insert(object_index);
         }
         self.levels.push(OpenLevel { object, member: None });
     }
@@ -128,8 +128,8 @@ impl MemberPlaces {
             self.list[last].extent.1 = place.offset;
             self.open_members.pop();
         }
-        let above = self.levels[..level - 1].iter().rev();
-        let parent = above.filter(|step| step.object.is_some()).find_map(|step| step.member);
+        let outer_levels = self.levels[..level - 1].iter().rev();
+        let parent = outer_levels.filter(|step| step.object.is_some()).find_map(|step| step.member);
         let Some(OpenLevel { object: Some(object), member }) = self.levels.last_mut() else { return };
         if self.list.len() < MAX_MEMBERS && key.len() <= MAX_KEY_LEN {
             *member = Some(self.list.len());
@@ -161,15 +161,15 @@ impl MemberPlaces {
 
     /// Extent of the member with this path of keys; of several with the same key, the last. Lists are
     /// skipped: the members of an item are those of the first object in it.
-    pub(crate) fn extent(&self, path: &[&str]) -> Option<Stand> {
-        let above = path.split_last().and_then(|(_, above)| self.find_object(above));
-        self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| above.is_some()))
+    pub(crate) fn extent(&self, path: &[&str]) -> Option<Extent> {
+        let parent = path.split_last().and_then(|(_, parent)| self.find_object(parent));
+        self.find(path).map(|member| member.extent).or(self.rest_extent.filter(|_| parent.is_some()))
     }
 
     /// Member with this path of keys, if it is recorded.
     pub(crate) fn find(&self, path: &[&str]) -> Option<&MemberPlace> {
-        let (key, above) = path.split_last()?;
-        self.find_in_object(self.find_object(above)?, key)
+        let (key, parent_path) = path.split_last()?;
+        self.find_in_object(self.find_object(parent_path)?, key)
     }
 
     /// Recorded members of the object with this path.
@@ -194,12 +194,13 @@ impl MemberPlaces {
         &'a self,
         member: &'a MemberPlace,
     ) -> impl Iterator<Item = usize> + use<'a> {
-        let inner =
-            move |one: &&MemberPlace| self.parent(one).is_some_and(|parent| std::ptr::eq(parent, member));
+        let inner = move |descendant: &&MemberPlace| {
+            self.parent(descendant).is_some_and(|parent| std::ptr::eq(parent, member))
+        };
         let mut last = None;
-        let all = self.list.iter().filter(inner).map(|one| one.object);
-        let most = if self.rest_extent.is_some() { 1 } else { usize::MAX };
-        all.filter(move |object| last.replace(*object) != Some(*object)).take(most)
+        let objects = self.list.iter().filter(inner).map(|descendant| descendant.object);
+        let limit = if self.rest_extent.is_some() { 1 } else { usize::MAX };
+        objects.filter(move |object| last.replace(*object) != Some(*object)).take(limit)
     }
 
     /// Member of an object under this key; of several, the last.

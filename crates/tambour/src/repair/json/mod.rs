@@ -58,5 +58,5 @@ pub use finder::{
     parse_strict_with_doubts,
 };
 pub use keys::DuplicateKey;
-pub use members::{MemberPlace, MemberPlaces, Stand};
+pub use members::{Extent, MemberPlace, MemberPlaces};
 pub use reader::{JsonReader, MAX_HELD_BYTES};

@@ -12,28 +12,28 @@ pub(super) struct JsonLiteral {
 
 /// Literal that `word` stands for.
 pub(super) fn parse_literal(word: &str) -> Option<JsonLiteral> {
-    let exact = |value| Some(JsonLiteral { value, is_standard: true });
-    let meant = |value| Some(JsonLiteral { value, is_standard: false });
+    let standard = |value| Some(JsonLiteral { value, is_standard: true });
+    let nonstandard = |value| Some(JsonLiteral { value, is_standard: false });
     match word {
-        "true" => exact(Some(true)),
-        "false" => exact(Some(false)),
-        "null" => exact(None),
-        "True" | "TRUE" => meant(Some(true)),
-        "False" | "FALSE" => meant(Some(false)),
+        "true" => standard(Some(true)),
+        "false" => standard(Some(false)),
+        "null" => standard(None),
+        "True" | "TRUE" => nonstandard(Some(true)),
+        "False" | "FALSE" => nonstandard(Some(false)),
         "None" | "NONE" | "Null" | "NULL" | "nil" | "undefined" | "NaN" | "nan" | "Infinity"
-        | "-Infinity" | "+Infinity" => meant(None),
+        | "-Infinity" | "+Infinity" => nonstandard(None),
         _ => None,
     }
 }
 
 /// Literal of which `word` is a prefix, at the end of a truncated text.
 pub(super) fn complete_literal(word: &str) -> Option<JsonLiteral> {
-    let starts = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word);
-    let value = if starts("true", 2) || starts("True", 2) {
+    let is_prefix_of = |literal: &str, min_len: usize| word.len() >= min_len && literal.starts_with(word);
+    let value = if is_prefix_of("true", 2) || is_prefix_of("True", 2) {
         Some(true)
-    } else if starts("false", 2) || starts("False", 2) {
+    } else if is_prefix_of("false", 2) || is_prefix_of("False", 2) {
         Some(false)
-    } else if starts("null", 2) || starts("None", 3) || starts("undefined", 3) {
+    } else if is_prefix_of("null", 2) || is_prefix_of("None", 3) || is_prefix_of("undefined", 3) {
         None
     } else {
         return None;
@@ -53,28 +53,29 @@ pub(super) struct ParsedNumber {
 }
 
 /// Parses a number. With `exact` the source is kept and the value is irrelevant.
-pub(super) fn parse_number(word: &str, exact: bool) -> Option<ParsedNumber> {
+pub(super) fn parse_number(word: &str, is_exact: bool) -> Option<ParsedNumber> {
     let bytes = word.as_bytes();
     if !matches!(bytes.first()?, b'0'..=b'9' | b'-' | b'+' | b'.') {
         return None;
     }
     if !is_json_number(bytes) {
         let text = normalize_number(word)?;
-        let read = parse_number(&text, exact)?;
-        return Some(ParsedNumber { text: Some(text), is_nonstandard: true, ..read });
+        let parsed = parse_number(&text, is_exact)?;
+        return Some(ParsedNumber { text: Some(text), is_nonstandard: true, ..parsed });
     }
-    let plain = |number| Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: false });
-    if exact {
-        return plain(Number::from(0));
+    let parsed_number =
+        |number| Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: false });
+    if is_exact {
+        return parsed_number(Number::from(0));
     }
     // Fast path: few digits and nothing else.
     if bytes.len() < 18 && bytes.iter().all(u8::is_ascii_digit) {
         let value = bytes.iter().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
-        return plain(Number::from(value));
+        return parsed_number(Number::from(value));
     }
     let number: Number = serde_json::from_str(word).ok()?;
-    let rounded = number.is_f64() && is_rounded(word);
-    Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: rounded })
+    let has_rounding = number.is_f64() && is_rounded(word);
+    Some(ParsedNumber { number, text: None, is_nonstandard: false, is_rounded: has_rounding })
 }
 
 /// Number of digits, and range of exponents, within which a double keeps all digits.
@@ -89,26 +90,28 @@ fn is_rounded(word: &str) -> bool {
     if digits.is_empty() || digits.len() <= EXACT_RANGE.0 && exponent.abs() <= EXACT_RANGE.1 {
         return false;
     }
-    let Ok(double) = word.parse::<f64>() else { return true };
+    let Ok(float) = word.parse::<f64>() else { return true };
     // Compares with the shortest number that reads as the same double, and with the nearest of as many
     // digits: of two equally near shortest numbers printers choose either.
-    let (shortest, nearest) = (format!("{double:e}"), format!("{double:.*e}", digits.len().min(40) - 1));
-    let given = (digits, exponent);
-    let printed = given.0.len() <= MAX_PRINTED_DIGITS && self::significant_digits(&nearest) == given;
-    self::significant_digits(&shortest) != given && !printed
+    let (shortest_text, nearest_text) =
+        (format!("{float:e}"), format!("{float:.*e}", digits.len().min(40) - 1));
+    let digits_given = (digits, exponent);
+    let is_printed =
+        digits_given.0.len() <= MAX_PRINTED_DIGITS && self::significant_digits(&nearest_text) == digits_given;
+    self::significant_digits(&shortest_text) != digits_given && !is_printed
 }
 
 /// Digits without zeros at either end, and the exponent of the first one. Zero has no digits.
 fn significant_digits(word: &str) -> (Vec<u8>, i64) {
     let (mantissa, exponent) = word.split_once(['e', 'E']).unwrap_or((word, "0"));
     let mantissa = mantissa.trim_start_matches(['-', '+']);
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits: Vec<u8> = integer.bytes().chain(fraction.bytes()).collect();
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     digits.drain(..zeros);
     digits.truncate(digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1));
     let exponent = exponent.parse::<i64>().unwrap_or(i64::MAX / 2);
-    (digits, exponent.saturating_add(whole.len() as i64 - zeros as i64 - 1))
+    (digits, exponent.saturating_add(integer.len() as i64 - zeros as i64 - 1))
 }
 
 /// Returns whether `bytes` is a number by RFC 8259.
@@ -119,9 +122,9 @@ pub(super) fn is_json_number(bytes: &[u8]) -> bool {
         *rest = &rest[count..];
         count
     };
-    let zero = rest.first() == Some(&b'0');
-    let whole = digits(&mut rest);
-    if whole == 0 || zero && whole > 1 {
+    let has_zero = rest.first() == Some(&b'0');
+    let integer_len = digits(&mut rest);
+    if integer_len == 0 || has_zero && integer_len > 1 {
         return false;
     }
     if let Some(after) = rest.strip_prefix(b".") {
@@ -153,9 +156,9 @@ fn normalize_number(word: &str) -> Option<String> {
         let value = i64::from_str_radix(hex, 16).ok().filter(|_| !hex.starts_with(['+', '-']))?;
         return Some(if negative { -value } else { value }.to_string());
     }
-    let mut plain = String::with_capacity(word.len() + 3);
+    let mut normalized = String::with_capacity(word.len() + 3);
     if negative {
-        plain.push('-');
+        normalized.push('-');
     }
     let bytes = digits.as_bytes();
     for (i, &byte) in bytes.iter().enumerate() {
@@ -167,23 +170,23 @@ fn normalize_number(word: &str) -> Option<String> {
             }
             continue;
         }
-        let after_digits = plain.bytes().next_back().is_some_and(|last| last.is_ascii_digit());
+        let is_after_digits = normalized.bytes().next_back().is_some_and(|last| last.is_ascii_digit());
         match byte {
-            b'.' | b'e' | b'E' if !after_digits && plain.bytes().next_back() != Some(b'.') => {
+            b'.' | b'e' | b'E' if !is_after_digits && normalized.bytes().next_back() != Some(b'.') => {
                 if byte != b'.' || bytes.len() == 1 {
                     return None;
                 }
-                plain.push('0');
+                normalized.push('0');
             }
-            b'e' | b'E' if !after_digits => plain.push('0'),
+            b'e' | b'E' if !is_after_digits => normalized.push('0'),
             _ => {}
         }
-        plain.push(byte as char);
+        normalized.push(byte as char);
     }
-    if plain.ends_with(['.', 'e', 'E', '+', '-']) {
-        plain.push('0');
+    if normalized.ends_with(['.', 'e', 'E', '+', '-']) {
+        normalized.push('0');
     }
-    is_json_number(plain.as_bytes()).then_some(plain)
+    is_json_number(normalized.as_bytes()).then_some(normalized)
 }
 
 /// Returns whether `word` can be the name of a function.

@@ -17,7 +17,7 @@ use crate::span::Place;
 #[derive(Clone, Debug, Default)]
 pub(super) struct JsonPrinter {
     text: String,
-    open: Vec<PrinterFrame>,
+    open_frames: Vec<PrinterFrame>,
     /// Members of all open objects.
     members: Vec<PrintedMember>,
     /// Ranges of members whose key came again; they are cut out at the end.
@@ -98,7 +98,7 @@ impl JsonPrinter {
             JsonEvent::ValueStart(start) => {
                 self.start = Some(start);
                 self.text.clear();
-                self.open.clear();
+                self.open_frames.clear();
                 self.members.clear();
                 self.is_too_large = false;
             }
@@ -106,9 +106,9 @@ impl JsonPrinter {
             JsonEvent::ArrayStart => self.open_frame(false),
             JsonEvent::Key { text, place, .. } => self.push_key(text, place.place()),
             JsonEvent::ObjectEnd | JsonEvent::ArrayEnd => {
-                if let Some(open) = self.open.pop() {
-                    self.members.truncate(open.first_member);
-                    self.text.push(if open.is_object { '}' } else { ']' });
+                if let Some(frame) = self.open_frames.pop() {
+                    self.members.truncate(frame.first_member);
+                    self.text.push(if frame.is_object { '}' } else { ']' });
                 }
             }
             JsonEvent::StringStart => {
@@ -129,7 +129,7 @@ impl JsonPrinter {
     fn open_frame(&mut self, is_object: bool) {
         self.begin_item();
         self.text.push(if is_object { '{' } else { '[' });
-        self.open.push(PrinterFrame {
+        self.open_frames.push(PrinterFrame {
             is_object,
             first_member: self.members.len(),
             has_content: false,
@@ -140,8 +140,8 @@ impl JsonPrinter {
 
     /// Begins an item; within an array, adds the comma before it.
     fn begin_item(&mut self) {
-        if let Some(open) = self.open.last_mut().filter(|open| !open.is_object)
-            && std::mem::replace(&mut open.has_content, true)
+        if let Some(frame) = self.open_frames.last_mut().filter(|frame| !frame.is_object)
+            && std::mem::replace(&mut frame.has_content, true)
         {
             self.text.push(',');
         }
@@ -157,12 +157,12 @@ impl JsonPrinter {
     }
 
     fn push_key(&mut self, key: &str, place: Place) {
-        let depth = self.open.len();
+        let depth = self.open_frames.len();
         keys::end_duplicates(&mut self.duplicates, depth, place.offset);
-        let Some(open) = self.open.last_mut() else { return };
-        let members = &mut self.members[open.first_member..];
-        if std::mem::replace(&mut open.has_content, true) {
-            members[open.last_member].next = to_u32(place.offset);
+        let Some(frame) = self.open_frames.last_mut() else { return };
+        let members = &mut self.members[frame.first_member..];
+        if std::mem::replace(&mut frame.has_content, true) {
+            members[frame.last_member].next = to_u32(place.offset);
         }
         let member = PrintedMember::new(self.text.len(), place);
         if !members.is_empty() {
@@ -171,17 +171,24 @@ impl JsonPrinter {
         self.text.push('"');
         escape_into(key, &mut self.text);
         self.text.push('"');
-        let (text, same) = (&self.text, |at: usize| members[at].key(&self.text));
-        let found = keys::find_key(members.len(), same, member.key(text), &mut open.index, false);
-        open.last_member = found.unwrap_or(members.len());
+        let (text, key_at) = (&self.text, |at: usize| members[at].key(&self.text));
+        let found = keys::find_key(members.len(), key_at, member.key(text), &mut frame.index, false);
+        frame.last_member = found.unwrap_or(members.len());
         if let Some(at) = found {
-            let old = std::mem::replace(&mut members[at], member);
-            let end = text.len() - old.printed_text(text).len() + self::member_len(old.printed_text(text));
+            let replaced_member = std::mem::replace(&mut members[at], member);
+            let end = text.len() - replaced_member.printed_text(text).len()
+                + self::member_len(replaced_member.printed_text(text));
             match self.dropped_ranges.last_mut() {
-                Some(range) if range.end == old.start => range.end = to_u32(end),
-                _ => self.dropped_ranges.push(old.start..to_u32(end)),
+                Some(range) if range.end == replaced_member.start => range.end = to_u32(end),
+                _ => self.dropped_ranges.push(replaced_member.start..to_u32(end)),
             }
-            DuplicateKey::add(&mut self.duplicates, key, (old.place(), old.next as usize), place, depth);
+            DuplicateKey::add(
+                &mut self.duplicates,
+                key,
+                (replaced_member.place(), replaced_member.next as usize),
+                place,
+                depth,
+            );
         } else {
             self.members.push(member);
         }
@@ -191,14 +198,14 @@ impl JsonPrinter {
     fn finish(&mut self, end: ValueEnd) -> Option<BuiltValue<String>> {
         let start = self.start.take()?;
         let mut value = std::mem::take(&mut self.text);
-        let dropped = std::mem::take(&mut self.dropped_ranges);
+        let dropped_ranges = std::mem::take(&mut self.dropped_ranges);
         let mut duplicates = std::mem::take(&mut self.duplicates);
         self.is_too_large = value.len().max(end.offset) >= u32::MAX as usize;
         if self.is_too_large {
             return None;
         }
-        if !dropped.is_empty() {
-            value = remove_members(&value, dropped);
+        if !dropped_ranges.is_empty() {
+            value = remove_members(&value, dropped_ranges);
         }
         keys::end_duplicates(&mut duplicates, 0, end.offset);
         let (doubts, members) = (ValueDoubts::default(), MemberPlaces::default());
@@ -241,26 +248,26 @@ fn member_len(text: &str) -> usize {
 }
 
 /// Removes dropped members from `text`.
-fn remove_members(text: &str, mut dropped: Vec<Range<u32>>) -> String {
-    dropped.sort_unstable_by_key(|range| (range.start, range.end));
+fn remove_members(text: &str, mut ranges: Vec<Range<u32>>) -> String {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
     // Ranges inside a dropped member overlap with its range.
-    let mut kept = String::new();
+    let mut rest_text = String::new();
     let mut at = 0;
-    for range in dropped {
+    for range in ranges {
         let (start, end) = (range.start as usize, range.end as usize);
         if start >= at {
-            append_rest(&text[at..start], &mut kept);
+            append_rest(&text[at..start], &mut rest_text);
         }
         at = at.max(end);
     }
-    append_rest(&text[at..], &mut kept);
-    kept
+    append_rest(&text[at..], &mut rest_text);
+    rest_text
 }
 
 /// Appends text behind a dropped member, without its leading comma if it now comes first in the object.
-fn append_rest(part: &str, kept: &mut String) {
-    let part = if kept.ends_with('{') { part.trim_start_matches(',') } else { part };
-    kept.push_str(part);
+fn append_rest(part: &str, out: &mut String) {
+    let part = if out.ends_with('{') { part.trim_start_matches(',') } else { part };
+    out.push_str(part);
 }
 
 /// Appends text of a string, escaped.

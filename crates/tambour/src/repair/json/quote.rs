@@ -67,14 +67,16 @@ impl JsonReader {
         let (next, newline) = p.skip_space(after)?;
         let Some(byte) = p.byte(next)? else { return Ok(close) };
         if self.string.has_double_opening && byte == b'"' && next == after {
-            let (then, _) = p.skip_space(after + 1)?;
-            if p.byte(then)?.is_none() || matches!(p.mark_at(then)?, Some(b':' | b',' | b'}' | b']')) {
+            let (following, _) = p.skip_space(after + 1)?;
+            if p.byte(following)?.is_none()
+                || matches!(p.mark_at(following)?, Some(b':' | b',' | b'}' | b']'))
+            {
                 return Ok(QuoteRole::End(2));
             }
         }
         if self.string.is_empty && from == at && next == after && self.string.quote == QuoteKind::Double {
-            let letter = is_word_byte(byte) && byte != b'+' || byte >= 0x80 && p.mark_at(next)?.is_none();
-            if letter && p.quote_at(next)?.is_none() {
+            let is_letter = is_word_byte(byte) && byte != b'+' || byte >= 0x80 && p.mark_at(next)?.is_none();
+            if is_letter && p.quote_at(next)?.is_none() {
                 return Ok(QuoteRole::Redundant);
             }
         }
@@ -84,11 +86,11 @@ impl JsonReader {
                 return Ok(QuoteRole::Concatenation { quote, next: second + length });
             }
         }
-        let comment = p.is_comment(next)? || byte == b'#' && next > after;
-        if comment || byte == b'`' && p.starts_with(next, b"```")? {
+        let is_comment_next = p.is_comment(next)? || byte == b'#' && next > after;
+        if is_comment_next || byte == b'`' && p.starts_with(next, b"```")? {
             return Ok(close);
         }
-        let ends = if self.string.is_key {
+        let is_end = if self.string.is_key {
             self.ends_key(&p, next)?
         } else {
             match self.stack.last() {
@@ -97,7 +99,7 @@ impl JsonReader {
                 None => self.ends_scalar(&p, next, newline)?,
             }
         };
-        if ends {
+        if is_end {
             return Ok(close);
         }
         // `{"key:"value"}`
@@ -108,8 +110,8 @@ impl JsonReader {
             && self.string.quote == QuoteKind::Double
             && let StringEnd::After(end) = p.string_end(after, QuoteKind::Double)?
         {
-            let (then, _) = p.skip_space(end)?;
-            if p.byte(then)?.is_none() || matches!(p.mark_at(then)?, Some(b',' | b'}')) {
+            let (following, _) = p.skip_space(end)?;
+            if p.byte(following)?.is_none() || matches!(p.mark_at(following)?, Some(b',' | b'}')) {
                 return Ok(QuoteRole::NextValue(colon - 1));
             }
         }
@@ -181,8 +183,8 @@ impl JsonReader {
         }
         // A string without a colon: inside inner quotes more likely the next quotation.
         let StringEnd::After(end) = p.string_end(item + length, quote)? else { return Ok(true) };
-        let (then, _) = p.skip_space(end)?;
-        Ok(!self.string.is_in_inner_quotes || then > end && p.quote_at(then)?.is_some())
+        let (following, _) = p.skip_space(end)?;
+        Ok(!self.string.is_in_inner_quotes || following > end && p.quote_at(following)?.is_some())
     }
 
     /// Returns whether an item of an array ends before `next`.
@@ -210,8 +212,8 @@ impl JsonReader {
         }
         if let Some((quote, length)) = p.quote_at(item)? {
             let StringEnd::After(end) = p.string_end(item + length, quote)? else { return Ok(true) };
-            let (then, _) = p.skip_space(end)?;
-            return Ok(p.byte(then)?.is_none() || p.mark_at(then)?.is_some());
+            let (following, _) = p.skip_space(end)?;
+            return Ok(p.byte(following)?.is_none() || p.mark_at(following)?.is_some());
         }
         Ok(!byte.is_ascii_alphabetic() || self.is_value_word(p, item)?)
     }
@@ -269,13 +271,13 @@ impl JsonReader {
     fn value_word_end(p: &Lookahead<'_>, at: usize) -> Result<Option<usize>, MissingInput> {
         let word = p.word_at(at)?;
         let end = at + word.len();
-        let literal = matches!(
+        let is_literal = matches!(
             word,
             b"true" | b"false" | b"null" | b"True" | b"False" | b"None" | b"TRUE" | b"FALSE" | b"NULL"
         );
-        let number = word.iter().any(u8::is_ascii_digit)
+        let is_number = word.iter().any(u8::is_ascii_digit)
             && word.iter().all(|&byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-        Ok((literal || number).then_some(end))
+        Ok((is_literal || is_number).then_some(end))
     }
 
     /// Returns whether the quote at `at` opens the next item; `tail` is the text before it, `after` the
@@ -290,23 +292,23 @@ impl JsonReader {
         if self.string.is_key || self.stack.is_empty() {
             return Ok(false);
         }
-        let comma = tail.contains(&b',');
-        let newline = tail.contains(&b'\n');
-        let ends = tail.iter().any(|byte| matches!(byte, b'}' | b']'));
-        if !comma && !newline {
+        let has_comma = tail.contains(&b',');
+        let has_newline = tail.contains(&b'\n');
+        let has_closing = tail.iter().any(|byte| matches!(byte, b'}' | b']'));
+        if !has_comma && !has_newline {
             return Ok(false);
         }
-        if self.stack.last() == Some(&JsonFrame::Object) || ends {
+        if self.stack.last() == Some(&JsonFrame::Object) || has_closing {
             return Ok(p.check_key(at, 1)? == KeyCheck::Yes);
         }
         // In an array a comma and a space may precede a quotation too.
-        let tight = newline && comma || tail == b",";
-        if !tight || self.string.is_in_inner_quotes {
+        let is_tight = has_newline && has_comma || tail == b",";
+        if !is_tight || self.string.is_in_inner_quotes {
             return Ok(false);
         }
         let StringEnd::After(end) = p.string_end(after, self.string.quote)? else { return Ok(false) };
-        let (then, _) = p.skip_space(end)?;
-        Ok(matches!(p.mark_at(then)?, Some(b',' | b']')))
+        let (following, _) = p.skip_space(end)?;
+        Ok(matches!(p.mark_at(following)?, Some(b',' | b']')))
     }
 
     /// For JSON Lines: whether the line behind the line break at `at` begins like an object.

@@ -185,38 +185,38 @@ impl JsonReader {
             return;
         }
         if self.held_text.is_empty() {
-            let read = self.read_chunk(text, false, sink);
-            self.held_text.push_str(&text[read..]);
+            let read_len = self.read_chunk(text, false, sink);
+            self.held_text.push_str(&text[read_len..]);
             return;
         }
         // Reads the held text, with as much of the new text as its decision needs, from one buffer; the rest
         // of a long chunk is read in place.
-        let (mut held, mut rest) = (std::mem::take(&mut self.held_text), text);
+        let (mut held_text, mut rest) = (std::mem::take(&mut self.held_text), text);
         while !rest.is_empty() {
-            let old = held.len();
-            let mut cut = rest.len().min(2 * WINDOW);
-            while !rest.is_char_boundary(cut) {
-                cut += 1;
+            let old_len = held_text.len();
+            let mut piece_len = rest.len().min(2 * WINDOW);
+            while !rest.is_char_boundary(piece_len) {
+                piece_len += 1;
             }
-            held.push_str(&rest[..cut]);
-            let read = self.read_chunk(&held, false, sink);
-            if read >= old {
-                held.clear();
-                rest = &rest[read - old..];
-                let read = self.read_chunk(rest, false, sink);
-                held.push_str(&rest[read..]);
+            held_text.push_str(&rest[..piece_len]);
+            let read_len = self.read_chunk(&held_text, false, sink);
+            if read_len >= old_len {
+                held_text.clear();
+                rest = &rest[read_len - old_len..];
+                let read_len = self.read_chunk(rest, false, sink);
+                held_text.push_str(&rest[read_len..]);
                 break;
             }
-            held.drain(..read);
-            rest = &rest[cut..];
+            held_text.drain(..read_len);
+            rest = &rest[piece_len..];
         }
-        self.held_text = held;
+        self.held_text = held_text;
     }
 
     /// Reads the held text and closes open values. The reader must not be used afterwards.
     pub fn finish<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
-        let held = std::mem::take(&mut self.held_text);
-        self.read_chunk(&held, true, sink);
+        let held_text = std::mem::take(&mut self.held_text);
+        self.read_chunk(&held_text, true, sink);
     }
 
     /// Bytes held back for a decision: at most [`MAX_HELD_BYTES`], or `limits.hold` for an HTML comment outside of
@@ -269,12 +269,12 @@ impl JsonReader {
                 break;
             }
         }
-        let read = cursor.offset;
+        let read_len = cursor.offset;
         self.save_places(text);
-        self.base_place = self.place_at(text, read);
+        self.base_place = self.place_at(text, read_len);
         self.known_place = (0, self.base_place);
-        self.work += read as u64 + 1;
-        read
+        self.work += read_len as u64 + 1;
+        read_len
     }
 
     /// Begins a value at `at`.
@@ -329,8 +329,8 @@ impl JsonReader {
             return;
         }
         let room = self.max_key_len.saturating_sub(self.key.len());
-        let kept = part.floor_char_boundary(room);
-        self.key.push_str(&part[..kept]);
-        self.is_key_truncated = kept < part.len();
+        let kept_len = part.floor_char_boundary(room);
+        self.key.push_str(&part[..kept_len]);
+        self.is_key_truncated = kept_len < part.len();
     }
 }

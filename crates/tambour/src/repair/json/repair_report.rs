@@ -123,8 +123,8 @@ impl JsonReader {
             return;
         }
         if self.repair_count == self.max_reports && self.max_reports > 1 {
-            let more = "more repairs than are reported; the later ones are made without a report";
-            let report = FindingReport::new(&rules::LIMIT_EXCEEDED, place, place.offset, more);
+            let limit_message = "more repairs than are reported; the later ones are made without a report";
+            let report = FindingReport::new(&rules::LIMIT_EXCEEDED, place, place.offset, limit_message);
             sink.report(report.with_doubt(Doubt::Guess));
             return;
         }
@@ -142,8 +142,8 @@ impl JsonReader {
     #[inline]
     pub(super) fn report_stray_text<S: JsonSink + ?Sized>(&mut self, sink: &mut S) {
         if let Some((place, end)) = self.stray_text.take() {
-            let what = ("words that are neither key nor value", "left them out");
-            self.report_repair_at(place, end - place.offset, &rules::STRAY_TEXT, what, sink);
+            let texts = ("words that are neither key nor value", "left them out");
+            self.report_repair_at(place, end - place.offset, &rules::STRAY_TEXT, texts, sink);
         }
     }
 }

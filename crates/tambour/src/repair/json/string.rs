@@ -25,19 +25,19 @@ impl JsonReader {
         sink: &mut S,
     ) {
         let at = c.offset;
-        let in_key = self.begin_item(c, at, sink) == ItemRole::Key;
+        let is_key = self.begin_item(c, at, sink) == ItemRole::Key;
         match quote {
             QuoteKind::Double => {}
             QuoteKind::Escaped => {
-                let what = ("a string in escaped quotes", "read as a string");
-                self.report_repair(c, (at, at + length), &rules::ESCAPED_TEXT, what, sink);
+                let texts = ("a string in escaped quotes", "read as a string");
+                self.report_repair(c, (at, at + length), &rules::ESCAPED_TEXT, texts, sink);
             }
             _ => {
-                let what = ("a quote that is not `\"`", "read as `\"`");
-                self.report_repair(c, (at, at + length), &rules::QUOTE, what, sink);
+                let texts = ("a quote that is not `\"`", "read as `\"`");
+                self.report_repair(c, (at, at + length), &rules::QUOTE, texts, sink);
             }
         }
-        self.begin_string(at, quote, in_key, sink);
+        self.begin_string(at, quote, is_key, sink);
         self.value_end.has_quotes = true;
         self.lexeme = OpenLexeme::String;
         c.offset += length;
@@ -47,12 +47,12 @@ impl JsonReader {
         &mut self,
         at: usize,
         quote: QuoteKind,
-        in_key: bool,
+        is_key: bool,
         sink: &mut S,
     ) {
         self.is_after_newline = false;
-        self.string = StringState::new(quote, in_key);
-        if in_key {
+        self.string = StringState::new(quote, is_key);
+        if is_key {
             self.key.clear();
             self.is_key_truncated = false;
             self.key_spot = TextSpot::Current(at);
@@ -68,39 +68,39 @@ impl JsonReader {
         sink: &mut S,
     ) -> ReadFlow {
         let bytes = c.bytes();
-        let stops = self.string.quote.stop_bytes();
+        let stop_bytes = self.string.quote.stop_bytes();
         // Start of the text not emitted yet.
         let mut from = c.offset;
         let mut at = c.offset;
-        let mut control = None;
+        let mut control_at = None;
         loop {
-            at = stops.find(bytes, at);
+            at = stop_bytes.find(bytes, at);
             let Some(&byte) = bytes.get(at) else {
                 if c.is_last {
-                    return self.close_truncated_string(c, from, control, sink);
+                    return self.close_truncated_string(c, from, control_at, sink);
                 }
-                return self.wait_in_string(c, (from, at), control, sink);
+                return self.wait_in_string(c, (from, at), control_at, sink);
             };
             if byte < 0x20 {
                 if self.mode == super::state::ReaderMode::Lines && byte == b'\n' {
                     match self.begins_line_value(bytes, at, c.is_last) {
-                        Err(_) => return self.wait_in_string(c, (from, at), control, sink),
+                        Err(_) => return self.wait_in_string(c, (from, at), control_at, sink),
                         Ok(true) => {
-                            self.emit_piece(c, (from, at), control, sink);
+                            self.emit_piece(c, (from, at), control_at, sink);
                             c.offset = at;
                             return self.interrupt_string(c, sink);
                         }
                         Ok(false) => {}
                     }
                 }
-                control = control.or(Some(at));
+                control_at = control_at.or(Some(at));
                 at += 1;
                 continue;
             }
             if byte == b'\\' && self.string.quote == QuoteKind::Escaped && at + 1 == bytes.len() && !c.is_last
             {
                 // Possibly the first half of an escaped quote.
-                return self.wait_in_string(c, (from, at), control, sink);
+                return self.wait_in_string(c, (from, at), control_at, sink);
             }
             let mark = if byte == b'"' && self.string.quote == QuoteKind::Double {
                 Some(1)
@@ -114,7 +114,7 @@ impl JsonReader {
                     at += utf8::char_width(byte);
                     continue;
                 }
-                self.emit_piece(c, (from, at), control.take(), sink);
+                self.emit_piece(c, (from, at), control_at.take(), sink);
                 c.offset = at;
                 if self.read_escape(c, sink) == ReadFlow::NeedsInput {
                     return ReadFlow::NeedsInput;
@@ -123,7 +123,7 @@ impl JsonReader {
                 continue;
             };
             if length == 1 && self.is_plain_end(bytes, at) {
-                self.close_string(c, (from, at), control, sink);
+                self.close_string(c, (from, at), control_at, sink);
                 c.offset = at + 1;
                 self.finish_string(c, c.offset, sink);
                 return ReadFlow::Continue;
@@ -131,16 +131,16 @@ impl JsonReader {
             self.work += (at - from + WINDOW) as u64;
             let tail = self.tail_start(bytes, from, at);
             let Ok(decision) = self.decide_quote(bytes, at, length, (from, tail), c.is_last) else {
-                return self.wait_in_string(c, (from, at), control, sink);
+                return self.wait_in_string(c, (from, at), control_at, sink);
             };
             match decision {
                 QuoteRole::End(length) => {
                     if length > 1 && self.string.quote == QuoteKind::Double {
-                        let what = ("two quotes at the end of a string", "read as one");
-                        self.close_string(c, (from, at), control, sink);
-                        self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
+                        let texts = ("two quotes at the end of a string", "read as one");
+                        self.close_string(c, (from, at), control_at, sink);
+                        self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, texts, sink);
                     } else {
-                        self.close_string(c, (from, at), control, sink);
+                        self.close_string(c, (from, at), control_at, sink);
                     }
                     c.offset = at + length;
                     self.finish_string(c, c.offset, sink);
@@ -148,44 +148,44 @@ impl JsonReader {
                 }
                 QuoteRole::Text => {
                     // Emitted at once, so that it is not examined again.
-                    self.emit_piece(c, (from, at), control.take(), sink);
-                    let what = ("a quote inside a string that is not escaped", "escaped it");
-                    self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
+                    self.emit_piece(c, (from, at), control_at.take(), sink);
+                    let texts = ("a quote inside a string that is not escaped", "escaped it");
+                    self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, texts, sink);
                     self.emit_piece(c, (at, at + length), None, sink);
                     self.string.is_in_inner_quotes = !self.string.is_in_inner_quotes;
                     at += length;
                     from = at;
                 }
                 QuoteRole::Redundant => {
-                    self.emit_piece(c, (from, at), control.take(), sink);
-                    let what = ("two quotes at the start of a string", "read as one");
-                    self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, what, sink);
+                    self.emit_piece(c, (from, at), control_at.take(), sink);
+                    let texts = ("two quotes at the start of a string", "read as one");
+                    self.report_repair(c, (at, at + length), &rules::INNER_QUOTE, texts, sink);
                     self.string.has_double_opening = true;
                     self.string.is_empty = false;
                     at += length;
                     from = at;
                 }
                 QuoteRole::NextItem => {
-                    self.close_string(c, (from, tail), control, sink);
-                    let what = ("a string without its closing quote", "added the quote");
-                    self.report_repair(c, (tail, tail), &rules::MISSING_QUOTE, what, sink);
+                    self.close_string(c, (from, tail), control_at, sink);
+                    let texts = ("a string without its closing quote", "added the quote");
+                    self.report_repair(c, (tail, tail), &rules::MISSING_QUOTE, texts, sink);
                     c.offset = tail;
                     self.finish_string(c, c.offset, sink);
                     return ReadFlow::Continue;
                 }
                 QuoteRole::NextValue(colon) => {
-                    self.close_string(c, (from, colon), control, sink);
-                    let what = ("a key without its closing quote", "added the quote");
-                    self.report_repair(c, (colon, colon), &rules::MISSING_QUOTE, what, sink);
+                    self.close_string(c, (from, colon), control_at, sink);
+                    let texts = ("a key without its closing quote", "added the quote");
+                    self.report_repair(c, (colon, colon), &rules::MISSING_QUOTE, texts, sink);
                     self.finish_string(c, at, sink);
                     self.expected = ExpectedToken::Value;
                     c.offset = at;
                     return ReadFlow::Continue;
                 }
                 QuoteRole::Concatenation { quote, next } => {
-                    self.emit_piece(c, (from, at), control.take(), sink);
-                    let what = ("strings joined by `+`", "made one string of them");
-                    self.report_repair(c, (at, next), &rules::CONCATENATION, what, sink);
+                    self.emit_piece(c, (from, at), control_at.take(), sink);
+                    let texts = ("strings joined by `+`", "made one string of them");
+                    self.report_repair(c, (at, next), &rules::CONCATENATION, texts, sink);
                     self.string.quote = quote;
                     c.offset = next;
                     return ReadFlow::Continue;
@@ -199,12 +199,12 @@ impl JsonReader {
         &mut self,
         c: &mut TextCursor<'_>,
         (from, at): (usize, usize),
-        control: Option<usize>,
+        control_at: Option<usize>,
         sink: &mut S,
     ) -> ReadFlow {
-        let keep = self.tail_start(c.bytes(), from, at);
-        self.emit_piece(c, (from, keep), control, sink);
-        c.offset = keep;
+        let kept_start = self.tail_start(c.bytes(), from, at);
+        self.emit_piece(c, (from, kept_start), control_at, sink);
+        c.offset = kept_start;
         ReadFlow::NeedsInput
     }
 
@@ -213,24 +213,24 @@ impl JsonReader {
         &mut self,
         c: &TextCursor<'_>,
         (mut from, to): (usize, usize),
-        control: Option<usize>,
+        control_at: Option<usize>,
         sink: &mut S,
     ) {
         if from >= to {
             return;
         }
-        if let Some(at) = control.filter(|&at| at < to && !self.string.has_reported_control) {
+        if let Some(at) = control_at.filter(|&at| at < to && !self.string.has_reported_control) {
             self.string.has_reported_control = true;
             if from < at {
                 // The text before it is emitted first, so that the order does not depend on chunk boundaries.
                 self.push_text(&c.text[from..at], sink);
                 from = at;
             }
-            let what = match c.bytes()[at] {
+            let texts = match c.bytes()[at] {
                 b'\n' | b'\r' => ("a raw line break in a string", "escaped it"),
                 _ => ("a raw control character in a string", "escaped it"),
             };
-            self.report_repair(c, (at, at + 1), &rules::RAW_CONTROL, what, sink);
+            self.report_repair(c, (at, at + 1), &rules::RAW_CONTROL, texts, sink);
         }
         self.push_text(&c.text[from..to], sink);
     }
@@ -244,7 +244,8 @@ impl JsonReader {
         }
         if !self.string.has_brackets {
             // `{` and `[` differ in one bit. Without an early exit the loop takes few instructions.
-            self.string.has_brackets = text.bytes().fold(false, |any, byte| any | (byte | 0x20 == b'{'));
+            self.string.has_brackets =
+                text.bytes().fold(false, |has_bracket, byte| has_bracket | (byte | 0x20 == b'{'));
         }
         sink.event(JsonEvent::StringDelta(text));
     }
@@ -258,25 +259,25 @@ impl JsonReader {
         &mut self,
         c: &TextCursor<'_>,
         (from, to): (usize, usize),
-        control: Option<usize>,
+        control_at: Option<usize>,
         sink: &mut S,
     ) {
         let depth = self.stack.len();
         if !self.string.is_key {
-            self.emit_piece(c, (from, to), control, sink);
+            self.emit_piece(c, (from, to), control_at, sink);
             sink.event(JsonEvent::StringEnd);
-        } else if self.key.is_empty() && control.is_none() && to - from <= self.max_key_len() {
+        } else if self.key.is_empty() && control_at.is_none() && to - from <= self.max_key_len() {
             let text = &c.text[from..to];
             let place = self.key_place(c.text, to);
             sink.event(JsonEvent::Key { text, place, depth });
         } else {
-            self.emit_piece(c, (from, to), control, sink);
+            self.emit_piece(c, (from, to), control_at, sink);
             let place = self.key_place(c.text, to);
             if self.is_key_truncated {
-                let what = ("the key is longer than the limit", "cut the key");
+                let texts = ("the key is longer than the limit", "cut the key");
                 let place = place.place();
                 let length = self.base_place.offset + to - place.offset;
-                self.report_repair_at(place, length, &rules::LIMIT_EXCEEDED, what, sink);
+                self.report_repair_at(place, length, &rules::LIMIT_EXCEEDED, texts, sink);
             }
             sink.event(JsonEvent::Key { text: &self.key, place, depth });
         }
@@ -309,9 +310,10 @@ impl JsonReader {
             let colon = to - blanks;
             return if colon > from && bytes[colon - 1] == b':' { colon - 1 } else { to };
         }
-        let least = to.saturating_sub(MAX_TAIL).max(from);
+        let min_start = to.saturating_sub(MAX_TAIL).max(from);
         let mut at = to;
-        while at > least && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`')
+        while at > min_start
+            && matches!(bytes[at - 1], b' ' | b'\n' | b'\r' | b'\t' | b',' | b'}' | b']' | b'`')
         {
             at -= 1;
         }
@@ -323,7 +325,7 @@ impl JsonReader {
         &mut self,
         c: &mut TextCursor<'_>,
         from: usize,
-        control: Option<usize>,
+        control_at: Option<usize>,
         sink: &mut S,
     ) -> ReadFlow {
         let bytes = c.bytes();
@@ -333,18 +335,18 @@ impl JsonReader {
         // ones.
         if !self.string.has_brackets && self.closes_all(&bytes[tail..]) {
             end = tail;
-            let trimmed = bytes[from..end].trim_ascii_end().len();
-            end = from + trimmed;
+            let trimmed_len = bytes[from..end].trim_ascii_end().len();
+            end = from + trimmed_len;
         }
-        let nothing = self.string.is_key && self.string.is_empty && from == end;
-        if !nothing {
-            self.close_string(c, (from, end), control, sink);
+        let is_empty_key = self.string.is_key && self.string.is_empty && from == end;
+        if !is_empty_key {
+            self.close_string(c, (from, end), control_at, sink);
         }
         self.value_end.is_auto_closed = true;
-        let what = ("the text ends inside a string", "added the quote");
-        self.report_repair(c, (end, end), &rules::MISSING_QUOTE, what, sink);
+        let texts = ("the text ends inside a string", "added the quote");
+        self.report_repair(c, (end, end), &rules::MISSING_QUOTE, texts, sink);
         c.offset = end;
-        if nothing {
+        if is_empty_key {
             // Not even half a key was read.
             self.lexeme = OpenLexeme::None;
             return ReadFlow::Continue;
@@ -354,28 +356,28 @@ impl JsonReader {
     }
 
     fn closes_all(&self, tail: &[u8]) -> bool {
-        let mut open = self.stack.iter().rev();
-        let mut closed = 0;
+        let mut open_frames = self.stack.iter().rev();
+        let mut closed_count = 0;
         for &byte in tail {
-            let fits = match byte {
+            let frame = match byte {
                 b'}' => super::state::JsonFrame::Object,
                 b']' => super::state::JsonFrame::Array,
                 _ => continue,
             };
-            if open.next() != Some(&fits) {
+            if open_frames.next() != Some(&frame) {
                 return false;
             }
-            closed += 1;
+            closed_count += 1;
         }
-        closed > 0 && closed == self.stack.len()
+        closed_count > 0 && closed_count == self.stack.len()
     }
 
     /// Ends the string and the value at the current place, where another value begins.
     fn interrupt_string<S: JsonSink + ?Sized>(&mut self, c: &mut TextCursor<'_>, sink: &mut S) -> ReadFlow {
         self.close_string(c, (c.offset, c.offset), None, sink);
         self.value_end.is_auto_closed = true;
-        let what = ("the line ends inside a string", "added the quote");
-        self.report_repair(c, (c.offset, c.offset), &rules::MISSING_QUOTE, what, sink);
+        let texts = ("the line ends inside a string", "added the quote");
+        self.report_repair(c, (c.offset, c.offset), &rules::MISSING_QUOTE, texts, sink);
         self.finish_string(c, c.offset, sink);
         self.close_all(c, "another value begins before this one ends", sink);
         ReadFlow::Continue

@@ -24,7 +24,7 @@ impl JsonReader {
         sink: &mut S,
     ) -> ReadFlow {
         let bytes = c.bytes();
-        let began = self.stack.len();
+        let start_depth = self.stack.len();
         loop {
             let (at, depth) = (c.offset, self.stack.len());
             let Some(&byte) = bytes.get(at) else {
@@ -33,7 +33,7 @@ impl JsonReader {
                 }
                 return ReadFlow::NeedsInput;
             };
-            let done = match byte {
+            let result = match byte {
                 b' ' | b'\t' | b'\r' => {
                     c.offset += 1;
                     Ok(())
@@ -64,11 +64,13 @@ impl JsonReader {
                 }
                 _ => self.read_other(c, byte, sink),
             };
-            if done.is_err() {
+            if result.is_err() {
                 return ReadFlow::NeedsInput;
             }
             // A token begins, or the text around values continues.
-            if self.lexeme != OpenLexeme::None || self.stack.is_empty() && (began > 0 || self.allows_text()) {
+            if self.lexeme != OpenLexeme::None
+                || self.stack.is_empty() && (start_depth > 0 || self.allows_text())
+            {
                 return ReadFlow::Continue;
             }
         }
@@ -107,8 +109,8 @@ impl JsonReader {
             return self.read_punctuation(c, mark, length, sink);
         }
         if let Some(length) = json::odd_space_len(bytes, at) {
-            let what = ("a space JSON does not know", "read as white space");
-            self.report_repair(c, (at, at + length), &rules::SPACE, what, sink);
+            let texts = ("a space JSON does not know", "read as white space");
+            self.report_repair(c, (at, at + length), &rules::SPACE, texts, sink);
             c.offset += length;
             return Ok(());
         }
@@ -129,8 +131,8 @@ impl JsonReader {
             b'\\' => match p.byte(at + 1)? {
                 Some(b'"') => {}
                 Some(b'n' | b'r' | b't') => {
-                    let what = ("an escaped line break between tokens", "read as white space");
-                    self.report_repair(c, (at, at + 2), &rules::ESCAPED_TEXT, what, sink);
+                    let texts = ("an escaped line break between tokens", "read as white space");
+                    self.report_repair(c, (at, at + 2), &rules::ESCAPED_TEXT, texts, sink);
                     self.is_after_newline = true;
                     c.offset += 2;
                     return Ok(());
@@ -139,8 +141,8 @@ impl JsonReader {
             },
             b'=' if self.expected == ExpectedToken::Colon && self.is_equals_colon(&p, at)? => {
                 let width = 1 + usize::from(p.byte(at + 1)? == Some(b'>'));
-                let what = ("an equals sign after a key", "read as a colon");
-                self.report_repair(c, (at, at + width), &rules::MISSING_COLON, what, sink);
+                let texts = ("an equals sign after a key", "read as a colon");
+                self.report_repair(c, (at, at + width), &rules::MISSING_COLON, texts, sink);
                 self.expected = ExpectedToken::Value;
                 self.is_after_newline = false;
                 c.offset += width;
@@ -185,8 +187,8 @@ impl JsonReader {
         if std::mem::replace(&mut self.odd_mark_end, end) == end {
             return;
         }
-        let what = ("a full-width punctuation mark", "read as its ASCII form");
-        self.report_repair(c, (at, at + length), &rules::PUNCTUATION, what, sink);
+        let texts = ("a full-width punctuation mark", "read as its ASCII form");
+        self.report_repair(c, (at, at + length), &rules::PUNCTUATION, texts, sink);
     }
 
     fn begin_comment<S: JsonSink + ?Sized>(
@@ -222,8 +224,8 @@ impl JsonReader {
             None if c.is_last => c.offset += rest.len(),
             None => {
                 // Possibly half of `*/`.
-                let half = self.lexeme == OpenLexeme::BlockComment && rest.last() == Some(&b'*');
-                c.offset += rest.len() - usize::from(half);
+                let has_half_end = self.lexeme == OpenLexeme::BlockComment && rest.last() == Some(&b'*');
+                c.offset += rest.len() - usize::from(has_half_end);
                 return ReadFlow::NeedsInput;
             }
         }
@@ -237,7 +239,7 @@ impl JsonReader {
 
     /// Returns whether the value is in a fence of this character.
     fn is_in_fence(&self, byte: u8) -> bool {
-        self.allows_text() && self.surrounding_text.fence.is_some_and(|(open, _)| open.mark == byte)
+        self.allows_text() && self.surrounding_text.fence.is_some_and(|(fence, _)| fence.mark == byte)
     }
 
     /// Handles a fence between tokens: it ends a value that is in a fence; any other is dropped with its
@@ -308,12 +310,12 @@ impl JsonReader {
                 (self.comma_spot, self.comma_length) = (TextSpot::Current(at), length);
             }
             _ if self.stack.is_empty() => {
-                let what = ("a comma outside of the value", "left it out");
-                self.report_repair(c, span, &rules::EXTRA_COMMA, what, sink);
+                let texts = ("a comma outside of the value", "left it out");
+                self.report_repair(c, span, &rules::EXTRA_COMMA, texts, sink);
             }
             ExpectedToken::FirstItemOrEnd => {
-                let what = ("a comma before the first item", "left it out");
-                self.report_repair(c, span, &rules::EXTRA_COMMA, what, sink);
+                let texts = ("a comma before the first item", "left it out");
+                self.report_repair(c, span, &rules::EXTRA_COMMA, texts, sink);
             }
             _ => self.report_repair(c, span, &rules::EXTRA_COMMA, ("a second comma", "left it out"), sink),
         }
@@ -332,20 +334,20 @@ impl JsonReader {
         } else if self.expected == ExpectedToken::CommaOrEnd
             && matches!(self.stack.last(), Some(JsonFrame::Array | JsonFrame::Tuple))
         {
-            let what = ("a colon between items of an array", "read as a comma");
-            self.report_repair(c, span, &rules::EXTRA_COLON, what, sink);
+            let texts = ("a colon between items of an array", "read as a comma");
+            self.report_repair(c, span, &rules::EXTRA_COLON, texts, sink);
             self.expected = ExpectedToken::Item;
             (self.comma_spot, self.comma_length) = (TextSpot::Current(at), length);
         } else {
-            let what = ("a colon that follows no key", "left it out");
-            self.report_repair(c, span, &rules::EXTRA_COLON, what, sink);
+            let texts = ("a colon that follows no key", "left it out");
+            self.report_repair(c, span, &rules::EXTRA_COLON, texts, sink);
         }
     }
 
     /// Inserts `null` for a missing value.
     pub(super) fn insert_null<S: JsonSink + ?Sized>(&mut self, c: &TextCursor<'_>, at: usize, sink: &mut S) {
-        let what = ("a key without value", "gave it `null`");
-        self.report_repair(c, (at, at), &rules::MISSING_VALUE, what, sink);
+        let texts = ("a key without value", "gave it `null`");
+        self.report_repair(c, (at, at), &rules::MISSING_VALUE, texts, sink);
         sink.event(JsonEvent::Null);
         self.expected = ExpectedToken::CommaOrEnd;
     }
@@ -369,22 +371,22 @@ impl JsonReader {
             ExpectedToken::FirstItemOrEnd | ExpectedToken::Item => {}
             ExpectedToken::Value => return ItemRole::Value,
             ExpectedToken::Colon => {
-                let what = ("no colon after the key", "added one");
-                self.report_repair(c, (at, at), &rules::MISSING_COLON, what, sink);
+                let texts = ("no colon after the key", "added one");
+                self.report_repair(c, (at, at), &rules::MISSING_COLON, texts, sink);
                 self.expected = ExpectedToken::Value;
                 return ItemRole::Value;
             }
             ExpectedToken::CommaOrEnd => {
-                let what = ("no comma between two items", "added one");
+                let texts = ("no comma between two items", "added one");
                 // Between brackets there is one reading; behind a word or a string there may be others.
                 let next = c.bytes().get(at).copied().unwrap_or_default();
-                let certain =
+                let is_certain =
                     self.is_after_bracket && matches!((object, next), (true, b'"') | (false, b'{' | b'['));
-                let rule = match certain {
+                let rule = match is_certain {
                     true => RepairRule::certain(&rules::MISSING_COMMA),
                     false => RepairRule::from(&rules::MISSING_COMMA),
                 };
-                self.report_repair(c, (at, at), rule, what, sink);
+                self.report_repair(c, (at, at), rule, texts, sink);
                 self.expected = ExpectedToken::Item;
                 (self.comma_spot, self.comma_length) = (TextSpot::Current(at), 1);
             }

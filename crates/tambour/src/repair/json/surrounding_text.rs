@@ -85,7 +85,7 @@ impl SurroundingText {
             return;
         }
         let after = memchr::memrchr(b'\n', text).map(|at| at + 1);
-        let blank = |bytes: &[u8]| {
+        let is_blank = |bytes: &[u8]| {
             let mut at = 0;
             while at < bytes.len() {
                 match json::odd_space_len(bytes, at) {
@@ -96,8 +96,8 @@ impl SurroundingText {
             }
             true
         };
-        self.is_line_start = (after.is_some() || self.is_line_start) && blank(&text[after.unwrap_or(0)..]);
-        if self.is_fresh && !blank(text) {
+        self.is_line_start = (after.is_some() || self.is_line_start) && is_blank(&text[after.unwrap_or(0)..]);
+        if self.is_fresh && !is_blank(text) {
             self.is_fresh = false;
         }
     }
@@ -125,8 +125,8 @@ impl JsonReader {
         c: &mut TextCursor<'_>,
         sink: &mut S,
     ) -> ReadFlow {
-        if let Some(open) = self.surrounding_text.open_thinking {
-            return self.read_thought(c, open, sink);
+        if let Some(reasoning) = self.surrounding_text.open_thinking {
+            return self.read_thought(c, reasoning, sink);
         }
         if self.surrounding_text.is_line_comment {
             let rest = &c.text[c.offset..];
@@ -147,21 +147,21 @@ impl JsonReader {
             }
             self.surrounding_text.observe_text(&bytes[start..at]);
         }
-        let mut passed = at;
+        let mut observed_end = at;
         loop {
             at = PROSE_STOPS.find(bytes, at);
             if at == bytes.len() {
-                self.surrounding_text.observe_text(&bytes[passed..at]);
+                self.surrounding_text.observe_text(&bytes[observed_end..at]);
                 break;
             }
-            self.surrounding_text.observe_text(&bytes[passed..at]);
-            passed = at;
+            self.surrounding_text.observe_text(&bytes[observed_end..at]);
+            observed_end = at;
             match self.classify_place(bytes, at, c.is_last) {
                 Err(MissingInput) => break,
                 Ok(TextMatch::NoMatch) => at += utf8::char_width(bytes[at]),
                 Ok(TextMatch::FenceMarker(length)) => {
                     at += length;
-                    passed = at;
+                    observed_end = at;
                 }
                 Ok(TextMatch::Comment(length)) => {
                     emit_text(c, start, at, sink);
@@ -175,10 +175,10 @@ impl JsonReader {
                     self.surrounding_text.is_line_comment = true;
                     return ReadFlow::Continue;
                 }
-                Ok(TextMatch::Thought(open, length)) => {
+                Ok(TextMatch::Thought(reasoning, length)) => {
                     emit_text(c, start, at, sink);
                     let mark = self.take_mark(c, at, length);
-                    self.surrounding_text.open_thinking = Some(open);
+                    self.surrounding_text.open_thinking = Some(reasoning);
                     sink.event(JsonEvent::ThoughtStart(mark));
                     return ReadFlow::Continue;
                 }
@@ -229,7 +229,7 @@ impl JsonReader {
     fn read_thought<S: JsonSink + ?Sized>(
         &mut self,
         c: &mut TextCursor<'_>,
-        mut open: OpenReasoning,
+        mut reasoning: OpenReasoning,
         sink: &mut S,
     ) -> ReadFlow {
         let bytes = c.bytes();
@@ -247,13 +247,13 @@ impl JsonReader {
             match marks::match_mark(&bytes[at..]) {
                 MarkMatch::Prefix if !c.is_last => break,
                 MarkMatch::Mismatch | MarkMatch::Prefix => at += 1,
-                MarkMatch::Mark(mark, length) => match open.apply(mark) {
+                MarkMatch::Mark(mark, length) => match reasoning.apply(mark) {
                     MarkEffect::Text => at += length,
                     effect => {
-                        let foreign = effect == MarkEffect::CloseForeign;
+                        let is_foreign = effect == MarkEffect::CloseForeign;
                         end = Some((
                             length,
-                            if foreign { ThoughtClosing::OtherName } else { ThoughtClosing::SameName },
+                            if is_foreign { ThoughtClosing::OtherName } else { ThoughtClosing::SameName },
                         ));
                         self.surrounding_text.last_closing_mark =
                             Some((mark, self.base_place.offset + at + length));
@@ -263,7 +263,7 @@ impl JsonReader {
                 },
             }
         }
-        self.surrounding_text.open_thinking = Some(open);
+        self.surrounding_text.open_thinking = Some(reasoning);
         if at > start {
             sink.event(JsonEvent::Thought(&c.text[start..at]));
         }
@@ -300,11 +300,11 @@ impl JsonReader {
             }
             _ => match json::mark_at(bytes, at) {
                 Some((mark @ (b'{' | b'['), length)) => {
-                    let yes = match mark {
+                    let is_start = match mark {
                         b'{' => self.starts_object(&p, at + length)?,
                         _ => self.starts_array(&p, at + length)?,
                     };
-                    Ok(if yes { TextMatch::Value(length) } else { TextMatch::NoMatch })
+                    Ok(if is_start { TextMatch::Value(length) } else { TextMatch::NoMatch })
                 }
                 _ => Ok(TextMatch::NoMatch),
             },
@@ -314,12 +314,12 @@ impl JsonReader {
     /// Matches an HTML comment at `at`, if it ends within the limit: an unclosed one hides nothing.
     fn match_comment(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<TextMatch, MissingInput> {
         let base = self.base_place.offset;
-        let outside = &mut self.surrounding_text;
-        if base + at == outside.backtick_end || base + at < outside.comment_barrier {
+        let surrounding = &mut self.surrounding_text;
+        if base + at == surrounding.backtick_end || base + at < surrounding.comment_barrier {
             return Ok(TextMatch::NoMatch);
         }
         let limit = at + self.max_key_len;
-        let from = (at + COMMENT.len()).max(outside.comment_search_end.saturating_sub(base));
+        let from = (at + COMMENT.len()).max(surrounding.comment_search_end.saturating_sub(base));
         let to = limit.min(bytes.len());
         let rest = bytes.get(from..to).unwrap_or_default();
         if let Some(end) = memchr::memmem::find(rest, COMMENT_END) {
@@ -327,11 +327,11 @@ impl JsonReader {
         }
         self.work += rest.len() as u64;
         // A prefix of the end marker may be there.
-        outside.comment_search_end = base + from.max((to + 1).saturating_sub(COMMENT_END.len()));
+        surrounding.comment_search_end = base + from.max((to + 1).saturating_sub(COMMENT_END.len()));
         if bytes.len() < limit && !last {
             return Err(MissingInput);
         }
-        (outside.comment_barrier, outside.has_open_comment) = (base + limit, true);
+        (surrounding.comment_barrier, surrounding.has_open_comment) = (base + limit, true);
         Ok(TextMatch::NoMatch)
     }
 
@@ -369,7 +369,7 @@ impl JsonReader {
             length += 1;
         }
         let tilde_inside = byte == b'~' && !self.surrounding_text.is_line_start;
-        let Some(run) = Fence::new(byte, length).filter(|_| !tilde_inside) else {
+        let Some(fence) = Fence::new(byte, length).filter(|_| !tilde_inside) else {
             // A short run is skipped as a whole: its later characters begin no fence either.
             self.surrounding_text.observe_text(b"x");
             if byte == b'`' {
@@ -377,8 +377,8 @@ impl JsonReader {
             }
             return Ok(if length > 1 { TextMatch::FenceMarker(length) } else { TextMatch::NoMatch });
         };
-        if let Some((open, _)) = self.surrounding_text.fence {
-            if open.is_closed_by(run) {
+        if let Some((open_fence, _)) = self.surrounding_text.fence {
+            if open_fence.is_closed_by(fence) {
                 self.surrounding_text.fence = None;
                 self.surrounding_text.is_line_start = false;
             }
@@ -396,7 +396,7 @@ impl JsonReader {
             _ => ValueOrigin::OtherFence,
         };
         end += word.len();
-        self.surrounding_text.fence = Some((run, origin));
+        self.surrounding_text.fence = Some((fence, origin));
         self.surrounding_text.is_fresh = true;
         Ok(TextMatch::FenceMarker(end - at))
     }

@@ -25,7 +25,7 @@ pub(super) trait ValueMaker {
     /// Returns whether the last value exceeded the limits.
     fn is_over_limit(&self) -> bool;
     fn size(&self) -> (usize, usize);
-    fn push_item(list: &mut Self::List, made: Self::Representation);
+    fn push_item(list: &mut Self::List, item: Self::Representation);
     /// Finishes the list as one value, an array.
     fn finish_array(list: Self::List) -> Self::Representation;
 }

@@ -42,13 +42,13 @@ impl JsonReader {
             if word.bytes().all(|byte| byte.is_ascii_digit()) && (word.len() == 1 || bytes[at] != b'0') {
                 self.word_len = 0;
                 let value = word.bytes().fold(0, |value, byte| value * 10 + u64::from(byte - b'0'));
-                let read = ParsedNumber {
+                let parsed = ParsedNumber {
                     number: Number::from(value),
                     text: None,
                     is_nonstandard: false,
                     is_rounded: false,
                 };
-                self.emit_number(c, (at, end), &read, sink);
+                self.emit_number(c, (at, end), &parsed, sink);
                 return Ok(());
             }
             if let Some(literal) = number::parse_literal(word).filter(|literal| literal.is_standard) {
@@ -59,7 +59,7 @@ impl JsonReader {
         }
         let p = Lookahead::new(bytes, end, c.is_last);
         let (next, newline) = p.skip_space(end)?;
-        let ends = newline || self.ends_word(&p, end, next)?;
+        let is_end = newline || self.ends_word(&p, end, next)?;
         let word = &c.text[at..end];
         if let Some(length) = ellipsis_len(&bytes[at..]).filter(|&length| length >= end - at) {
             let (next, _) = Lookahead::new(bytes, at + length, c.is_last).skip_space(at + length)?;
@@ -69,19 +69,19 @@ impl JsonReader {
                 return Ok(());
             }
         }
-        if ends && end - at <= self.max_number_len {
+        if is_end && end - at <= self.max_number_len {
             if let Some(literal) = number::parse_literal(word) {
                 self.word_len = 0;
                 self.emit_literal(c, (at, end), literal, sink);
                 return Ok(());
             }
-            if let Some(read) = number::parse_number(word, self.keeps_digits) {
+            if let Some(parsed) = number::parse_number(word, self.keeps_digits) {
                 let stray_quote = if self.ends_after_quote(&p, end)? { p.quote_at(end)? } else { None };
                 self.word_len = 0;
-                self.emit_number(c, (at, end), &read, sink);
+                self.emit_number(c, (at, end), &parsed, sink);
                 if let Some((_, length)) = stray_quote {
-                    let what = ("a quote after a number", "left it out");
-                    self.report_repair(c, (end, end + length), &rules::MISSING_QUOTE, what, sink);
+                    let texts = ("a quote after a number", "left it out");
+                    self.report_repair(c, (end, end + length), &rules::MISSING_QUOTE, texts, sink);
                     c.offset = end + length;
                 }
                 return Ok(());
@@ -91,16 +91,16 @@ impl JsonReader {
                 self.emit_oversized_number(c, (at, end), sink);
                 return Ok(());
             }
-            let cut = c.is_last && next == bytes.len() && !self.stack.is_empty();
-            if let Some(literal) = number::complete_literal(word).filter(|_| cut) {
+            let is_truncated = c.is_last && next == bytes.len() && !self.stack.is_empty();
+            if let Some(literal) = number::complete_literal(word).filter(|_| is_truncated) {
                 self.word_len = 0;
                 self.emit_literal(c, (at, end), literal, sink);
                 return Ok(());
             }
         }
         if p.byte(next)? == Some(b'(') && number::is_function_name(word) && self.opens_call(&p, next + 1)? {
-            let what = ("a call around a value", "read only the value");
-            self.report_repair(c, (at, next + 1), &rules::WRAPPER, what, sink);
+            let texts = ("a call around a value", "read only the value");
+            self.report_repair(c, (at, next + 1), &rules::WRAPPER, texts, sink);
             self.open_calls += 1;
             self.word_len = 0;
             c.offset = next + 1;
@@ -108,8 +108,8 @@ impl JsonReader {
         }
         self.word_len = 0;
         self.begin_item(c, at, sink);
-        let what = ("a text without quotes", "added quotes");
-        self.report_repair(c, (at, end), &rules::UNQUOTED_VALUE, what, sink);
+        let texts = ("a text without quotes", "added quotes");
+        self.report_repair(c, (at, end), &rules::UNQUOTED_VALUE, texts, sink);
         self.begin_string(at, QuoteKind::Double, false, sink);
         self.lexeme = OpenLexeme::BareString;
         Ok(())
@@ -171,11 +171,11 @@ impl JsonReader {
             };
             // A number that JSON cannot represent is lost.
             let word = &c.text[at..end];
-            let number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
+            let is_number = word.eq_ignore_ascii_case("nan") || word.ends_with("Infinity");
             // `undefined` and truncated words may mean that there is no value.
-            let certain =
+            let is_certain =
                 matches!(word.to_ascii_lowercase().as_str(), "true" | "false" | "none" | "null" | "nil");
-            let rule = match (number, certain) {
+            let rule = match (is_number, is_certain) {
                 (true, _) => RepairRule::from(&rules::NUMBER),
                 (false, true) => RepairRule::from(&rules::LITERAL),
                 (false, false) => RepairRule::doubtful(&rules::LITERAL, Doubt::Guess),
@@ -191,22 +191,22 @@ impl JsonReader {
         &mut self,
         c: &mut TextCursor<'_>,
         (at, end): (usize, usize),
-        read: &ParsedNumber,
+        parsed: &ParsedNumber,
         sink: &mut S,
     ) {
         self.begin_item(c, at, sink);
-        if read.is_nonstandard {
-            let what = ("a number in a form JSON does not know", "read as the number meant");
-            self.report_repair(c, (at, end), &rules::NUMBER, what, sink);
+        if parsed.is_nonstandard {
+            let texts = ("a number in a form JSON does not know", "read as the number meant");
+            self.report_repair(c, (at, end), &rules::NUMBER, texts, sink);
         }
         if self.keeps_digits {
-            sink.event(JsonEvent::Digits(read.text.as_deref().unwrap_or(&c.text[at..end])));
+            sink.event(JsonEvent::Digits(parsed.text.as_deref().unwrap_or(&c.text[at..end])));
         } else {
-            if read.is_rounded {
+            if parsed.is_rounded {
                 self.save_places(c.text);
                 sink.report_rounding(self.place_at(c.text, at), self.base_place.offset + end);
             }
-            sink.event(JsonEvent::Number(&read.number));
+            sink.event(JsonEvent::Number(&parsed.number));
         }
         c.offset = end;
         self.finish_item(c, end, sink);

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tambour::contract::{StreamCheckOptions, StreamChecker, TranscriptForm, check_transcript, check_values};
 use tambour::finding::{Finding, Severity};
 
-use super::{coded, stream};
+use super::{row_codes, stream};
 
 /// What findings say, without where.
-fn said(found: Vec<Finding>) -> Vec<(String, String, Severity, String)> {
+fn without_places(found: Vec<Finding>) -> Vec<(String, String, Severity, String)> {
     found.into_iter().map(|f| (f.rule.into(), f.code.into(), f.severity, f.message)).collect()
 }
 
@@ -30,15 +30,15 @@ proptest! {
             (options.form, options.envelope, options.terminal) = (form, Some(false), Some(false));
             options
         };
-        let list = said(check_values(&enveloped, options(None)));
+        let list = without_places(check_values(&enveloped, options(None)));
         let lines: String = enveloped.iter().map(|event| format!("{event}\n")).collect();
-        prop_assert_eq!(&said(check_transcript(lines.as_bytes(), options(None))), &list); // J-065
+        prop_assert_eq!(&without_places(check_transcript(lines.as_bytes(), options(None))), &list); // J-065
         let wire: String = enveloped.iter()
             .map(|event| format!("event: {}\ndata: {}\n\n", event["event"].as_str().unwrap(), event["data"]))
             .collect();
-        prop_assert_eq!(&said(check_transcript(wire.as_bytes(), options(None))), &list); // J-065
+        prop_assert_eq!(&without_places(check_transcript(wire.as_bytes(), options(None))), &list); // J-065
         let array = Value::Array(enveloped).to_string();
-        prop_assert_eq!(&said(check_transcript(array.as_bytes(), options(Some(TranscriptForm::Array)))), &list); // J-065
+        prop_assert_eq!(&without_places(check_transcript(array.as_bytes(), options(Some(TranscriptForm::Array)))), &list); // J-065
     }
 }
 
@@ -46,25 +46,25 @@ proptest! {
 
 /// Returns whether `word` matches `s? T (P d*)+ E F+ Q? X`.
 fn matches_grammar(word: &[u8]) -> bool {
-    fn many(word: &[u8], letter: u8) -> (usize, &[u8]) {
+    fn count_repeats(word: &[u8], letter: u8) -> (usize, &[u8]) {
         let count = word.iter().take_while(|&&other| other == letter).count();
         (count, &word[count..])
     }
-    let (summaries, rest) = many(word, b's');
+    let (summaries, rest) = count_repeats(word, b's');
     let Some(mut rest) = rest.strip_prefix(b"T").filter(|_| summaries <= 1) else { return false };
     let mut phases = 0;
     while let Some(after) = rest.strip_prefix(b"P") {
-        rest = many(after, b'd').1;
+        rest = count_repeats(after, b'd').1;
         phases += 1;
     }
     let Some(rest) = rest.strip_prefix(b"E").filter(|_| phases > 0) else { return false };
-    let (finals, rest) = many(rest, b'F');
-    let (queries, rest) = many(rest, b'Q');
+    let (finals, rest) = count_repeats(rest, b'F');
+    let (queries, rest) = count_repeats(rest, b'Q');
     finals > 0 && queries <= 1 && rest == b"X"
 }
 
 /// Returns whether ids are 1, 2, 3, ... and deltas have that of their phase.
-fn ids_are_right(events: &[(u8, u64)]) -> bool {
+fn has_consecutive_ids(events: &[(u8, u64)]) -> bool {
     let mut current = 0;
     events.iter().all(|&(letter, id)| match letter {
         b'P' => {
@@ -76,7 +76,7 @@ fn ids_are_right(events: &[(u8, u64)]) -> bool {
     })
 }
 
-fn lettered(events: &[(u8, u64)]) -> Vec<Value> {
+fn events_from_letters(events: &[(u8, u64)]) -> Vec<Value> {
     events
         .iter()
         .map(|&(letter, id)| {
@@ -156,10 +156,10 @@ proptest! {
     fn a_mutation_is_flagged_exactly_when_it_breaks_the_grammar(mut events in valid_stream(), change in mutation()) {
         mutate(&mut events, &change);
         let letters: Vec<u8> = events.iter().map(|&(letter, _)| letter).collect();
-        let good = matches_grammar(&letters) && ids_are_right(&events);
-        let found = check_values(&lettered(&events), StreamCheckOptions::default());
-        let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
-        prop_assert_eq!(flagged, !good, "{:?}: {:?}", change, coded(&found)); // J-015, J-060
+        let is_valid = matches_grammar(&letters) && has_consecutive_ids(&events);
+        let found = check_values(&events_from_letters(&events), StreamCheckOptions::default());
+        let is_flagged = found.iter().any(|finding| finding.severity == Severity::Error);
+        prop_assert_eq!(is_flagged, !is_valid, "{:?}: {:?}", change, row_codes(&found)); // J-015, J-060
     }
 }
 
@@ -168,8 +168,8 @@ fn all_short_words_are_judged_as_the_grammar_judges_them() {
     let mut stack = vec![String::new()];
     while let Some(letters) = stack.pop() {
         let found = check_values(&stream(&letters), StreamCheckOptions::default());
-        let flagged = found.iter().any(|finding| finding.severity == Severity::Error);
-        assert_eq!(flagged, !matches_grammar(letters.as_bytes()), "{letters}: {:?}", coded(&found)); // J-015, J-060
+        let is_flagged = found.iter().any(|finding| finding.severity == Severity::Error);
+        assert_eq!(is_flagged, !matches_grammar(letters.as_bytes()), "{letters}: {:?}", row_codes(&found)); // J-015, J-060
         if letters.len() < 5 {
             stack.extend("sTPdEFQX".chars().map(|letter| format!("{letters}{letter}")));
         }
@@ -177,7 +177,7 @@ fn all_short_words_are_judged_as_the_grammar_judges_them() {
 }
 
 /// Bytes that look like a transcript often enough to reach all of it.
-fn hostile() -> impl Strategy<Value = Vec<u8>> {
+fn any_transcript_bytes() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         Just(b"event: ".to_vec()),
         Just(b"data: ".to_vec()),
@@ -204,7 +204,7 @@ proptest! {
 
     #[test]
     fn any_bytes_in_any_pieces_give_the_same_findings(
-        bytes in hostile(),
+        bytes in any_transcript_bytes(),
         cuts in prop::collection::vec(any::<Index>(), 0..6),
         form in prop::sample::select(vec![None, Some(TranscriptForm::Sse), Some(TranscriptForm::JsonLines), Some(TranscriptForm::Array)]),
         limit in prop::sample::select(vec![1usize, 20, 1 << 20]),

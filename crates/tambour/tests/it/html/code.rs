@@ -2,7 +2,7 @@
 
 use tambour::html::{HtmlMode, sanitize};
 
-use super::{both, escaped, told};
+use super::{escape_html, finding_lines, sanitize_both};
 
 #[test]
 fn spans_and_fences_stay() {
@@ -17,11 +17,11 @@ fn spans_and_fences_stay() {
         "see [the docs](https://example.com/a(b)) for `<div>`",
         "www.example.com and `<div>`",
     ] {
-        assert_eq!(both(text), [text, text]);
-        assert!(told(text).is_empty());
+        assert_eq!(sanitize_both(text), [text, text]);
+        assert!(finding_lines(text).is_empty());
     }
     // Nothing is decoded there.
-    assert_eq!(escaped("`&lt;b>` &lt;"), "`&lt;b>` &lt;");
+    assert_eq!(escape_html("`&lt;b>` &lt;"), "`&lt;b>` &lt;");
 }
 
 #[test]
@@ -35,10 +35,10 @@ fn a_backtick_that_does_not_close_carries_nothing_past() {
         ("```` <div> ``` `<p>`", "```` &lt;div> ``` `<p>`"),
         ("<img title=\"`\" src=x> `", "&lt;img title=\"`\" src=x> `"),
     ] {
-        assert_eq!(escaped(text), expected, "{text:?}");
+        assert_eq!(escape_html(text), expected, "{text:?}");
     }
     let long = format!("` <b>x</b> <div> {} ` <i>", "x".repeat(2000));
-    let result = escaped(&long);
+    let result = escape_html(&long);
     assert!(result.starts_with("` <b>x</b> &lt;div> x") && result.ends_with("x &#96; <i></i>"), "{result}");
 }
 
@@ -66,8 +66,8 @@ fn what_others_may_not_take_for_code_is_escaped() {
         }
     }
     // An address that is escaped takes nothing.
-    assert_eq!(escaped("<1`@a.b> <img> `"), "&lt;1`@a.b> <img> `");
+    assert_eq!(escape_html("<1`@a.b> <img> `"), "&lt;1`@a.b> <img> `");
     // Behind a blank line all is as before.
-    assert_eq!(escaped("[a](`)\n\n`<p>`"), "[a](`)\n\n`<p>`");
-    assert_eq!(escaped("<b>\nx\n\n`<p>`</b>"), "<b>\nx\n\n`<p>`</b>");
+    assert_eq!(escape_html("[a](`)\n\n`<p>`"), "[a](`)\n\n`<p>`");
+    assert_eq!(escape_html("<b>\nx\n\n`<p>`</b>"), "<b>\nx\n\n`<p>`</b>");
 }

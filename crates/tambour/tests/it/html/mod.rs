@@ -9,16 +9,16 @@ use tambour::html::{HtmlMode, HtmlSanitizer, SanitizedPiece, sanitize};
 use tambour::limits::Limits;
 
 /// The result with both modes.
-fn both(text: &str) -> [String; 2] {
+fn sanitize_both(text: &str) -> [String; 2] {
     [HtmlMode::Escape, HtmlMode::Strip].map(|mode| sanitize(text, mode).0)
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     sanitize(text, HtmlMode::Escape).0
 }
 
 /// Findings as `LINE:COLUMN CODE: message`.
-fn told(text: &str) -> Vec<String> {
+fn finding_lines(text: &str) -> Vec<String> {
     let findings =
         sanitize(text, HtmlMode::Escape).1.into_iter().map(|report| report.judge(Profile::Lenient));
     findings.map(|f| format!("{}:{} {}: {}", f.line, f.column, f.code, f.message)).collect()
@@ -39,8 +39,8 @@ fn what_is_on_the_list_passes() {
         "a < b, 1<2, <3, x <= y, a<中, <-, <$5>, 1 <(2)>, <>",
         "I <3 you <3",
     ] {
-        assert_eq!(both(text), [text, text]);
-        assert!(told(text).is_empty(), "{text}: {:?}", told(text));
+        assert_eq!(sanitize_both(text), [text, text]);
+        assert!(finding_lines(text).is_empty(), "{text}: {:?}", finding_lines(text));
     }
 }
 
@@ -76,7 +76,7 @@ fn everything_else_is_escaped_or_taken_out() {
         ("<img title=\"a", "&lt;img title=\"a", "&lt;img title=\"a"),
         ("<b", "&lt;b", "&lt;b"),
     ] {
-        assert_eq!(both(text), [escaped, stripped], "{text:?}");
+        assert_eq!(sanitize_both(text), [escaped, stripped], "{text:?}");
     }
 }
 
@@ -93,9 +93,9 @@ fn what_has_no_attributes_is_no_tag() {
         ("a<x且y>b", "a&lt;x且y>b"),
         ("a<script 且>b</script>c", "ac"),
     ] {
-        assert_eq!(both(text), [expected, expected], "{text:?}");
+        assert_eq!(sanitize_both(text), [expected, expected], "{text:?}");
     }
-    assert_eq!(told("a<b 且 c>d"), ["1:2 html_escaped: `<b 且 c>` begins no tag"]);
+    assert_eq!(finding_lines("a<b 且 c>d"), ["1:2 html_escaped: `<b 且 c>` begins no tag"]);
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn attributes_go_and_the_tag_stays() {
         ("<span style='color\n:\tred; x:y'>a</span>", "<span style=\"color : red\">\na</span>"),
         ("<span a=\"'>\" style=\"color:red\">a</span>", "<span style=\"color:red\">a</span>"),
     ] {
-        assert_eq!(both(text), [expected, expected], "{text:?}");
+        assert_eq!(sanitize_both(text), [expected, expected], "{text:?}");
     }
     assert_eq!(
-        told("x\n<b onclick=y id=z>a</b>"),
+        finding_lines("x\n<b onclick=y id=z>a</b>"),
         ["2:1 html_attribute: `onclick` of `b`", "2:1 html_attribute: `id` of `b`",]
     );
 }
@@ -136,11 +136,14 @@ fn elements_are_balanced() {
         ("<ruby>漢<rp>(<rt>kan<rp>)</ruby>", "<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>"),
         ("<b>a\n```\ncode", "<b>a\n```\ncode"),
     ] {
-        assert_eq!(both(text), [expected, expected], "{text:?}");
-        assert!(told(text).iter().all(|line| line.contains("html_unbalanced")) && !told(text).is_empty());
+        assert_eq!(sanitize_both(text), [expected, expected], "{text:?}");
+        assert!(
+            finding_lines(text).iter().all(|line| line.contains("html_unbalanced"))
+                && !finding_lines(text).is_empty()
+        );
     }
     let deep = "<b>".repeat(100);
-    let result = escaped(&deep);
+    let result = escape_html(&deep);
     assert_eq!((result.matches("<b>").count(), result.matches("</b>").count()), (64, 64));
     assert_eq!(result.matches("&lt;b>").count(), 36); // F-222
 }
@@ -158,14 +161,14 @@ fn what_is_taken_out_joins_nothing() {
     ] {
         assert_eq!(sanitize(text, HtmlMode::Strip).0, expected, "{text:?}");
     }
-    assert_eq!(escaped("<scr<script>ipt>"), "&lt;scr");
+    assert_eq!(escape_html("<scr<script>ipt>"), "&lt;scr");
 }
 
 #[test]
 fn forbidden_markup_is_told_with_name_and_place() {
     // F-236
     assert_eq!(
-        told(
+        finding_lines(
             "中 <div>\n<b class=x>a</b><!-- c -->\n<span style=\"color:red;top:0\">s</span></i> <script>x</script> <1@"
         ),
         [
@@ -195,14 +198,15 @@ fn no_more_is_held_than_a_tag_or_a_line() {
         "<".repeat(5000),
     ] {
         let mut sanitizer = HtmlSanitizer::new(HtmlMode::Escape, &limits);
-        let (mut sent, mut most) = (0, 0);
+        let (mut text_count, mut max_held) = (0, 0);
         for (at, _) in text.char_indices() {
-            sanitizer
-                .push(&text[at..=at], &mut |piece| sent += matches!(piece, SanitizedPiece::Text(_)) as usize);
-            most = most.max(sanitizer.held_bytes());
+            sanitizer.push(&text[at..=at], &mut |piece| {
+                text_count += matches!(piece, SanitizedPiece::Text(_)) as usize
+            });
+            max_held = max_held.max(sanitizer.held_bytes());
         }
-        assert!(most <= limits.tag.max(limits.line), "{most}");
-        assert!(sent > 0);
+        assert!(max_held <= limits.tag.max(limits.line), "{max_held}");
+        assert!(text_count > 0);
     }
 }
 

@@ -36,7 +36,7 @@ fn tags(html: &str) -> Vec<String> {
 const PROPERTIES: [&str; 5] = ["color", "background-color", "font-weight", "font-style", "text-decoration"];
 
 /// Returns whether the quoted value of a style has properties of the list only, and values of words, numbers and colours.
-fn is_plain(style: &str) -> bool {
+fn is_plain_style(style: &str) -> bool {
     let style = style.trim_matches(['"', '\'']);
     let mut declarations = style.split(';').filter(|declaration| !declaration.trim().is_empty());
     declarations.all(|declaration| {
@@ -46,8 +46,8 @@ fn is_plain(style: &str) -> bool {
         functions.pop();
         PROPERTIES.contains(&property.trim())
             && value.chars().all(is_word)
-            && functions.iter().all(|before| {
-                let name = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
+            && functions.iter().all(|prefix| {
+                let name = prefix.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
                 name.is_some_and(|name| ["rgb", "rgba", "hsl", "hsla"].contains(&name))
             })
     })
@@ -57,7 +57,7 @@ fn is_plain(style: &str) -> bool {
 fn the_oracle_sees_what_is_no_plain_style() {
     // F-104
     for style in ["color: red", "color:#fff;font-weight: 700;", "background-color:hsl(1 2% 3% / .5)"] {
-        assert!(is_plain(style), "{style}");
+        assert!(is_plain_style(style), "{style}");
     }
     for style in [
         "color:url(x)",
@@ -68,18 +68,18 @@ fn the_oracle_sees_what_is_no_plain_style() {
         "color:(1)",
         "color:rgb(var(--x))",
     ] {
-        assert!(!is_plain(style), "{style}");
+        assert!(!is_plain_style(style), "{style}");
     }
 }
 
 /// Complains unless a browser sees in `output` just the tags that stand in it.
-fn agrees(input: &str, output: &str, oracle: &Builder<'_>) {
+fn assert_agreement(input: &str, output: &str, oracle: &Builder<'_>) {
     let cleaned = oracle.clean(output).to_string();
     // Both ways, so that ammonia has neither taken anything out nor found anything more.
     assert_eq!(tags(&cleaned), tags(output), "{input:?} gives {output:?}, which is {cleaned:?}");
     for tag in tags(output) {
         assert!(
-            tag.split_once("style=").is_none_or(|(_, style)| is_plain(style)),
+            tag.split_once("style=").is_none_or(|(_, style)| is_plain_style(style)),
             "{input:?} gives {output:?}"
         );
     }
@@ -93,22 +93,24 @@ fn a_browser_sees_only_what_is_on_the_list() {
     for seed in 0..iterations() {
         let input = targets::random_html(&mut RandomSource::new(seed), false);
         for mode in [HtmlMode::Escape, HtmlMode::Strip] {
-            agrees(&input, &sanitize(&input, mode).0, &oracle);
+            assert_agreement(&input, &sanitize(&input, mode).0, &oracle);
         }
     }
 }
 
 /// Where payloads of other projects are: a folder beside the checkout, or what the variable says.
-fn payloads() -> Option<PathBuf> {
-    let beside =
+fn payloads_path() -> Option<PathBuf> {
+    let default_path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/peers/xss_payloads.jsonl");
-    std::env::var_os("XSS_PAYLOADS").map(PathBuf::from).or_else(|| beside.is_file().then_some(beside))
+    std::env::var_os("XSS_PAYLOADS")
+        .map(PathBuf::from)
+        .or_else(|| default_path.is_file().then_some(default_path))
 }
 
 #[test]
 fn payloads_of_other_projects_are_harmless() {
     // F-104. The file is not ours to copy: it is read where it is at hand.
-    let Some(path) = payloads() else {
+    let Some(path) = payloads_path() else {
         eprintln!("no payloads at hand");
         return;
     };
@@ -120,7 +122,7 @@ fn payloads_of_other_projects_are_harmless() {
         // Without code the oracle, which knows no Markdown, sees what a reader of Markdown hands on.
         let bare = input.replace(['`', '~'], "'");
         for (seed, mode) in [(0, HtmlMode::Escape), (1, HtmlMode::Strip)] {
-            agrees(&bare, &sanitize(&bare, mode).0, &oracle);
+            assert_agreement(&bare, &sanitize(&bare, mode).0, &oracle);
             let (output, _) = sanitize(input, mode);
             assert_eq!(sanitize(&output, mode).0, output, "not idempotent: {input:?}");
             // Byte by byte, at random cuts, and as readers of Markdown take it; even seeds escape.

@@ -8,12 +8,12 @@ use tambour::repair::json::{PathStep, find, parse_strict_with_doubts};
 #[track_caller]
 fn doubts(text: &str) -> Vec<String> {
     let found = find(text, &Limits::default());
-    let list = found.doubts.iter().map(|one| {
-        let steps = one.path.iter().map(|step| match step {
+    let list = found.doubts.iter().map(|entry| {
+        let steps = entry.path.iter().map(|step| match step {
             PathStep::Key(key) => format!("/{key}"),
             PathStep::Index(index) => format!("/{index}"),
         });
-        format!("{:?} {}", one.doubt, steps.collect::<String>())
+        format!("{:?} {}", entry.doubt, steps.collect::<String>())
     });
     list.collect()
 }

@@ -7,13 +7,13 @@ use tambour::repair::json::{
     JsonEvent, JsonReader, JsonSink, TopKeyTracker, ValueOrigin, find, find_in_string,
 };
 
-use super::{codes, read, same_under_cuts};
+use super::{assert_same_under_cuts, codes, read};
 
 #[track_caller]
-fn finds(text: &str, expected: Value) -> Vec<&'static str> {
+fn assert_found(text: &str, expected: Value) -> Vec<&'static str> {
     let found = find(text, &Limits::default());
     assert_eq!(found.value, Some(expected), "{text:?}");
-    same_under_cuts(text);
+    assert_same_under_cuts(text);
     codes(&found.reports)
 }
 
@@ -31,11 +31,11 @@ fn finds_the_value_in_fences_and_prose() {
         "`````json\n{\"a\":\"b\"}\n`````",
         "```{\"a\":\"b\"}```",
     ] {
-        assert!(finds(text, value()).is_empty(), "{text:?}");
+        assert!(assert_found(text, value()).is_empty(), "{text:?}");
     }
     // A string that is the whole text is not looked into, whatever stands around it.
     for text in ["\"{\" ", "\u{feff}\"{\" ", "\u{a0}\"{\"\u{a0}"] {
-        assert!(finds(text, json!("{")).is_empty(), "{text:?}");
+        assert!(assert_found(text, json!("{")).is_empty(), "{text:?}");
     }
     for text in [
         "Here it is: {\"a\":\"b\"}\nBye!",
@@ -45,7 +45,7 @@ fn finds_the_value_in_fences_and_prose() {
         "```python\nd = {'x': 1}\n```\n```json\n{\"a\":\"b\"}\n```",
         "First {\"draft\": 1}, then\n```json\n{\"a\":\"b\"}\n```",
     ] {
-        let codes = finds(text, value());
+        let codes = assert_found(text, value());
         assert!(codes.contains(&"json_text_around"), "{text:?}: {codes:?}"); // P-025: a warning
     }
 }
@@ -53,10 +53,10 @@ fn finds_the_value_in_fences_and_prose() {
 #[test]
 fn skips_thinking() {
     // P-025
-    finds("<think>maybe {\"a\": 2}?</think>\n{\"a\":1}", json!({"a": 1}));
-    finds("\n<thinking>\n{ or [ or \"\n</thinking>\n```json\n{\"a\":1}\n```", json!({"a": 1}));
-    finds("maybe {\"a\": 2}?</think>{\"a\":1}", json!({"a": 1}));
-    finds("{\"a\":\"<think>x</think>\"}", json!({"a": "<think>x</think>"}));
+    assert_found("<think>maybe {\"a\": 2}?</think>\n{\"a\":1}", json!({"a": 1}));
+    assert_found("\n<thinking>\n{ or [ or \"\n</thinking>\n```json\n{\"a\":1}\n```", json!({"a": 1}));
+    assert_found("maybe {\"a\": 2}?</think>{\"a\":1}", json!({"a": 1}));
+    assert_found("{\"a\":\"<think>x</think>\"}", json!({"a": "<think>x</think>"}));
 }
 
 #[test]
@@ -65,15 +65,15 @@ fn a_fence_in_a_string_does_not_end_the_value() {
     let text =
         "```json\n{\"direct_response\": \"Use:\n```python\nprint(\"hi\")\n```\nDone.\", \"n\": 1}\n```\nOK?";
     let expected = json!({"direct_response": "Use:\n```python\nprint(\"hi\")\n```\nDone.", "n": 1});
-    let codes = finds(text, expected);
+    let codes = assert_found(text, expected);
     assert!(codes.contains(&"json_raw_control") && codes.contains(&"json_inner_quote"), "{codes:?}");
 }
 
 #[test]
 fn a_fence_between_tokens_ends_the_value() {
     let text = "```json\n{\"a\": [1, 2\n```\nand {\"b\": 3} as well";
-    finds(text, json!({"a": [1, 2]}));
-    finds(&text.replace("```", "~~~"), json!({"a": [1, 2]}));
+    assert_found(text, json!({"a": [1, 2]}));
+    assert_found(&text.replace("```", "~~~"), json!({"a": [1, 2]}));
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn finds_scalars_only_when_they_are_all() {
         ("\"cut of", json!("cut of")),
         ("'single'", json!("single")),
     ] {
-        finds(text, value);
+        assert_found(text, value);
     }
     for text in
         ["", " \n", "sorry, no JSON", "I can't do that.", "Use { and }.", "See [the docs].", "{name}!"]
     {
         let found = find(text, &Limits::default());
         assert_eq!(found.value, None, "{text:?}"); // S-054
-        same_under_cuts(text);
+        assert_same_under_cuts(text);
     }
 }
 
@@ -123,7 +123,7 @@ fn hands_out_candidates_while_reading() {
 fn a_broken_line_leaves_the_next_ones_alone() {
     // J-051
     let text = "{\"event\":\"a\",\"text\":\"cut\n{\"event\":\"b\"}\ngarbage {\n{\"event\":\"c\",\"x\":[1\n{\n \"event\":\"d\"\n}\n";
-    same_under_cuts(text);
+    assert_same_under_cuts(text);
     let reading = read(JsonReader::new_lines, &[text]);
     let values: Vec<Value> = reading.values.iter().map(|value| value.value.clone()).collect();
     assert_eq!(values[0], json!({"event": "a", "text": "cut"}));
@@ -133,12 +133,12 @@ fn a_broken_line_leaves_the_next_ones_alone() {
 
 /// Collects the deltas of one key.
 #[derive(Default)]
-struct Deltas {
+struct DeltaCollector {
     key: TopKeyTracker,
     deltas: Vec<String>,
 }
 
-impl JsonSink for Deltas {
+impl JsonSink for DeltaCollector {
     fn event(&mut self, event: JsonEvent<'_>) {
         self.key.push_event(&event);
         if let (JsonEvent::StringDelta(text), Some("direct_response")) = (&event, self.key.current_key()) {
@@ -151,15 +151,15 @@ impl JsonSink for Deltas {
 
 #[test]
 fn strings_grow_as_they_arrive() {
-    let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), Deltas::default());
-    let mut seen = Vec::new();
+    let (mut reader, mut sink) = (JsonReader::new_chat(&Limits::default()), DeltaCollector::default());
+    let mut texts = Vec::new();
     for piece in
         ["{\"x\":{\"direct_response\":\"no\"},\"direct_res", "ponse\": \"Hel", "lo wo", "rld.", "\"}"]
     {
         reader.push(piece, &mut sink);
-        seen.push(sink.deltas.concat());
+        texts.push(sink.deltas.concat());
     }
-    assert_eq!(seen, ["", "Hel", "Hello wo", "Hello world.", "Hello world."]);
+    assert_eq!(texts, ["", "Hel", "Hello wo", "Hello world.", "Hello world."]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_value_in_a_closed_comment_is_text() {
     assert_eq!(value("<!-- {\"a\":1}"), Some(json!({"a": 1})));
     for text in ["<!-- {\"a\":1} -->\n{\"b\":2}", "```\n// {\"a\":1}\n[0\n", "a <!-- <!-- --> --> {\"a\":1}"]
     {
-        same_under_cuts(text);
+        assert_same_under_cuts(text);
     }
 }
 
@@ -179,8 +179,8 @@ fn an_object_on_its_line_ends_brackets_of_a_sentence() {
     for before in ["Half-open is [0, 1) here.", "Set a[0", "Write {\"x\": 1 then:", "Like {\"x\": ...:"] {
         for begin in ["\n", "\n```json\n", "\n  ```\n\n  "] {
             let text = format!("{before}{begin}{{\"a\": {{\"b\": [1]}}}}");
-            same_under_cuts(&text);
-            let whole = read(super::seeking, &[&text]);
+            assert_same_under_cuts(&text);
+            let whole = read(super::new_seeking_reader, &[&text]);
             assert_eq!(
                 whole.values.last().map(|built| built.value.to_string()).as_deref(),
                 Some(r#"{"a":{"b":[1]}}"#),
@@ -192,7 +192,7 @@ fn an_object_on_its_line_ends_brackets_of_a_sentence() {
     for text in
         ["So [\n{\"a\":1},\n{\"a\":2}]", "So {\"x\":\n{\"a\":1},\"y\":2}", "So {\"x\":1 \"y\":\n{\"a\":1}}"]
     {
-        same_under_cuts(text);
-        assert_eq!(read(super::seeking, &[text]).values.len(), 1, "{text}");
+        assert_same_under_cuts(text);
+        assert_eq!(read(super::new_seeking_reader, &[text]).values.len(), 1, "{text}");
     }
 }

@@ -10,12 +10,12 @@ use tambour_fixtures::queue;
 use super::READERS;
 
 #[derive(Default)]
-struct Count {
+struct EventCounter {
     events: usize,
     reports: usize,
 }
 
-impl JsonSink for Count {
+impl JsonSink for EventCounter {
     fn event(&mut self, _: JsonEvent<'_>) {
         self.events += 1;
     }
@@ -90,15 +90,15 @@ const PATTERNS: &[&str] = &[
 #[test]
 fn work_is_linear_and_little_is_held() {
     let starts = ["", "[", "{", "{\"a\":", "{\"a\":\"", "[\"", "{\"", "{'a':'", "{\"a\":x "];
-    queue::run_all(&starts, |start| PATTERNS.iter().for_each(|pattern| linear(start, pattern)));
+    queue::run_all(&starts, |start| PATTERNS.iter().for_each(|pattern| assert_linear(start, pattern)));
 }
 
-fn linear(start: &str, pattern: &str) {
+fn assert_linear(start: &str, pattern: &str) {
     let limits = Limits::default();
     let text = format!("{start}{}", pattern.repeat((64 << 10) / pattern.len()));
-    for new in READERS {
+    for constructor in READERS {
         for size in [1, 7, text.len()] {
-            let (mut reader, mut count) = (new(&limits), Count::default());
+            let (mut reader, mut count) = (constructor(&limits), EventCounter::default());
             let mut rest = text.as_str();
             while !rest.is_empty() {
                 let mut cut = size.min(rest.len());
@@ -132,10 +132,10 @@ fn a_megabyte_takes_no_longer_than_it_should() {
     queue::run_all(&["", "[", "{\"a\":\"", "{\"a\":", "[\""], |start| {
         for pattern in PATTERNS {
             let text = format!("{start}{}", pattern.repeat((1 << 20) / pattern.len()));
-            let begin = Instant::now();
+            let timer = Instant::now();
             let _ = find(&text, &Limits::default());
             let _ = parse_strict(&text, &Limits::default());
-            let time = begin.elapsed();
+            let time = timer.elapsed();
             // Quadratic work would take minutes.
             assert!(time < Duration::from_secs(5), "{start:?} {pattern:?}: {time:?}");
         }
@@ -166,7 +166,7 @@ fn nesting_ends_at_the_limit() {
 fn keys_are_held_up_to_the_limit() {
     let limits = Limits::default();
     let text = format!("{{\"{}\":1}}", "k".repeat(1 << 20));
-    let (mut reader, mut count) = (JsonReader::new_chat(&limits), Count::default());
+    let (mut reader, mut count) = (JsonReader::new_chat(&limits), EventCounter::default());
     for piece in text.as_bytes().chunks(1000) {
         reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
         assert!(reader.held_bytes() <= MAX_HELD_BYTES);
@@ -182,7 +182,7 @@ fn comments_are_held_up_to_the_limit() {
     for pattern in ["<!-- ", "<!--", "<!-- {\"a\":1} ", "<!-- - ", "<!-- a --", "<!-- a --> "] {
         let text = pattern.repeat((256 << 10) / pattern.len());
         for size in [1, 1000, text.len()] {
-            let (mut reader, mut count) = (JsonReader::new_chat(&limits), Count::default());
+            let (mut reader, mut count) = (JsonReader::new_chat(&limits), EventCounter::default());
             for piece in text.as_bytes().chunks(size) {
                 reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut count);
                 assert!(

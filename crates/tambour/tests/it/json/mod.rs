@@ -20,16 +20,17 @@ struct Reading {
     text: String,
 }
 
-type New = fn(&Limits) -> JsonReader;
+type ReaderConstructor = fn(&Limits) -> JsonReader;
 
-const READERS: [New; 4] = [JsonReader::new_chat, JsonReader::new_lines, JsonReader::new_document, seeking];
+const READERS: [ReaderConstructor; 4] =
+    [JsonReader::new_chat, JsonReader::new_lines, JsonReader::new_document, new_seeking_reader];
 
-fn seeking(limits: &Limits) -> JsonReader {
+fn new_seeking_reader(limits: &Limits) -> JsonReader {
     JsonReader::new_chat(limits).with_sought_keys(&["a"])
 }
 
-fn read(new: New, pieces: &[&str]) -> Reading {
-    let (mut reader, mut values) = (new(&Limits::default()), ValueCollector::default());
+fn read(constructor: ReaderConstructor, pieces: &[&str]) -> Reading {
+    let (mut reader, mut values) = (constructor(&Limits::default()), ValueCollector::default());
     for piece in pieces {
         reader.push(piece, &mut values);
         assert!(reader.held_bytes() <= MAX_HELD_BYTES, "{} bytes are held", reader.held_bytes());
@@ -40,18 +41,18 @@ fn read(new: New, pieces: &[&str]) -> Reading {
 
 /// Holds the readings of `text` under every single cut, byte by byte and in threes against the one of the whole.
 #[track_caller]
-fn same_under_cuts(text: &str) {
+fn assert_same_under_cuts(text: &str) {
     let bounds: Vec<usize> = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect();
-    for new in READERS {
-        let whole = read(new, &[text]);
+    for constructor in READERS {
+        let whole = read(constructor, &[text]);
         for &at in &bounds {
             let (a, b) = text.split_at(at);
-            assert_eq!(read(new, &[a, b]), whole, "{text:?} cut at {at}");
+            assert_eq!(read(constructor, &[a, b]), whole, "{text:?} cut at {at}");
         }
         for step in [1, 3] {
             let cuts: Vec<usize> = bounds.iter().copied().step_by(step).chain([text.len()]).collect();
             let pieces: Vec<&str> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-            assert_eq!(read(new, &pieces), whole, "{text:?} in pieces of {step}");
+            assert_eq!(read(constructor, &pieces), whole, "{text:?} in pieces of {step}");
         }
     }
 }

@@ -4,7 +4,7 @@ use tambour::limits::Limits;
 use tambour::repair::json::find;
 use tambour::repair::rules;
 
-use super::{codes, json, same_under_cuts};
+use super::{assert_same_under_cuts, codes, json};
 
 /// Text, value, codes without `json_`.
 const CASES: &[(&str, &str, &str)] = &[
@@ -144,12 +144,17 @@ fn mends_and_reports_each_fault() {
 #[test]
 fn reads_the_same_under_every_cut() {
     for (text, ..) in CASES {
-        same_under_cuts(text);
+        assert_same_under_cuts(text);
         // Cut off at each place as well: what is closed by us is the same under every cut, too.
         for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
             let bytes: Vec<&str> = text[..end].split_inclusive(|_| true).collect();
-            for new in super::READERS {
-                assert_eq!(super::read(new, &bytes), super::read(new, &[&text[..end]]), "{:?}", &text[..end]);
+            for constructor in super::READERS {
+                assert_eq!(
+                    super::read(constructor, &bytes),
+                    super::read(constructor, &[&text[..end]]),
+                    "{:?}",
+                    &text[..end]
+                );
             }
         }
     }
@@ -158,7 +163,7 @@ fn reads_the_same_under_every_cut() {
 #[test]
 fn says_what_was_closed_by_us() {
     // P-027
-    for (text, closed) in [
+    for (text, is_closed) in [
         ("{\"a\":1}", false),
         ("{'a':1,}", false),
         ("{\"a\":[1,2}", false),
@@ -167,17 +172,17 @@ fn says_what_was_closed_by_us() {
         ("{\"a\":\"b}", true),
         ("```json\n{\"a\":[1\n```\nDone.", true),
     ] {
-        assert_eq!(find(text, &Limits::default()).is_auto_closed, closed, "{text:?}");
+        assert_eq!(find(text, &Limits::default()).is_auto_closed, is_closed, "{text:?}");
     }
 }
 
 #[test]
 fn every_rule_has_a_case() {
     for rule in rules::ALL {
-        let known = CASES.iter().any(|(.., codes)| {
+        let has_case = CASES.iter().any(|(.., codes)| {
             codes.split(' ').any(|code| rule.code.ends_with(code.trim_start_matches('=')))
         });
-        let elsewhere = ["json_text_around", "json_no_value", "limit_exceeded"];
-        assert!(known || elsewhere.contains(&rule.code), "{} has no case", rule.code);
+        let other_codes = ["json_text_around", "json_no_value", "limit_exceeded"];
+        assert!(has_case || other_codes.contains(&rule.code), "{} has no case", rule.code);
     }
 }

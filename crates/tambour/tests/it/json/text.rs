@@ -10,7 +10,7 @@ use tambour::repair::json::{
 
 use super::codes;
 
-fn text_of(text: &str) -> String {
+fn print_value(text: &str) -> String {
     find_text(text, &Limits::default()).value.unwrap_or_else(|| panic!("{text}: there is a value"))
 }
 
@@ -31,12 +31,12 @@ fn numbers_keep_all_their_digits() {
     ] {
         let text = format!("{{\"n\":{number}}}");
         assert_eq!(parse_strict_text(&text, &Limits::default()).as_deref(), Ok(text.as_str()));
-        assert_eq!(text_of(&text), text);
+        assert_eq!(print_value(&text), text);
         assert_eq!(find_text(&text, &Limits::default()).reports, [], "{number}");
         assert_eq!(parse_strict_text(number, &Limits::default()).as_deref(), Ok(number));
     }
     assert_eq!(
-        text_of("[1, +1, .5, 0x1F, 1_000, 01, +123456789012345678901]"),
+        print_value("[1, +1, .5, 0x1F, 1_000, 01, +123456789012345678901]"),
         "[1,1,0.5,31,1000,\"01\",123456789012345678901]"
     );
 }
@@ -44,7 +44,7 @@ fn numbers_keep_all_their_digits() {
 #[test]
 fn a_tree_says_when_digits_are_lost() {
     // R-33
-    for (number, lost) in [
+    for (number, is_lost) in [
         ("123456789012345678901", true),
         ("12345678901234567.89", true),
         ("9007199254740993.0", true),
@@ -59,7 +59,7 @@ fn a_tree_says_when_digits_are_lost() {
     ] {
         let text = format!("[0, {number}]");
         let found = find(&text, &Limits::default());
-        assert_eq!(codes(&found.reports), vec!["json_number"; usize::from(lost)], "{number}");
+        assert_eq!(codes(&found.reports), vec!["json_number"; usize::from(is_lost)], "{number}");
         for report in found.reports {
             assert_eq!(&text[report.place.offset..report.end], number);
             assert_eq!((report.place.column, report.repair.as_deref()), (5, Some("rounded")));
@@ -76,7 +76,7 @@ fn integers_of_any_length_are_read() {
                 let word = format!("{sign}{}", digit.repeat(length));
                 let text = format!("{{\"a\":{word},\"b\":[{word}]}}");
                 let limits = Limits::default();
-                let printed = text_of(&text);
+                let printed = print_value(&text);
                 assert_eq!(printed, text.replace('+', ""));
                 let found = find(&text, &limits).value.expect("a value");
                 let exact = sign != "+" && length < 19;
@@ -95,7 +95,7 @@ fn integers_of_any_length_are_read() {
 #[test]
 fn the_last_of_equal_keys_is_kept_and_the_others_are_reported() {
     // P-030
-    for (text, kept, left_out) in [
+    for (text, expected, expected_spans) in [
         ("{\"a\":1,\"a\":2}", "{\"a\":2}", vec!["\"a\":1,"]),
         ("{\"a\":1, \"a\":2, \"a\":3}", "{\"a\":3}", vec!["\"a\":1, ", "\"a\":2, "]),
         ("{\"b\":0,\"a\":{\"x\":1},\"c\":0,\"a\":2}", "{\"b\":0,\"c\":0,\"a\":2}", vec!["\"a\":{\"x\":1},"]),
@@ -103,13 +103,13 @@ fn the_last_of_equal_keys_is_kept_and_the_others_are_reported() {
         ("[{\"a\\n\":1,\"a\\u000a\":2}]", "[{\"a\\n\":2}]", vec!["\"a\\n\":1,"]),
     ] {
         let printed = find_text(text, &Limits::default());
-        assert_eq!(printed.value.as_deref(), Some(kept));
+        assert_eq!(printed.value.as_deref(), Some(expected));
         let tree = find(text, &Limits::default());
-        assert_eq!(tree.value, serde_json::from_str(kept).ok());
+        assert_eq!(tree.value, serde_json::from_str(expected).ok());
         for reports in [&printed.reports, &tree.reports] {
             let spans: Vec<&str> =
                 reports.iter().map(|report| &text[report.place.offset..report.end]).collect();
-            assert_eq!(spans, left_out, "{text}");
+            assert_eq!(spans, expected_spans, "{text}");
             assert!(codes(reports).iter().all(|&code| code == "duplicate_key"));
         }
     }
@@ -118,9 +118,9 @@ fn the_last_of_equal_keys_is_kept_and_the_others_are_reported() {
     let text = format!("{{{}{}\"z\":0}}", members(1), members(2));
     let found = find_text(&text, &Limits::default());
     assert_eq!(found.value, Some(format!("{{{}\"z\":0}}", members(2))));
-    let covered =
+    let is_covered =
         |at: usize| found.reports.iter().any(|report| (report.place.offset..report.end).contains(&at));
-    assert!((1..=members(1).len()).all(covered), "{:?}", found.reports);
+    assert!((1..=members(1).len()).all(is_covered), "{:?}", found.reports);
     assert!(found.reports.len() <= 16);
 }
 
@@ -146,7 +146,7 @@ fn what_is_left_out_lies_in_the_span_of_a_finding() {
         }
         let found: Vec<&str> = reports.iter().map(|&(start, end)| &text[start..end]).collect();
         assert_eq!(found, spans, "{text}");
-        super::same_under_cuts(text);
+        super::assert_same_under_cuts(text);
     }
     let mut limits = Limits::default();
     limits.hold = 4;
@@ -217,25 +217,25 @@ fn memory_is_bounded_by_the_text() {
     for start in ["", "[", "[\"", "{\"a\":[", "{\"event\":1}\n["] {
         for pattern in patterns {
             let text = format!("{start}{}", pattern.repeat(size / pattern.len()));
-            let alive = |read: &mut dyn FnMut()| allocation_counter::measure(read).bytes_max as usize;
+            let max_alive = |read: &mut dyn FnMut()| allocation_counter::measure(read).bytes_max as usize;
             let mut limits = Limits::default();
             limits.items = 4 << 10;
-            let most = 16 * text.len();
-            let printed = alive(&mut || drop(find_text(&text, &limits)));
-            assert!(printed < most, "{start:?} {pattern:?}: {printed} bytes for the text");
-            let printed = alive(&mut || drop(parse_strict_text(&text, &limits)));
-            assert!(printed < most, "{start:?} {pattern:?}: {printed} bytes for the strict text");
+            let max_bytes = 16 * text.len();
+            let printed = max_alive(&mut || drop(find_text(&text, &limits)));
+            assert!(printed < max_bytes, "{start:?} {pattern:?}: {printed} bytes for the text");
+            let printed = max_alive(&mut || drop(parse_strict_text(&text, &limits)));
+            assert!(printed < max_bytes, "{start:?} {pattern:?}: {printed} bytes for the strict text");
             // A tree takes more for each of its values: `limits.items` bounds them.
-            let tree = alive(&mut || drop(find(&text, &limits)));
-            let most = 2 * text.len() + 600 * limits.items;
-            assert!(tree < most, "{start:?} {pattern:?}: {tree} bytes for the tree");
+            let tree = max_alive(&mut || drop(find(&text, &limits)));
+            let max_bytes = 2 * text.len() + 600 * limits.items;
+            assert!(tree < max_bytes, "{start:?} {pattern:?}: {tree} bytes for the tree");
         }
     }
     // Different keys have to be remembered.
     let keys: String = (0..200_000).map(|n| format!("\"{n:x}\":1,")).collect();
     let text = format!("{{{keys}");
-    let alive = allocation_counter::measure(|| drop(find_text(&text, &Limits::default()))).bytes_max;
-    assert!(alive < 16 * text.len() as u64, "{alive} bytes for {}", text.len());
+    let max_alive = allocation_counter::measure(|| drop(find_text(&text, &Limits::default()))).bytes_max;
+    assert!(max_alive < 16 * text.len() as u64, "{max_alive} bytes for {}", text.len());
 }
 
 proptest! {
@@ -259,9 +259,9 @@ proptest! {
 
 /// Numbers as they come.
 #[derive(Default)]
-struct Digits(Vec<String>);
+struct DigitCollector(Vec<String>);
 
-impl JsonSink for Digits {
+impl JsonSink for DigitCollector {
     fn event(&mut self, event: JsonEvent<'_>) {
         if let JsonEvent::Digits(digits) = event {
             self.0.push(digits.to_owned());
@@ -276,7 +276,7 @@ fn digits_are_the_same_however_cut() {
     let text = format!("[1, -2.50, {}, +3, 1e5]", "8".repeat(3000));
     for size in [1, 7, 1000, text.len()] {
         let (mut reader, mut digits) =
-            (JsonReader::new_chat(&Limits::default()).with_exact_digits(), Digits::default());
+            (JsonReader::new_chat(&Limits::default()).with_exact_digits(), DigitCollector::default());
         for piece in text.as_bytes().chunks(size) {
             reader.push(std::str::from_utf8(piece).expect("ASCII"), &mut digits);
         }
@@ -307,9 +307,9 @@ fn what_a_person_takes_for_a_value_is_found() {
     ] {
         let found = find_displayed(text, &Limits::default());
         assert_eq!(found.value.unwrap_or_default(), value, "{text}");
-        let told: Vec<&str> =
+        let found_codes: Vec<&str> =
             found.reports.iter().map(|report| report.rule.code.trim_start_matches("json_")).collect();
-        assert_eq!(told.join(" "), codes, "{text}");
+        assert_eq!(found_codes.join(" "), codes, "{text}");
         assert!(found.reports.iter().all(|report| report.end <= text.len()), "{text}: {:?}", found.reports);
     }
 }

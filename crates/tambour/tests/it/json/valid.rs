@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use tambour::limits::Limits;
 use tambour::repair::json::{JsonReader, find, parse_strict};
 
-use super::{READERS, read, same_under_cuts};
+use super::{READERS, assert_same_under_cuts, read};
 
-fn value() -> impl Strategy<Value = Value> {
+fn any_value() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         "[ -~]{0,12}",
         "[\\n\\t\"'\\\\{}\\[\\],:/#+` a😀”“，é]{0,10}",
@@ -31,7 +31,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-fn cut<'t>(text: &'t str, lengths: &[usize]) -> Vec<&'t str> {
+fn split_text<'t>(text: &'t str, lengths: &[usize]) -> Vec<&'t str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     let mut lengths = lengths.iter().cycle();
     while !rest.is_empty() {
@@ -49,13 +49,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn valid_json_is_left_alone(value in value(), lengths in proptest::collection::vec(1usize..9, 1..6)) {
+    fn valid_json_is_left_alone(value in any_value(), lengths in proptest::collection::vec(1usize..9, 1..6)) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("values are serialisable")] {
             // What is printed may be read back as a neighbouring float.
             let value: Value = serde_json::from_str(&text).expect("what was printed is read");
             prop_assert_eq!(parse_strict(&text, &Limits::default()), Ok(value.clone()));
-            as_mended(&text);
-            let reading = read(JsonReader::new_document, &cut(&text, &lengths));
+            assert_same_mended(&text);
+            let reading = read(JsonReader::new_document, &split_text(&text, &lengths));
             prop_assert!(reading.reports.is_empty(), "{}: {:?}", text, reading.reports);
             prop_assert_eq!(&reading.values[0].value, &value);
             prop_assert!(!reading.values[0].end.is_auto_closed && !reading.values[0].end.is_repaired);
@@ -69,32 +69,32 @@ proptest! {
 
     #[test]
     fn strict_agrees_with_serde_json(
-        value in value(),
+        value in any_value(),
         at in any::<prop::sample::Index>(),
         part in "[\\[\\]{}:,\"'\\\\0-9eE.+ \\n\\-tfn\u{a0}/]{0,2}",
-        drop in 0usize..3,
+        drop_count in 0usize..3,
     ) {
-        let text = mutate(&value.to_string(), at, &part, drop);
-        as_mended(&text);
-        let ours = parse_strict(&text, &Limits::default());
-        match (&ours, serde_json::from_str::<Value>(&text)) {
-            (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, &theirs, "{}", text),
+        let text = mutate(&value.to_string(), at, &part, drop_count);
+        assert_same_mended(&text);
+        let result = parse_strict(&text, &Limits::default());
+        match (&result, serde_json::from_str::<Value>(&text)) {
+            (Ok(result), Ok(reference)) => prop_assert_eq!(result, &reference, "{}", text),
             (Err(_), Err(_)) => {}
-            (_, theirs) => prop_assert!(false, "{}: {:?} {:?}", text, ours, theirs),
+            (_, reference) => prop_assert!(false, "{}: {:?} {:?}", text, result, reference),
         }
     }
 
     #[test]
     fn broken_json_is_read_the_same_however_cut(
-        value in value(),
+        value in any_value(),
         at in any::<prop::sample::Index>(),
         part in "[\\[\\]{}:,\"'\\\\0-9e.+ \\n`tf/#“”，\u{a0}]{0,6}",
-        drop in 0usize..6,
+        drop_count in 0usize..6,
         lengths in proptest::collection::vec(1usize..9, 1..6),
     ) {
-        let text = mutate(&value.to_string(), at, &part, drop);
-        for new in READERS {
-            prop_assert_eq!(read(new, &cut(&text, &lengths)), read(new, &[&text]), "{}", text);
+        let text = mutate(&value.to_string(), at, &part, drop_count);
+        for constructor in READERS {
+            prop_assert_eq!(read(constructor, &split_text(&text, &lengths)), read(constructor, &[&text]), "{}", text);
         }
     }
 
@@ -103,8 +103,8 @@ proptest! {
         text in "([\\[\\]{}:,\"'\\\\ \\n`a1“，/#+~]|\", \"|\": |```|\\\\\"|\\\\u|d83d|...|x\\(|<think>|\\{\"a\":|\n\\{\"b\":1|true){0,40}",
         lengths in proptest::collection::vec(1usize..9, 1..6),
     ) {
-        for new in READERS {
-            prop_assert_eq!(read(new, &cut(&text, &lengths)), read(new, &[&text]), "{}", text);
+        for constructor in READERS {
+            prop_assert_eq!(read(constructor, &split_text(&text, &lengths)), read(constructor, &[&text]), "{}", text);
         }
         let _ = find(&text, &Limits::default());
         let _ = parse_strict(&text, &Limits::default());
@@ -113,7 +113,7 @@ proptest! {
 
 /// What is found in a text that can be read at once is what mending it finds.
 #[track_caller]
-fn as_mended(text: &str) {
+fn assert_same_mended(text: &str) {
     let (limits, mark) = (Limits::default(), '\u{feff}');
     // Behind a mark of byte order nothing is read at once.
     let (found, mended) = (find(text, &limits), find(&format!("{mark}{text}"), &limits));
@@ -126,14 +126,14 @@ fn as_mended(text: &str) {
     assert_eq!(found.is_auto_closed, mended.is_auto_closed, "{text}");
     assert_eq!(super::codes(&found.reports), super::codes(&mended.reports), "{text}");
     if let Some(value) = found.value {
-        let back = |at: usize| at - mark.len_utf8();
+        let original_offset = |at: usize| at - mark.len_utf8();
         assert_eq!(
             (found.span.start, found.span.end),
-            (back(mended.span.start), back(mended.span.end)),
+            (original_offset(mended.span.start), original_offset(mended.span.end)),
             "{text}"
         );
-        let around = [&text[..found.span.start], &text[found.span.end..]].concat();
-        if found.reports.is_empty() && around.bytes().all(|byte| byte.is_ascii_whitespace()) {
+        let surrounding_text = [&text[..found.span.start], &text[found.span.end..]].concat();
+        if found.reports.is_empty() && surrounding_text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             assert_eq!(parse_strict(text, &limits), Ok(value), "{text}");
         }
     }
@@ -199,11 +199,11 @@ fn a_whole_text_is_found_as_it_is_mended() {
         "[NaN]",
         "['a']",
     ] {
-        as_mended(text);
+        assert_same_mended(text);
     }
     for depth in [1, 127, 128, 129, 200] {
-        as_mended(&deep(depth));
-        as_mended(&deep(depth).replace('[', "{\"a\":[").replace(']', "]}"));
+        assert_same_mended(&deep(depth));
+        assert_same_mended(&deep(depth).replace('[', "{\"a\":[").replace(']', "]}"));
     }
 }
 
@@ -212,27 +212,27 @@ fn a_whole_text_is_found_as_it_is_mended() {
 fn limits_of_a_whole_text_are_those_of_one_that_is_mended() {
     let text = r#"{"key": ["value", 1234, true, {"k\u00e9": "\n\n"}], "none": null}"#;
     let narrowings: [fn(&mut Limits, usize); 4] = [
-        |to, most| to.value = most,
-        |to, most| to.items = most,
-        |to, most| to.depth = most,
-        |to, most| to.hold = most,
+        |target, limit| target.value = limit,
+        |target, limit| target.items = limit,
+        |target, limit| target.depth = limit,
+        |target, limit| target.hold = limit,
     ];
-    for most in 0..40 {
+    for limit in 0..40 {
         for narrow in narrowings {
             let mut limits = Limits::default();
-            narrow(&mut limits, most);
-            let (found, again) = (find(text, &limits), find(&format!("{text} "), &limits));
+            narrow(&mut limits, limit);
+            let (found, padded) = (find(text, &limits), find(&format!("{text} "), &limits));
             let mended = find(&format!("\u{feff}{text}"), &limits);
-            assert_eq!(found.value, mended.value, "{most}");
-            assert_eq!((found.value, found.reports.len()), (again.value, mended.reports.len()), "{most}");
+            assert_eq!(found.value, mended.value, "{limit}");
+            assert_eq!((found.value, found.reports.len()), (padded.value, mended.reports.len()), "{limit}");
         }
     }
 }
 
-fn mutate(text: &str, at: prop::sample::Index, part: &str, drop: usize) -> String {
+fn mutate(text: &str, at: prop::sample::Index, part: &str, drop_count: usize) -> String {
     let bounds: Vec<usize> = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect();
     let from = at.index(bounds.len());
-    let to = (from + drop).min(bounds.len() - 1);
+    let to = (from + drop_count).min(bounds.len() - 1);
     format!("{}{part}{}", &text[..bounds[from]], &text[bounds[to]..])
 }
 
@@ -249,7 +249,7 @@ fn numbers_and_escapes_are_those_of_serde_json() {
         let expected: Value = serde_json::from_str(text).expect("it is valid");
         assert_eq!(parse_strict(text, &Limits::default()), Ok(expected), "{text}");
         assert!(read(JsonReader::new_document, &[text]).reports.is_empty(), "{text}");
-        same_under_cuts(text);
+        assert_same_under_cuts(text);
     }
 }
 

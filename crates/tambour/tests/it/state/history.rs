@@ -5,10 +5,10 @@ use tambour::state::{
     AppliedBlock, ApplyOptions, HistoryPoint, RollbackError, StateHistory, diff, fold, rollback,
 };
 
-use super::list;
+use super::parse_operations;
 
 /// A history of three messages, the second with two blocks; with the state.
-fn three() -> (StateHistory, Value) {
+fn three_messages() -> (StateHistory, Value) {
     let base = json!({"hp": 10, "name": "A", "bag": ["x"]});
     let (mut history, mut state) = (StateHistory::new(base.clone()), base);
     for (message, block) in [
@@ -22,7 +22,7 @@ fn three() -> (StateHistory, Value) {
             &mut state,
             message,
             analysis,
-            list(&block),
+            parse_operations(&block),
             &ApplyOptions::default(),
         ));
     }
@@ -32,9 +32,9 @@ fn three() -> (StateHistory, Value) {
 #[test]
 fn every_message_can_be_gone_back_to() {
     // F-116
-    let (history, state) = three();
+    let (history, state) = three_messages();
     assert_eq!(history.state(HistoryPoint::End).expect("a fold").to_string(), state.to_string());
-    for (point, expected, left) in [
+    for (point, expected, remaining_count) in [
         (HistoryPoint::End, state.to_string(), 4),
         (HistoryPoint::AfterMessage("m3"), state.to_string(), 4),
         (
@@ -54,9 +54,9 @@ fn every_message_can_be_gone_back_to() {
     ] {
         let (mut history, mut state) = (history.clone(), state.clone());
         assert_eq!(history.state(point).expect("a fold").to_string(), expected, "{point:?}");
-        let undone = history.rollback(&mut state, point).expect("a way back");
-        assert_eq!((state.to_string(), history.applied().len()), (expected, left), "{point:?}");
-        assert_eq!(undone.len() + left, 4);
+        let undone_blocks = history.rollback(&mut state, point).expect("a way back");
+        assert_eq!((state.to_string(), history.applied().len()), (expected, remaining_count), "{point:?}");
+        assert_eq!(undone_blocks.len() + remaining_count, 4);
     }
     let (mut history, mut state) = (history, state);
     assert!(matches!(
@@ -68,12 +68,12 @@ fn every_message_can_be_gone_back_to() {
 #[test]
 fn records_hold_who_what_and_why() {
     // F-116
-    let (history, _) = three();
-    let stored = serde_json::to_string(&history).expect("a history is JSON");
-    let read: StateHistory = serde_json::from_str(&stored).expect("and read again");
-    assert_eq!(read, history);
+    let (history, _) = three_messages();
+    let text = serde_json::to_string(&history).expect("a history is JSON");
+    let restored: StateHistory = serde_json::from_str(&text).expect("and read again");
+    assert_eq!(restored, history);
     assert_eq!(
-        read.state(HistoryPoint::End).expect("a fold"),
+        restored.state(HistoryPoint::End).expect("a fold"),
         history.state(HistoryPoint::End).expect("a fold")
     );
     let record = serde_json::to_value(&history.applied()[0]).expect("a record is JSON");
@@ -85,7 +85,7 @@ fn records_hold_who_what_and_why() {
 #[test]
 fn differences_are_named_by_their_paths() {
     // F-116
-    let (history, _) = three();
+    let (history, _) = three_messages();
     let found = history.diff(HistoryPoint::Start, HistoryPoint::AfterMessage("m2")).expect("two states");
     let found = serde_json::to_value(found).expect("differences are JSON");
     assert_eq!(
@@ -104,8 +104,8 @@ fn differences_are_named_by_their_paths() {
             .expect("two states")
             .is_empty()
     );
-    let back = history.diff(HistoryPoint::End, HistoryPoint::Start).expect("two states");
-    assert_eq!((back[0].path.as_str(), &back[0].after), ("hp", &Some(json!(10))));
+    let reverse_diff = history.diff(HistoryPoint::End, HistoryPoint::Start).expect("two states");
+    assert_eq!((reverse_diff[0].path.as_str(), &reverse_diff[0].after), ("hp", &Some(json!(10))));
     assert_eq!(diff(&json!([1]), &json!({})).len(), 1);
     assert_eq!(diff(&json!({"a.b": 1, "n": null}), &json!({"n": null}))[0].path, "[\"a.b\"]");
     assert!(diff(&json!({"a": 1, "b": 2}), &json!({"b": 2, "a": 1})).is_empty());
@@ -114,26 +114,26 @@ fn differences_are_named_by_their_paths() {
 #[test]
 fn a_deleted_message_leaves_the_state_and_closes_the_way_before_it() {
     // R-79
-    let (mut history, mut state) = three();
-    let now = state.to_string();
+    let (mut history, mut state) = three_messages();
+    let current = state.to_string();
     assert!(history.remove_message("m2").expect("they fit"));
     assert!(!history.remove_message("m2").expect("they fit"));
-    assert_eq!(history.state(HistoryPoint::End).expect("a fold").to_string(), now);
-    let left: Vec<&str> = history.applied().iter().map(|one| one.message.as_str()).collect();
-    assert_eq!(left, ["m1", "m3"]);
+    assert_eq!(history.state(HistoryPoint::End).expect("a fold").to_string(), current);
+    let remaining: Vec<&str> = history.applied().iter().map(|block| block.message.as_str()).collect();
+    assert_eq!(remaining, ["m1", "m3"]);
     assert!(!serde_json::to_string(&history.applied()).expect("JSON").contains("nothing"));
     for point in [HistoryPoint::Start, HistoryPoint::BeforeMessage("m1"), HistoryPoint::AfterMessage("m1")] {
-        let gone = history.rollback(&mut state, point);
-        assert!(matches!(gone, Err(RollbackError::Expired)), "{point:?}");
+        let result = history.rollback(&mut state, point);
+        assert!(matches!(result, Err(RollbackError::Expired)), "{point:?}");
     }
-    let (mut history, mut state) = three();
+    let (mut history, mut state) = three_messages();
     assert!(history.remove_message("m2").expect("they fit"));
     history.rollback(&mut state, HistoryPoint::BeforeMessage("m3")).expect("a way back");
     assert_eq!(state.to_string(), r#"{"hp":11,"bag":["y"],"a":{"b":{"c":1}},"new":{"list":[1,2]}}"#);
     assert!(history.remove_message("m1").expect("they fit"));
     assert_eq!(history.state(HistoryPoint::End).expect("a fold"), state);
     // Deleting the oldest leaves the later ones their ways back.
-    let (mut history, _) = three();
+    let (mut history, _) = three_messages();
     assert!(history.remove_message("m1").expect("they fit"));
     assert!(
         history.state(HistoryPoint::BeforeMessage("m2")).is_ok()
@@ -143,7 +143,7 @@ fn a_deleted_message_leaves_the_state_and_closes_the_way_before_it() {
 
 #[test]
 fn records_that_do_not_fit_change_nothing() {
-    let (history, state) = three();
+    let (history, state) = three_messages();
     let mut other = json!({"hp": 1, "bag": ["y"], "new": {"list": [1, 2]}});
     let before = other.to_string();
     assert!(rollback(&mut other, history.applied()).is_err());

@@ -8,16 +8,16 @@ use serde_json::Value;
 use tambour::state::{ApplyOptions, OpResult, Operation, apply};
 
 /// Applies operations with the defaults.
-fn applied(state: &mut Value, operations: &Value) -> Vec<OpResult> {
-    apply(state, &list(operations), &ApplyOptions::default())
+fn apply_operations(state: &mut Value, operations: &Value) -> Vec<OpResult> {
+    apply(state, &parse_operations(operations), &ApplyOptions::default())
 }
 
-fn list(operations: &Value) -> Vec<Operation> {
+fn parse_operations(operations: &Value) -> Vec<Operation> {
     Operation::parse_list(operations).expect("operations are a list")
 }
 
 /// Each result as its reason, or `ok`.
-fn words(results: &[OpResult]) -> Vec<String> {
+fn outcome_words(results: &[OpResult]) -> Vec<String> {
     let word = |result: &OpResult| {
         assert_eq!(result.ok, result.reason.is_none());
         assert_eq!(result.ok, result.message.is_none());
@@ -27,8 +27,8 @@ fn words(results: &[OpResult]) -> Vec<String> {
 }
 
 /// The state and the words after one operation on it.
-fn one(state: &Value, operation: Value) -> (Value, String) {
+fn apply_one(state: &Value, operation: Value) -> (Value, String) {
     let mut state = state.clone();
-    let results = applied(&mut state, &Value::Array(vec![operation]));
-    (state, words(&results).remove(0))
+    let results = apply_operations(&mut state, &Value::Array(vec![operation]));
+    (state, outcome_words(&results).remove(0))
 }

@@ -6,7 +6,7 @@ use tambour::schema::Schema;
 use tambour::span::Place;
 use tambour::state::{ApplyOptions, Op, Operation, StatePath, apply};
 
-use super::{applied, list, one, words};
+use super::{apply_one, apply_operations, outcome_words, parse_operations};
 
 fn state() -> Value {
     json!({"n": 5, "d": 0.5, "text": "t", "list": [1, 2, 3], "empty": [], "object": {"a": {"b": 1}, "a.b": 2}, "null": null})
@@ -32,7 +32,7 @@ fn each_operation_does_what_it_says() {
         (json!(["DELETE", "list[0]"]), "/list", json!([2, 3])),
         (json!(["DELETE", "object.a"]), "/object", json!({"a.b": 2})),
     ] {
-        let (after, word) = one(&state(), operation.clone());
+        let (after, word) = apply_one(&state(), operation.clone());
         assert_eq!((word.as_str(), after.pointer(place)), ("ok", Some(&expected)), "{operation}");
     }
 }
@@ -83,7 +83,7 @@ fn what_cannot_be_done_is_refused_alone_and_changes_nothing() {
         (json!("SET"), "operation_malformed"),
     ] {
         let before = state();
-        let (after, found) = one(&before, operation.clone());
+        let (after, found) = apply_one(&before, operation.clone());
         assert_eq!(found, word, "{operation}");
         if word != "ok" {
             assert_eq!(after.to_string(), before.to_string(), "{operation}");
@@ -92,8 +92,8 @@ fn what_cannot_be_done_is_refused_alone_and_changes_nothing() {
     // The others still apply, in order.
     let mut state = json!({"n": 1});
     let block = json!([["ADD", "n", 1], ["ADD", "x", 1], ["MUL", "n", 10], ["NOD", "n"], ["SUB", "n", 3]]);
-    let results = applied(&mut state, &block);
-    assert_eq!(words(&results), ["ok", "path_missing", "ok", "operation_unknown", "ok"]);
+    let results = apply_operations(&mut state, &block);
+    assert_eq!(outcome_words(&results), ["ok", "path_missing", "ok", "operation_unknown", "ok"]);
     assert_eq!(state, json!({"n": 17}));
     assert_eq!(results.iter().map(|result| result.index).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(results[1].message.as_deref(), Some("there is nothing at `x`"));
@@ -102,8 +102,8 @@ fn what_cannot_be_done_is_refused_alone_and_changes_nothing() {
 #[test]
 fn numbers_stay_exact() {
     // F-114
-    let calculated = |place: Value, op: &str, operand: Value| {
-        let (after, word) = one(&json!({"n": place}), json!([op, "n", operand]));
+    let calculate = |place: Value, op: &str, operand: Value| {
+        let (after, word) = apply_one(&json!({"n": place}), json!([op, "n", operand]));
         if word == "ok" { after["n"].to_string() } else { word }
     };
     for (place, op, operand, expected) in [
@@ -134,22 +134,22 @@ fn numbers_stay_exact() {
         (json!(1e308), "MUL", json!(10), "number_not_finite"), // F-113
         (json!(-1e308), "MUL", json!(1e308), "number_out_of_range"), // R-81
     ] {
-        assert_eq!(calculated(place.clone(), op, operand.clone()), expected, "{op} {place} {operand}");
+        assert_eq!(calculate(place.clone(), op, operand.clone()), expected, "{op} {place} {operand}");
     }
 }
 
 #[test]
 fn names_are_read_in_any_case_and_told() {
     // F-111
-    let operations = list(&json!([["set", "n", 1], ["Push", "l", 1], ["SET", "n", 2]]));
+    let operations = parse_operations(&json!([["set", "n", 1], ["Push", "l", 1], ["SET", "n", 2]]));
     assert_eq!(operations.iter().map(Operation::op).collect::<Vec<_>>(), ["SET", "PUSH", "SET"]);
-    let told: Vec<Option<&str>> = operations
+    let codes: Vec<Option<&str>> = operations
         .iter()
         .map(|operation| operation.report(Place::START, 3).map(|report| report.rule.code))
         .collect();
-    assert_eq!(told, [Some("operation_case"), Some("operation_case"), None]);
+    assert_eq!(codes, [Some("operation_case"), Some("operation_case"), None]);
     let mut state = json!({});
-    assert_eq!(words(&apply(&mut state, &operations, &ApplyOptions::default())), ["ok"; 3]);
+    assert_eq!(outcome_words(&apply(&mut state, &operations, &ApplyOptions::default())), ["ok"; 3]);
     assert_eq!(state, json!({"n": 2, "l": [1]}));
 }
 
@@ -165,7 +165,7 @@ fn results_say_what_was_and_what_is() {
         ["POP", "list"],
         ["DELETE", "text"]
     ]);
-    let results = serde_json::to_value(applied(&mut state, &block)).expect("results are JSON");
+    let results = serde_json::to_value(apply_operations(&mut state, &block)).expect("results are JSON");
     assert_eq!(
         results,
         json!([
@@ -197,17 +197,17 @@ fn atomic_blocks_apply_as_a_whole_or_not_at_all() {
         ["SET", "n", 2],
         ["NOD", "n"]
     ]);
-    let results = apply(&mut after, &list(&block), &options);
+    let results = apply(&mut after, &parse_operations(&block), &options);
     assert_eq!(after.to_string(), before.to_string());
     let mut expected = vec!["not_applied"; 10];
     expected[7] = "operation_type_mismatch";
     expected[9] = "operation_unknown";
-    assert_eq!(words(&results), expected);
+    assert_eq!(outcome_words(&results), expected);
     assert!(results.iter().all(|result| result.before.is_none() && result.after.is_none()));
     assert!(results[0].message.as_deref().is_some_and(|message| message.contains("operation 7")));
 
     let block = json!([["SET", "x", 1], ["ADD", "x", 1]]);
-    assert_eq!(words(&apply(&mut after, &list(&block), &options)), ["ok", "ok"]);
+    assert_eq!(outcome_words(&apply(&mut after, &parse_operations(&block), &options)), ["ok", "ok"]);
     assert_eq!(after["x"], json!(2));
 }
 
@@ -231,9 +231,9 @@ fn a_schema_refuses_what_breaks_it() {
         ["ADD", "hp", 50],
         ["PUSH", "list", "b"]
     ]);
-    let results = apply(&mut state, &list(&block), &options);
-    let no = "schema_violation";
-    assert_eq!(words(&results), [no, no, no, no, "ok", "ok", "ok"]);
+    let results = apply(&mut state, &parse_operations(&block), &options);
+    let violation = "schema_violation";
+    assert_eq!(outcome_words(&results), [violation, violation, violation, violation, "ok", "ok", "ok"]);
     assert_eq!(state.to_string(), r#"{"hp":100,"list":["a","b"],"other":{"x":1}}"#);
     assert!(results[0].message.as_deref().is_some_and(|message| message.contains("`/hp`")), "{results:?}");
 
@@ -246,7 +246,10 @@ fn a_schema_refuses_what_breaks_it() {
         ["SET", "hp", 1],
         ["SET", "hp", -1]
     ]);
-    assert_eq!(words(&apply(&mut state, &list(&block), &options)), ["ok", "ok", no, "ok", no]);
+    assert_eq!(
+        outcome_words(&apply(&mut state, &parse_operations(&block), &options)),
+        ["ok", "ok", violation, "ok", violation]
+    );
 }
 
 #[test]
@@ -256,8 +259,9 @@ fn limits_are_reasons() {
     (limits.path, limits.depth, limits.value, limits.list) = (20, 4, 10, 3);
     (limits.values, limits.bytes, limits.operations) = (14, 40, 12);
     let options = ApplyOptions { limits, ..ApplyOptions::default() };
-    let run = |state: &mut Value, block: &Value| words(&apply(state, &list(block), &options));
-    let (no, ok) = ("limit_exceeded", "ok");
+    let run =
+        |state: &mut Value, block: &Value| outcome_words(&apply(state, &parse_operations(block), &options));
+    let (exceeded, ok) = ("limit_exceeded", "ok");
     let block = json!([
         ["SET", "aaaaaaaaaaaaaaaaaaaaa", 1],
         ["SET", "a.b.c.d.e", 1],
@@ -274,12 +278,29 @@ fn limits_are_reasons() {
         ["SET", "n", 2]
     ]);
     let mut state = json!({});
-    assert_eq!(run(&mut state, &block), [no, no, no, no, ok, "path_mismatch", no, ok, no, ok, no, ok, no]);
+    assert_eq!(
+        run(&mut state, &block),
+        [
+            exceeded,
+            exceeded,
+            exceeded,
+            exceeded,
+            ok,
+            "path_mismatch",
+            exceeded,
+            ok,
+            exceeded,
+            ok,
+            exceeded,
+            ok,
+            exceeded
+        ]
+    );
     assert_eq!(state.to_string(), r#"{"a":[[1]],"l":[1,2,3],"b":{"c":[[1]]},"n":1}"#);
     // 13 values.
     assert_eq!(
         run(&mut state, &json!([["SET", "x", 1], ["SET", "y", 1], ["DELETE", "l"], ["SET", "y", 1]])),
-        [ok, no, ok, ok]
+        [ok, exceeded, ok, ok]
     );
     let mut state = json!({});
     let text = "0123456789";
@@ -291,10 +312,13 @@ fn limits_are_reasons() {
         ["DELETE", "a"],
         ["SET", "d", text]
     ]);
-    assert_eq!(run(&mut state, &block), [ok, ok, ok, no, ok, ok]);
+    assert_eq!(run(&mut state, &block), [ok, ok, ok, exceeded, ok, ok]);
     // One that is too large already may shrink.
     let mut state = json!({"a": "x".repeat(100)});
-    assert_eq!(run(&mut state, &json!([["SET", "b", 1], ["SET", "a", "y"], ["SET", "b", 1]])), [no, ok, ok]);
+    assert_eq!(
+        run(&mut state, &json!([["SET", "b", 1], ["SET", "a", "y"], ["SET", "b", 1]])),
+        [exceeded, ok, ok]
+    );
 }
 
 #[test]
@@ -308,20 +332,17 @@ fn operations_keep_their_form() {
         7,
         ["ADD", "a..b", 1]
     ]);
-    let operations = list(&block);
-    let stored = serde_json::to_string(&operations).expect("operations are JSON");
-    assert_eq!(serde_json::from_str::<Vec<Operation>>(&stored).expect("and read again"), operations);
-    assert!(
-        stored.starts_with(r#"[{"op":"SET","path":"a","value":null},{"op":"POP","path":"a"},"#),
-        "{stored}"
-    );
+    let operations = parse_operations(&block);
+    let text = serde_json::to_string(&operations).expect("operations are JSON");
+    assert_eq!(serde_json::from_str::<Vec<Operation>>(&text).expect("and read again"), operations);
+    assert!(text.starts_with(r#"[{"op":"SET","path":"a","value":null},{"op":"POP","path":"a"},"#), "{text}");
     assert_eq!(operations[5].value(), Some(&json!(7)));
-    let refused = |operations: &[Operation]| -> Vec<_> {
+    let refusal_reasons = |operations: &[Operation]| -> Vec<_> {
         operations.iter().map(|operation| operation.refusal().map(|refusal| refusal.reason)).collect()
     };
     assert_eq!(
-        refused(&serde_json::from_str::<Vec<Operation>>(&stored).expect("JSON")),
-        refused(&operations)
+        refusal_reasons(&serde_json::from_str::<Vec<Operation>>(&text).expect("JSON")),
+        refusal_reasons(&operations)
     );
     assert!(Operation::parse_list(&json!({})).is_err());
 }
@@ -330,12 +351,13 @@ fn operations_keep_their_form() {
 fn pointers_find_fields_and_elements() {
     // F-141
     let mut state = json!({"a.b": {"0": 1}, "list": [1, 2], "x/y": 1});
-    let set = |pointer: &str| {
+    let set_operation = |pointer: &str| {
         Operation::new(Op::Set, StatePath::from_pointer(pointer).expect("a pointer"), Some(json!(9)))
     };
-    let operations = ["/a.b/0", "/list/1", "/list/2", "/x~1y", "/list/01", "/a.b/new", "/none/0"].map(set);
+    let operations =
+        ["/a.b/0", "/list/1", "/list/2", "/x~1y", "/list/01", "/a.b/new", "/none/0"].map(set_operation);
     let results = apply(&mut state, &operations, &ApplyOptions::default());
     let (range, mismatch) = ("index_out_of_range", "path_mismatch");
-    assert_eq!(words(&results), ["ok", "ok", range, "ok", mismatch, "ok", "path_missing"]);
+    assert_eq!(outcome_words(&results), ["ok", "ok", range, "ok", mismatch, "ok", "path_missing"]);
     assert_eq!(state, json!({"a.b": {"0": 9, "new": 9}, "list": [1, 9], "x/y": 9}));
 }

@@ -17,8 +17,8 @@ use crate::upstream::Message;
 /// Returns the messages that the model was sent for a response, without the instructions.
 pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<Message>, Problem> {
     let (_, record) = record::stored_record(app, row).await?;
-    let sent: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
-    Ok(PromptRecord { system: None, ..sent }.load_messages(app).await?)
+    let prompt_record: PromptRecord = serde_json::from_value(record["prompt"].clone()).unwrap_or_default();
+    Ok(PromptRecord { system: None, ..prompt_record }.load_messages(app).await?)
 }
 
 /// Continues a response with new messages. User text after the last response of a conversation continues that
@@ -27,43 +27,45 @@ pub(super) async fn prompt_messages(app: &App, row: &MessageRow) -> Result<Vec<M
 pub(super) async fn continue_response(
     app: &App,
     row: &MessageRow,
-    said: Value,
-    wanted: &mut ForeignRequest,
+    messages: Value,
+    foreign_request: &mut ForeignRequest,
 ) -> Result<(), Problem> {
-    if let Some(live) = app.running.get(&row.id) {
-        live.wait_over().await;
+    if let Some(live_run) = app.running.get(&row.id) {
+        live_run.wait_over().await;
     }
-    wanted.set("conversation_id", row.conversation_id.as_str());
-    let whole = fold_message(app, &row.id).await?;
-    let said = said.as_array().cloned().unwrap_or_default();
-    let words = said.iter().all(|one| one["role"] == "user" && one["content"].is_string());
-    if words && whole.calls.is_empty() && is_last(app, row).await? {
-        let texts = said.iter().map(|one| content_text(&one["content"]));
-        wanted.set("text", texts.collect::<Vec<String>>().join("\n\n"));
+    foreign_request.set("conversation_id", row.conversation_id.as_str());
+    let folded = fold_message(app, &row.id).await?;
+    let messages = messages.as_array().cloned().unwrap_or_default();
+    let words = messages
+        .iter()
+        .all(|input_message| input_message["role"] == "user" && input_message["content"].is_string());
+    if words && folded.calls.is_empty() && is_last(app, row).await? {
+        let texts = messages.iter().map(|input_message| content_text(&input_message["content"]));
+        foreign_request.set("text", texts.collect::<Vec<String>>().join("\n\n"));
         return Ok(());
     }
     let mut all: Vec<Value> = prompt_messages(app, row).await?.iter().map(|message| json!(message)).collect();
-    if whole.calls.is_empty() || !whole.results.is_empty() {
+    if folded.calls.is_empty() || !folded.results.is_empty() {
         // Calls that the server ran are part of the history of the replies.
         let (_, record) = record::stored_record(app, row).await?;
         all.extend(history::history_replies(&record).iter().map(|message| json!(message)));
     } else {
-        let response = responses::response_from_log(&describe_message(row), &whole);
+        let response = responses::response_from_log(&describe_message(row), &folded);
         if let Value::Array(output) = items_to_messages(response["output"].clone())? {
             all.extend(output);
         }
     }
-    all.extend(said);
+    all.extend(messages);
     check_results(&all)?;
-    wanted.set("messages", all);
+    foreign_request.set("messages", all);
     Ok(())
 }
 
 /// Returns `true` if no message of the conversation follows.
 async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
     // A message that has just ended may have no number yet.
-    let stored = app.store.message(&row.id).await?;
-    let Some(number) = stored.and_then(|row| row.number) else { return Ok(false) };
+    let row_now = app.store.message(&row.id).await?;
+    let Some(number) = row_now.and_then(|row| row.number) else { return Ok(false) };
     Ok(app.store.conversation_messages(&row.conversation_id, number, 1, 1).await?.rows.is_empty())
 }
 
@@ -71,8 +73,8 @@ async fn is_last(app: &App, row: &MessageRow) -> Result<bool, Problem> {
 fn check_results(messages: &[Value]) -> Result<(), Problem> {
     let mut calls = HashSet::new();
     for message in messages {
-        let made = message["tool_calls"].as_array().into_iter().flatten();
-        calls.extend(made.filter_map(|call| call["id"].as_str()));
+        let calls_made = message["tool_calls"].as_array().into_iter().flatten();
+        calls.extend(calls_made.filter_map(|call| call["id"].as_str()));
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             if !calls.contains(id) {

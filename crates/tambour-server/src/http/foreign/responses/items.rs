@@ -7,11 +7,11 @@ use crate::upstream::{Content, Message};
 
 /// Converts input items to messages of the chat completions interface.
 pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
-    let wrong = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
+    let new_problem = |detail: String| Problem::invalid("invalid_field", detail).with("field", "input");
     let items = match input {
         Value::String(text) => return Ok(json!([{"role": "user", "content": text}])),
         Value::Array(items) => items,
-        _ => return Err(wrong("`input` is a text or a list of items".to_owned())),
+        _ => return Err(new_problem("`input` is a text or a list of items".to_owned())),
     };
     let mut messages: Vec<Value> = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
@@ -42,7 +42,9 @@ pub(super) fn items_to_messages(input: Value) -> Result<Value, Problem> {
             // Reasoning is not sent back.
             "reasoning" => {}
             other => {
-                return Err(wrong(format!("`input[{at}]` is of the type `{other}`, which is not taken")));
+                return Err(new_problem(format!(
+                    "`input[{at}]` is of the type `{other}`, which is not taken"
+                )));
             }
         }
     }

@@ -38,14 +38,16 @@ impl ExtentMark<'_> {
         &self,
         connection: &mut SqliteConnection,
     ) -> sqlx::Result<()> {
-        if let Some(had) = self.stored_through {
-            let query = sqlx::query("delete from segments where number <= ?").bind(had.cast_signed());
+        if let Some(old_through) = self.stored_through {
+            let query = sqlx::query("delete from segments where number <= ?").bind(old_through.cast_signed());
             query.execute(&mut *connection).await?;
         }
-        let beginning = self.stored_through.map(|had| (had + 1, SEGMENT_HEADER.len() as u64));
-        let behind = |extent: &&(u64, u64)| self.stored_through.is_none_or(|had| extent.0 > had);
-        let known = self.extents.iter().filter(behind).copied();
-        for (number, length) in beginning.into_iter().chain(known) {
+        let first_range =
+            self.stored_through.map(|old_through| (old_through + 1, SEGMENT_HEADER.len() as u64));
+        let is_later =
+            |extent: &&(u64, u64)| self.stored_through.is_none_or(|old_through| extent.0 > old_through);
+        let later_extents = self.extents.iter().filter(is_later).copied();
+        for (number, length) in first_range.into_iter().chain(later_extents) {
             let query = sqlx::query(
                 "insert into segments (number, length, boot) values (?, ?, ?) \
                  on conflict (number) do update set length = excluded.length",
@@ -88,7 +90,7 @@ pub(super) async fn reset_extents(pool: &SqlitePool, next: u64, durable: bool) -
 
 /// Returns the boot id of the machine.
 pub(super) fn boot_id() -> String {
-    let said = std::fs::read_to_string(Path::new(BOOT_ID_FILE)).unwrap_or_default();
-    let said = said.trim();
-    if said.is_empty() { UNKNOWN_BOOT.to_owned() } else { said.to_owned() }
+    let text = std::fs::read_to_string(Path::new(BOOT_ID_FILE)).unwrap_or_default();
+    let text = text.trim();
+    if text.is_empty() { UNKNOWN_BOOT.to_owned() } else { text.to_owned() }
 }

@@ -71,13 +71,13 @@ impl JournalLoss {
     /// Returns the number of known messages that are lost or incomplete.
     #[must_use]
     pub fn message_count(&self) -> u64 {
-        let named = self
+        let named_messages = self
             .truncated_messages
             .keys()
             .chain(&self.lost_messages)
             .chain(&self.unfinished_messages)
             .collect::<BTreeSet<_>>();
-        named.len() as u64
+        named_messages.len() as u64
     }
 }
 
@@ -123,18 +123,18 @@ impl Display for JournalLoss {
 /// Writes a list of messages with the same fate, the first of them by id.
 fn write_list(
     f: &mut Formatter<'_>,
-    what: &str,
+    label: &str,
     names: impl ExactSizeIterator<Item = String>,
 ) -> fmt::Result {
     let count = names.len();
     if count == 0 {
         return Ok(());
     }
-    let more = count.saturating_sub(MAX_LISTED);
+    let unlisted = count.saturating_sub(MAX_LISTED);
     let names = names.take(MAX_LISTED).collect::<Vec<_>>().join(", ");
-    write!(f, "{count} {} {what}: {names}", if count == 1 { "message is" } else { "messages are" })?;
-    if more > 0 {
-        write!(f, " and {more} more")?;
+    write!(f, "{count} {} {label}: {names}", if count == 1 { "message is" } else { "messages are" })?;
+    if unlisted > 0 {
+        write!(f, " and {unlisted} more")?;
     }
     f.write_str("; ")
 }

@@ -90,8 +90,8 @@ impl Journal {
         dead: &CancellationToken,
     ) -> io::Result<Journal> {
         std::fs::create_dir_all(&folder)?;
-        if durable && let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
-            data_folder::sync_folder(above)?;
+        if durable && let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            data_folder::sync_folder(parent)?;
         }
         let segment = Arc::new(Segment::create(&folder, number, durable)?);
         let open = OpenSegment {
@@ -116,18 +116,18 @@ impl Journal {
     pub(super) fn append_if<T>(
         &self,
         record: &JournalRecord<'_>,
-        admits: impl FnOnce() -> bool,
-        then: impl FnOnce(&Arc<Segment>) -> T,
+        is_allowed: impl FnOnce() -> bool,
+        after_append: impl FnOnce(&Arc<Segment>) -> T,
     ) -> io::Result<Option<JournalAppend<T>>> {
         if matches!(record, JournalRecord::Message(_) | JournalRecord::Probe) {
             self.space.check()?;
         }
         let mut open = self.lock();
-        if !admits() {
+        if !is_allowed() {
             return Ok(None);
         }
         open.write_record(record)?;
-        let result = then(&open.segment);
+        let result = after_append(&open.segment);
         let durable = self.syncer.is_some();
         let full_segment = (open.segment.length() >= SEGMENT_BYTES)
             .then(|| open.start_next(&self.folder, durable))
@@ -169,11 +169,11 @@ impl Journal {
     }
 
     /// Removes the segments up to that one, which the database fully has.
-    pub(super) fn remove_segments(&self, upto: u64) {
+    pub(super) fn remove_segments(&self, last_number: u64) {
         fail::point("journal.before");
-        self.lock().full_segments.retain(|segment| segment.number > upto);
+        self.lock().full_segments.retain(|segment| segment.number > last_number);
         for (_, file) in
-            list_segments(&self.folder).into_iter().flatten().filter(|(number, _)| *number <= upto)
+            list_segments(&self.folder).into_iter().flatten().filter(|(number, _)| *number <= last_number)
         {
             if let Err(error) = std::fs::remove_file(&file) {
                 tracing::warn!(%error, file = %file.display(), "a segment of the journal stays");
@@ -217,8 +217,8 @@ impl OpenSegment {
         let number = self.last_record.saturating_add(1);
         record.write(number, &mut self.buffer);
         fail::point("log.before");
-        let half = if fail::is_armed() { self.buffer.len() / 2 } else { 0 };
-        let (first, second) = self.buffer.split_at(half);
+        let first_half = if fail::is_armed() { self.buffer.len() / 2 } else { 0 };
+        let (first, second) = self.buffer.split_at(first_half);
         let mut file = &self.segment.file;
         let written = file.write_all(first).and_then(|()| {
             fail::point("log.amid");

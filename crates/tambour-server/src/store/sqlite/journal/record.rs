@@ -167,12 +167,12 @@ impl<'a> RecordHeader<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Option<RecordHeader<'a>> {
         let mut rest = bytes.strip_prefix(&RECORD_MARK)?;
         let sum = read_u32(&mut rest)?;
-        let summed = rest;
+        let summed_bytes = rest;
         let (body, body_sum, number) = (read_u32(&mut rest)?, read_u32(&mut rest)?, read_u32(&mut rest)?);
         let (first, last) = (read_u64(&mut rest)?, read_u64(&mut rest)?);
         let (kind, id) = (*rest.split_off_first()?, *rest.split_off_first()?);
         let message = rest.split_off(..usize::from(id))?;
-        if crc32fast::hash(&summed[..summed.len() - rest.len()]) != sum {
+        if crc32fast::hash(&summed_bytes[..summed_bytes.len() - rest.len()]) != sum {
             return None;
         }
         let length = FIXED_HEADER_BYTES + message.len();

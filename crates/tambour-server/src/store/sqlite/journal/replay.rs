@@ -43,21 +43,22 @@ pub(in crate::store::sqlite) async fn replay(
     durable: bool,
     accept_loss: bool,
 ) -> Result<ReplayResult, StoreError> {
-    let (is_new, known) = (server_identity::is_new_database(pool).await?, extent::load_extents(pool).await?);
+    let (is_new, extents) =
+        (server_identity::is_new_database(pool).await?, extent::load_extents(pool).await?);
     let all = if folder.exists() { list_segments(folder)? } else { Vec::new() };
     // The database fully has the segments before the first that it names: they should have been removed.
-    let first = known.first().map_or(0, |extent| extent.number);
-    let (had, files): (Vec<_>, Vec<_>) = all.into_iter().partition(|(number, _)| *number < first);
+    let first = extents.first().map_or(0, |extent| extent.number);
+    let (replayed_files, files): (Vec<_>, Vec<_>) = all.into_iter().partition(|(number, _)| *number < first);
     let mut reader = ReplayReader::new(pool, is_new);
     reader.import_table().await?;
-    for extent in &known {
+    for extent in &extents {
         let empty = extent.length <= SEGMENT_HEADER.len() as u64;
         if !empty && !files.iter().any(|(number, _)| *number == extent.number) {
             reader.report_short(extent, folder.join(format!("{:016}.log", extent.number)), None);
         }
     }
     for (number, file) in &files {
-        reader.read_segment(file, known.iter().find(|extent| extent.number == *number)).await?;
+        reader.read_segment(file, extents.iter().find(|extent| extent.number == *number)).await?;
     }
     reader.complete_report().await?;
     log_report(&reader.report, accept_loss);
@@ -65,11 +66,11 @@ pub(in crate::store::sqlite) async fn replay(
         return Err(StoreError::Loss(Box::new(reader.report.loss)));
     }
     let report = reader.report;
-    let last = files.last().map(|(number, _)| *number).max(known.last().map(|extent| extent.number));
+    let last = files.last().map(|(number, _)| *number).max(extents.last().map(|extent| extent.number));
     let next_segment = last.unwrap_or(0) + 1;
     fail::point("journal.before");
     extent::reset_extents(pool, next_segment, durable).await?;
-    for (_, file) in had.into_iter().chain(files) {
+    for (_, file) in replayed_files.into_iter().chain(files) {
         retire_file(&file, &report)?;
         fail::point("journal.amid");
     }
@@ -88,27 +89,27 @@ pub(in crate::store::sqlite) async fn reserve_numbers(
     report: &JournalReport,
 ) -> Result<(), StoreError> {
     let mut rows = Vec::new();
-    for (message, upto) in &report.last_written {
+    for (message, last_number) in &report.last_written {
         let query = sqlx::query_scalar(
             "select coalesce((select max(last) from entries where message_id = id), 0) from messages \
              where id = ? and status = 'running'",
         );
         let last: Option<i64> = query.bind(message).fetch_optional(pool).await?;
         let Some(last) = last.map(i64::cast_unsigned) else { continue };
-        if last < *upto && upto - last <= MAX_PLACEHOLDERS {
-            let body = Batch::placeholders(last + 1, *upto).body().to_vec();
-            rows.push(EntryRange { message: message.clone(), first: last + 1, last: *upto, body });
+        if last < *last_number && last_number - last <= MAX_PLACEHOLDERS {
+            let body = Batch::placeholders(last + 1, *last_number).body().to_vec();
+            rows.push(EntryRange { message: message.clone(), first: last + 1, last: *last_number, body });
         }
     }
     let mut connection = pool.acquire().await?;
     begin_transaction(&mut connection).await?;
-    let inserted = insert_rows(&mut connection, &rows).await;
-    Ok(end_transaction(&mut connection, inserted).await?)
+    let insertion = insert_rows(&mut connection, &rows).await;
+    Ok(end_transaction(&mut connection, insertion).await?)
 }
 
 /// Removes a file, or renames it if it is damaged.
 fn retire_file(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
-    let is_damaged = report.damaged.iter().any(|damaged| damaged.file == file) || {
+    let is_damaged = report.damaged.iter().any(|damaged_file| damaged_file.file == file) || {
         // A file that the database fully had, left by a start that died before this point.
         let pieces = scan::scan_segment(&std::fs::read(file)?).unwrap_or_default();
         pieces.iter().any(|piece| matches!(piece, SegmentPart::Damage(_)))
@@ -117,14 +118,14 @@ fn retire_file(file: &Path, report: &JournalReport) -> Result<(), StoreError> {
         return Ok(std::fs::remove_file(file)?);
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut kept = file.with_file_name(format!("{name}.damaged"));
-    let mut more = 1;
-    while kept.exists() {
-        more += 1;
-        kept = file.with_file_name(format!("{name}.{more}.damaged"));
+    let mut kept_file = file.with_file_name(format!("{name}.damaged"));
+    let mut suffix = 1;
+    while kept_file.exists() {
+        suffix += 1;
+        kept_file = file.with_file_name(format!("{name}.{suffix}.damaged"));
     }
-    std::fs::rename(file, &kept)?;
-    tracing::warn!(file = %kept.display(), "the damaged file is kept; it is of no use to the server");
+    std::fs::rename(file, &kept_file)?;
+    tracing::warn!(file = %kept_file.display(), "the damaged file is kept; it is of no use to the server");
     Ok(())
 }
 
@@ -192,7 +193,7 @@ impl<'a> ReplayReader<'a> {
     async fn read_segment(
         &mut self,
         file: &PathBuf,
-        known: Option<&SegmentExtent>,
+        extents: Option<&SegmentExtent>,
     ) -> Result<(), StoreError> {
         let bytes = std::fs::read(file)?;
         let pieces = scan::scan_segment(&bytes).map_err(|_| {
@@ -212,11 +213,13 @@ impl<'a> ReplayReader<'a> {
                     records += u64::from(damage.records);
                     self.compare_damage(damage).await?;
                 }
-                SegmentPart::Torn { offset, bytes, end: would, subject } => {
-                    let was_whole = known.filter(|known| known.length > offset as u64);
-                    end = match (was_whole, would) {
+                SegmentPart::Torn { offset, bytes, end: record_end, subject } => {
+                    let was_whole = extents.filter(|extents| extents.length > offset as u64);
+                    end = match (was_whole, record_end) {
                         // The database has the record's data.
-                        (Some(_), Some(would)) if self.has_subject(subject.as_ref()).await? => would,
+                        (Some(_), Some(record_end)) if self.has_subject(subject.as_ref()).await? => {
+                            record_end
+                        }
                         (Some(_), _) => offset,
                         (None, _) => usize::MAX,
                     };
@@ -229,9 +232,9 @@ impl<'a> ReplayReader<'a> {
                         );
                     }
                     if let Some(RecordSubject::Entries { message, last, .. }) = subject {
-                        let known = *self.message_end(&message).await?;
-                        match was_whole.is_some_and(|extent| !extent.has_rebooted()) && known.last < last {
-                            true => self.report_loss(message, known, last),
+                        let extents = *self.message_end(&message).await?;
+                        match was_whole.is_some_and(|extent| !extent.has_rebooted()) && extents.last < last {
+                            true => self.report_loss(message, extents, last),
                             false => self.note_written(message, last),
                         }
                     }
@@ -241,21 +244,21 @@ impl<'a> ReplayReader<'a> {
         if !ranges.is_empty() {
             self.report.damaged.push(DamagedFile { file: file.clone(), ranges, records });
         }
-        if let Some(known) = known.filter(|known| known.length > end as u64) {
-            self.report_short(known, file.clone(), Some(bytes.len() as u64));
+        if let Some(extents) = extents.filter(|extents| extents.length > end as u64) {
+            self.report_short(extents, file.clone(), Some(bytes.len() as u64));
         }
         Ok(())
     }
 
     /// Reports a file that is shorter than the database knows.
-    fn report_short(&mut self, known: &SegmentExtent, file: PathBuf, found_bytes: Option<u64>) {
-        let (excused, known_bytes) = (known.has_rebooted(), known.length);
+    fn report_short(&mut self, extents: &SegmentExtent, file: PathBuf, found_bytes: Option<u64>) {
+        let (is_excused, known_bytes) = (extents.has_rebooted(), extents.length);
         tracing::error!(
-            file = %file.display(), known_bytes, found_bytes, power_cut = excused,
+            file = %file.display(), known_bytes, found_bytes, power_cut = is_excused,
             "a file of the journal has less than the database knows of"
         );
         self.is_damaged = true;
-        if !excused {
+        if !is_excused {
             self.report.loss.short.push(ShortFile { file, known_bytes, found_bytes });
         }
     }
@@ -283,9 +286,9 @@ impl<'a> ReplayReader<'a> {
                 }
             }
             Some(RecordSubject::Entries { message, last, .. }) => {
-                let known = *self.message_end(&message).await?;
-                if known.last < last {
-                    self.report_loss(message, known, last);
+                let message_end = *self.message_end(&message).await?;
+                if message_end.last < last {
+                    self.report_loss(message, message_end, last);
                 }
             }
             None => self.report.loss.unknown_records += u64::from(damage.records),
@@ -295,15 +298,15 @@ impl<'a> ReplayReader<'a> {
 
     /// Records that entries of a message up to `last` were written, even if they are lost.
     fn note_written(&mut self, message: String, last: u64) {
-        let upto = self.report.last_written.entry(message).or_default();
-        *upto = last.max(*upto);
+        let last_number = self.report.last_written.entry(message).or_default();
+        *last_number = last.max(*last_number);
     }
 
     /// Reports that entries of a message after the last known one are lost, at least up to `last`.
-    fn report_loss(&mut self, message: String, known: MessageEnd, last: u64) {
+    fn report_loss(&mut self, message: String, extents: MessageEnd, last: u64) {
         self.note_written(message.clone(), last);
-        if known.exists {
-            self.report.loss.truncated_messages.insert(message, known.last);
+        if extents.exists {
+            self.report.loss.truncated_messages.insert(message, extents.last);
         } else {
             self.report.loss.lost_messages.insert(message);
         }
@@ -339,16 +342,16 @@ impl<'a> ReplayReader<'a> {
         if !entries.body.is_empty() {
             self.add_entries(entries).await?;
         }
-        let MessageEnd { last: there, exists } = *self.message_end(&row.id).await?;
-        if exists && there >= last {
+        let MessageEnd { last: stored_last, exists } = *self.message_end(&row.id).await?;
+        if exists && stored_last >= last {
             self.ends.push(row);
         }
         Ok(())
     }
 
     async fn add_entries(&mut self, entries: EntryRange) -> Result<(), StoreError> {
-        let known = self.message_end(&entries.message).await?;
-        let before = *known;
+        let message_end = self.message_end(&entries.message).await?;
+        let before = *message_end;
         if entries.last <= before.last {
             return Ok(());
         }
@@ -367,8 +370,8 @@ impl<'a> ReplayReader<'a> {
             self.report_loss(entries.message, before, entries.last);
             return Ok(());
         }
-        if let Some(known) = self.message_ends.get_mut(&entries.message) {
-            known.last = entries.last;
+        if let Some(message_end) = self.message_ends.get_mut(&entries.message) {
+            message_end.last = entries.last;
         }
         if entries.first <= before.last {
             self.add_overlap(entries, before.last);
@@ -387,11 +390,11 @@ impl<'a> ReplayReader<'a> {
 
     /// Adds the part of overlapping entries after `last`.
     fn add_overlap(&mut self, entries: EntryRange, last: u64) {
-        let EntryRange { message, first, last: upto, body } = entries;
-        let known = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
-        let at = memchr::memchr_iter(b'\n', &body).nth(known - 1).map_or(body.len(), |end| end + 1);
+        let EntryRange { message, first, last: range_last, body } = entries;
+        let stored_count = usize::try_from(last + 1 - first).unwrap_or(usize::MAX);
+        let at = memchr::memchr_iter(b'\n', &body).nth(stored_count - 1).map_or(body.len(), |end| end + 1);
         self.bytes += body.len() - at;
-        self.rows.push(EntryRange { message, first: last + 1, last: upto, body: body[at..].to_vec() });
+        self.rows.push(EntryRange { message, first: last + 1, last: range_last, body: body[at..].to_vec() });
     }
 
     async fn flush(&mut self) -> Result<(), StoreError> {
@@ -467,14 +470,14 @@ async fn unfinished_messages(pool: &SqlitePool) -> Result<Vec<String>, StoreErro
          from messages where status = 'running' order by number",
     );
     let rows: Vec<(String, Option<Vec<u8>>)> = query.fetch_all(pool).await?;
-    let ends = |body: &[u8]| {
+    let has_end = |body: &[u8]| {
         let body = body.strip_suffix(b"\n").unwrap_or(body);
         let line = memchr::memrchr(b'\n', body).map_or(body, |at| &body[at + 1..]);
         line.starts_with(b"E completed ") || line.starts_with(b"E error ")
     };
-    let without =
-        |(id, body): (String, Option<Vec<u8>>)| (!body.is_some_and(|body| ends(&body))).then_some(id);
-    Ok(rows.into_iter().filter_map(without).collect())
+    let unfinished =
+        |(id, body): (String, Option<Vec<u8>>)| (!body.is_some_and(|body| has_end(&body))).then_some(id);
+    Ok(rows.into_iter().filter_map(unfinished).collect())
 }
 
 /// Parses the first record of a table row.

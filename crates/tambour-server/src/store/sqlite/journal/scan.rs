@@ -44,12 +44,12 @@ pub(super) fn scan_segment(bytes: &[u8]) -> Result<Vec<SegmentPart>, UnknownVers
     let damage =
         |bytes, records| SegmentPart::Damage(DamagedRange { offset: 0, bytes, records, subject: None });
     if is_new || (bytes.starts_with(SEGMENT_HEADER) && !is_old) {
-        let wrong = (!bytes.starts_with(SEGMENT_HEADER)).then(|| damage(name, 0));
-        return Ok(wrong.into_iter().chain(SegmentScan::new(bytes, name)).collect());
+        let header_damage = (!bytes.starts_with(SEGMENT_HEADER)).then(|| damage(name, 0));
+        return Ok(header_damage.into_iter().chain(SegmentScan::new(bytes, name)).collect());
     }
     if is_old || bytes.starts_with(v1::V1_HEADER) {
-        let wrong = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(name, 0));
-        return Ok(wrong.into_iter().chain(v1::V1Scan::new(bytes)).collect());
+        let header_damage = (!bytes.starts_with(v1::V1_HEADER)).then(|| damage(name, 0));
+        return Ok(header_damage.into_iter().chain(v1::V1Scan::new(bytes)).collect());
     }
     if bytes.starts_with(&SEGMENT_HEADER[..8]) {
         return Err(UnknownVersion);
@@ -151,10 +151,10 @@ impl Iterator for SegmentScan<'_> {
 /// Returns `true` if the rest of a file can be the beginning of a header, or was never written.
 fn is_partial_header(rest: &[u8]) -> bool {
     let mark = &RECORD_MARK[..rest.len().min(RECORD_MARK.len())];
-    let whole = rest
+    let complete_header = rest
         .get(FIXED_HEADER_BYTES - 1)
         .map_or(FIXED_HEADER_BYTES, |id| FIXED_HEADER_BYTES + usize::from(*id));
-    (rest.starts_with(mark) && rest.len() < whole)
+    (rest.starts_with(mark) && rest.len() < complete_header)
         || ends_unwritten(rest)
         || rest.iter().all(|byte| *byte == 0)
 }

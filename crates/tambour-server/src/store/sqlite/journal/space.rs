@@ -37,7 +37,7 @@ impl SpaceCheck {
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let written = fail::fault("log.room").and_then(|()| file.write_all(&ZEROS));
         // Truncated, so that the next check starts at the beginning of the file.
-        let emptied = file.set_len(0);
-        written.and(emptied)
+        let truncation = file.set_len(0);
+        written.and(truncation)
     }
 }

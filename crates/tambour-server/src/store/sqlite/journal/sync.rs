@@ -37,15 +37,15 @@ struct SyncQueue {
 impl JournalSyncer {
     pub(super) fn start(dead: CancellationToken) -> io::Result<JournalSyncer> {
         let shared = Arc::new(SyncState::default());
-        let of_thread = shared.clone();
+        let thread_state = shared.clone();
         std::thread::Builder::new().name("journal".into()).spawn(move || {
             // Otherwise all waiters would hang.
-            if catch_unwind(AssertUnwindSafe(|| of_thread.run(&dead))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| thread_state.run(&dead))).is_err() {
                 tracing::error!("the thread that brings the journal to the disk has died");
                 dead.cancel();
             }
             // Dropping the queue notifies waiters; later ones see `over`.
-            let mut queue = of_thread.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = thread_state.queue.lock().unwrap_or_else(PoisonError::into_inner);
             *queue = SyncQueue { is_over: true, ..SyncQueue::default() };
             drop(queue);
             fail::point("sync.over");
@@ -58,16 +58,16 @@ impl JournalSyncer {
         &self,
         segment: &Arc<Segment>,
         tail: &Arc<LogTail>,
-        upto: LogPosition,
+        extent: LogPosition,
     ) {
-        self.shared.enqueue(segment, |queue| queue.tails.push((tail.clone(), upto)));
+        self.shared.enqueue(segment, |queue| queue.tails.push((tail.clone(), extent)));
     }
 
     /// Queues a waiter for data written to `segment`.
     pub(in crate::store::sqlite) fn queue_waiter(&self, segment: &Arc<Segment>) -> oneshot::Receiver<()> {
-        let (done, waiting) = oneshot::channel();
-        self.shared.enqueue(segment, |queue| queue.waiters.push(done));
-        waiting
+        let (done_sender, done_receiver) = oneshot::channel();
+        self.shared.enqueue(segment, |queue| queue.waiters.push(done_sender));
+        done_receiver
     }
 }
 
@@ -81,7 +81,7 @@ impl Drop for JournalSyncer {
 impl SyncState {
     fn enqueue(&self, segment: &Arc<Segment>, add: impl FnOnce(&mut SyncQueue)) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if !queue.segments.iter().any(|known| Arc::ptr_eq(known, segment)) {
+        if !queue.segments.iter().any(|queued| Arc::ptr_eq(queued, segment)) {
             queue.segments.push(segment.clone());
         }
         if !queue.is_over {
@@ -95,32 +95,32 @@ impl SyncState {
         loop {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let idle = |queue: &mut SyncQueue| queue.segments.is_empty() && !queue.is_closed;
-            let waited = self.work_ready.wait_while(queue, idle);
-            let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
+            let wait = self.work_ready.wait_while(queue, idle);
+            let mut queue = wait.unwrap_or_else(PoisonError::into_inner);
             if queue.segments.is_empty() {
                 return;
             }
-            let closed = queue.is_closed;
+            let is_closed = queue.is_closed;
             let SyncQueue { segments, tails, waiters, .. } = std::mem::take(&mut *queue);
-            queue.is_closed = closed;
+            queue.is_closed = is_closed;
             drop(queue);
             fail::point("sync.before");
             // After a failed sync the contents of the disk are unknown.
-            let synced = segments.iter().try_for_each(|segment| {
+            let sync_result = segments.iter().try_for_each(|segment| {
                 let length = segment.length();
                 segment.file.sync_data()?;
                 segment.synced.store(length, Ordering::Release);
                 io::Result::Ok(())
             });
-            if let Err(error) = synced {
+            if let Err(error) = sync_result {
                 tracing::error!(%error, "the journal cannot be brought to the disk");
                 dead.cancel();
                 return;
             }
             fail::point("sync.after");
-            tails.iter().for_each(|(tail, upto)| tail.publish(*upto));
-            waiters.into_iter().for_each(|done| {
-                let _ = done.send(());
+            tails.iter().for_each(|(tail, extent)| tail.publish(*extent));
+            waiters.into_iter().for_each(|done_sender| {
+                let _ = done_sender.send(());
             });
         }
     }

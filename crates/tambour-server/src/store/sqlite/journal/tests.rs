@@ -46,9 +46,9 @@ fn journal() -> (Vec<u8>, Vec<TestRecord>) {
         for (first, ends) in [(1, false), (2, true)] {
             let (message, batch) = (row(n).id, entries(n, first, ends));
             let (first, last) = (batch.first(), batch.last());
-            let ended = MessageRow { status: "completed".into(), ..row(n) };
+            let ended_row = MessageRow { status: "completed".into(), ..row(n) };
             let record = match ends {
-                true => JournalRecord::End(LogEnd::new(&ended, &batch)),
+                true => JournalRecord::End(LogEnd::new(&ended_row, &batch)),
                 false => JournalRecord::Entries { message: &message, first, last, body: batch.body() },
             };
             add(record, RecordSubject::Entries { message: message.clone(), first, last });
@@ -74,23 +74,23 @@ fn subject(found: &FoundRecord) -> RecordSubject {
 fn split_damage(
     pieces: impl IntoIterator<Item = SegmentPart>,
 ) -> (Vec<RecordSubject>, Vec<DamagedRange>, usize) {
-    let (mut records, mut damage, mut torn) = (Vec::new(), Vec::new(), 0);
+    let (mut records, mut damages, mut torn_bytes) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
         match piece {
             SegmentPart::Record(found) => records.push(subject(&found)),
-            SegmentPart::Damage(place) => damage.push(place),
-            SegmentPart::Torn { .. } => torn += 1,
+            SegmentPart::Damage(place) => damages.push(place),
+            SegmentPart::Torn { .. } => torn_bytes += 1,
         }
     }
-    (records, damage, torn)
+    (records, damages, torn_bytes)
 }
 
 #[test]
 fn an_intact_journal_is_read_as_it_was_written() {
     let (bytes, written) = journal();
-    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
+    let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes).unwrap());
     assert!(records.iter().eq(written.iter().map(|record| &record.subject)));
-    assert_eq!((damage.len(), torn), (0, 0));
+    assert_eq!((damages.len(), torn_bytes), (0, 0));
 }
 
 #[test]
@@ -102,21 +102,21 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
                 bytes[at] ^= flip;
                 // A scan has no memory besides offset and number: from the next record that it finds in
                 // place, it reads the rest like an intact journal.
-                let upto = written.get(n + 2).map_or(bytes.len(), |record| record.end);
+                let end = written.get(n + 2).map_or(bytes.len(), |record| record.end);
                 let scan =
-                    SegmentScan::from_record(&bytes[..upto], record.start, u32::try_from(n + 1).unwrap());
-                let (records, damage, torn) = split_damage(scan);
-                let behind = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
-                assert!(records.iter().eq(behind), "{at}: {records:?}");
-                if torn == 1 {
+                    SegmentScan::from_record(&bytes[..end], record.start, u32::try_from(n + 1).unwrap());
+                let (records, damages, torn_bytes) = split_damage(scan);
+                let later_subjects = written.iter().skip(n + 1).take(2).map(|record| &record.subject);
+                assert!(records.iter().eq(later_subjects), "{at}: {records:?}");
+                if torn_bytes == 1 {
                     // For the last record alone, damage cannot be distinguished from an interrupted write.
-                    assert!(n + 1 == written.len() && damage.is_empty(), "{at}");
+                    assert!(n + 1 == written.len() && damages.is_empty(), "{at}");
                 } else {
-                    let [place] = damage.as_slice() else { panic!("{at}: {damage:?}") };
+                    let [place] = damages.as_slice() else { panic!("{at}: {damages:?}") };
                     assert_eq!((place.offset, place.records), (record.start, 1), "{at}");
                     assert_eq!(place.bytes, record.end - record.start, "{at}");
-                    let known = place.subject.as_ref().is_none_or(|subject| *subject == record.subject);
-                    assert!(known, "{at}: {place:?}");
+                    let is_known = place.subject.as_ref().is_none_or(|subject| *subject == record.subject);
+                    assert!(is_known, "{at}: {place:?}");
                 }
                 bytes[at] ^= flip;
             }
@@ -125,10 +125,10 @@ fn a_byte_that_is_changed_anywhere_costs_its_own_record_and_is_told() {
     // The whole journal, damaged in the header and at intervals.
     for at in (0..SEGMENT_HEADER.len()).chain((SEGMENT_HEADER.len()..bytes.len()).step_by(1999)) {
         bytes[at] ^= 0x10;
-        let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
-        let lost = written.iter().filter(|record| (record.start..record.end).contains(&at)).count();
-        assert_eq!(records.len() + lost, written.len(), "{at}");
-        assert_eq!((damage.len(), torn), (1, 0), "{at}");
+        let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes).unwrap());
+        let lost_records = written.iter().filter(|record| (record.start..record.end).contains(&at)).count();
+        assert_eq!(records.len() + lost_records, written.len(), "{at}");
+        assert_eq!((damages.len(), torn_bytes), (1, 0), "{at}");
         bytes[at] ^= 0x10;
     }
 }
@@ -139,10 +139,10 @@ fn a_damaged_body_says_whose_it_was() {
     for record in &written[..6] {
         bytes[record.end - 3] ^= 0x20;
     }
-    let (records, damage, _) = split_damage(scan_segment(&bytes).unwrap());
+    let (records, damages, _) = split_damage(scan_segment(&bytes).unwrap());
     assert_eq!(records.len(), written.len() - 6);
-    let told: Vec<&RecordSubject> = damage.iter().map(|place| place.subject.as_ref().unwrap()).collect();
-    assert!(told.into_iter().eq(written[..6].iter().map(|record| &record.subject)));
+    let subjects: Vec<&RecordSubject> = damages.iter().map(|place| place.subject.as_ref().unwrap()).collect();
+    assert!(subjects.into_iter().eq(written[..6].iter().map(|record| &record.subject)));
 }
 
 #[test]
@@ -150,17 +150,17 @@ fn records_that_are_cut_out_or_overwritten_are_counted() {
     let (bytes, written) = journal();
     // Three records are removed without a trace.
     let (from, to) = (written[10].start, written[12].end);
-    let cut_out = [&bytes[..from], &bytes[to..]].concat();
-    let (records, damage, _) = split_damage(scan_segment(&cut_out).unwrap());
+    let shortened = [&bytes[..from], &bytes[to..]].concat();
+    let (records, damages, _) = split_damage(scan_segment(&shortened).unwrap());
     assert_eq!(records.len() + 3, written.len());
-    assert_eq!(damage, [DamagedRange { offset: from, bytes: 0, records: 3, subject: None }]);
+    assert_eq!(damages, [DamagedRange { offset: from, bytes: 0, records: 3, subject: None }]);
     // Zeros from the middle of one record to the middle of another.
     let mut zeros = bytes;
     let (from, to) = (written[10].start + 50, written[12].start + 20);
     zeros[from..to].fill(0);
-    let (records, damage, _) = split_damage(scan_segment(&zeros).unwrap());
+    let (records, damages, _) = split_damage(scan_segment(&zeros).unwrap());
     assert_eq!(records.len() + 3, written.len());
-    assert_eq!(damage.iter().map(|place| place.records).sum::<u32>(), 3, "{damage:?}");
+    assert_eq!(damages.iter().map(|place| place.records).sum::<u32>(), 3, "{damages:?}");
 }
 
 #[test]
@@ -169,28 +169,28 @@ fn a_journal_that_is_cut_off_has_all_before_the_cut_and_says_so() {
     for (n, record) in written.iter().enumerate() {
         let number = u32::try_from(n + 1).unwrap();
         for cut in record.start + 1..record.end {
-            let (records, damage, torn) =
+            let (records, damages, torn_bytes) =
                 split_damage(SegmentScan::from_record(&bytes[..cut], record.start, number));
-            assert_eq!((records.len(), damage.len(), torn), (0, 0, 1), "{cut}");
+            assert_eq!((records.len(), damages.len(), torn_bytes), (0, 0, 1), "{cut}");
         }
-        let (records, damage, torn) =
+        let (records, damages, torn_bytes) =
             split_damage(SegmentScan::from_record(&bytes[..record.end], record.start, number));
-        assert_eq!((records.len(), damage.len(), torn), (1, 0, 0));
+        assert_eq!((records.len(), damages.len(), torn_bytes), (1, 0, 0));
     }
     for cut in (0..=SEGMENT_HEADER.len()).chain((SEGMENT_HEADER.len()..bytes.len()).step_by(1999)) {
-        let (records, damage, torn) = split_damage(scan_segment(&bytes[..cut]).unwrap());
-        let whole = written.iter().filter(|record| record.end <= cut).count();
-        assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
-        let inside = written.iter().any(|record| record.start < cut && cut < record.end);
-        assert_eq!(torn, usize::from(inside), "{cut}");
+        let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes[..cut]).unwrap());
+        let complete_count = written.iter().filter(|record| record.end <= cut).count();
+        assert_eq!((records.len(), damages.len()), (complete_count, 0), "{cut}");
+        let is_inside = written.iter().any(|record| record.start < cut && cut < record.end);
+        assert_eq!(torn_bytes, usize::from(is_inside), "{cut}");
     }
     // Allocated space that was never written.
-    let unwritten = [&bytes[..written[9].start + 60], &[0; 4096]].concat();
-    let (records, damage, torn) = split_damage(scan_segment(&unwritten).unwrap());
-    assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
-    let unwritten = [&bytes[..written[9].start], &[0; 4096]].concat();
-    let (records, damage, torn) = split_damage(scan_segment(&unwritten).unwrap());
-    assert_eq!((records.len(), damage.len(), torn), (9, 0, 1));
+    let zero_filled = [&bytes[..written[9].start + 60], &[0; 4096]].concat();
+    let (records, damages, torn_bytes) = split_damage(scan_segment(&zero_filled).unwrap());
+    assert_eq!((records.len(), damages.len(), torn_bytes), (9, 0, 1));
+    let zero_filled = [&bytes[..written[9].start], &[0; 4096]].concat();
+    let (records, damages, torn_bytes) = split_damage(scan_segment(&zero_filled).unwrap());
+    assert_eq!((records.len(), damages.len(), torn_bytes), (9, 0, 1));
 }
 
 #[test]
@@ -198,11 +198,11 @@ fn nobodys_words_are_taken_for_a_record() {
     let (bytes, written) = journal();
     // A record within the text of another one: as JSON encodes it, and byte for byte as only a damaged store
     // would hold it.
-    let forged = &bytes[written[0].start..written[0].end];
+    let forged_record = &bytes[written[0].start..written[0].end];
     assert!(RECORD_MARK.iter().all(|byte| *byte >= 0xf5), "no byte of UTF-8");
-    let said = String::from_utf8_lossy(forged).into_owned();
+    let forged_text = String::from_utf8_lossy(forged_record).into_owned();
     let mut batch = Batch::new(1);
-    batch.push_raw(1, &said);
+    batch.push_raw(1, &forged_text);
     let mut out = SEGMENT_HEADER.to_vec();
     let start = out.len();
     JournalRecord::Entries { message: "msg_x", first: 1, last: 1, body: batch.body() }.write(1, &mut out);
@@ -210,14 +210,14 @@ fn nobodys_words_are_taken_for_a_record() {
     JournalRecord::Probe.write(2, &mut out);
     for at in start..end {
         out[at] ^= 0x40;
-        let (records, damage, _) = split_damage(scan_segment(&out).unwrap());
-        assert_eq!((records, damage.len()), (vec![RecordSubject::Probe], 1), "{at}");
+        let (records, damages, _) = split_damage(scan_segment(&out).unwrap());
+        assert_eq!((records, damages.len()), (vec![RecordSubject::Probe], 1), "{at}");
         out[at] ^= 0x40;
     }
 }
 
 /// Encodes a record of version 1.
-fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
+fn write_v1(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
     let payload = [&[kind], payload].concat();
     out.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
     out.extend_from_slice(&crc32fast::hash(&payload).to_le_bytes());
@@ -225,11 +225,11 @@ fn write_old(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Builds a segment of version 1.
-fn old_journal() -> (Vec<u8>, Vec<TestRecord>) {
+fn v1_journal() -> (Vec<u8>, Vec<TestRecord>) {
     let (mut bytes, mut written) = (v1::V1_HEADER.to_vec(), Vec::new());
     let mut add = |kind, payload: &[u8], subject| {
         let start = bytes.len();
-        write_old(kind, payload, &mut bytes);
+        write_v1(kind, payload, &mut bytes);
         written.push(TestRecord { start, end: bytes.len(), subject });
     };
     for n in 0..20 {
@@ -250,40 +250,40 @@ fn old_journal() -> (Vec<u8>, Vec<TestRecord>) {
 
 #[test]
 fn journals_of_the_first_version_are_read_past_damage_too() {
-    let (mut bytes, written) = old_journal();
-    let all = |lost: Option<usize>| {
-        let kept = written.iter().enumerate().filter(move |(n, _)| Some(*n) != lost);
-        kept.map(|(_, record)| &record.subject).collect::<Vec<_>>()
+    let (mut bytes, written) = v1_journal();
+    let remaining_subjects = |lost_index: Option<usize>| {
+        let intact_records = written.iter().enumerate().filter(move |(n, _)| Some(*n) != lost_index);
+        intact_records.map(|(_, record)| &record.subject).collect::<Vec<_>>()
     };
-    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
-    assert!(records.iter().eq(all(None)) && damage.is_empty() && torn == 0);
+    let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes).unwrap());
+    assert!(records.iter().eq(remaining_subjects(None)) && damages.is_empty() && torn_bytes == 0);
     for at in 0..bytes.len() {
         for flip in [0x01, 0xff] {
             bytes[at] ^= flip;
-            let lost = written.iter().position(|record| (record.start..record.end).contains(&at));
-            let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
-            assert!(records.iter().eq(all(lost)), "{at}: {lost:?} {records:?}");
-            assert_eq!(damage.len() + torn, 1, "{at}");
-            assert!(torn == 0 || lost == Some(written.len() - 1), "{at}");
+            let lost_index = written.iter().position(|record| (record.start..record.end).contains(&at));
+            let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes).unwrap());
+            assert!(records.iter().eq(remaining_subjects(lost_index)), "{at}: {lost_index:?} {records:?}");
+            assert_eq!(damages.len() + torn_bytes, 1, "{at}");
+            assert!(torn_bytes == 0 || lost_index == Some(written.len() - 1), "{at}");
             bytes[at] ^= flip;
         }
     }
     for cut in 0..bytes.len() {
-        let (records, damage, torn) = split_damage(scan_segment(&bytes[..cut]).unwrap());
-        let whole = written.iter().filter(|record| record.end <= cut).count();
-        assert_eq!((records.len(), damage.len()), (whole, 0), "{cut}");
-        let inside = written.iter().any(|record| record.start < cut && cut < record.end);
-        assert_eq!(torn, usize::from(inside), "{cut}");
+        let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes[..cut]).unwrap());
+        let complete_count = written.iter().filter(|record| record.end <= cut).count();
+        assert_eq!((records.len(), damages.len()), (complete_count, 0), "{cut}");
+        let is_inside = written.iter().any(|record| record.start < cut && cut < record.end);
+        assert_eq!(torn_bytes, usize::from(is_inside), "{cut}");
     }
 }
 
 #[test]
 fn a_journal_of_a_later_version_is_not_touched() {
-    let later = [&SEGMENT_HEADER[..8], &[9, 0, 0, 0], b"something else"].concat();
-    assert!(scan_segment(&later).is_err());
+    let later_journal = [&SEGMENT_HEADER[..8], &[9, 0, 0, 0], b"something else"].concat();
+    assert!(scan_segment(&later_journal).is_err());
     // A file that is no journal at all counts as damage.
-    let (records, damage, _) = split_damage(scan_segment(b"no journal at all").unwrap());
-    assert_eq!((records.len(), damage.len()), (0, 1));
+    let (records, damages, _) = split_damage(scan_segment(b"no journal at all").unwrap());
+    assert_eq!((records.len(), damages.len()), (0, 1));
 }
 
 #[test]
@@ -297,6 +297,6 @@ fn garbage_ends_in_time_and_gives_nothing() {
     // Marks without records, as dense as possible, then noise.
     (0..10_000).for_each(|_| bytes.extend_from_slice(&RECORD_MARK));
     bytes.extend(std::iter::repeat_with(&mut next).take(100_000));
-    let (records, damage, torn) = split_damage(scan_segment(&bytes).unwrap());
-    assert_eq!((records.len(), damage.len() + torn), (0, 1));
+    let (records, damages, torn_bytes) = split_damage(scan_segment(&bytes).unwrap());
+    assert_eq!((records.len(), damages.len() + torn_bytes), (0, 1));
 }

@@ -43,19 +43,19 @@ impl Iterator for V1Scan<'_> {
 
     fn next(&mut self) -> Option<SegmentPart> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let mut ahead = rest;
-        if let Some(found) = parse_record(&mut ahead) {
-            self.at = self.bytes.len() - ahead.len();
+        let mut lookahead = rest;
+        if let Some(found) = parse_record(&mut lookahead) {
+            self.at = self.bytes.len() - lookahead.len();
             return Some(SegmentPart::Record(found));
         }
         let offset = self.at;
         let next = self.find_record(self.at + 1);
         self.at = next.unwrap_or(self.bytes.len());
         let bytes = self.at - offset;
-        let short = read_u32(&mut &*rest).is_none_or(|length| {
+        let is_cut_off = read_u32(&mut &*rest).is_none_or(|length| {
             usize::try_from(length).map_or(true, |length| rest.len() < length.saturating_add(PREFIX_BYTES))
         });
-        if next.is_none() && (short || rest.iter().all(|byte| *byte == 0)) {
+        if next.is_none() && (is_cut_off || rest.iter().all(|byte| *byte == 0)) {
             return Some(SegmentPart::Torn { offset, bytes, end: None, subject: None });
         }
         Some(SegmentPart::Damage(DamagedRange { offset, bytes, records: 1, subject: None }))
@@ -78,9 +78,9 @@ fn is_plausible(bytes: &[u8]) -> bool {
 
 /// Parses the first record if it is intact.
 fn parse_record(rest: &mut &[u8]) -> Option<FoundRecord> {
-    let mut ahead = *rest;
-    let (length, sum) = (read_u32(&mut ahead)?, read_u32(&mut ahead)?);
-    let payload = ahead.split_off(..usize::try_from(length).ok()?)?;
+    let mut lookahead = *rest;
+    let (length, sum) = (read_u32(&mut lookahead)?, read_u32(&mut lookahead)?);
+    let payload = lookahead.split_off(..usize::try_from(length).ok()?)?;
     if crc32fast::hash(payload) != sum {
         return None;
     }
@@ -95,6 +95,6 @@ fn parse_record(rest: &mut &[u8]) -> Option<FoundRecord> {
         }
         _ => FoundRecord::Other,
     };
-    *rest = ahead;
+    *rest = lookahead;
     Some(found)
 }

@@ -8,12 +8,12 @@ use tambour_server::store::{
     StoreError,
 };
 
-use super::Memory;
+use super::MemoryStore;
 
 #[async_trait]
-impl ReplyFigures for Memory {
-    async fn add_figures(&self, more: &[Figures]) -> Result<(), StoreError> {
-        self.data().figures.extend_from_slice(more);
+impl ReplyFigures for MemoryStore {
+    async fn add_figures(&self, figures: &[Figures]) -> Result<(), StoreError> {
+        self.data().figures.extend_from_slice(figures);
         Ok(())
     }
 
@@ -25,16 +25,16 @@ impl ReplyFigures for Memory {
     ) -> Result<Vec<StepFigures>, StoreError> {
         let data = self.data();
         let mut rows: BTreeMap<(String, String), StepFigures> = BTreeMap::new();
-        for one in data.figures.iter().filter(|one| counts(one, owner, (from, to))) {
-            let (time, upstream) = (one.hour[..step.prefix() as usize].to_owned(), one.upstream.clone());
+        for reply in data.figures.iter().filter(|reply| is_counted(reply, owner, (from, to))) {
+            let (time, upstream) = (reply.hour[..step.prefix() as usize].to_owned(), reply.upstream.clone());
             let row = rows.entry((time.clone(), upstream.clone())).or_insert_with(|| StepFigures {
                 time,
                 upstream,
                 counts: ReplyCounts::default(),
                 first_texts: FirstTexts::default(),
             });
-            row.counts.add(&one.counts);
-            one.first_text.into_iter().for_each(|bucket| row.first_texts.add(bucket, 1));
+            row.counts.add(&reply.counts);
+            reply.first_text.into_iter().for_each(|bucket| row.first_texts.add(bucket, 1));
         }
         Ok(rows.into_values().collect())
     }
@@ -49,25 +49,25 @@ impl ReplyFigures for Memory {
         let data = self.data();
         let mut sums: BTreeMap<(String, String, String), i64> = BTreeMap::new();
         let mut totals: BTreeMap<(String, String), i64> = BTreeMap::new();
-        for one in data.figures.iter().filter(|one| counts(one, owner, days)) {
-            for RuleCount { rule, code, count } in &one.repairs {
-                let time = one.hour[..step.prefix() as usize].to_owned();
+        for entry in data.figures.iter().filter(|entry| is_counted(entry, owner, days)) {
+            for RuleCount { rule, code, count } in &entry.repairs {
+                let time = entry.hour[..step.prefix() as usize].to_owned();
                 *sums.entry((time, rule.clone(), code.clone())).or_default() += count;
                 *totals.entry((rule.clone(), code.clone())).or_default() += count;
             }
         }
-        let mut most: Vec<_> = totals.into_iter().collect();
-        most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        most.truncate(rules as usize);
-        let sums = sums
-            .into_iter()
-            .filter(|((_, rule, code), _)| most.iter().any(|((one, its), _)| (one, its) == (rule, code)));
+        let mut top_rules: Vec<_> = totals.into_iter().collect();
+        top_rules.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        top_rules.truncate(rules as usize);
+        let sums = sums.into_iter().filter(|((_, rule, code), _)| {
+            top_rules.iter().any(|((entry, rule_code), _)| (entry, rule_code) == (rule, code))
+        });
         let row = |((time, rule, code), count)| StepRepairs { time, rule: RuleCount { rule, code, count } };
         Ok(sums.map(row).collect())
     }
 }
 
 /// Tells whether figures are of an owner and of days.
-fn counts(one: &Figures, owner: Option<&str>, (from, to): (&str, &str)) -> bool {
-    owner.is_none_or(|owner| one.owner == owner) && (from..=to).contains(&&one.hour[..10])
+fn is_counted(reply: &Figures, owner: Option<&str>, (from, to): (&str, &str)) -> bool {
+    owner.is_none_or(|owner| reply.owner == owner) && (from..=to).contains(&&reply.hour[..10])
 }

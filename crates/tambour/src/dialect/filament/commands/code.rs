@@ -11,8 +11,8 @@ const UNKNOWN: &[&str] = &["NaN", "Infinity"];
 /// Returns whether a value is an expression, or a number as only JavaScript writes it.
 pub(super) fn is_value_computed(text: &str) -> bool {
     let text = trim(text);
-    let signless = text.trim_start_matches(['+', '-']);
-    if UNKNOWN.contains(&signless) || is_numeral(text) || is_member(text) {
+    let unsigned = text.trim_start_matches(['+', '-']);
+    if UNKNOWN.contains(&unsigned) || is_numeral(text) || is_member(text) {
         return true;
     }
     text.contains(['\'', '"', '[', ']']) || is_expression(text)
@@ -26,13 +26,13 @@ pub(super) fn is_path_computed(text: &str) -> bool {
 /// Returns whether a text between backticks has a substitution.
 pub(super) fn has_template(text: &str) -> bool {
     let bytes = text.as_bytes();
-    quoted(text).any(|(at, quote)| quote == Some(b'`') && bytes[at..].starts_with(b"${"))
+    unescaped_bytes(text).any(|(at, quote)| quote == Some(b'`') && bytes[at..].starts_with(b"${"))
 }
 
 /// Returns whether text follows the bracket that closes the first one, as in `[1, 2][0]`.
-pub(super) fn goes_on(text: &str) -> bool {
+pub(super) fn continues_after_bracket(text: &str) -> bool {
     let mut depth = 0_usize;
-    for (at, _) in quoted(text).filter(|(_, quote)| quote.is_none()) {
+    for (at, _) in unescaped_bytes(text).filter(|(_, quote)| quote.is_none()) {
         match text.as_bytes()[at] {
             b'[' | b'{' | b'(' => depth += 1,
             b']' | b'}' | b')' => depth = depth.saturating_sub(1),
@@ -46,7 +46,7 @@ pub(super) fn goes_on(text: &str) -> bool {
 }
 
 /// The bytes of a text that are not escaped, each with the quote that is open there.
-fn quoted(text: &str) -> impl Iterator<Item = (usize, Option<u8>)> {
+fn unescaped_bytes(text: &str) -> impl Iterator<Item = (usize, Option<u8>)> {
     let (mut quote, mut escaped) = (None, false);
     text.bytes().enumerate().filter_map(move |(at, byte)| {
         let open = quote;
@@ -56,7 +56,7 @@ fn quoted(text: &str) -> impl Iterator<Item = (usize, Option<u8>)> {
                 return None;
             }
             (Some(_), b'\\') => escaped = true,
-            (Some(own), byte) if byte == own => quote = None,
+            (Some(open_quote), byte) if byte == open_quote => quote = None,
             (None, b'\'' | b'"' | b'`') => quote = Some(byte),
             _ => {}
         }
@@ -84,20 +84,20 @@ fn has_operator(text: &str) -> bool {
         let start = text.len() - rest.len() + found;
         rest = rest[found..].trim_start_matches(is_sign);
         let end = text.len() - rest.len();
-        let (before, signs, behind) = (&text[..start], &text[start..end], rest);
-        if signs.contains("++") || signs.contains("--") {
+        let (before, operator, after) = (&text[..start], &text[start..end], rest);
+        if operator.contains("++") || operator.contains("--") {
             return true;
         }
-        let (left, right) = (before.chars().next_back(), behind.chars().next());
-        if trim(behind).is_empty() {
+        let (left, right) = (before.chars().next_back(), after.chars().next());
+        if trim(after).is_empty() {
             // `A+`, `50%`, `who?`
             continue;
         }
         let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
-        let is_text = match signs {
+        let is_text = match operator {
             "-" | "/" | "&" => letter(left) && letter(right),
             "?" => !trim(before).is_empty() && right != Some('.') && colon.is_none_or(|colon| colon < end),
-            _ => !trim(before).is_empty() && signs.bytes().all(|sign| sign == b'!'),
+            _ => !trim(before).is_empty() && operator.bytes().all(|byte| byte == b'!'),
         };
         if !is_text {
             return true;
@@ -110,14 +110,14 @@ fn has_operator(text: &str) -> bool {
 fn is_numeral(text: &str) -> bool {
     let digits =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
-    let based = |text: &str| {
+    let is_radix_number = |text: &str| {
         let base = text.as_bytes().first().is_some_and(|base| b"xXoObB".contains(base));
         base && text.len() > 1 && text.bytes().skip(1).all(|byte| byte.is_ascii_hexdigit() || byte == b'_')
     };
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     unsigned.starts_with(|c: char| c.is_ascii_digit())
         && (digits(unsigned)
-            || unsigned.strip_prefix('0').is_some_and(based)
+            || unsigned.strip_prefix('0').is_some_and(is_radix_number)
             || unsigned.strip_suffix(['.', 'n']).is_some_and(digits))
 }
 
@@ -134,11 +134,11 @@ fn is_member(text: &str) -> bool {
 /// Returns whether a text is a day, `2024-03-05`, `2024/3/5`, perhaps with a time behind it.
 fn is_date(text: &str) -> bool {
     let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
-    ['-', '/', '.'].into_iter().any(|sign| is_day(day, sign)) && is_time(trim(time))
+    ['-', '/', '.'].into_iter().any(|separator| is_day(day, separator)) && is_time(trim(time))
 }
 
-fn is_day(text: &str, sign: char) -> bool {
-    let parts: Vec<&str> = text.splitn(4, sign).collect();
+fn is_day(text: &str, separator: char) -> bool {
+    let parts: Vec<&str> = text.splitn(4, separator).collect();
     matches!(&parts[..], [year, month, day]
         if year.len() == 4 && is_number(year, 4) && is_number(month, 2) && is_number(day, 2))
 }
@@ -146,11 +146,12 @@ fn is_day(text: &str, sign: char) -> bool {
 /// Returns whether a text is empty, or a time such as `12:30`, `12:30:00.5Z`, `12:30+08:00`.
 fn is_time(text: &str) -> bool {
     let clock = |text: &str| {
-        let whole =
-            text.split_once('.').map_or(text, |(whole, part)| if is_number(part, 9) { whole } else { "" });
-        whole.contains(':')
-            && whole.splitn(4, ':').count() < 4
-            && whole.split(':').all(|part| is_number(part, 2))
+        let clock_text = text
+            .split_once('.')
+            .map_or(text, |(clock_text, part)| if is_number(part, 9) { clock_text } else { "" });
+        clock_text.contains(':')
+            && clock_text.splitn(4, ':').count() < 4
+            && clock_text.split(':').all(|part| is_number(part, 2))
     };
     let text = text.strip_suffix('Z').unwrap_or(text);
     match text.split_once(['+', '-']) {
@@ -159,6 +160,6 @@ fn is_time(text: &str) -> bool {
     }
 }
 
-fn is_number(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+fn is_number(text: &str, max_len: usize) -> bool {
+    (1..=max_len).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -20,15 +20,15 @@ pub(super) fn quoted_content(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
     let (mut escaped, inner) = (false, &text[1..]);
     let end = inner.char_indices().find(|(_, c)| {
-        let ends = *c == quote && !escaped;
+        let is_end = *c == quote && !escaped;
         escaped = *c == '\\' && !escaped;
-        ends
+        is_end
     });
     end.filter(|(at, _)| at + 1 == inner.len()).map(|(at, _)| &inner[..at])
 }
 
 /// Fault of a value that is code.
-pub(super) const COMPUTED: &str = "it would have to be computed";
+pub(super) const COMPUTED_VALUE_FAULT: &str = "it would have to be computed";
 
 /// The value that a text means: a word of JavaScript, JSON, an object or list of JavaScript; else the text itself.
 ///
@@ -59,7 +59,7 @@ pub(super) fn parse_value(text: &str, limits: &Limits) -> Result<Value, String> 
         return Ok(number);
     }
     if code::is_value_computed(text) {
-        return Err(COMPUTED.to_owned());
+        return Err(COMPUTED_VALUE_FAULT.to_owned());
     }
     Ok(Value::from(text))
 }
@@ -74,15 +74,15 @@ pub(super) fn duplicate_key_report(text: &str, limits: &Limits) -> Option<Findin
 
 /// Parses an object or a list in JavaScript notation.
 fn parse_literal(text: &str, limits: &Limits) -> Result<Value, String> {
-    if code::has_template(text) || code::goes_on(text) {
-        return Err(COMPUTED.to_owned());
+    if code::has_template(text) || code::continues_after_bracket(text) {
+        return Err(COMPUTED_VALUE_FAULT.to_owned());
     }
     let found = json::find(text, limits);
     if let Some(doubt) = found.doubts.iter().next() {
         return Err(doubt.message.clone());
     }
-    let whole = found.span.start == 0 && found.span.end == text.len() && !found.is_auto_closed;
-    match found.value.filter(|value| whole && (value.is_array() || value.is_object())) {
+    let is_whole = found.span.start == 0 && found.span.end == text.len() && !found.is_auto_closed;
+    match found.value.filter(|value| is_whole && (value.is_array() || value.is_object())) {
         Some(value) => Ok(value),
         None => Err("it is no list and no object".to_owned()),
     }
@@ -95,8 +95,8 @@ fn parse_signed(text: &str) -> Option<Value> {
         None => ("", text),
     };
     let zero = if digits.starts_with('.') { "0" } else { "" };
-    let begins = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
-    begins.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
+    let is_numeral = digits.starts_with(|c: char| c == '.' || c.is_ascii_digit());
+    is_numeral.then(|| serde_json::from_str(&format!("{sign}{zero}{digits}")).ok()).flatten()
 }
 
 /// Treatment of an escape without a meaning.

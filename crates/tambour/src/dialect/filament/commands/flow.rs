@@ -18,9 +18,9 @@ pub(super) struct Flow<'t> {
     brackets: Vec<bool>,
     /// Braces that are open, and whether what is in them is carried out only perhaps; and how many of these there are.
     braces: Vec<bool>,
-    doubtful: usize,
+    doubtful_count: usize,
     /// True if the next command is conditional.
-    perhaps: bool,
+    is_next_conditional: bool,
 }
 
 impl<'t> Flow<'t> {
@@ -35,7 +35,7 @@ impl<'t> Flow<'t> {
                 if DECLARATIONS.contains(&last) {
                     self.variables.insert(word);
                 }
-                self.perhaps = word == "else";
+                self.is_next_conditional = word == "else";
                 (last, rest) = (word, &rest[len..]);
                 continue;
             }
@@ -47,24 +47,24 @@ impl<'t> Flow<'t> {
             match c {
                 '(' => {
                     self.brackets.push(CONDITIONS.contains(&last));
-                    self.perhaps = false;
+                    self.is_next_conditional = false;
                 }
-                ')' => self.perhaps = self.brackets.pop().unwrap_or(false),
+                ')' => self.is_next_conditional = self.brackets.pop().unwrap_or(false),
                 // Behind a bracket it is the body of a function.
                 '{' => {
                     let function = text[..text.len() - rest.len()].trim_end().ends_with(')');
-                    let doubtful = std::mem::take(&mut self.perhaps) || function;
-                    self.braces.push(doubtful);
-                    self.doubtful += usize::from(doubtful);
+                    let is_doubtful = std::mem::take(&mut self.is_next_conditional) || function;
+                    self.braces.push(is_doubtful);
+                    self.doubtful_count += usize::from(is_doubtful);
                 }
                 '}' => {
-                    self.doubtful -= usize::from(self.braces.pop().unwrap_or(false));
-                    self.perhaps = false;
+                    self.doubtful_count -= usize::from(self.braces.pop().unwrap_or(false));
+                    self.is_next_conditional = false;
                 }
                 _ => {
-                    let joint = ["=>", "&&", "||"].into_iter().find(|sign| rest.starts_with(sign));
-                    step = joint.map_or(step, str::len);
-                    self.perhaps = joint.is_some();
+                    let operator = ["=>", "&&", "||"].into_iter().find(|op| rest.starts_with(op));
+                    step = operator.map_or(step, str::len);
+                    self.is_next_conditional = operator.is_some();
                 }
             }
             last = "";
@@ -76,13 +76,13 @@ impl<'t> Flow<'t> {
     pub(super) fn fault(&mut self, text: &'t str, open: bool) {
         self.text(text);
         if open {
-            self.perhaps = !text.trim_end_matches([' ', '\t']).ends_with([';', '}']);
+            self.is_next_conditional = !text.trim_end_matches([' ', '\t']).ends_with([';', '}']);
         }
     }
 
     /// Returns whether a command at this place is conditional, and ends its statement.
     pub(super) fn command(&mut self) -> bool {
-        std::mem::take(&mut self.perhaps) || self.doubtful > 0
+        std::mem::take(&mut self.is_next_conditional) || self.doubtful_count > 0
     }
 
     /// Returns whether a bare word is the name of a variable.

@@ -17,51 +17,51 @@ impl FilamentFrame {
     pub(super) fn begin_element(
         &mut self,
         tag: &MarkupTag<'_>,
-        known: KnownElement,
+        element: KnownElement,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
         self.has_begun = true;
-        let adjacent = self.last_closed.take() == Some(known.index)
-            && matches!(known.kind, ElementKind::Thought | ElementKind::Content);
-        self.check_tag(tag, known, at, out);
-        if self.tags.is_unasked(known.index) {
+        let is_adjacent = self.last_closed.take() == Some(element.index)
+            && matches!(element.kind, ElementKind::Thought | ElementKind::Content);
+        self.check_tag(tag, element, at, out);
+        if self.tags.is_unasked(element.index) {
             let message = format!("`{}` is no tag of the structure", tag.name);
             let found = FindingReport::new(rules::TAG_UNEXPECTED, at, at.offset + tag.raw.len(), message);
             out.report(found.with_row("F-234").with_repair("read as thinking"));
         } else {
-            self.report_alias(tag, known, at, out);
+            self.report_alias(tag, element, at, out);
         }
-        let empty = tag.kind == TagKind::SelfClosing;
-        if empty && known.kind != ElementKind::Media {
+        let is_empty = tag.kind == TagKind::SelfClosing;
+        if is_empty && element.kind != ElementKind::Media {
             let message = format!("`{}` closes itself", tag.raw);
             report_at(rules::SELF_CLOSING, at, tag.raw.len(), message, "read as an empty element", out);
         }
-        if adjacent {
+        if is_adjacent {
             let message = format!("`{}` goes on with what has just been closed", tag.raw);
             report_at(rules::TAG_REDUNDANT, at, tag.raw.len(), message, "read as one", out);
         } else {
-            self.report_misfit(tag, known.index, at, out);
+            self.report_misfit(tag, element.index, at, out);
         }
-        if !self.seen.contains(&known.index) {
-            self.seen.push(known.index);
+        if !self.seen_elements.contains(&element.index) {
+            self.seen_elements.push(element.index);
         }
         let after = at.end_of(tag.raw);
-        match known.kind {
+        match element.kind {
             ElementKind::Thought | ElementKind::Content => {
-                self.report_unused_attributes(tag, known, at, &[], out);
+                self.report_unused_attributes(tag, element, at, &[], out);
                 let tag = Some((tag.name.to_owned(), at, tag.raw.len()));
                 let marks = thought_marks(tag.as_ref().map_or("", |(name, ..)| name));
                 let open = OpenPart {
-                    index: known.index,
+                    index: element.index,
                     tag,
                     text_start: after,
                     is_head: false,
                     marks,
-                    has_phase: adjacent,
+                    has_phase: is_adjacent,
                 };
-                self.open_part(known.kind, open, adjacent, out);
-                if empty {
+                self.open_part(element.kind, open, is_adjacent, out);
+                if is_empty {
                     self.close_empty_part(out);
                 }
             }
@@ -77,7 +77,7 @@ impl FilamentFrame {
                     self.suspended_content = Some((open, prose));
                 }
                 let block = FilamentBlock {
-                    known,
+                    element,
                     name: tag.name.to_owned(),
                     attributes: attributes(tag),
                     has_two_names: contradicts_itself(tag, "name"),
@@ -91,7 +91,7 @@ impl FilamentFrame {
                     is_overlong: false,
                     is_unclosed: false,
                 };
-                let used: &[&str] = match known.kind {
+                let used_attributes: &[&str] = match element.kind {
                     ElementKind::Call => &["name"],
                     ElementKind::Component => &["view", "fallback"],
                     ElementKind::Media => &["type", "src", "alt"],
@@ -99,12 +99,12 @@ impl FilamentFrame {
                     ElementKind::Details => &["open"],
                     _ => &[],
                 };
-                if known.kind != ElementKind::Custom && known.form != ElementForm::Html {
-                    self.report_unused_attributes(tag, known, at, used, out);
+                if element.kind != ElementKind::Custom && element.form != ElementForm::Html {
+                    self.report_unused_attributes(tag, element, at, used_attributes, out);
                 }
                 self.prose.restart();
                 self.mode = OpenElementState::Block(Box::new(block));
-                if empty {
+                if is_empty {
                     self.close_block(out);
                 }
             }
@@ -116,7 +116,7 @@ impl FilamentFrame {
         &mut self,
         kind: ElementKind,
         open: OpenPart,
-        joined: bool,
+        is_joined: bool,
         out: &mut dyn IntentSink,
     ) {
         self.prose.restart();
@@ -127,7 +127,7 @@ impl FilamentFrame {
                 (self.inner_thoughts, self.is_doubtful) = (0, false);
             }
             self.quoting = QuotingElements::default();
-            if joined {
+            if is_joined {
                 self.content.continue_text(self.has_line_break)
             } else {
                 self.content.begin_paragraph()
@@ -137,7 +137,7 @@ impl FilamentFrame {
             }
             self.mode = OpenElementState::Content(open);
         } else {
-            self.is_line_break_due = joined && self.has_line_break;
+            self.is_line_break_due = is_joined && self.has_line_break;
             self.mode = OpenElementState::Thought(open);
         }
     }
@@ -146,19 +146,19 @@ impl FilamentFrame {
     pub(super) fn report_alias(
         &self,
         tag: &MarkupTag<'_>,
-        known: KnownElement,
+        element: KnownElement,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        if known.spelling != NameSpelling::Alias || known.form != ElementForm::Newer {
+        if element.spelling != NameSpelling::Alias || element.form != ElementForm::Newer {
             return;
         }
-        let row = match known.kind {
+        let row = match element.kind {
             ElementKind::Content => "F-141",
             _ if ["think", "thought"].iter().any(|name| tag.name.eq_ignore_ascii_case(name)) => "F-140",
             _ => "R-69",
         };
-        let name = &*self.tags.element(known.index).name;
+        let name = &*self.tags.element(element.index).name;
         let message = format!("`{}` is another name of `{name}`", tag.name);
         let found =
             FindingReport::new(rules::TAG_ALIAS, at, at.offset + tag.raw.len(), message).with_row(row);
@@ -173,7 +173,7 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        match self.tags.misfit(element, &self.seen) {
+        match self.tags.misfit(element, &self.seen_elements) {
             None => {}
             Some(ElementMisfit::Late(other)) => {
                 let message = format!("`{other}` must follow `{}`, and stands before it", tag.name);
@@ -190,20 +190,20 @@ impl FilamentFrame {
     pub(super) fn report_unused_attributes(
         &self,
         tag: &MarkupTag<'_>,
-        known: KnownElement,
+        element: KnownElement,
         at: Place,
-        used: &[&str],
+        used_names: &[&str],
         out: &mut dyn IntentSink,
     ) {
-        let unused: Vec<&str> = tag
+        let unused_names: Vec<&str> = tag
             .attributes()
             .map(|attribute| attribute.name)
-            .filter(|name| !used.iter().any(|known| known.eq_ignore_ascii_case(name)))
+            .filter(|name| !used_names.iter().any(|known| known.eq_ignore_ascii_case(name)))
             .take(8)
             .collect();
-        if !unused.is_empty() {
-            let name = &*self.tags.element(known.index).name;
-            let message = format!("`{name}` has no attribute `{}`", unused.join("`, `"));
+        if !unused_names.is_empty() {
+            let name = &*self.tags.element(element.index).name;
+            let message = format!("`{name}` has no attribute `{}`", unused_names.join("`, `"));
             report_at(rules::ATTRIBUTE_UNUSED, at, tag.raw.len(), message, "not used", out);
         }
     }
@@ -212,7 +212,7 @@ impl FilamentFrame {
     pub(super) fn handle_unopened(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let message = format!("`{}` closes nothing", tag.raw);
         report_at(rules::TAG_UNOPENED, at, tag.raw.len(), message, "left out", out);
-        if self.known_element(tag).is_some_and(|known| known.kind == ElementKind::Thought) {
+        if self.known_element(tag).is_some_and(|element| element.kind == ElementKind::Thought) {
             self.refuse_held_calls(tag.raw, out);
         }
         self.content.mark_gap();

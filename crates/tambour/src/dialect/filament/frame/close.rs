@@ -36,23 +36,23 @@ impl FilamentFrame {
         self.close_part(true, 0, out);
     }
 
-    /// Closes a thought or the content before `end`; `closed` is set if a tag closed it.
-    pub(super) fn close_part(&mut self, closed: bool, end: usize, out: &mut dyn IntentSink) {
+    /// Closes a thought or the content before `end`; `is_closed` is set if a tag closed it.
+    pub(super) fn close_part(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         let (OpenElementState::Thought(open) | OpenElementState::Content(open)) =
             std::mem::replace(&mut self.mode, OpenElementState::Outside)
         else {
             return;
         };
-        self.finish_part(&open, closed, end, out);
+        self.finish_part(&open, is_closed, end, out);
     }
 
-    fn finish_part(&mut self, open: &OpenPart, closed: bool, end: usize, out: &mut dyn IntentSink) {
+    fn finish_part(&mut self, open: &OpenPart, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         self.last_closed = None;
         self.has_line_break = false;
         match &open.tag {
-            Some((name, at, _)) if !closed => self.report_unclosed(name, *at, end, out),
+            Some((name, at, _)) if !is_closed => self.report_unclosed(name, *at, end, out),
             Some(_) => {}
-            None => self.report_untagged_text(open, closed, end, out),
+            None => self.report_untagged_text(open, is_closed, end, out),
         }
     }
 
@@ -63,7 +63,7 @@ impl FilamentFrame {
             return;
         };
         block.strip_byte_order_mark();
-        let KnownElement { index, kind, .. } = block.known;
+        let KnownElement { index, kind, .. } = block.element;
         self.last_closed = Some(index);
         if block.is_nested {
             self.resume_content();
@@ -80,7 +80,7 @@ impl FilamentFrame {
             return self.refuse_doubtful(&block, out);
         }
         let cx = &self.context;
-        let came = match kind {
+        let outcome = match kind {
             ElementKind::Update => update::read_update(&block, cx, out),
             ElementKind::Call => {
                 tool_call::read_call(&block, cx, &mut self.held_calls, &mut self.check_steps, out)
@@ -93,7 +93,7 @@ impl FilamentFrame {
             ElementKind::Custom => elements::read_custom(&block, self.tags.element(index), cx, out),
             ElementKind::Thought | ElementKind::Content => BlockOutcome::Read,
         };
-        self.apply_outcome(came, &block, out);
+        self.apply_outcome(outcome, &block, out);
     }
 
     /// Refuses a block that may be inside a thought.
@@ -102,33 +102,33 @@ impl FilamentFrame {
             format!("`<{}>` stands behind a thought or a comment that may not have ended", block.name);
         let found = FindingReport::new(rules::BLOCK_IN_THOUGHT, block.tag_start, block.end(), message);
         out.report(found.with_repair("shown as text"));
-        let came = match block.known.kind {
+        let outcome = match block.element.kind {
             ElementKind::Update => update::fail_block(block, out),
             _ => {
                 emit_notice(call_check::REFUSED_CODE, block.attribute("name").map(str::to_owned), out);
                 block.raw_outcome(out)
             }
         };
-        self.apply_outcome(came, block, out);
+        self.apply_outcome(outcome, block, out);
     }
 
     /// Shows the unreadable part of a block as text of the content (F-210).
     pub(super) fn apply_outcome(
         &mut self,
-        came: BlockOutcome,
+        outcome: BlockOutcome,
         block: &FilamentBlock,
         out: &mut dyn IntentSink,
     ) {
-        match came {
+        match outcome {
             BlockOutcome::Read => {}
             BlockOutcome::Raw(text) if text.trim().is_empty() => {}
             BlockOutcome::Raw(text) => {
                 self.content.push_paragraph(&mut [(block.body_start, &*text)].into_iter(), out)
             }
             BlockOutcome::RestFrom(at) => {
-                let lead = block.body[at..].len() - block.body[at..].trim_start().len();
-                let place = block.body_start.end_of(&block.body[..at + lead]);
-                let rest = &block.body[at + lead..];
+                let blank_len = block.body[at..].len() - block.body[at..].trim_start().len();
+                let place = block.body_start.end_of(&block.body[..at + blank_len]);
+                let rest = &block.body[at + blank_len..];
                 self.content.push_paragraph(&mut [(place, rest)].into_iter(), out);
             }
             BlockOutcome::Text => {

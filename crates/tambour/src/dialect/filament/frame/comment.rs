@@ -84,20 +84,20 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let most = self.context.options.limits.hold.max(4);
+        let limit = self.context.options.limits.hold.max(4);
         let Some(comment) = &mut self.comment else { return false };
-        let room = most.saturating_sub(comment.text.len());
+        let room = limit.saturating_sub(comment.text.len());
         if token.raw().len() <= room {
             return false;
         }
         // Cut at the limit itself, so that the result does not depend on the chunks.
-        let taken = match token {
+        let taken_len = match token {
             MarkupToken::Text(text) => text.floor_char_boundary(room),
             _ => 0,
         };
-        comment.push(&token.raw()[..taken]);
-        let (start, end) = (comment.start, at.offset + taken);
-        let message = format!("a comment has more than {}", format_count(most, "byte"));
+        comment.push(&token.raw()[..taken_len]);
+        let (start, end) = (comment.start, at.offset + taken_len);
+        let message = format!("a comment has more than {}", format_count(limit, "byte"));
         let repair = if comment.close.is_some() { "ends before a tag" } else { "read as text" };
         out.report(FindingReport::new(rules::LIMIT_EXCEEDED, start, end, message).with_repair(repair));
         match self.has_comment_close() {
@@ -107,8 +107,8 @@ impl FilamentFrame {
         match token {
             MarkupToken::Text(text) => {
                 self.push_token(
-                    MarkupToken::Text(&text[taken..]),
-                    LazyPlace::from(at.end_of(&text[..taken])),
+                    MarkupToken::Text(&text[taken_len..]),
+                    LazyPlace::from(at.end_of(&text[..taken_len])),
                     out,
                 );
             }
@@ -147,18 +147,18 @@ impl FilamentFrame {
         start: Place,
         out: &mut dyn IntentSink,
     ) {
-        let opens = tag.kind != TagKind::Close && self.known_element(tag).is_some();
-        let closes = self.closes_open_element(tag);
-        let ends = closes || opens && self.is_outside();
+        let is_opening = tag.kind != TagKind::Close && self.known_element(tag).is_some();
+        let is_closing = self.closes_open_element(tag);
+        let ends_comment = is_closing || is_opening && self.is_outside();
         if let Some(comment) = &mut self.comment {
-            if ends {
+            if ends_comment {
                 let len = comment.text.len();
                 comment.close.get_or_insert(CommentClose { len, start, is_reopened: false });
-                if closes && comment.is_line_blank {
+                if is_closing && comment.is_line_blank {
                     return self.prose.hold_line(token, start);
                 }
             } else if let Some(close) = &mut comment.close {
-                close.is_reopened |= opens;
+                close.is_reopened |= is_opening;
             }
         }
         self.push_text(tag.raw, LazyPlace::from(start), out);
@@ -192,14 +192,14 @@ impl FilamentFrame {
         self.replay(&rest, start, out);
     }
 
-    /// Ends a comment; `closed` is set if it ended properly.
-    pub(super) fn end_comment(&mut self, closed: bool, end: usize, out: &mut dyn IntentSink) {
+    /// Ends a comment; `is_closed` is set if it ended properly.
+    pub(super) fn end_comment(&mut self, is_closed: bool, end: usize, out: &mut dyn IntentSink) {
         let Some(HeldComment { text, start, is_outside, .. }) = self.comment.take() else { return };
         if is_outside {
             let message = "a comment stands outside of tags";
             report_at(rules::TEXT_OUTSIDE_TAGS, start, 4, message, "read as one", out);
         }
-        if !closed {
+        if !is_closed {
             let found = FindingReport::new(rules::COMMENT_UNCLOSED, start, end, "a comment is not closed");
             out.report(found.with_repair("kept as a comment"));
         }
@@ -211,11 +211,11 @@ impl FilamentFrame {
 
     /// Emits a comment in pieces once it exceeds the hold limit.
     pub(super) fn emit_overlong_comment(&mut self, out: &mut dyn IntentSink) {
-        let most = self.context.options.limits.hold.max(4);
+        let limit = self.context.options.limits.hold.max(4);
         while let Some(comment) = &mut self.comment
-            && comment.text.len() > most
+            && comment.text.len() > limit
         {
-            let rest = comment.text.split_off(comment.text.floor_char_boundary(most));
+            let rest = comment.text.split_off(comment.text.floor_char_boundary(limit));
             let piece = std::mem::replace(&mut comment.text, rest);
             comment.close = None;
             // After `<!--`.
@@ -226,7 +226,7 @@ impl FilamentFrame {
                     rules::LIMIT_EXCEEDED,
                     at,
                     end,
-                    format!("a comment has more than {}", format_count(most, "byte")),
+                    format!("a comment has more than {}", format_count(limit, "byte")),
                 );
                 out.report(found.with_repair("given in pieces"));
             }

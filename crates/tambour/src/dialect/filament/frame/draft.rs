@@ -34,7 +34,7 @@ struct DoubtfulEnd {
     meaning: InnerEnd,
     prose: MarkdownTracker,
     marks: Marks,
-    in_comment: bool,
+    is_in_comment: bool,
 }
 
 /// Meaning of a mark that closes a nested thought.
@@ -73,15 +73,15 @@ impl FilamentFrame {
     pub(super) fn is_draft_text(
         &mut self,
         tag: &MarkupTag<'_>,
-        known: Option<KnownElement>,
+        element: Option<KnownElement>,
         at: Place,
     ) -> bool {
         if !matches!(self.mode, OpenElementState::Thought(_)) {
             return false;
         }
-        let kind = known.map(|known| known.kind);
-        let opens = tag.kind != TagKind::Close;
-        match (kind, opens) {
+        let kind = element.map(|element| element.kind);
+        let is_opening = tag.kind != TagKind::Close;
+        match (kind, is_opening) {
             (Some(ElementKind::Thought), false) | (Some(ElementKind::Content), true) => false,
             (Some(ElementKind::Thought), true) => {
                 self.open_inner_thought(tag.kind == TagKind::Open);
@@ -113,8 +113,8 @@ impl FilamentFrame {
     }
 
     /// Counts a thought that begins in the open one.
-    pub(super) fn open_inner_thought(&mut self, opens: bool) {
-        if opens && matches!(&self.mode, OpenElementState::Thought(open) if open.tag.is_some()) {
+    pub(super) fn open_inner_thought(&mut self, is_opening: bool) {
+        if is_opening && matches!(&self.mode, OpenElementState::Thought(open) if open.tag.is_some()) {
             *self.inner_thought_count() += 1;
         }
     }
@@ -122,9 +122,9 @@ impl FilamentFrame {
     /// Counts the end of a nested thought; returns whether there was one.
     pub(super) fn close_inner_thought(&mut self) -> bool {
         let inner = self.inner_thought_count();
-        let some = *inner > 0;
-        *inner -= usize::from(some);
-        some
+        let has_inner = *inner > 0;
+        *inner -= usize::from(has_inner);
+        has_inner
     }
 
     fn inner_thought_count(&mut self) -> &mut usize {
@@ -143,13 +143,13 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let within = self.draft.is_some() && self.close_inner_thought();
-        if within || self.inner_thoughts > 0 && self.read_count < MAX_READS {
-            if !within {
+        let is_inner = self.draft.is_some() && self.close_inner_thought();
+        if is_inner || self.inner_thoughts > 0 && self.read_count < MAX_READS {
+            if !is_inner {
                 self.keep_draft(DraftEnd::Mark, out);
                 self.inner_thoughts -= 1;
-                let closes = self.new_doubtful_end(inner);
-                self.hold_draft(raw.to_owned(), closes, at);
+                let doubtful_end = self.new_doubtful_end(inner);
+                self.hold_draft(raw.to_owned(), doubtful_end, at);
             }
             self.push_text(raw, LazyPlace::from(at), out);
             return false;
@@ -166,7 +166,7 @@ impl FilamentFrame {
             meaning,
             prose: self.prose.clone(),
             marks: open.marks,
-            in_comment: self.in_comment,
+            is_in_comment: self.in_comment,
         })
     }
 
@@ -205,7 +205,7 @@ impl FilamentFrame {
             return self.replay_draft(out);
         }
         let Some(HeldDraft { start, mark, text, doubtful_end, .. }) = self.draft.take() else { return };
-        match doubtful_end.map(|closes| closes.meaning) {
+        match doubtful_end.map(|end_mark| end_mark.meaning) {
             Some(InnerEnd::Phase) => return self.emit_thinking(&text[mark.len()..], out),
             Some(InnerEnd::Text) => return self.emit_thinking(&text, out),
             None => {}
@@ -220,9 +220,9 @@ impl FilamentFrame {
             }
         };
         // Text beyond the limit is left out of the span: its length depends on the chunks.
-        let most = text.floor_char_boundary(self.context.options.limits.hold);
+        let excerpt_len = text.floor_char_boundary(self.context.options.limits.hold);
         out.report(
-            FindingReport::new(rules::BLOCK_IN_THOUGHT, start, start.offset + most, message)
+            FindingReport::new(rules::BLOCK_IN_THOUGHT, start, start.offset + excerpt_len, message)
                 .with_repair(repair),
         );
         self.emit_thinking(&text, out);
@@ -233,8 +233,8 @@ impl FilamentFrame {
         let Some(HeldDraft { start, text, read_count, doubtful_end, .. }) = self.draft.take() else { return };
         self.inner_thoughts = 0;
         match (doubtful_end, &mut self.mode) {
-            (Some(DoubtfulEnd { prose, marks, in_comment, .. }), OpenElementState::Thought(open)) => {
-                (self.prose, open.marks, self.in_comment) = (prose, marks, in_comment);
+            (Some(DoubtfulEnd { prose, marks, is_in_comment, .. }), OpenElementState::Thought(open)) => {
+                (self.prose, open.marks, self.in_comment) = (prose, marks, is_in_comment);
             }
             _ => self.close_unclosed(start.offset, out),
         }

@@ -144,12 +144,12 @@ impl FilamentFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) {
-        let alone = self.prose.is_line_blank();
+        let is_alone = self.prose.is_line_blank();
         match self.prose.tag_context() {
             TagContext::Text => self.handle_markup(*token, at, out),
             TagContext::Undecided => self.prose.hold_span(token, at),
             // A closing tag on a line of its own ends even a fence (F-105).
-            TagContext::Fence if alone && self.closes_open_element(tag) => self.prose.hold_line(token, at),
+            TagContext::Fence if is_alone && self.closes_open_element(tag) => self.prose.hold_line(token, at),
             TagContext::CodeSpan | TagContext::Fence => self.push_text(tag.raw, LazyPlace::from(at), out),
         }
     }
@@ -159,10 +159,10 @@ impl FilamentFrame {
         let kind = match &self.mode {
             OpenElementState::Thought(_) => ElementKind::Thought,
             OpenElementState::Content(_) => ElementKind::Content,
-            OpenElementState::Block(block) => block.known.kind,
+            OpenElementState::Block(block) => block.element.kind,
             OpenElementState::Outside => return false,
         };
-        tag.kind == TagKind::Close && self.known_element(tag).is_some_and(|known| known.kind == kind)
+        tag.kind == TagKind::Close && self.known_element(tag).is_some_and(|element| element.kind == kind)
     }
 
     /// Handles a tag, or the beginning of a comment, that is not code.
@@ -187,25 +187,25 @@ impl FilamentFrame {
             return self.handle_block_tag(&token, &tag, at, out);
         }
         let meaning = self.tags.meaning(&tag);
-        let known = self.known_element(&tag).or_else(|| self.tags.html_status_bar(&tag));
-        let draft = !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, known, at);
-        if draft || self.is_quoted(&tag, known) {
+        let element = self.known_element(&tag).or_else(|| self.tags.html_status_bar(&tag));
+        let draft = !matches!(meaning, TagMeaning::Reasoning(_)) && self.is_draft_text(&tag, element, at);
+        if draft || self.is_quoted(&tag, element) {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
-        let known = match meaning {
-            TagMeaning::Known(known) => known,
-            TagMeaning::Reasoning(known) if matches!(self.mode, OpenElementState::Thought(_)) => {
+        let element = match meaning {
+            TagMeaning::Known(element) => element,
+            TagMeaning::Reasoning(element) if matches!(self.mode, OpenElementState::Thought(_)) => {
                 let mark = parse_tag_mark(tag.name, tag.kind == TagKind::Close);
                 let OpenElementState::Thought(open) = &mut self.mode else { return };
-                let ends = mark.is_some_and(|mark| open.marks.apply(mark) != MarkEffect::Text);
-                if !ends {
+                let is_end = mark.is_some_and(|mark| open.marks.apply(mark) != MarkEffect::Text);
+                if !is_end {
                     match tag.kind {
                         TagKind::Close => _ = self.close_inner_thought(),
                         kind => self.open_inner_thought(kind == TagKind::Open),
                     }
                     return self.push_text(tag.raw, LazyPlace::from(at), out);
                 }
-                known
+                element
             }
             // An envelope, an HTML status bar, or reasoning after text outside of tags.
             _ => {
@@ -222,15 +222,15 @@ impl FilamentFrame {
             if thought && !self.try_end_thought(tag.raw, inner, at, out) {
                 return;
             }
-            return self.handle_closing_tag(&tag, known, at, out);
+            return self.handle_closing_tag(&tag, element, at, out);
         }
         if self.has_draft() {
             self.replay_draft(out);
             return self.push_token(token, LazyPlace::from(at), out);
         }
-        if known.kind == ElementKind::Details && matches!(self.mode, OpenElementState::Content(_)) {
+        if element.kind == ElementKind::Details && matches!(self.mode, OpenElementState::Content(_)) {
             // The content continues after it.
-            return self.begin_element(&tag, known, at, out);
+            return self.begin_element(&tag, element, at, out);
         }
         self.close_unclosed(at.offset, out);
         self.push_token(token, LazyPlace::from(at), out);
@@ -238,10 +238,10 @@ impl FilamentFrame {
 
     /// Returns whether the tag of a block in the content, or its closing tag, is in a quotation: it is an
     /// example.
-    fn is_quoted(&self, tag: &MarkupTag<'_>, known: Option<KnownElement>) -> bool {
-        let block = known.is_some_and(|known| {
-            !matches!(known.kind, ElementKind::Thought | ElementKind::Content)
-                && (known.kind != ElementKind::Details || tag.kind == TagKind::Close)
+    fn is_quoted(&self, tag: &MarkupTag<'_>, element: Option<KnownElement>) -> bool {
+        let block = element.is_some_and(|element| {
+            !matches!(element.kind, ElementKind::Thought | ElementKind::Content)
+                && (element.kind != ElementKind::Details || tag.kind == TagKind::Close)
         });
         block
             && matches!(self.mode, OpenElementState::Content(_))
@@ -252,7 +252,7 @@ impl FilamentFrame {
     fn handle_closing_tag(
         &mut self,
         tag: &MarkupTag<'_>,
-        known: KnownElement,
+        closing_element: KnownElement,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
@@ -261,15 +261,15 @@ impl FilamentFrame {
             OpenElementState::Content(open) => (ElementKind::Content, open),
             _ => return,
         };
-        if known.kind != kind {
+        if closing_element.kind != kind {
             return self.handle_unopened(tag, at, out);
         }
-        self.check_tag(tag, known, at, out);
-        self.report_unused_attributes(tag, known, at, &[], out);
+        self.check_tag(tag, closing_element, at, out);
+        self.report_unused_attributes(tag, closing_element, at, &[], out);
         let (element, head) = (open.index, open.is_head);
         match &open.tag {
             Some((name, ..))
-                if !name.eq_ignore_ascii_case(tag.name) && known.spelling != NameSpelling::Typo =>
+                if !name.eq_ignore_ascii_case(tag.name) && closing_element.spelling != NameSpelling::Typo =>
             {
                 let message = format!("`{}` closes `<{name}>`", tag.raw);
                 report_at(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
@@ -277,8 +277,8 @@ impl FilamentFrame {
             None if !head => self.handle_unopened(tag, at, out),
             _ => {}
         }
-        if head && !self.seen.contains(&element) {
-            self.seen.push(element);
+        if head && !self.seen_elements.contains(&element) {
+            self.seen_elements.push(element);
         }
         self.close_part(true, at.offset, out);
         self.last_closed = Some(element);
@@ -287,32 +287,32 @@ impl FilamentFrame {
     /// Handles a token in a block.
     pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let OpenElementState::Block(block) = &mut self.mode else { return };
-        let void = block.known.kind == ElementKind::Media && block.attribute("src").is_some();
-        let (kind, own) = (block.known.kind, block.known.index);
+        let is_void = block.element.kind == ElementKind::Media && block.attribute("src").is_some();
+        let (kind, block_index) = (block.element.kind, block.element.index);
         // Names inside are free (F-130, F-235): one that resembles a tag of the reply is not that tag.
         if let MarkupToken::Tag(tag) = token
             && matches!(kind, ElementKind::Status | ElementKind::Details)
             && self
                 .known_element(&tag)
-                .is_some_and(|known| known.spelling == NameSpelling::Typo && known.index != own)
+                .is_some_and(|element| element.spelling == NameSpelling::Typo && element.index != block_index)
         {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
         match token {
-            MarkupToken::Text(text) if void => {
-                let blank = text.len() - text.trim_start_matches(is_space).len();
-                self.push_block_text(&text[..blank], LazyPlace::from(at), out);
-                if blank < text.len() {
+            MarkupToken::Text(text) if is_void => {
+                let blank_len = text.len() - text.trim_start_matches(is_space).len();
+                self.push_block_text(&text[..blank_len], LazyPlace::from(at), out);
+                if blank_len < text.len() {
                     // A medium is empty: its closing tag is missing.
-                    let at = at.end_of(&text[..blank]);
+                    let at = at.end_of(&text[..blank_len]);
                     self.close_unclosed(at.offset, out);
-                    self.push_token(MarkupToken::Text(&text[blank..]), LazyPlace::from(at), out);
+                    self.push_token(MarkupToken::Text(&text[blank_len..]), LazyPlace::from(at), out);
                 }
             }
             MarkupToken::Tag(tag) if kind == ElementKind::Details && self.known_element(&tag).is_some() => {
                 self.handle_inside_tag(&token, &tag, at, out);
             }
-            MarkupToken::Tag(tag) if void => match self.closes_open_element(&tag) {
+            MarkupToken::Tag(tag) if is_void => match self.closes_open_element(&tag) {
                 true => self.handle_block_tag(&token, &tag, at, out),
                 false => {
                     self.close_unclosed(at.offset, out);
@@ -333,18 +333,18 @@ impl FilamentFrame {
         out: &mut dyn IntentSink,
     ) {
         let OpenElementState::Block(block) = &mut self.mode else { return };
-        if block.known.form == ElementForm::Html {
+        if block.element.form == ElementForm::Html {
             return self.handle_html_tag(tag, at, out);
         }
-        let Some(known) =
+        let Some(element) =
             self.known_element(tag).filter(|_| !matches!(self.tags.meaning(tag), TagMeaning::Reasoning(_)))
         else {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         };
         let OpenElementState::Block(block) = &mut self.mode else { return };
         let name = tag.name.to_ascii_lowercase();
-        let same = known.kind == block.known.kind && (known.index == block.known.index);
-        let own = block.name.eq_ignore_ascii_case(tag.name);
+        let is_same_element = element.kind == block.element.kind && (element.index == block.element.index);
+        let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         if tag.kind == TagKind::Close {
             if let Some(inner) = block.open_inner.iter().rposition(|inner| *inner == name) {
                 block.open_inner.truncate(inner);
@@ -353,20 +353,20 @@ impl FilamentFrame {
             // It may be text of a string: the rest of the line decides. Apostrophes do not hold back the end
             // of their block.
             if let Some(quote) = block.quotes.open_quote
-                && (block.holds_json() || block.holds_commands() && !same)
+                && (block.holds_json() || block.holds_commands() && !is_same_element)
             {
                 return self.prose.hold_quote(token, at, quote);
             }
-            if same {
-                if !own {
+            if is_same_element {
+                if !has_same_name {
                     let message = format!("`{}` closes `<{}>`", tag.raw, block.name);
                     report_at(rules::TAG_MISMATCHED, at, tag.raw.len(), message, "closed", out);
                 }
-                self.check_tag(tag, known, at, out);
-                self.report_unused_attributes(tag, known, at, &[], out);
+                self.check_tag(tag, element, at, out);
+                self.report_unused_attributes(tag, element, at, &[], out);
                 return self.close_block(out);
             }
-            if block.is_nested && known.kind == ElementKind::Content {
+            if block.is_nested && element.kind == ElementKind::Content {
                 self.close_unclosed(at.offset, out);
                 return self.push_token(*token, LazyPlace::from(at), out);
             }
@@ -375,8 +375,9 @@ impl FilamentFrame {
         if block.quotes.open_quote.is_some() && block.holds_json() {
             return self.push_text(tag.raw, LazyPlace::from(at), out);
         }
-        let deep = matches!(known.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
-        let nests = same && (deep || !own);
+        let may_nest =
+            matches!(element.kind, ElementKind::Details | ElementKind::Custom | ElementKind::Status);
+        let nests = is_same_element && (may_nest || !has_same_name);
         if nests && block.open_inner.len() < self.context.options.limits.depth {
             if tag.kind == TagKind::Open {
                 block.open_inner.push(name);
@@ -391,17 +392,17 @@ impl FilamentFrame {
     /// Handles a tag in an HTML status bar, which ends with the element that began it.
     fn handle_html_tag(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let OpenElementState::Block(block) = &mut self.mode else { return };
-        let same = block.name.eq_ignore_ascii_case(tag.name);
+        let has_same_name = block.name.eq_ignore_ascii_case(tag.name);
         match tag.kind {
-            TagKind::Close if same => match block.open_inner.pop() {
+            TagKind::Close if has_same_name => match block.open_inner.pop() {
                 Some(_) => self.push_text(tag.raw, LazyPlace::from(at), out),
                 None => self.close_block(out),
             },
-            TagKind::Open if same && block.open_inner.len() < self.context.options.limits.depth => {
+            TagKind::Open if has_same_name && block.open_inner.len() < self.context.options.limits.depth => {
                 block.open_inner.push(String::new());
                 self.push_text(tag.raw, LazyPlace::from(at), out);
             }
-            _ if self.known_element(tag).is_some_and(|known| known.kind != ElementKind::Status) => {
+            _ if self.known_element(tag).is_some_and(|element| element.kind != ElementKind::Status) => {
                 self.close_unclosed(at.offset, out);
                 self.push_token(MarkupToken::Tag(*tag), LazyPlace::from(at), out);
             }
@@ -439,12 +440,12 @@ impl FilamentFrame {
 impl FilamentBlock {
     /// Returns whether the block holds JSON.
     pub(super) fn holds_json(&self) -> bool {
-        matches!(self.known.kind, ElementKind::Update | ElementKind::Call | ElementKind::Component)
-            && !matches!(self.known.form, ElementForm::Commands | ElementForm::SingleUpdate)
+        matches!(self.element.kind, ElementKind::Update | ElementKind::Call | ElementKind::Component)
+            && !matches!(self.element.form, ElementForm::Commands | ElementForm::SingleUpdate)
     }
 
     /// Returns whether the block holds commands, or JSON in their place.
     fn holds_commands(&self) -> bool {
-        self.known.form == ElementForm::Commands
+        self.element.form == ElementForm::Commands
     }
 }

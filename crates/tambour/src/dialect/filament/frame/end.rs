@@ -13,28 +13,28 @@ use crate::span::{LazyPlace, Place};
 
 impl FilamentFrame {
     /// Leaves out an incomplete tag at the very end (F-204).
-    pub(in super::super) fn drop_half_tag(&mut self, half: &str, at: Place, out: &mut dyn IntentSink) {
-        let message = format!("the reply ends within a tag: `{half}`");
-        let found = FindingReport::new(rules::TAG_CUT, at, at.offset + half.len(), message);
+    pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
+        let message = format!("the reply ends within a tag: `{partial_tag}`");
+        let found = FindingReport::new(rules::TAG_CUT, at, at.offset + partial_tag.len(), message);
         out.report(found.with_repair("left out"));
     }
 
-    /// Ends the reply at `end`; `cut` is set if it was truncated.
-    pub(in super::super) fn finish(&mut self, end: Place, cut: bool, out: &mut dyn IntentSink) {
+    /// Ends the reply at `end`; `is_truncated` is set if it was truncated.
+    pub(in super::super) fn finish(&mut self, end: Place, is_truncated: bool, out: &mut dyn IntentSink) {
         self.flush_mark_carry(out);
         loop {
-            while let Some((counts, kept)) = self.prose.finish() {
-                self.handle_decided(counts, &kept, out);
+            while let Some((is_counted, tokens)) = self.prose.finish() {
+                self.handle_decided(is_counted, &tokens, out);
             }
             self.finish_fence(out);
             match &self.draft {
                 // A truncated reply may have ended within the comment.
-                None if !cut && self.has_comment_close() => self.end_at_close(out),
-                None if !cut && self.comment.is_some() && self.is_outside() => {
+                None if !is_truncated && self.has_comment_close() => self.end_at_close(out),
+                None if !is_truncated && self.comment.is_some() && self.is_outside() => {
                     self.turn_comment_into_text(out)
                 }
                 None => break,
-                Some(_) if cut => self.keep_draft(DraftEnd::Truncated, out),
+                Some(_) if is_truncated => self.keep_draft(DraftEnd::Truncated, out),
                 Some(_) => self.replay_draft(out),
             }
         }
@@ -42,7 +42,7 @@ impl FilamentFrame {
             self.end_comment(false, end.offset, out);
         }
         while !matches!(self.mode, OpenElementState::Outside) {
-            if cut && matches!(self.mode, OpenElementState::Block(_)) {
+            if is_truncated && matches!(self.mode, OpenElementState::Block(_)) {
                 self.end_truncated_block(end.offset, out);
             } else {
                 self.close_unclosed(end.offset, out);
@@ -51,17 +51,17 @@ impl FilamentFrame {
         self.report_missing(end, out);
         self.content.finish(out);
         if let Some(found) = self.content.tail().and_then(choice::choice_from_text) {
-            let found_at = FindingReport::new(
+            let report = FindingReport::new(
                 rules::CHOICES_FROM_TEXT,
                 end,
                 end.offset,
                 "a list at the end of the text",
             );
-            out.report(found_at.with_repair("offered as a choice"));
+            out.report(report.with_repair("offered as a choice"));
             out.emit_action(ReplyAction::Extension(found.into()));
         }
         for HeldToolCall { call, start, end } in std::mem::take(&mut self.held_calls) {
-            if cut {
+            if is_truncated {
                 let message = format!("the reply was cut; `{}` is not called", call.name);
                 out.report(FindingReport::new(rules::TOOL_CALL_CUT, start, end, message));
                 emit_notice("tool_call_cut", Some(call.name), out);
@@ -83,13 +83,13 @@ impl FilamentFrame {
         }
         let message = format!("the reply was cut within `<{}>`", block.name);
         let found = FindingReport::new(rules::BLOCK_CUT, block.tag_start, end, message);
-        let tags = matches!(block.known.kind, ElementKind::Status | ElementKind::Choice);
+        let tags = matches!(block.element.kind, ElementKind::Status | ElementKind::Choice);
         let tags = if tags { ", its tags not used" } else { "" };
         out.report(found.with_repair(format!("nothing of it runs; shown as text{tags}")));
         if block.is_overlong {
             return;
         }
-        let came = match block.known.kind {
+        let outcome = match block.element.kind {
             ElementKind::Update => {
                 emit_notice(update::FAILED_CODE, None, out);
                 BlockOutcome::Raw(block.body.clone())
@@ -103,13 +103,13 @@ impl FilamentFrame {
             ElementKind::Status | ElementKind::Choice => BlockOutcome::Text,
             _ => BlockOutcome::Raw(block.body.clone()),
         };
-        self.apply_outcome(came, &block, out);
+        self.apply_outcome(outcome, &block, out);
     }
 
     /// Reports missing mandatory elements.
     fn report_missing(&mut self, end: Place, out: &mut dyn IntentSink) {
-        self.seen.extend(self.assumed_head);
-        for element in self.tags.missing(&self.seen) {
+        self.seen_elements.extend(self.assumed_head);
+        for element in self.tags.missing(&self.seen_elements) {
             let name = self.tags.element(element).name.clone();
             let message = format!("there is no `<{name}>`");
             let found = FindingReport::new(rules::TAG_MISSING, end, end.offset, message);

@@ -50,7 +50,7 @@ pub(super) struct FilamentFrame {
     /// The fence that was removed.
     fence: Option<Fence>,
     /// Indexes of elements, in order of first appearance.
-    seen: Vec<usize>,
+    seen_elements: Vec<usize>,
     /// The element that closed last, as long as only white space follows it.
     last_closed: Option<usize>,
     /// The element assumed for the head of the reply (F-201).
@@ -133,7 +133,7 @@ impl FilamentFrame {
             comment: None,
             fence_line: None,
             fence: None,
-            seen: Vec::new(),
+            seen_elements: Vec::new(),
             last_closed: None,
             assumed_head: None,
             has_begun: false,
@@ -216,44 +216,46 @@ impl FilamentFrame {
 
     /// Handles a token while others are held.
     fn push_held_token(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let HoldResult::Decided { counts, kept, taken } = self.prose.push_held(token, at) else { return };
-        self.handle_decided(counts, &kept, out);
+        let HoldResult::Decided { is_counted, tokens, taken_len } = self.prose.push_held(token, at) else {
+            return;
+        };
+        self.handle_decided(is_counted, &tokens, out);
         match token {
-            MarkupToken::Text(text) if taken < text.len() => {
-                let rest = MarkupToken::Text(&text[taken..]);
-                self.push_token(rest, LazyPlace::from(at.end_of(&text[..taken])), out);
+            MarkupToken::Text(text) if taken_len < text.len() => {
+                let rest = MarkupToken::Text(&text[taken_len..]);
+                self.push_token(rest, LazyPlace::from(at.end_of(&text[..taken_len])), out);
             }
             MarkupToken::Text(_) => {}
-            other if taken == 0 => self.push_token(*other, LazyPlace::from(at), out),
+            other if taken_len == 0 => self.push_token(*other, LazyPlace::from(at), out),
             _ => {}
         }
     }
 
     /// Handles held tokens once it is decided whether the first counts; the others are handled again.
-    fn handle_decided(&mut self, counts: bool, kept: &[HeldToken], out: &mut dyn IntentSink) {
-        let Some((first, rest)) = kept.split_first() else { return };
-        if counts {
+    fn handle_decided(&mut self, is_counted: bool, tokens: &[HeldToken], out: &mut dyn IntentSink) {
+        let Some((first, rest)) = tokens.split_first() else { return };
+        if is_counted {
             self.handle_markup(first.token(), first.place(), out);
         } else {
             self.push_text(first.token().raw(), LazyPlace::from(first.place()), out);
         }
-        for kept in rest {
-            self.push_token(kept.token(), LazyPlace::from(kept.place()), out);
+        for held_token in rest {
+            self.push_token(held_token.token(), LazyPlace::from(held_token.place()), out);
         }
     }
 
     /// Returns the element that a tag means.
     fn known_element(&self, tag: &MarkupTag<'_>) -> Option<KnownElement> {
         match self.tags.meaning(tag) {
-            TagMeaning::Known(known) | TagMeaning::Reasoning(known) => Some(known),
+            TagMeaning::Known(element) | TagMeaning::Reasoning(element) => Some(element),
             _ => None,
         }
     }
 
     /// Reports faults in how a tag is written.
-    fn check_tag(&self, tag: &MarkupTag<'_>, known: KnownElement, at: Place, out: &mut dyn IntentSink) {
-        let faults = describe_faults(tag, known.spelling);
-        let name = &*self.tags.element(known.index).name;
+    fn check_tag(&self, tag: &MarkupTag<'_>, element: KnownElement, at: Place, out: &mut dyn IntentSink) {
+        let faults = describe_faults(tag, element.spelling);
+        let name = &*self.tags.element(element.index).name;
         if !faults.is_empty() {
             let message = format!("`{}` is not written as it is: {}", tag.raw, faults.join(", "));
             report_at(rules::TAG_SPELLING, at, tag.raw.len(), message, &format!("read as `{name}`"), out);

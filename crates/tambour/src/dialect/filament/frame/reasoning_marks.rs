@@ -67,22 +67,22 @@ impl FilamentFrame {
         if self.words.carry.is_empty() {
             return self.split_marks(text, place, out);
         }
-        let mut whole = std::mem::take(&mut self.words.carry);
-        whole.push_str(text);
-        self.split_marks(&whole, self.words.start, out);
+        let mut full_text = std::mem::take(&mut self.words.carry);
+        full_text.push_str(text);
+        self.split_marks(&full_text, self.words.start, out);
     }
 
     fn split_marks(&mut self, text: &str, place: Place, out: &mut dyn IntentSink) {
         let bytes = text.as_bytes();
         let (mut from, mut at, mut place) = (0, 0, place);
         while let Some(found) = marks::find(&bytes[at..]).map(|found| at + found) {
-            let (mut word, mut seen) = (LiteralMatcher::default(), MarkMatch::Prefix);
+            let (mut word, mut mark_match) = (LiteralMatcher::default(), MarkMatch::Prefix);
             let mut len = 0;
-            while seen == MarkMatch::Prefix && found + len < bytes.len() {
-                seen = word.push(bytes[found + len]);
+            while mark_match == MarkMatch::Prefix && found + len < bytes.len() {
+                mark_match = word.push(bytes[found + len]);
                 len += 1;
             }
-            if seen == MarkMatch::Mismatch {
+            if mark_match == MarkMatch::Mismatch {
                 at = found + 1;
                 continue;
             }
@@ -90,7 +90,7 @@ impl FilamentFrame {
                 self.push_token(MarkupToken::Text(&text[from..found]), LazyPlace::from(place), out);
                 place.advance(&text[from..found]);
             }
-            let MarkMatch::Mark(mark, _) = seen else {
+            let MarkMatch::Mark(mark, _) = mark_match else {
                 (self.words.carry, self.words.start) = (text[found..].to_owned(), place);
                 return;
             };
@@ -164,8 +164,8 @@ impl FilamentFrame {
         let message = format!("`{raw}` is another mark of `{name}`");
         let found = FindingReport::new(rules::TAG_ALIAS, at, at.offset + raw.len(), message).with_row("R-69");
         out.report(found.with_repair(format!("read as `{name}`")));
-        if !self.seen.contains(&element) {
-            self.seen.push(element);
+        if !self.seen_elements.contains(&element) {
+            self.seen_elements.push(element);
         }
         let tag = Some((raw.to_owned(), at, raw.len()));
         let open = OpenPart {

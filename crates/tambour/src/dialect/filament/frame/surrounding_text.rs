@@ -32,8 +32,8 @@ impl FilamentFrame {
             MarkupToken::CommentOpen if self.ignores_comments => self.read_comment_open(at, out),
             MarkupToken::CommentOpen => self.comment = Some(HeldComment::new(at, true)),
             MarkupToken::Tag(tag) => match self.tags.meaning(&tag) {
-                TagMeaning::Known(known) | TagMeaning::Reasoning(known) if tag.kind != TagKind::Close => {
-                    self.begin_element(&tag, known, at, out);
+                TagMeaning::Known(element) | TagMeaning::Reasoning(element) if tag.kind != TagKind::Close => {
+                    self.begin_element(&tag, element, at, out);
                 }
                 TagMeaning::Known(_) | TagMeaning::Reasoning(_) => self.handle_unopened(&tag, at, out),
                 TagMeaning::Envelope => {
@@ -42,9 +42,9 @@ impl FilamentFrame {
                 }
                 TagMeaning::Inactive | TagMeaning::Unknown => {
                     if tag.kind != TagKind::Close
-                        && let Some(known) = self.tags.html_status_bar(&tag)
+                        && let Some(element) = self.tags.html_status_bar(&tag)
                     {
-                        return self.begin_element(&tag, known, at, out);
+                        return self.begin_element(&tag, element, at, out);
                     }
                     self.begin_untagged_part(at, false, out);
                     self.push_token(token, LazyPlace::from(at), out);
@@ -60,7 +60,7 @@ impl FilamentFrame {
     pub(super) fn push_free_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) {
         let (mut rest, mut place) = (text, at);
         while !rest.is_empty() {
-            let taken = if self.fence_line.is_some() {
+            let taken_len = if self.fence_line.is_some() {
                 self.push_fence_text(rest, place, out)
             } else {
                 match &self.mode {
@@ -68,25 +68,25 @@ impl FilamentFrame {
                     _ => self.push_loose_text(rest, place, out),
                 }
             };
-            place.advance(&rest[..taken]);
-            rest = &rest[taken..];
+            place.advance(&rest[..taken_len]);
+            rest = &rest[taken_len..];
         }
     }
 
     /// Reads text between elements; returns the bytes read.
     fn push_first_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
-        let blank = text.len() - text.trim_start_matches(is_space).len();
-        self.has_line_break |= text[..blank].contains('\n');
-        if blank == text.len() {
-            return blank;
+        let blank_len = text.len() - text.trim_start_matches(is_space).len();
+        self.has_line_break |= text[..blank_len].contains('\n');
+        if blank_len == text.len() {
+            return blank_len;
         }
-        let (begins, start) = (&text[blank..], at.end_of(&text[..blank]));
-        if begins.starts_with(['`', '~']) {
+        let (visible_text, start) = (&text[blank_len..], at.end_of(&text[..blank_len]));
+        if visible_text.starts_with(['`', '~']) {
             self.fence_line = Some(PendingFenceLine { raw: String::new(), start, is_complete: false });
         } else {
-            self.begin_untagged_part(start, !begins.starts_with('<'), out);
+            self.begin_untagged_part(start, !visible_text.starts_with('<'), out);
         }
-        blank
+        blank_len
     }
 
     /// Reads text of a part without a tag, up to a possible fence line; returns the bytes read.
@@ -94,19 +94,19 @@ impl FilamentFrame {
         let mut line = 0;
         let mut first = true;
         loop {
-            let blank = text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
-            let begins = line + blank;
-            if text[begins..].starts_with(['`', '~']) && (!first || self.prose.is_line_blank()) {
-                self.push_text(&text[..begins], LazyPlace::from(at), out);
+            let blank_len = text[line..].len() - text[line..].trim_start_matches([' ', '\t']).len();
+            let text_start = line + blank_len;
+            if text[text_start..].starts_with(['`', '~']) && (!first || self.prose.is_line_blank()) {
+                self.push_text(&text[..text_start], LazyPlace::from(at), out);
                 if self.prose.is_line_blank() && self.prose.is_plain() {
-                    let place = at.end_of(&text[..begins]);
+                    let place = at.end_of(&text[..text_start]);
                     self.fence_line =
                         Some(PendingFenceLine { raw: String::new(), start: place, is_complete: false });
-                    return begins;
+                    return text_start;
                 }
                 // The rest of the line is text.
-                let end = text[begins..].find('\n').map_or(text.len(), |end| begins + end + 1);
-                self.push_text(&text[begins..end], LazyPlace::from(at.end_of(&text[..begins])), out);
+                let end = text[text_start..].find('\n').map_or(text.len(), |end| text_start + end + 1);
+                self.push_text(&text[text_start..end], LazyPlace::from(at.end_of(&text[..text_start])), out);
                 return end;
             }
             first = false;
@@ -122,69 +122,71 @@ impl FilamentFrame {
     /// Continues a possible fence line; returns the bytes read.
     fn push_fence_text(&mut self, text: &str, at: Place, out: &mut dyn IntentSink) -> usize {
         let Some(line) = &mut self.fence_line else { return 0 };
-        let (mut taken, mut closes) = (0, false);
+        let (mut taken_len, mut is_closed) = (0, false);
         for c in text.chars() {
             if !line.accepts(c) {
                 break;
             }
             line.raw.push(c);
             line.is_complete |= c == '\n';
-            taken += c.len_utf8();
-            closes = line.is_complete && self.fence.is_some_and(|fence| fence.is_closed_by_line(&line.raw));
-            if closes {
+            taken_len += c.len_utf8();
+            is_closed =
+                line.is_complete && self.fence.is_some_and(|fence| fence.is_closed_by_line(&line.raw));
+            if is_closed {
                 // Text after it is ordinary again.
                 break;
             }
         }
-        if closes {
+        if is_closed {
             self.close_fence();
-        } else if taken < text.len() {
-            let whole = line.is_complete;
+        } else if taken_len < text.len() {
+            let is_complete = line.is_complete;
             self.turn_fence_into_text(out);
-            if !whole {
+            if !is_complete {
                 // It is an ordinary line.
-                let end = text[taken..].find('\n').map_or(text.len(), |end| taken + end + 1);
-                self.push_text(&text[taken..end], LazyPlace::from(at.end_of(&text[..taken])), out);
+                let end = text[taken_len..].find('\n').map_or(text.len(), |end| taken_len + end + 1);
+                self.push_text(&text[taken_len..end], LazyPlace::from(at.end_of(&text[..taken_len])), out);
                 return end;
             }
         }
-        taken
+        taken_len
     }
 
     /// Begins a part without a tag: thinking at the head of a reply if that is expected, content otherwise
     /// (F-201, F-206).
-    pub(super) fn begin_untagged_part(&mut self, at: Place, text: bool, out: &mut dyn IntentSink) {
-        let head = !std::mem::replace(&mut self.has_begun, true);
-        let thinking =
-            head && text && self.tags.has_thinking_head(self.context.dialect_options.is_head_mandatory_only);
+    pub(super) fn begin_untagged_part(&mut self, at: Place, is_text: bool, out: &mut dyn IntentSink) {
+        let is_head = !std::mem::replace(&mut self.has_begun, true);
+        let thinking = is_head
+            && is_text
+            && self.tags.has_thinking_head(self.context.dialect_options.is_head_mandatory_only);
         let kind = if thinking { ElementKind::Thought } else { ElementKind::Content };
         self.last_closed = None;
         let element = self.tags.first_of_kind(kind).unwrap_or_default();
-        if head && text {
-            let what = if thinking { "a thinking head is inserted" } else { "it is content" };
-            report_at(rules::HEAD_MISSING, at, 0, "the reply does not begin with a tag", what, out);
+        if is_head && is_text {
+            let repair = if thinking { "a thinking head is inserted" } else { "it is content" };
+            report_at(rules::HEAD_MISSING, at, 0, "the reply does not begin with a tag", repair, out);
             self.assumed_head = self.tags.first_of_kind(kind);
         }
         let open = OpenPart {
             index: element,
             tag: None,
             text_start: at,
-            is_head: head && text,
+            is_head: is_head && is_text,
             marks: thought_marks("thought"),
             has_phase: false,
         };
         self.open_part(kind, open, false, out);
     }
 
-    /// Reports text outside of tags that ends before `end`; `closed` is set if a tag closed it.
+    /// Reports text outside of tags that ends before `end`; `is_closed` is set if a tag closed it.
     pub(super) fn report_untagged_text(
         &mut self,
         open: &OpenPart,
-        closed: bool,
+        is_closed: bool,
         end: usize,
         out: &mut dyn IntentSink,
     ) {
-        if open.is_head && closed || open.tag.is_some() {
+        if open.is_head && is_closed || open.tag.is_some() {
             return;
         }
         let thought = matches!(self.tags.kind(open.index), ElementKind::Thought);
@@ -201,17 +203,17 @@ impl FilamentFrame {
             MarkupToken::Tag(tag)
                 if self.fence_line.as_ref().is_some_and(|line| line.is_complete)
                     && tag.kind != TagKind::Close
-                    && self.known_element(&tag).is_some_and(|known| {
+                    && self.known_element(&tag).is_some_and(|element| {
                         // After text, an acting block in a fence is an example.
                         matches!(self.mode, OpenElementState::Outside)
-                            || matches!(known.kind, ElementKind::Thought | ElementKind::Content)
+                            || matches!(element.kind, ElementKind::Thought | ElementKind::Content)
                     }) =>
             {
                 let Some(PendingFenceLine { raw, start: from, .. }) = self.fence_line.take() else { return };
-                let shown = raw.trim_end();
+                let fence_text = raw.trim_end();
                 let message = "the reply, or a part of it, stands in a code fence";
-                report_at(rules::FENCED_REPLY, from, shown.len(), message, "the fence is left out", out);
-                self.fence = Fence::parse(shown).map(|(fence, _)| fence);
+                report_at(rules::FENCED_REPLY, from, fence_text.len(), message, "the fence is left out", out);
+                self.fence = Fence::parse(fence_text).map(|(fence, _)| fence);
                 self.content.mark_gap();
                 self.push_token(token, LazyPlace::from(at), out);
             }
@@ -258,7 +260,7 @@ impl PendingFenceLine {
             return is_space(c);
         }
         let mark = self.raw.chars().next();
-        let run = self.raw.chars().take_while(|known| Some(*known) == mark).count();
+        let run = self.raw.chars().take_while(|candidate| Some(*candidate) == mark).count();
         match mark {
             None => u8::try_from(c).is_ok_and(is_mark),
             Some(mark) if run == self.raw.len() && c == mark => true,
@@ -266,8 +268,8 @@ impl PendingFenceLine {
             Some(_) => {
                 let info = &self.raw[run..];
                 let word = !is_blank(info);
-                let behind = word && info.ends_with([' ', '\t']);
-                is_space(c) || !behind
+                let is_after_info = word && info.ends_with([' ', '\t']);
+                is_space(c) || !is_after_info
             }
         }
     }

@@ -11,10 +11,11 @@ use crate::span::Place;
 impl AnswerWriter {
     /// Returns whether the current place begins a line of the answer, or directly follows removed text.
     pub(in crate::dialect::plain) fn is_line_start(&self) -> bool {
-        let blank = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
-        let lead = self.marker_prefix.as_ref().map_or("", MarkerPrefix::text);
-        let begins = self.is_line_start && blank(lead) || lead.contains('\n') && blank(lead);
-        self.held_mark.is_none() && self.unfinished.is_empty() && (begins || self.has_cut)
+        let has_blank_end = |text: &str| is_blank(text.rsplit('\n').next().unwrap_or_default());
+        let prefix = self.marker_prefix.as_ref().map_or("", MarkerPrefix::text);
+        let is_blank_line =
+            self.is_line_start && has_blank_end(prefix) || prefix.contains('\n') && has_blank_end(prefix);
+        self.held_mark.is_none() && self.unfinished_text.is_empty() && (is_blank_line || self.has_cut)
     }
 
     /// Returns whether the text so far ends with a line break.
@@ -24,7 +25,7 @@ impl AnswerWriter {
 
     /// Ends a possible failure marker before other text is held.
     pub(in crate::dialect::plain) fn resolve_prefix(&mut self, out: &mut dyn IntentSink) {
-        if self.marker_prefix.as_ref().is_some_and(|lead| !lead.allows_mark()) {
+        if self.marker_prefix.as_ref().is_some_and(|prefix| !prefix.allows_mark()) {
             self.end_prefix(out);
         }
     }
@@ -34,58 +35,58 @@ impl AnswerWriter {
     pub(super) fn push_prefix(
         &mut self,
         token: &MarkupToken<'_>,
-        mark: bool,
+        is_mark: bool,
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let Some(mut lead) = self.marker_prefix.take() else { return false };
+        let Some(mut prefix) = self.marker_prefix.take() else { return false };
         let raw = token.raw();
-        if mark {
-            if lead.allows_mark() {
-                self.marker_prefix = Some(lead);
+        if is_mark {
+            if prefix.allows_mark() {
+                self.marker_prefix = Some(prefix);
             } else {
-                self.begin_text(lead.end_at_mark(), out);
+                self.begin_text(prefix.end_at_mark(), out);
             }
             return false;
         }
-        let Some(kept) = lead.push(raw, at) else {
-            self.marker_prefix = Some(lead);
+        let Some(kept_len) = prefix.push(raw, at) else {
+            self.marker_prefix = Some(prefix);
             return true;
         };
-        let rest = &raw[kept..];
-        let mut begun = lead.end_before(rest);
+        let rest = &raw[kept_len..];
+        let mut rejected = prefix.end_before(rest);
         if !matches!(token, MarkupToken::Text(_)) {
-            self.begin_text(begun, out);
+            self.begin_text(rejected, out);
             return false;
         }
-        let rest_at = at.end_of(&raw[..kept]);
-        let joined = begun.unfinished.is_empty()
-            && !begun.text.is_empty()
+        let rest_at = at.end_of(&raw[..kept_len]);
+        let is_joined = rejected.unfinished_text.is_empty()
+            && !rejected.text.is_empty()
             && !is_unfinished_markup(rest)
             && !self.has_cut;
-        if joined {
-            begun.text.push_str(rest);
+        if is_joined {
+            rejected.text.push_str(rest);
         }
-        self.begin_text(begun, out);
-        if !joined && !rest.is_empty() {
-            let fate = self.push_token(&MarkupToken::Text(rest), None, rest_at, out);
-            debug_assert!(fate.is_none(), "text decides nothing where nothing waits");
+        self.begin_text(rejected, out);
+        if !is_joined && !rest.is_empty() {
+            let removed_mark = self.push_token(&MarkupToken::Text(rest), None, rest_at, out);
+            debug_assert!(removed_mark.is_none(), "text decides nothing where nothing waits");
         }
         true
     }
 
     /// Begins the answer, since it is more than the failure marker.
-    fn begin_text(&mut self, lead: RejectedPrefix, out: &mut dyn IntentSink) {
-        let RejectedPrefix { text, at, unfinished, unfinished_at } = lead;
+    fn begin_text(&mut self, prefix: RejectedPrefix, out: &mut dyn IntentSink) {
+        let RejectedPrefix { text, at, unfinished_text, unfinished_at } = prefix;
         if !text.is_empty() {
             self.push_text(&text, || at, out);
         }
-        (self.unfinished, self.unfinished_at) = (unfinished, unfinished_at);
+        (self.unfinished_text, self.unfinished_at) = (unfinished_text, unfinished_at);
     }
 
     pub(super) fn end_prefix(&mut self, out: &mut dyn IntentSink) {
-        if let Some(lead) = self.marker_prefix.take() {
-            self.begin_text(lead.end_before(""), out);
+        if let Some(prefix) = self.marker_prefix.take() {
+            self.begin_text(prefix.end_before(""), out);
             self.emit_unfinished(out);
         }
     }

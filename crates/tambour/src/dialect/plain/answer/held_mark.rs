@@ -31,28 +31,28 @@ impl AnswerWriter {
         out: &mut dyn IntentSink,
     ) -> Option<RemovedMark> {
         let raw = token.raw();
-        let hold = self.held_mark.as_mut()?;
+        let held_mark = self.held_mark.as_mut()?;
         if let Some(found) = found {
-            if hold.text.len() + raw.len() > self.line_limit {
+            if held_mark.text.len() + raw.len() > self.line_limit {
                 return Some(self.remove_held_mark(true, raw, out));
             }
-            if let Some(fate) = self.push_second_mark(found, raw, at, out) {
-                return fate;
+            if let Some(removed_mark) = self.push_second_mark(found, raw, at, out) {
+                return removed_mark;
             }
             return None;
         }
         let mut rest = raw;
-        while let Some(hold) = self.held_mark.as_mut().filter(|_| !rest.is_empty()) {
+        while let Some(held_mark) = self.held_mark.as_mut().filter(|_| !rest.is_empty()) {
             // Cut at the limit itself, so that the result does not depend on the chunks.
-            let room = rest.floor_char_boundary(self.line_limit.saturating_sub(hold.text.len()));
+            let room = rest.floor_char_boundary(self.line_limit.saturating_sub(held_mark.text.len()));
             if room == 0 {
                 return Some(self.remove_held_mark(true, rest, out));
             }
             let (read, stop) = self.code.read_to_stop(&rest[..room], false);
-            hold.text.push_str(&rest[..read]);
+            held_mark.text.push_str(&rest[..read]);
             rest = &rest[read..];
             match stop {
-                Some(CodeStop::Closed(run)) if run < hold.open_runs => self.emit_as_code(out),
+                Some(CodeStop::Closed(run)) if run < held_mark.open_runs => self.emit_as_code(out),
                 Some(CodeStop::LineEnd) => return Some(self.remove_held_mark(false, rest, out)),
                 _ => {}
             }
@@ -74,13 +74,13 @@ impl AnswerWriter {
     ) -> Option<Option<RemovedMark>> {
         let before = self.code.clone();
         let stop = self.code.end_line_start();
-        let hold = self.held_mark.as_mut()?;
-        if matches!(stop, Some(CodeStop::Closed(run)) if run < hold.open_runs) {
+        let held_mark = self.held_mark.as_mut()?;
+        if matches!(stop, Some(CodeStop::Closed(run)) if run < held_mark.open_runs) {
             self.code = before;
             self.emit_as_code(out);
             return Some(self.push_mark(found, raw, at, out));
         }
-        hold.text.push_str(raw);
+        held_mark.text.push_str(raw);
         self.track_line_break(raw);
         if raw.contains('\n') {
             return Some(Some(self.remove_held_mark(false, "", out)));
@@ -95,28 +95,28 @@ impl AnswerWriter {
         }
     }
 
-    /// Removes the held mark, which is not code; `rest` follows the held text. With `decided`, later marks in
+    /// Removes the held mark, which is not code; `rest` follows the held text. With `ignores_backticks`, later marks in
     /// it are not code either.
     pub(super) fn remove_held_mark(
         &mut self,
-        decided: bool,
+        ignores_backticks: bool,
         rest: &str,
         out: &mut dyn IntentSink,
     ) -> RemovedMark {
-        let hold = self.held_mark.take().expect("a mark waits");
-        let HeldMark { candidate, start, text, before_len, mark_end, code, .. } = hold;
+        let held_mark = self.held_mark.take().expect("a mark waits");
+        let HeldMark { candidate, start, text, before_len, mark_end, code, .. } = held_mark;
         self.code = code;
-        text[..before_len].clone_into(&mut self.unfinished);
+        text[..before_len].clone_into(&mut self.unfinished_text);
         self.unfinished_at = start;
-        let behind = [&text[mark_end..], rest].concat();
-        let mut fate = self.remove_mark(
+        let text_after = [&text[mark_end..], rest].concat();
+        let mut removed_mark = self.remove_mark(
             candidate,
             &text[before_len..mark_end],
             start.end_of(&text[..before_len]),
-            behind,
+            text_after,
             out,
         );
-        fate.ignores_backticks |= decided;
-        fate
+        removed_mark.ignores_backticks |= ignores_backticks;
+        removed_mark
     }
 }

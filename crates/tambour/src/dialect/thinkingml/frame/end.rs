@@ -25,7 +25,7 @@ impl ReplyFrame {
             FramePart::Summary => &["</serp>"],
             FramePart::Surrounding if self.block.is_some() => &["</serp_queries>"],
             // Text after the answer is left out as text.
-            FramePart::Surrounding if self.seen.has(ThinkingMlElement::Final) => &[],
+            FramePart::Surrounding if self.seen_elements.has(ThinkingMlElement::Final) => &[],
             FramePart::Surrounding => {
                 &["<thinking>", "<final>", "<think>", "<serp>", "<phase id=", FAILURE_MARKER]
             }
@@ -38,12 +38,12 @@ impl ReplyFrame {
     }
 
     /// Leaves out a tag truncated at the very end.
-    pub(in super::super) fn drop_half_tag(&mut self, half: &str, at: Place, out: &mut dyn IntentSink) {
-        if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(half)) {
-            return block.set_closing(half);
+    pub(in super::super) fn drop_half_tag(&mut self, partial_tag: &str, at: Place, out: &mut dyn IntentSink) {
+        if let Some(block) = self.block.as_mut().filter(|_| "</serp_queries>".starts_with(partial_tag)) {
+            return block.set_closing(partial_tag);
         }
-        let message = format!("the reply ends inside a tag: `{half}`");
-        context::report_at(rules::UNCLOSED_ELEMENT, at, half.len(), message, "left out", out);
+        let message = format!("the reply ends inside a tag: `{partial_tag}`");
+        context::report_at(rules::UNCLOSED_ELEMENT, at, partial_tag.len(), message, "left out", out);
     }
 
     /// Ends the input.
@@ -57,14 +57,14 @@ impl ReplyFrame {
         self.close_current(end, out);
         self.thinking.report_missing_close(end, out);
         if self.mode == FramePart::Draft
-            && !self.seen.has(ThinkingMlElement::Final)
+            && !self.seen_elements.has(ThinkingMlElement::Final)
             && let Some(quote) = self.draft.take_quoted_final(self.surrounding.is_blank())
         {
             self.begin_quoted_answer("a draft that is not closed", quote, out);
             // The answer may be open too.
             self.close_current(end, out);
         }
-        if !self.seen.has(ThinkingMlElement::Final) && self.surrounding.is_blank() {
+        if !self.seen_elements.has(ThinkingMlElement::Final) && self.surrounding.is_blank() {
             // A phase held a complete one.
             if let Some(answer) = self.thinking.take_quoted() {
                 self.answer.interrupt();
@@ -72,7 +72,7 @@ impl ReplyFrame {
             }
         }
         self.answer.report_missing_block(&self.context, out);
-        let has_final = self.seen.has(ThinkingMlElement::Final);
+        let has_final = self.seen_elements.has(ThinkingMlElement::Final);
         if has_final && self.answer.is_empty() && self.surrounding.is_blank() {
             //
             self.surrounding = std::mem::take(&mut self.text_before_final);
@@ -86,22 +86,22 @@ impl ReplyFrame {
             if let Some(fence) = &self.fence {
                 self.surrounding.remove_closing(&fence.clone());
             }
-            let empty = self.answer.is_empty();
-            if empty && let Some(fence) = &self.fence {
+            let is_empty = self.answer.is_empty();
+            if is_empty && let Some(fence) = &self.fence {
                 self.surrounding.remove_last_closing(&fence.clone());
             }
             for (start, end) in self.surrounding.extents() {
                 let report =
                     FindingReport::new(rules::TEXT_OUTSIDE_STRUCTURE, start, end, "text after `</final>`");
-                out.report(report.with_repair(if empty { "read as the answer" } else { "left out" }));
+                out.report(report.with_repair(if is_empty { "read as the answer" } else { "left out" }));
             }
-            if empty {
+            if is_empty {
                 self.answer_with_surrounding(end, out);
             }
         }
         if !self.has_thinking_tag() {
-            let tagless = self.seen.has(ThinkingMlElement::Thinking);
-            let repair = if tagless { "read from its phases" } else { "a phase with the fallback title" };
+            let lacks_tag = self.seen_elements.has(ThinkingMlElement::Thinking);
+            let repair = if lacks_tag { "read from its phases" } else { "a phase with the fallback title" };
             let report =
                 FindingReport::new(rules::THINKING_MISSING, end, end.offset, "there is no `<thinking>`");
             out.report(report.with_repair(repair));
@@ -146,10 +146,10 @@ impl ReplyFrame {
     /// Ends a reply without `<final>`: the text outside is the answer, or there is none.
     fn finish_without_answer(&mut self, end: Place, out: &mut dyn IntentSink) {
         self.drop_held_summary(out);
-        let alone = self.seen.has_only(ThinkingMlElement::Think);
-        let declared = marker::marker_form(self.surrounding.text()).filter(|_| alone);
+        let has_only_think = self.seen_elements.has_only(ThinkingMlElement::Think);
+        let marker_form = marker::marker_form(self.surrounding.text()).filter(|_| has_only_think);
         let marker = self.marker_place.take();
-        match (declared, marker) {
+        match (marker_form, marker) {
             (Some(form), _) => {
                 let ranges = self.surrounding.extents();
                 let at = ranges.first().map_or(end, |(at, _)| *at);
@@ -159,15 +159,15 @@ impl ReplyFrame {
             (None, Some(at)) => context::report_embedded_marker(at, "escaped", out),
             (None, None) => {}
         }
-        let structured = self.seen.has(ThinkingMlElement::Thinking);
-        if declared.is_some() {
+        let has_thinking = self.seen_elements.has(ThinkingMlElement::Thinking);
+        if marker_form.is_some() {
             self.surrounding.take();
         } else if !self.surrounding.is_blank() {
-            if !structured && let Some(fence) = &self.fence.clone() {
+            if !has_thinking && let Some(fence) = &self.fence.clone() {
                 self.surrounding.remove_closing(fence);
             }
             // A `</final>` in it, such as in a comment, ends nothing.
-            if !structured {
+            if !has_thinking {
                 out.fall_back("structure_missing");
             }
             self.answer.imply();

@@ -34,29 +34,29 @@ impl ReplyFrame {
     /// Holds a token that is `</thinking>` in the middle of a line; returns whether it was held.
     pub(super) fn hold_mention(&mut self, token: &MarkupToken<'_>, start: Place) -> bool {
         let MarkupToken::Tag(tag) = token else { return false };
-        let waits = self.mode == FramePart::Thinking
+        let is_held = self.mode == FramePart::Thinking
             && self.context.line == LineContent::Text
             && is_tag(tag, ThinkingMlElement::Thinking, TagKind::Close)
             && self.thinking.can_be_mentioned();
-        if waits {
+        if is_held {
             let tag = tag.raw.to_owned();
             self.mention = Some(ThinkingMention { tag, start, text: String::new(), has_line_text: false });
         }
-        waits
+        is_held
     }
 
     /// Handles a token after the held tag; returns whether the token is consumed.
     pub(super) fn push_after_mention(&mut self, token: &MarkupToken<'_>, out: &mut dyn IntentSink) -> bool {
         let Some(mention) = self.mention.as_mut() else { return false };
         let raw = token.raw();
-        let fits = mention.text.len() + raw.len() <= self.context.options.limits.hold;
+        let is_within_limit = mention.text.len() + raw.len() <= self.context.options.limits.hold;
         match token {
-            _ if !fits => self.end_at_mention(out),
+            _ if !is_within_limit => self.end_at_mention(out),
             MarkupToken::Text(text) if !mention.has_line_text => {
                 mention.text.push_str(text);
-                let behind = mention.text.trim_start_matches([' ', '\t', '\r']);
-                mention.has_line_text = !behind.is_empty();
-                if behind.starts_with('\n') {
+                let text_after = mention.text.trim_start_matches([' ', '\t', '\r']);
+                mention.has_line_text = !text_after.is_empty();
+                if text_after.starts_with('\n') {
                     self.end_at_mention(out);
                 }
                 return true;

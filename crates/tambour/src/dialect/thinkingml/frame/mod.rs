@@ -30,7 +30,7 @@ pub(super) struct ReplyFrame {
     mode: FramePart,
     context: ReaderContext,
     /// Top-level elements that have begun.
-    seen: SeenElements,
+    seen_elements: SeenElements,
     surrounding: TopLevelText,
     /// The fence around the reply.
     fence: Option<ReplyFence>,
@@ -47,7 +47,7 @@ pub(super) struct ReplyFrame {
     /// `</thinking>` that may be only text.
     mention: Option<ThinkingMention>,
     /// The current late element.
-    late: Option<LateElement>,
+    late_element: Option<LateElement>,
     has_late_thought: bool,
     answer: FinalReader,
     /// The open queries block, in or after the answer.
@@ -79,7 +79,7 @@ impl ReplyFrame {
         ReplyFrame {
             mode: FramePart::Surrounding,
             context: ReaderContext::new(options),
-            seen: SeenElements::default(),
+            seen_elements: SeenElements::default(),
             surrounding: TopLevelText::default(),
             fence: None,
             in_comment: false,
@@ -90,7 +90,7 @@ impl ReplyFrame {
             held_summary: None,
             thinking: ThinkingReader::default(),
             mention: None,
-            late: None,
+            late_element: None,
             has_late_thought: false,
             answer: FinalReader::new(options),
             block: None,
@@ -142,8 +142,8 @@ impl ReplyFrame {
         if self.mention.is_some() && self.push_after_mention(&token, out) || self.hold_mention(&token, at) {
             return;
         }
-        let within = self.mode;
-        match within {
+        let mode_before = self.mode;
+        match mode_before {
             FramePart::Final if self.block.is_some() => self.push_block_token(token, at, out),
             FramePart::Final => self.push_answer_token(token, at, out),
             FramePart::Thinking => self.push_thinking_token(token, at, out),
@@ -167,7 +167,7 @@ impl ReplyFrame {
                 LineContent::Tag
             }
             // The end of an element, such as a draft.
-            MarkupToken::Tag(_) if within != self.mode && self.mode == FramePart::Surrounding => {
+            MarkupToken::Tag(_) if mode_before != self.mode && self.mode == FramePart::Surrounding => {
                 LineContent::Tag
             }
             _ => LineContent::Text,
@@ -179,9 +179,9 @@ impl ReplyFrame {
             + self.answer.held_bytes()
             + self.thinking.held_bytes()
             + self.mention.as_ref().map_or(0, ThinkingMention::len)
-            + self.late.as_ref().map_or(0, LateElement::held_bytes)
+            + self.late_element.as_ref().map_or(0, LateElement::held_bytes)
             + self.held_summary.as_ref().map_or(0, HeldSummary::held_bytes)
-            + match self.seen.has(ThinkingMlElement::Final) {
+            + match self.seen_elements.has(ThinkingMlElement::Final) {
                 true if self.answer.is_empty() => self.surrounding.len() + self.text_before_final.len(),
                 true => 0,
                 false => self.surrounding.len(),
@@ -190,10 +190,10 @@ impl ReplyFrame {
 
     /// Ends the current run of text.
     pub(super) fn flush(&mut self, out: &mut dyn IntentSink) {
-        match (self.mode, &mut self.late) {
+        match (self.mode, &mut self.late_element) {
             (FramePart::Thinking, _) => self.thinking.flush(out),
             (FramePart::Draft, _) => self.draft.flush(out),
-            (FramePart::Late, Some(late)) => late.flush(out),
+            (FramePart::Late, Some(late_element)) => late_element.flush(out),
             _ => {}
         }
     }

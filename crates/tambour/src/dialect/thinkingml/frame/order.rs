@@ -23,7 +23,7 @@ impl ReplyFrame {
         if self.block.is_some() {
             return self.push_block_token(token, at, out);
         }
-        let after_final = self.seen.has(ThinkingMlElement::Final);
+        let after_final = self.seen_elements.has(ThinkingMlElement::Final);
         match token {
             MarkupToken::CommentOpen => self.in_comment = true,
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => {
@@ -51,8 +51,8 @@ impl ReplyFrame {
                 self.draft.take_last_close();
             }
             MarkupToken::Tag(tag) if self.in_comment => {
-                let opens = tag.kind == TagKind::Open;
-                if opens && structure::find_element(tag.name).is_some_and(|(name, _)| name.is_top()) {
+                let is_opening = tag.kind == TagKind::Open;
+                if is_opening && structure::find_element(tag.name).is_some_and(|(name, _)| name.is_top()) {
                     self.surrounding.record_hidden(self.context.is_line_blank());
                 }
             }
@@ -75,8 +75,8 @@ impl ReplyFrame {
         out: &mut dyn IntentSink,
     ) -> bool {
         let len = tag.raw.len();
-        let Some((name, exact)) = structure::find_element(tag.name) else {
-            if !self.seen.has(ThinkingMlElement::Final) {
+        let Some((name, is_exact)) = structure::find_element(tag.name) else {
+            if !self.seen_elements.has(ThinkingMlElement::Final) {
                 let message = format!("`{}` is not a tag of ThinkingML", tag.name);
                 context::report_at(rules::UNEXPECTED_TAG, at, len, message, "read as text", out);
             }
@@ -87,7 +87,7 @@ impl ReplyFrame {
             && matches!(name, ThinkingMlElement::Phase | ThinkingMlElement::Thinking)
         {
             // These tags close an element that the answer interrupted.
-            context::check_tag(name, exact, tag, at, out);
+            context::check_tag(name, is_exact, tag, at, out);
             self.thinking.handle_late_close(name);
             return true;
         }
@@ -95,10 +95,10 @@ impl ReplyFrame {
             && name == ThinkingMlElement::Thinking
             && self.thinking.take_missing_close()
         {
-            context::check_tag(name, exact, tag, at, out);
+            context::check_tag(name, is_exact, tag, at, out);
             return true;
         }
-        if self.handle_loose_tag(name, exact, tag, at, out) {
+        if self.handle_loose_tag(name, is_exact, tag, at, out) {
             return true;
         }
         if tag.kind == TagKind::Close && name == ThinkingMlElement::Final {
@@ -110,8 +110,8 @@ impl ReplyFrame {
             context::report_at(rules::TAG_MISPLACED, at, len, message, "left out", out);
             return true;
         }
-        let mentioned = name == ThinkingMlElement::Think && !self.can_begin_draft();
-        if tag.kind == TagKind::Close || !name.is_top() || mentioned {
+        let is_mention = name == ThinkingMlElement::Think && !self.can_begin_draft();
+        if tag.kind == TagKind::Close || !name.is_top() || is_mention {
             let message = format!("`{}` does not stand at the top level here", tag.raw);
             context::report_at(rules::TAG_MISPLACED, at, len, message, "read as text", out);
             return false;
@@ -121,10 +121,10 @@ impl ReplyFrame {
             return false;
         }
         if name == ThinkingMlElement::Serp && tag.kind == TagKind::Open {
-            self.begin_summary_tag(exact, tag, at, out);
+            self.begin_summary_tag(is_exact, tag, at, out);
             return true;
         }
-        context::check_tag(name, exact, tag, at, out);
+        context::check_tag(name, is_exact, tag, at, out);
         self.begin_element(name, at, len, out);
         if tag.kind == TagKind::SelfClosing {
             let close = format!("</{}>", name.as_str());
@@ -147,24 +147,24 @@ impl ReplyFrame {
             self.emit_held_summary(out);
         }
         if self.fence.is_none()
-            && !self.seen.has(ThinkingMlElement::Final)
+            && !self.seen_elements.has(ThinkingMlElement::Final)
             && let Some(fence) = self.surrounding.take_fence()
         {
             self.fence = Some(fence);
         }
         // A fence before a summary that may be an example may be part of the example.
-        let first = self.accepts_marks() && !self.seen.has(ThinkingMlElement::Serp);
+        let first = self.accepts_marks() && !self.seen_elements.has(ThinkingMlElement::Serp);
         if name != ThinkingMlElement::Serp || self.surrounding.is_blank() || !first {
             self.report_fence(out);
         }
-        let again = name == ThinkingMlElement::Final
-            && self.seen.has(ThinkingMlElement::Final)
+        let is_second_final = name == ThinkingMlElement::Final
+            && self.seen_elements.has(ThinkingMlElement::Final)
             && self.answer.is_empty();
-        if again {
+        if is_second_final {
             // The first one is empty.
             let message = "a second `<final>`, behind one that is empty";
             context::report_at(rules::FINAL_DUPLICATE, at, len, message, "read as the answer", out);
-        } else if let Some(misfit) = self.seen.misfit(name) {
+        } else if let Some(misfit) = self.seen_elements.misfit(name) {
             self.handle_misfit(name, misfit, at, len, out);
             return;
         }
@@ -172,7 +172,7 @@ impl ReplyFrame {
             self.take_loose_text(out);
             self.drop_surrounding(name, out);
         }
-        self.seen.add(name);
+        self.seen_elements.add(name);
         match name {
             ThinkingMlElement::Think => self.begin_draft(at),
             ThinkingMlElement::Serp => {
@@ -202,7 +202,7 @@ impl ReplyFrame {
         len: usize,
         out: &mut dyn IntentSink,
     ) {
-        let after_final = self.seen.has(ThinkingMlElement::Final);
+        let after_final = self.seen_elements.has(ThinkingMlElement::Final);
         let text = name.as_str();
         let (rule, message) = match (name, misfit) {
             (ThinkingMlElement::Serp, ElementMisfit::Late(_)) => {
@@ -218,14 +218,14 @@ impl ReplyFrame {
             }
             _ => (rules::FINAL_DUPLICATE, "a second `<final>`".to_owned()),
         };
-        self.seen.add(name);
+        self.seen_elements.add(name);
         match name {
             ThinkingMlElement::Think => {
                 let report =
                     FindingReport::new(rule, at, at.offset + len, message).with_repair("read as a draft");
                 // T-007: a summary before the draft.
-                let swapped = matches!(misfit, ElementMisfit::Late("serp"));
-                out.report(if swapped { report.with_row("T-007") } else { report });
+                let is_swapped = matches!(misfit, ElementMisfit::Late("serp"));
+                out.report(if is_swapped { report.with_row("T-007") } else { report });
                 self.begin_draft(at);
             }
             ThinkingMlElement::Thinking if !after_final => {
@@ -241,7 +241,7 @@ impl ReplyFrame {
     pub(super) fn handle_loose_tag(
         &mut self,
         name: ThinkingMlElement,
-        exact: bool,
+        is_exact: bool,
         tag: &MarkupTag<'_>,
         at: Place,
         out: &mut dyn IntentSink,
@@ -256,13 +256,13 @@ impl ReplyFrame {
                 true
             }
             ThinkingMlElement::Phase if close && self.thinking.take_nested_close() => {
-                context::check_tag(name, exact, tag, at, out);
+                context::check_tag(name, is_exact, tag, at, out);
                 true
             }
             ThinkingMlElement::Thinking
-                if self.thinking.is_loose() && !self.seen.has(ThinkingMlElement::Final) =>
+                if self.thinking.is_loose() && !self.seen_elements.has(ThinkingMlElement::Final) =>
             {
-                context::check_tag(name, exact, tag, at, out);
+                context::check_tag(name, is_exact, tag, at, out);
                 self.take_loose_text(out);
                 self.thinking.handle_late_tag((!close).then_some(at));
                 if !close {
@@ -277,7 +277,7 @@ impl ReplyFrame {
 
     fn begin_loose_phase(&mut self, tag: &MarkupTag<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = tag.raw.len();
-        if self.seen.has(ThinkingMlElement::Final) {
+        if self.seen_elements.has(ThinkingMlElement::Final) {
             late_element::report_lost_attributes(ThinkingMlElement::Phase, tag, at, out);
             let message = "a phase stands in `<thinking>`, before `<final>`".to_owned();
             self.begin_late(LateElement::new(
@@ -292,14 +292,14 @@ impl ReplyFrame {
             }
             return;
         }
-        let further = self.seen.has(ThinkingMlElement::Thinking);
+        let is_further = self.seen_elements.has(ThinkingMlElement::Thinking);
         if !self.thinking.is_loose() {
             let message = "`<phase>` stands in `<thinking>`";
             let repair =
-                if further { "read as a further phase" } else { "read as thinking that lacks its tag" };
+                if is_further { "read as a further phase" } else { "read as thinking that lacks its tag" };
             context::report_at(rules::TAG_MISPLACED, at, len, message, repair, out);
         }
-        if further {
+        if is_further {
             self.thinking.set_loose();
             self.take_loose_text(out);
         } else {
@@ -316,20 +316,20 @@ impl ReplyFrame {
     /// Moves text after a phase without `<thinking>` into that phase, because thinking continues or the
     /// answer begins.
     pub(super) fn take_loose_text(&mut self, out: &mut dyn IntentSink) {
-        if self.thinking.is_loose() && !self.seen.has(ThinkingMlElement::Final) {
-            let outside = self.surrounding.take();
-            self.thinking.emit_loose_text(outside.runs(), outside.is_blank(), out);
+        if self.thinking.is_loose() && !self.seen_elements.has(ThinkingMlElement::Final) {
+            let loose_text = self.surrounding.take();
+            self.thinking.emit_loose_text(loose_text.runs(), loose_text.is_blank(), out);
         }
     }
 
     /// Returns whether there is a `<thinking>` tag.
     pub(super) fn has_thinking_tag(&self) -> bool {
-        self.seen.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
+        self.seen_elements.has(ThinkingMlElement::Thinking) && !self.thinking.is_tagless()
     }
 
     /// Returns whether marks that are not tags count: only before the structure begins.
     pub(in super::super) fn accepts_marks(&self) -> bool {
-        !self.seen.has_structure()
+        !self.seen_elements.has_structure()
     }
 
     /// Returns whether a reasoning mark at the top level opens a draft here: in a sentence it is a mention

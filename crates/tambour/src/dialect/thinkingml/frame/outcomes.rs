@@ -37,10 +37,10 @@ impl ReplyFrame {
                 self.begin_interrupting_answer(answer, out);
                 rest
             }
-            thinking::ThinkingOutcome::Release { hold, rest } => {
-                let (text, at) = hold.text();
+            thinking::ThinkingOutcome::Release { early_final, rest } => {
+                let (text, at) = early_final.text();
                 self.replay(text, at, out);
-                self.thinking.finish_release(hold);
+                self.thinking.finish_release(early_final);
                 rest
             }
             thinking::ThinkingOutcome::FinalHeld { blanks: (text, at), rest } => {
@@ -82,7 +82,7 @@ impl ReplyFrame {
         at: Place,
         out: &mut dyn IntentSink,
     ) -> bool {
-        let closed = self.draft.take_last_close();
+        let last_close = self.draft.take_last_close();
         let Some(mark) = draft::foreign_mark(token) else { return false };
         let len = token.raw().len();
         match mark.kind {
@@ -94,23 +94,23 @@ impl ReplyFrame {
                 true
             }
             // Some reasoning ends with two closing marks.
-            MarkKind::Close => closed.is_some_and(|closed| closed.is_same_family(mark)),
+            MarkKind::Close => last_close.is_some_and(|last_close| last_close.is_same_family(mark)),
             MarkKind::Open | MarkKind::CloseOwn | MarkKind::Header | MarkKind::Stop => false,
         }
     }
 
     /// Begins an element that comes too late.
-    pub(super) fn begin_late(&mut self, late: LateElement) {
-        let further = late.is_thought() && self.has_late_thought;
-        self.has_late_thought |= late.is_thought();
-        self.late = Some(if further { late.further() } else { late });
+    pub(super) fn begin_late(&mut self, element: LateElement) {
+        let is_further = element.is_thought() && self.has_late_thought;
+        self.has_late_thought |= element.is_thought();
+        self.late_element = Some(if is_further { element.further() } else { element });
         self.mode = FramePart::Late;
         self.in_comment = false;
     }
 
     pub(super) fn push_late_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let Some(late) = &mut self.late else { return };
-        match late.push_token(token, at, out) {
+        let Some(element) = &mut self.late_element else { return };
+        match element.push_token(token, at, out) {
             late_element::LateOutcome::Open => {}
             late_element::LateOutcome::Ended => self.end_late(at.offset + token.raw().len(), out),
             late_element::LateOutcome::LeftOpen => {
@@ -122,16 +122,16 @@ impl ReplyFrame {
 
     /// Ends the late element at `end`.
     pub(super) fn end_late(&mut self, end: usize, out: &mut dyn IntentSink) {
-        let Some(late) = self.late.take() else { return };
-        self.mode = if late.finish(end, out) { FramePart::Thinking } else { FramePart::Surrounding };
+        let Some(element) = self.late_element.take() else { return };
+        self.mode = if element.finish(end, out) { FramePart::Thinking } else { FramePart::Surrounding };
     }
 
     /// Begins a summary directly in `<thinking>`, which continues after it.
     fn begin_summary_in_thinking(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         let len = token.raw().len();
         let message = "`<serp>` stands before `<thinking>`".to_owned();
-        let late = LateElement::new(ThinkingMlElement::Serp, rules::SERP_AFTER_THINKING, message, at, len);
-        self.begin_late(late.inside_thinking());
+        let element = LateElement::new(ThinkingMlElement::Serp, rules::SERP_AFTER_THINKING, message, at, len);
+        self.begin_late(element.inside_thinking());
         if matches!(token, MarkupToken::Tag(tag) if tag.kind == TagKind::SelfClosing) {
             self.end_late(at.offset + len, out);
         }
@@ -145,14 +145,14 @@ impl ReplyFrame {
         out: &mut dyn IntentSink,
     ) {
         if let MarkupToken::Tag(tag) = token
-            && let Some((name, exact)) = structure::find_element(tag.name)
+            && let Some((name, is_exact)) = structure::find_element(tag.name)
         {
             if name == ThinkingMlElement::Thinking && tag.kind == TagKind::Close {
-                context::check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, is_exact, &tag, at, out);
                 self.mode = FramePart::Surrounding;
             } else if name == ThinkingMlElement::Final && tag.kind == TagKind::Open {
                 self.mode = FramePart::Surrounding;
-                context::check_tag(name, exact, &tag, at, out);
+                context::check_tag(name, is_exact, &tag, at, out);
                 return self.begin_element(name, at, tag.raw.len(), out);
             }
         }
@@ -174,12 +174,12 @@ impl ReplyFrame {
 
     /// Handles a token of the open queries block.
     pub(super) fn push_block_token(&mut self, token: MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
-        let in_answer = self.mode == FramePart::Final;
+        let is_in_answer = self.mode == FramePart::Final;
         let Some(block) = &mut self.block else { return };
-        match block.push_token(token, at, in_answer, &self.context, out) {
+        match block.push_token(token, at, is_in_answer, &self.context, out) {
             block::QueriesBlockOutcome::Open => {}
-            block::QueriesBlockOutcome::Ended { end, marked, rest } => {
-                self.end_block(end, marked, out);
+            block::QueriesBlockOutcome::Ended { end, is_marked, rest } => {
+                self.end_block(end, is_marked, out);
                 if let Some((token, at)) = rest {
                     self.push_token(token, at, out);
                 }
@@ -240,18 +240,19 @@ impl ReplyFrame {
     }
 
     /// Keeps text after the answer outside the elements, where it is left out.
-    fn keep_after_answer(&mut self, text: &str, at: Place, whole: bool) {
-        if let Some((rest, at)) = self.surrounding.push(text, at, whole, self.context.options.limits.hold) {
+    fn keep_after_answer(&mut self, text: &str, at: Place, is_atomic: bool) {
+        if let Some((rest, at)) = self.surrounding.push(text, at, is_atomic, self.context.options.limits.hold)
+        {
             self.surrounding.record_overflow(rest, at);
         }
     }
 
-    /// Ends the block at `end`; `marked` tells whether by its own end marker.
-    fn end_block(&mut self, end: Place, marked: bool, out: &mut dyn IntentSink) {
+    /// Ends the block at `end`; `is_marked` tells whether by its own end marker.
+    fn end_block(&mut self, end: Place, is_marked: bool, out: &mut dyn IntentSink) {
         let Some(block) = self.block.take() else { return };
         self.in_comment = false;
-        let ended = block.finish(end, marked, out);
-        self.answer.finish_block(&ended, self.mode == FramePart::Final, out);
+        let finished_block = block.finish(end, is_marked, out);
+        self.answer.finish_block(&finished_block, self.mode == FramePart::Final, out);
     }
 
     /// Reads text a second time, now that its role is known.

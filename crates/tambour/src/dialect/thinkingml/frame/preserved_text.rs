@@ -29,7 +29,7 @@ pub(super) struct HeldSummary {
     start: Place,
     end: usize,
     /// Text outside without the element, and the fence that was removed.
-    text_without: TopLevelText,
+    surrounding_without_summary: TopLevelText,
     fence: Option<ReplyFence>,
     /// Length of the text outside up to the end of the element.
     text_len: usize,
@@ -60,8 +60,8 @@ impl IntentSink for ReportHolder<'_> {
         self.out.emit_intent(intent);
     }
 
-    fn emit_queries(&mut self, written: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
-        self.out.emit_queries(written, place, end)
+    fn emit_queries(&mut self, raw_queries: RawQueries<'_>, place: Place, end: usize) -> Option<usize> {
+        self.out.emit_queries(raw_queries, place, end)
     }
 
     fn emit_action(&mut self, action: ReplyAction) {
@@ -85,37 +85,37 @@ impl ReplyFrame {
     /// Takes the text after a `<!--` that hides a structure, if the reply has ended without another
     /// structure.
     pub(in super::super) fn take_commented(&mut self) -> Vec<(String, Place)> {
-        if self.mode != FramePart::Surrounding || self.seen.has(ThinkingMlElement::Final) {
+        if self.mode != FramePart::Surrounding || self.seen_elements.has(ThinkingMlElement::Final) {
             return Vec::new();
         }
         // The mark of the comment is markup: text after it counts as at the start of a line.
         (self.in_comment, self.context.line) = (false, LineContent::Tag);
         let runs = self.surrounding.take_commented();
         if let Some((_, at)) = runs.first()
-            && self.held_summary.as_ref().is_some_and(|waiting| waiting.is_after(*at))
+            && self.held_summary.as_ref().is_some_and(|held_summary| held_summary.is_after(*at))
         {
             // The summary is read again together with the text before it.
             self.held_summary = None;
-            self.seen.remove(ThinkingMlElement::Serp);
+            self.seen_elements.remove(ThinkingMlElement::Serp);
         }
         runs
     }
 
     pub(super) fn keep_surrounding(&mut self, token: &MarkupToken<'_>, at: Place, out: &mut dyn IntentSink) {
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
-        let whole = !matches!(token, MarkupToken::Text(_));
+        let is_atomic = !matches!(token, MarkupToken::Text(_));
         let Some((rest, at)) =
-            self.surrounding.push(token.raw(), at, whole, self.context.options.limits.hold)
+            self.surrounding.push(token.raw(), at, is_atomic, self.context.options.limits.hold)
         else {
             return;
         };
-        if self.seen.has(ThinkingMlElement::Final) && !self.answer.is_empty() {
+        if self.seen_elements.has(ThinkingMlElement::Final) && !self.answer.is_empty() {
             // After the answer only the beginning matters, since everything is left out anyway.
             return self.surrounding.record_overflow(rest, at);
         }
         // Too much to hold: the text is the answer.
         self.drop_held_summary(out);
-        if !self.seen.has(ThinkingMlElement::Thinking) {
+        if !self.seen_elements.has(ThinkingMlElement::Thinking) {
             out.fall_back("structure_missing");
         }
         context::report_at(
@@ -126,18 +126,18 @@ impl ReplyFrame {
             "given as the answer",
             out,
         );
-        self.seen.add(ThinkingMlElement::Final);
+        self.seen_elements.add(ThinkingMlElement::Final);
         self.answer.imply();
         // The tag was examined already.
-        self.replay_surrounding_as_answer(at.offset + usize::from(whole), out);
+        self.replay_surrounding_as_answer(at.offset + usize::from(is_atomic), out);
         self.replay(rest, at, out);
     }
 
-    /// Emits the text outside as the answer; its faults before offset `reported` were reported already.
-    pub(super) fn replay_surrounding_as_answer(&mut self, reported: usize, out: &mut dyn IntentSink) {
+    /// Emits the text outside as the answer; its faults before offset `reported_end` were reported already.
+    pub(super) fn replay_surrounding_as_answer(&mut self, reported_end: usize, out: &mut dyn IntentSink) {
         out.emit_intent(Intent::ThinkingEnd);
         self.mode = FramePart::Final;
-        self.answer.begin_reported(reported);
+        self.answer.begin_reported(reported_end);
         (self.in_comment, self.context.line) = (false, LineContent::Blank);
         for (text, at) in self.surrounding.take().runs() {
             self.replay(text, at, out);
@@ -150,8 +150,9 @@ impl ReplyFrame {
             context::report_embedded_marker(marker, "left out", out);
         }
         for (start, end) in self.surrounding.extents() {
-            let between = next == ThinkingMlElement::Final && self.seen.has(ThinkingMlElement::Thinking);
-            let (rule, message) = if between {
+            let follows_thinking =
+                next == ThinkingMlElement::Final && self.seen_elements.has(ThinkingMlElement::Thinking);
+            let (rule, message) = if follows_thinking {
                 (rules::FINAL_NOT_ADJACENT, "text between `</thinking>` and `<final>`")
             } else {
                 (rules::TEXT_OUTSIDE_STRUCTURE, "text before the structure")
@@ -163,9 +164,9 @@ impl ReplyFrame {
             };
             out.report(FindingReport::new(rule, start, end, message).with_repair(repair));
         }
-        let dropped = self.surrounding.take();
-        if next == ThinkingMlElement::Final && !dropped.is_blank() {
-            self.text_before_final = dropped;
+        let dropped_text = self.surrounding.take();
+        if next == ThinkingMlElement::Final && !dropped_text.is_blank() {
+            self.text_before_final = dropped_text;
         }
     }
 
@@ -181,13 +182,13 @@ impl ReplyFrame {
     /// Begins a `<serp>`; text before it is saved unchanged.
     pub(super) fn begin_summary_tag(
         &mut self,
-        exact: bool,
+        is_exact: bool,
         tag: &MarkupTag<'_>,
         at: Place,
         out: &mut dyn IntentSink,
     ) {
         // Only the first one counts, so that the text is copied once at most.
-        let first = self.accepts_marks() && !self.seen.has(ThinkingMlElement::Serp);
+        let first = self.accepts_marks() && !self.seen_elements.has(ThinkingMlElement::Serp);
         let prose = (first && !self.surrounding.is_blank()).then(|| TextBeforeSummary {
             surrounding: self.surrounding.clone(),
             fence: self.fence.clone(),
@@ -197,9 +198,9 @@ impl ReplyFrame {
         let mut reports = Vec::new();
         if prose.is_some() {
             let out = &mut ReportHolder { reports: &mut reports, out: &mut *out };
-            context::check_tag(ThinkingMlElement::Serp, exact, tag, at, out);
+            context::check_tag(ThinkingMlElement::Serp, is_exact, tag, at, out);
         } else {
-            context::check_tag(ThinkingMlElement::Serp, exact, tag, at, out);
+            context::check_tag(ThinkingMlElement::Serp, is_exact, tag, at, out);
         }
         self.begin_element(ThinkingMlElement::Serp, at, tag.raw.len(), out);
         if self.mode == FramePart::Summary {
@@ -218,7 +219,7 @@ impl ReplyFrame {
             {
                 self.held_reports = reports;
             }
-            Some(waiting) if self.mode == FramePart::Surrounding => waiting.reports.extend(reports),
+            Some(held_summary) if self.mode == FramePart::Surrounding => held_summary.reports.extend(reports),
             _ => {
                 self.text_before_summary = None;
                 reports.into_iter().for_each(|report| out.report(report));
@@ -249,10 +250,10 @@ impl ReplyFrame {
                     self.end_summary(at.offset, out);
                 }
             }
-            SummaryOutcome::OtherBegins(name, exact) => {
+            SummaryOutcome::OtherBegins(name, is_exact) => {
                 self.end_summary(at.offset, out);
                 if let MarkupToken::Tag(tag) = token {
-                    context::check_tag(name, exact, &tag, at, out);
+                    context::check_tag(name, is_exact, &tag, at, out);
                 }
                 self.begin_element(name, at, token.raw().len(), out);
             }
@@ -269,8 +270,8 @@ impl ReplyFrame {
 
     /// Holds the element that ends at `end` until a structure begins; returns whether it is held. An unclosed
     /// one is held only in the middle of a line.
-    fn hold_summary(&mut self, end: usize, closed: bool) -> bool {
-        let prose = self.text_before_summary.take().filter(|prose| closed || !prose.is_line_start);
+    fn hold_summary(&mut self, end: usize, is_closed: bool) -> bool {
+        let prose = self.text_before_summary.take().filter(|prose| is_closed || !prose.is_line_start);
         let Some(TextBeforeSummary { surrounding, fence, raw, .. }) =
             prose.filter(|_| !self.summary.is_full())
         else {
@@ -278,32 +279,33 @@ impl ReplyFrame {
         };
         self.mode = FramePart::Surrounding;
         let (text, start) = self.summary.take();
-        let text_without = std::mem::replace(&mut self.surrounding, surrounding);
+        let surrounding_without_summary = std::mem::replace(&mut self.surrounding, surrounding);
         let fence = std::mem::replace(&mut self.fence, fence);
         self.surrounding.push(&raw, start, true, usize::MAX);
         let text_len = self.surrounding.len();
         let reports = std::mem::take(&mut self.held_reports);
-        self.held_summary = Some(HeldSummary { text, start, end, text_without, fence, text_len, reports });
+        self.held_summary =
+            Some(HeldSummary { text, start, end, surrounding_without_summary, fence, text_len, reports });
         true
     }
 
     /// Emits the held summary, because a structure begins.
     pub(super) fn emit_held_summary(&mut self, out: &mut dyn IntentSink) {
-        let Some(waiting) = self.held_summary.take() else { return };
-        let whole = std::mem::replace(&mut self.surrounding, waiting.text_without);
-        for (text, at) in whole.runs_from(waiting.text_len) {
+        let Some(held_summary) = self.held_summary.take() else { return };
+        let full_text = std::mem::replace(&mut self.surrounding, held_summary.surrounding_without_summary);
+        for (text, at) in full_text.runs_from(held_summary.text_len) {
             self.surrounding.push(text, at, false, usize::MAX);
         }
-        self.fence = waiting.fence;
+        self.fence = held_summary.fence;
         self.report_fence(out);
-        waiting.reports.into_iter().for_each(|report| out.report(report));
-        serp::emit_summary(&waiting.text, out);
+        held_summary.reports.into_iter().for_each(|report| out.report(report));
+        serp::emit_summary(&held_summary.text, out);
     }
 
     /// Turns the held summary into text, because no structure began.
     pub(super) fn drop_held_summary(&mut self, out: &mut dyn IntentSink) {
         let Some(HeldSummary { start, end, .. }) = self.held_summary.take() else { return };
-        self.seen.remove(ThinkingMlElement::Serp);
+        self.seen_elements.remove(ThinkingMlElement::Serp);
         let message = "`<serp>` stands in text without a structure";
         context::report_at(rules::TAG_MISPLACED, start, end - start.offset, message, "read as text", out);
     }

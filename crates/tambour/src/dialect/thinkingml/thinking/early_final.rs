@@ -36,7 +36,7 @@ impl ThinkingReader {
     /// mentioned in the middle of a line and another one follows at the start of a line.
     pub(super) fn handle_direct_final<'a>(
         &mut self,
-        exact: bool,
+        is_exact: bool,
         tag: &MarkupTag<'_>,
         at: Place,
         context: &ReaderContext,
@@ -53,7 +53,7 @@ impl ThinkingReader {
         let len = tag.raw.len();
         self.close_at_final(at, len, out);
         self.is_close_missing = true;
-        context::check_tag(ThinkingMlElement::Final, exact, tag, at, out);
+        context::check_tag(ThinkingMlElement::Final, is_exact, tag, at, out);
         ThinkingOutcome::Final { at, len, rest: None }
     }
 
@@ -73,16 +73,16 @@ impl ThinkingReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) {
-        let mentioned = context.line == LineContent::Text;
-        if self.is_rereading || self.is_mention_text && mentioned {
+        let is_mention = context.line == LineContent::Text;
+        if self.is_rereading || self.is_mention_text && is_mention {
             return self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out);
         }
-        let lenient = context.options.profile == Profile::Lenient;
-        if context.dialect_options.closes_at_lone_final && lenient && context.is_line_blank() {
+        let is_lenient = context.options.profile == Profile::Lenient;
+        if context.dialect_options.closes_at_lone_final && is_lenient && context.is_line_blank() {
             self.lone_final = Some((tag.raw.to_owned(), at));
             return;
         }
-        self.hold_final(tag.raw, at, mentioned);
+        self.hold_final(tag.raw, at, is_mention);
     }
 
     fn hold_final(&mut self, raw: &str, start: Place, is_mention: bool) {
@@ -141,26 +141,29 @@ impl ThinkingReader {
         context: &ReaderContext,
         out: &mut dyn IntentSink,
     ) -> ThinkingOutcome<'a> {
-        let Some(hold) = &mut self.early_final else { return ThinkingOutcome::Open };
+        let Some(early_final) = &mut self.early_final else { return ThinkingOutcome::Open };
         match token {
             MarkupToken::CommentOpen => self.in_comment = true,
             MarkupToken::CommentClose | MarkupToken::HtmlCommentClose(_) => self.in_comment = false,
             MarkupToken::Tag(tag) => {
                 let close = tag.kind == TagKind::Close;
                 match structure::find_element(tag.name) {
-                    Some((ThinkingMlElement::Phase, _)) if close => hold.is_phase_closed = true,
+                    Some((ThinkingMlElement::Phase, _)) if close => early_final.is_phase_closed = true,
                     Some((ThinkingMlElement::Thinking, _)) if close => {
-                        hold.is_phase_closed = true;
-                        hold.is_thinking_closed = true;
+                        early_final.is_phase_closed = true;
+                        early_final.is_thinking_closed = true;
                     }
                     // Thinking continues, or the real answer begins: the held tag was text.
                     Some((ThinkingMlElement::Phase, _)) if !self.in_comment => {
                         return self.release_as_text((token, at));
                     }
                     Some((ThinkingMlElement::Final, _)) if !close && !self.in_comment => {
-                        let closed =
-                            if hold.is_direct { hold.is_thinking_closed } else { hold.is_phase_closed };
-                        if closed || hold.is_mention && context.line != LineContent::Text {
+                        let is_closed = if early_final.is_direct {
+                            early_final.is_thinking_closed
+                        } else {
+                            early_final.is_phase_closed
+                        };
+                        if is_closed || early_final.is_mention && context.line != LineContent::Text {
                             return self.release_as_text((token, at));
                         }
                     }
@@ -170,22 +173,22 @@ impl ThinkingReader {
             MarkupToken::Text(_) | MarkupToken::Mark(_) | MarkupToken::Reasoning(..) => {}
         }
         let raw = token.raw();
-        let room = context.options.limits.hold.saturating_sub(hold.len());
+        let room = context.options.limits.hold.saturating_sub(early_final.len());
         if raw.len() <= room {
-            hold.quote.raw.push_str(raw);
+            early_final.quote.raw.push_str(raw);
             return ThinkingOutcome::Open;
         }
         // Text is cut at the limit itself, so that the result does not depend on the chunks.
-        let (kept, token) = match token {
+        let (fitting_text, token) = match token {
             MarkupToken::Text(text) => {
-                let (kept, rest) = text.split_at(text.floor_char_boundary(room));
-                (kept, MarkupToken::Text(rest))
+                let (fitting_text, rest) = text.split_at(text.floor_char_boundary(room));
+                (fitting_text, MarkupToken::Text(rest))
             }
             token => ("", token),
         };
-        hold.quote.raw.push_str(kept);
-        let rest = (token, at.end_of(kept));
-        if hold.is_direct
+        early_final.quote.raw.push_str(fitting_text);
+        let rest = (token, at.end_of(fitting_text));
+        if early_final.is_direct
             && let Some(answer) = self.take_answer(context, out)
         {
             // None followed at the start of a line: it is the answer.
@@ -198,18 +201,18 @@ impl ThinkingReader {
 
     /// Releases the held text as text of the phase.
     fn release_as_text<'a>(&mut self, rest: (MarkupToken<'a>, Place)) -> ThinkingOutcome<'a> {
-        let Some(hold) = self.early_final.take() else { return ThinkingOutcome::Open };
+        let Some(early_final) = self.early_final.take() else { return ThinkingOutcome::Open };
         self.is_rereading = true;
         self.in_comment = false;
-        ThinkingOutcome::Release { hold, rest }
+        ThinkingOutcome::Release { early_final, rest }
     }
 
     /// Records that the held text was read again as text.
-    pub(in super::super) fn finish_release(&mut self, hold: EarlyFinal) {
+    pub(in super::super) fn finish_release(&mut self, early_final: EarlyFinal) {
         self.is_rereading = false;
         // Once thinking continued, a mention in the rest of the phase is text.
         self.is_mention_text = self.position != ThinkingPosition::Direct;
-        let QuotedFinal { raw, tag_len, start } = hold.quote;
+        let QuotedFinal { raw, tag_len, start } = early_final.quote;
         if let Some(end) = raw.to_ascii_lowercase().find("</final>") {
             // Text after it was emitted as text of the phase.
             let raw = raw[..end + "</final>".len()].to_owned();
@@ -263,9 +266,9 @@ fn check_final_tag(quote: &QuotedFinal, context: &ReaderContext, out: &mut dyn I
     let mut lexer = MarkupLexer::from_place(quote.start, FAILURE_MARKER, context.options.limits.tag);
     lexer.push(&quote.raw[..quote.tag_len], &mut |token, at| {
         if let MarkupToken::Tag(tag) = token
-            && let Some((name, exact)) = structure::find_element(tag.name)
+            && let Some((name, is_exact)) = structure::find_element(tag.name)
         {
-            context::check_tag(name, exact, &tag, at.resolve(), out);
+            context::check_tag(name, is_exact, &tag, at.resolve(), out);
         }
     });
 }

@@ -24,7 +24,7 @@ pub(super) enum ThinkingOutcome<'a> {
     /// The held `<final>` is the answer, and thinking has ended. `rest` is unread.
     Answer { answer: QuotedFinal, rest: (MarkupToken<'a>, Place) },
     /// The held text is to be read again as text, then `rest`.
-    Release { hold: EarlyFinal, rest: (MarkupToken<'a>, Place) },
+    Release { early_final: EarlyFinal, rest: (MarkupToken<'a>, Place) },
     /// A `<final>` is held from here on: the blanks after it and `rest` are unread.
     FinalHeld { blanks: (String, Place), rest: (MarkupToken<'a>, Place) },
     /// A late summary begins.
@@ -150,9 +150,9 @@ impl ThinkingReader {
     /// Consumes the closing tag of a phase without `<thinking>` that another phase closed; returns whether
     /// one was due.
     pub(super) fn take_nested_close(&mut self) -> bool {
-        let nested = self.is_loose && self.nested_count > 0;
-        self.nested_count -= u32::from(nested);
-        nested
+        let is_nested = self.is_loose && self.nested_count > 0;
+        self.nested_count -= u32::from(is_nested);
+        is_nested
     }
 
     /// Consumes the closing tag after a `<final>` that closed thinking; returns whether it was due.
@@ -174,8 +174,8 @@ impl ThinkingReader {
             ThinkingPosition::Title { before, .. } => before.len(),
             ThinkingPosition::Direct | ThinkingPosition::Text => 0,
         };
-        let lone = self.lone_final.as_ref().map_or(0, |(raw, _)| raw.len());
-        self.entities.held_bytes() + part + lone + self.early_final.as_ref().map_or(0, EarlyFinal::len)
+        let lone_bytes = self.lone_final.as_ref().map_or(0, |(raw, _)| raw.len());
+        self.entities.held_bytes() + part + lone_bytes + self.early_final.as_ref().map_or(0, EarlyFinal::len)
     }
 
     /// Returns whether text continues a phase.
@@ -230,11 +230,11 @@ impl ThinkingReader {
     pub(super) fn emit_loose_text<'a>(
         &mut self,
         runs: impl Iterator<Item = (&'a str, Place)>,
-        blank: bool,
+        is_blank: bool,
         out: &mut dyn IntentSink,
     ) {
         self.is_stray_reported = false;
-        if !blank {
+        if !is_blank {
             out.emit_intent(Intent::PhaseText("\n"));
         }
         for (text, at) in runs {
@@ -285,7 +285,7 @@ impl ThinkingReader {
         if self.in_comment {
             // In a comment only the end of an open element counts, so that an unclosed comment swallows
             // nothing.
-            let ends = match found {
+            let is_end = match found {
                 Some((ThinkingMlElement::Phase, _)) => close && self.position != ThinkingPosition::Direct,
                 Some((ThinkingMlElement::Title, _)) => {
                     close && matches!(self.position, ThinkingPosition::Title { .. })
@@ -293,28 +293,28 @@ impl ThinkingReader {
                 Some((ThinkingMlElement::Thinking, _)) => close,
                 _ => false,
             };
-            if !ends {
+            if !is_end {
                 self.push_text(tag.raw, at, out);
                 return ThinkingOutcome::Open;
             }
             self.in_comment = false;
         }
-        let Some((name, exact)) = found else {
+        let Some((name, is_exact)) = found else {
             let message = format!("`{}` is not a tag of ThinkingML", tag.name);
             let report = FindingReport::new(rules::UNEXPECTED_TAG, at, at.offset + len, message);
             out.report(report.with_row("T-037").with_repair("kept as text"));
             self.push_text(tag.raw, at, out);
             return ThinkingOutcome::Open;
         };
-        let in_phase = self.position != ThinkingPosition::Direct;
+        let is_in_phase = self.position != ThinkingPosition::Direct;
         let mut outcome = ThinkingOutcome::Open;
         match (name, close) {
             (ThinkingMlElement::Thinking, true) if self.mentions_are_text == Some(true) => {
                 self.keep_tag_as_text(rules::TAG_MISPLACED, tag, at, out);
             }
             (ThinkingMlElement::Thinking, true) => {
-                context::check_tag(name, exact, tag, at, out);
-                if in_phase {
+                context::check_tag(name, is_exact, tag, at, out);
+                if is_in_phase {
                     context::report_unclosed(ThinkingMlElement::Phase, self.phase_start, at.offset, out);
                     self.end_phase(at, out);
                 }
@@ -323,8 +323,8 @@ impl ThinkingReader {
                 outcome = ThinkingOutcome::TopLevel;
             }
             (ThinkingMlElement::Phase, false) => {
-                context::check_tag(name, exact, tag, at, out);
-                if in_phase {
+                context::check_tag(name, is_exact, tag, at, out);
+                if is_in_phase {
                     context::report_at(
                         rules::PHASE_NESTED,
                         at,
@@ -341,31 +341,31 @@ impl ThinkingReader {
                     self.end_phase(at, out);
                 }
             }
-            (ThinkingMlElement::Phase, true) if in_phase => {
-                context::check_tag(name, exact, tag, at, out);
+            (ThinkingMlElement::Phase, true) if is_in_phase => {
+                context::check_tag(name, is_exact, tag, at, out);
                 self.end_phase(at, out);
                 if self.is_at_top_level() {
                     outcome = ThinkingOutcome::TopLevel;
                 }
             }
             (ThinkingMlElement::Phase, true) if self.nested_count > 0 => {
-                context::check_tag(name, exact, tag, at, out);
+                context::check_tag(name, is_exact, tag, at, out);
                 self.nested_count -= 1;
             }
-            (ThinkingMlElement::Title, _) if in_phase => self.handle_title_tag(exact, tag, at, out),
-            (ThinkingMlElement::Final, false) if !in_phase => {
-                outcome = self.handle_direct_final(exact, tag, at, context, out);
+            (ThinkingMlElement::Title, _) if is_in_phase => self.handle_title_tag(is_exact, tag, at, out),
+            (ThinkingMlElement::Final, false) if !is_in_phase => {
+                outcome = self.handle_direct_final(is_exact, tag, at, context, out);
             }
             (ThinkingMlElement::Final, false) => self.handle_phase_final(tag, at, context, out),
             (ThinkingMlElement::Final, true) => {
                 self.keep_tag_as_text(rules::FINAL_LITERAL_IN_THINKING, tag, at, out)
             }
-            (ThinkingMlElement::Serp, false) if !in_phase => {
+            (ThinkingMlElement::Serp, false) if !is_in_phase => {
                 self.is_stray_reported = false;
                 outcome = ThinkingOutcome::Summary;
             }
             (ThinkingMlElement::Thinking, false)
-                if !in_phase && !self.has_phase && self.text_before_phases.is_none() =>
+                if !is_in_phase && !self.has_phase && self.text_before_phases.is_none() =>
             {
                 context::report_at(
                     rules::THINKING_DUPLICATE,

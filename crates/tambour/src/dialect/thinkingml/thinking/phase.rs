@@ -26,10 +26,10 @@ impl ThinkingReader {
                 self.pass(text, out);
             }
             ThinkingPosition::Direct => self.push_stray_text(text, at, out),
-            ThinkingPosition::Untitled { text: kept, at: start } => {
-                let text = if kept.is_empty() { trim_leading(text, start, at) } else { text };
-                let room = text.floor_char_boundary(MAX_TITLE_BYTES - kept.len());
-                kept.push_str(&text[..room]);
+            ThinkingPosition::Untitled { text: untitled_text, at: start } => {
+                let text = if untitled_text.is_empty() { trim_leading(text, start, at) } else { text };
+                let room = text.floor_char_boundary(MAX_TITLE_BYTES - untitled_text.len());
+                untitled_text.push_str(&text[..room]);
                 if room < text.len() {
                     let rest = text[room..].to_owned();
                     self.end_untitled(out);
@@ -103,11 +103,11 @@ impl ThinkingReader {
         out: &mut dyn IntentSink,
     ) -> Option<u64> {
         let len = tag.raw.len();
-        let renumbered = "numbered in order";
+        let repair = "numbered in order";
         let Some(id) = tag.attributes().find(|a| a.name == "id") else {
-            let others = tag.attributes().next().is_some();
-            context::report_at(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", renumbered, out);
-            if others && self.title_attribute.is_none() {
+            let has_attributes = tag.attributes().next().is_some();
+            context::report_at(rules::PHASE_ID_MISSING, at, len, "`<phase>` has no id", repair, out);
+            if has_attributes && self.title_attribute.is_none() {
                 let message = "`<phase>` has another attribute";
                 context::report_at(rules::PHASE_ATTR_INVALID, at, len, message, "left out", out);
             }
@@ -120,16 +120,17 @@ impl ThinkingReader {
             let trimmed = value.trim();
             let report = FindingReport::new(rules::PHASE_ID_INVALID, at, at.offset + len, message);
             // T-031: a number, but not a valid id.
-            let counts_not = trimmed.starts_with('-') || trimmed.contains('.');
-            let number = counts_not && trimmed.parse::<f64>().is_ok();
+            let is_not_natural = trimmed.starts_with('-') || trimmed.contains('.');
+            let number = is_not_natural && trimmed.parse::<f64>().is_ok();
             let report = if number { report.with_row("T-031") } else { report };
             out.report(report.with_repair("not used, numbered in order"));
             return trimmed.parse().ok().filter(|&id: &u64| id > self.last_id);
         }
         let number: u64 = value.parse().unwrap_or(u64::MAX);
-        let written = tag.raw.trim_end_matches("/>").trim_end_matches('>');
-        let exact = written.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
-        if !exact && self.title_attribute.is_none() {
+        let tag_text = tag.raw.trim_end_matches("/>").trim_end_matches('>');
+        let is_exact =
+            tag_text.split_once("phase").is_some_and(|(_, rest)| rest == format!(" id=\"{value}\""));
+        if !is_exact && self.title_attribute.is_none() {
             let message = "a phase is written exactly `<phase id=\"N\">`";
             context::report_at(
                 rules::PHASE_ATTR_INVALID,
@@ -142,17 +143,17 @@ impl ThinkingReader {
         }
         if number <= self.last_id {
             let message = format!("phase {number} comes after phase {}", self.last_id);
-            context::report_at(rules::PHASE_ID_NOT_INCREASING, at, len, message, renumbered, out);
+            context::report_at(rules::PHASE_ID_NOT_INCREASING, at, len, message, repair, out);
         } else if number != self.last_id + 1 {
             let message = format!("phase {number} where phase {} is due", self.last_id + 1);
-            context::report_at(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, renumbered, out);
+            context::report_at(rules::PHASE_ID_NOT_CONSECUTIVE, at, len, message, repair, out);
         }
         Some(number)
     }
 
     pub(super) fn handle_title_tag(
         &mut self,
-        exact: bool,
+        is_exact: bool,
         tag: &MarkupTag<'_>,
         at: Place,
         out: &mut dyn IntentSink,
@@ -167,7 +168,7 @@ impl ThinkingReader {
                         FindingReport::new(rules::TEXT_BEFORE_TITLE, start, end, "text before the title");
                     out.report(report.with_repair("kept as text of the phase"));
                 }
-                context::check_tag(ThinkingMlElement::Title, exact, tag, at, out);
+                context::check_tag(ThinkingMlElement::Title, is_exact, tag, at, out);
                 self.take_title_attribute("left out", out);
                 self.position = ThinkingPosition::Title { text: String::new(), at, before };
                 if tag.kind == TagKind::SelfClosing {
@@ -175,7 +176,7 @@ impl ThinkingReader {
                 }
             }
             ThinkingPosition::Title { .. } if close => {
-                context::check_tag(ThinkingMlElement::Title, exact, tag, at, out);
+                context::check_tag(ThinkingMlElement::Title, is_exact, tag, at, out);
                 self.end_title(out);
             }
             ThinkingPosition::Text if !close => self.keep_tag_as_text(rules::TITLE_DUPLICATE, tag, at, out),
@@ -280,7 +281,7 @@ impl ThinkingReader {
 
 /// Returns `text` without leading white space; `start` becomes the place of the rest.
 fn trim_leading<'a>(text: &'a str, start: &mut Place, at: Place) -> &'a str {
-    let kept = text.trim_start_matches([' ', '\t', '\r', '\n']);
-    *start = at.end_of(&text[..text.len() - kept.len()]);
-    kept
+    let trimmed = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    *start = at.end_of(&text[..text.len() - trimmed.len()]);
+    trimmed
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tambour_prompt::card::normalize::{EntryBody, normalize_entry};
 use tambour_prompt::lore::CharacterText;
 
-use super::{file, read, v2};
+use super::{read_bytes, read_value, v2_card};
 
-fn warned(value: &Value, word: &str) {
-    let warnings = file(value).warnings;
+fn assert_warning(value: &Value, word: &str) {
+    let warnings = read_value(value).warnings;
     assert!(warnings.iter().any(|warning| warning.contains(word)), "no `{word}` in {warnings:?}");
 }
 
@@ -15,7 +15,7 @@ fn warned(value: &Value, word: &str) {
 fn half_a_character_is_replaced() {
     let text =
         r#"{"name": "Mia", "description": "a \ud83d b \ude00 c \ud83d\ude00 d \\ud83d", "first_mes": "x"}"#;
-    let imported = read(text.as_bytes()).expect("a card");
+    let imported = read_bytes(text.as_bytes()).expect("a card");
     // F-013
     assert_eq!(imported.card.expect("a card").description, "a \u{fffd} b \u{fffd} c 😀 d \\ud83d");
     assert!(imported.warnings[0].starts_with("2 halves"), "{:?}", imported.warnings);
@@ -24,17 +24,17 @@ fn half_a_character_is_replaced() {
 #[test]
 fn a_flat_card_is_read() {
     let flat = json!({"spec": "chara_card_v3", "spec_version": "3.0", "name": "Mia", "description": "d", "my_field": 1});
-    let imported = file(&flat);
+    let imported = read_value(&flat);
     // F-013
     assert_eq!((&*imported.version, &*imported.name), ("v3", "Mia"));
-    warned(&flat, "`data` is missing");
+    assert_warning(&flat, "`data` is missing");
     let out = imported.export();
     assert_eq!(
         (&out["data"]["description"], &out["data"]["my_field"], &out["spec"]),
         (&json!("d"), &json!(1), &json!("chara_card_v3"))
     );
     assert!(out.get("description").is_none(), "{out}");
-    assert!(read(br#"{"spec": "chara_card_v3"}"#).expect_err("no card").contains("data"));
+    assert!(read_bytes(br#"{"spec": "chara_card_v3"}"#).expect_err("no card").contains("data"));
 }
 
 #[test]
@@ -45,40 +45,48 @@ fn a_book_in_another_place_is_told() {
             json!({"spec": "chara_card_v2", "spec_version": "2.0", "data": {"name": "N"}, "character_book": book}),
             "`character_book` is a book",
         ),
-        (v2(&json!({"extensions": {"character_book": book}})), "`data.extensions.character_book` is a book"),
-        (v2(&json!({"lorebook": book})), "`data.lorebook` is a book"),
+        (
+            v2_card(&json!({"extensions": {"character_book": book}})),
+            "`data.extensions.character_book` is a book",
+        ),
+        (v2_card(&json!({"lorebook": book})), "`data.lorebook` is a book"),
     ] {
-        assert_eq!(file(&card).entries.len(), 1, "{card}");
-        warned(&card, place);
+        assert_eq!(read_value(&card).entries.len(), 1, "{card}");
+        assert_warning(&card, place);
     }
-    let mut both = v2(&json!({"character_book": book}));
-    both["character_book"] = book.clone();
-    warned(&both, "is a second book");
-    warned(&v2(&json!({"extensions": {"world": "Elsewhere"}})), "`Elsewhere`");
+    let mut card_with_two = v2_card(&json!({"character_book": book}));
+    card_with_two["character_book"] = book.clone();
+    assert_warning(&card_with_two, "is a second book");
+    assert_warning(&v2_card(&json!({"extensions": {"world": "Elsewhere"}})), "`Elsewhere`");
     // A V1 card has its book where all its fields are.
     let v1 = json!({"name": "A", "description": "d", "character_book": book});
-    assert_eq!((file(&v1).entries.len(), file(&v1).warnings.len()), (1, 0), "{:?}", file(&v1).warnings);
+    assert_eq!(
+        (read_value(&v1).entries.len(), read_value(&v1).warnings.len()),
+        (1, 0),
+        "{:?}",
+        read_value(&v1).warnings
+    );
 }
 
 #[test]
 fn what_is_odd_about_keys_is_told() {
     let entry =
         |key: Value| json!({"entries": {"0": {"uid": 0, "key": key, "content": "c", "comment": "E"}}});
-    let one = entry(json!("wood, /a{1,2}/i, tree"));
-    assert_eq!(file(&one).entries[0].keys, ["wood", "/a{1,2}/i", "tree"]);
-    warned(&one, "list of 3");
-    warned(&entry(json!(["/c++/"])), "is no regular expression");
-    warned(&entry(json!(["/(?<=a)b/"])), "is left out");
-    warned(&entry(json!([" "])), "is blank");
-    assert!(file(&entry(json!(["wood", "/tree(s)?/i"]))).warnings.is_empty());
+    let book = entry(json!("wood, /a{1,2}/i, tree"));
+    assert_eq!(read_value(&book).entries[0].keys, ["wood", "/a{1,2}/i", "tree"]);
+    assert_warning(&book, "list of 3");
+    assert_warning(&entry(json!(["/c++/"])), "is no regular expression");
+    assert_warning(&entry(json!(["/(?<=a)b/"])), "is left out");
+    assert_warning(&entry(json!([" "])), "is blank");
+    assert!(read_value(&entry(json!(["wood", "/tree(s)?/i"]))).warnings.is_empty());
 }
 
 #[test]
 fn variables_for_the_beginning_are_told() {
     let entry = |text: &str| json!({"entries": {"0": {"uid": 0, "key": [], "comment": "[InitVar] mood", "content": text, "disable": true}}});
-    warned(&entry("hp: 7\nmood: calm"), "holds 2 variables");
-    warned(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable for");
-    warned(&entry("Nothing of the kind."), "neither YAML nor JSON");
+    assert_warning(&entry("hp: 7\nmood: calm"), "holds 2 variables");
+    assert_warning(&entry("{\"hp\": [7, \"points\"]}"), "holds 1 variable for");
+    assert_warning(&entry("Nothing of the kind."), "neither YAML nor JSON");
 }
 
 #[test]
@@ -92,12 +100,13 @@ fn texts_of_the_character_are_read_if_the_book_says_so() {
         "matchCreatorNotes",
     ];
     for (name, source) in names.into_iter().zip(CharacterText::ALL) {
-        let book = file(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
+        let book =
+            read_value(&json!({"entries": {"0": {"uid": 0, "key": ["k"], "content": "c", (name): true}}}));
         assert_eq!(book.entries[0].sources, [source], "{name}");
         // The same in a card, and out again.
         let out = book.export();
-        let again = file(&out);
-        assert_eq!(again.entries[0].sources, [source], "{out}");
+        let second = read_value(&out);
+        assert_eq!(second.entries[0].sources, [source], "{out}");
     }
 }
 

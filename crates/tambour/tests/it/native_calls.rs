@@ -9,9 +9,9 @@ fn options() -> Options {
     let mut options = Options::default();
     options.set("text_language", "en").unwrap();
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
-    let closed = json!({"type": "object", "x-callers": ["somebody"]});
+    let restricted = json!({"type": "object", "x-callers": ["somebody"]});
     options.tools = Some(
-        ToolRegistry::from_json(&json!({"add": schema, "now": {"type": "object"}, "closed": closed}))
+        ToolRegistry::from_json(&json!({"add": schema, "now": {"type": "object"}, "closed": restricted}))
             .unwrap(),
     );
     options
@@ -62,20 +62,20 @@ fn whole_valid_calls_act_at_the_end_of_the_reply() {
 
 #[test]
 fn others_are_told_and_never_act() {
-    let told = |name: &str, arguments: &str, end: &InputEnd| {
+    let refusal_code = |name: &str, arguments: &str, end: &InputEnd| {
         let (calls, notices, sink) = read("x", &[(name, arguments)], end);
         assert!(calls.is_empty(), "{calls:?}");
         let Some(Event::Completed(completed)) = sink.events.last() else { panic!("{sink:?}") };
         assert_eq!(completed.metadata.notices[0].reference.as_deref(), Some(name));
         notices.concat()
     };
-    assert_eq!(told("add", "{\"a\": 1}", &InputEnd::Finished(FinishReason::Length)), "tool_call_cut");
-    assert_eq!(told("add", "{\"a\": 1}", &InputEnd::WithoutReason), "tool_call_cut");
-    assert_eq!(told("subtract", "{}", &InputEnd::stop()), "tool_unknown");
-    assert_eq!(told("closed", "{}", &InputEnd::stop()), "tool_forbidden"); // P-033
-    assert_eq!(told("add", "{\"a\": \"x\"}", &InputEnd::stop()), "tool_args_invalid");
+    assert_eq!(refusal_code("add", "{\"a\": 1}", &InputEnd::Finished(FinishReason::Length)), "tool_call_cut");
+    assert_eq!(refusal_code("add", "{\"a\": 1}", &InputEnd::WithoutReason), "tool_call_cut");
+    assert_eq!(refusal_code("subtract", "{}", &InputEnd::stop()), "tool_unknown");
+    assert_eq!(refusal_code("closed", "{}", &InputEnd::stop()), "tool_forbidden"); // P-033
+    assert_eq!(refusal_code("add", "{\"a\": \"x\"}", &InputEnd::stop()), "tool_args_invalid");
     for arguments in ["{\"a\": 1", "{\"a\": 1} {\"a\": 2}", "[1]", "a: 1", "\"{\\\"a\\\": 1}\""] {
-        assert_eq!(told("add", arguments, &InputEnd::stop()), "tool_args_invalid", "{arguments}");
+        assert_eq!(refusal_code("add", arguments, &InputEnd::stop()), "tool_args_invalid", "{arguments}");
     }
 }
 

@@ -33,15 +33,15 @@ fn the_limit_of_the_input_cuts_no_character() {
     let mut options = Options::default();
     options.limits.input = 4;
     for chunks in [&["aaa好"][..], &["aaa", "好"], &["aa", "a好"]] {
-        let mut found = EventCollector::default();
+        let mut sink = EventCollector::default();
         let mut pipeline = Pipeline::new("plain", &options).expect("it is in the table");
-        chunks.iter().for_each(|chunk| pipeline.push(chunk.as_bytes(), &mut found));
-        let joined = found.join_deltas();
+        chunks.iter().for_each(|chunk| pipeline.push(chunk.as_bytes(), &mut sink));
+        let joined = sink.join_deltas();
         let answer: Vec<_> =
             joined.iter().filter(|event| matches!(event, Event::FinalDelta { .. })).collect();
         assert_eq!(answer, [&Event::FinalDelta { text: "aaa".into() }]);
         let places: Vec<_> =
-            found.findings.iter().map(|finding| (&*finding.code, finding.span.start)).collect();
+            sink.findings.iter().map(|finding| (&*finding.code, finding.span.start)).collect();
         assert_eq!(places, [("input_too_large", 3)]);
         let Some(Event::Error(failure)) = joined.last() else { panic!("no error at the end: {joined:?}") };
         assert!(failure.message.contains("`limits.input`, 4 bytes"), "{}", failure.message);
@@ -51,12 +51,12 @@ fn the_limit_of_the_input_cuts_no_character() {
 #[test]
 fn many_pieces_that_are_no_text_keep_their_places() {
     // text of growing length between pieces of one to three bytes, single and in runs
-    let bad = [&b"\xFF"[..], b"\xE4\xBD", b"\xF0\x9F\x98"];
+    let invalid_pieces = [&b"\xFF"[..], b"\xE4\xBD", b"\xF0\x9F\x98"];
     let (mut input, mut expected) = (Vec::new(), Vec::new());
     for number in 0..2000 {
         input.extend("x".repeat(number % 7 + 1 + if number % 500 == 0 { 300 } else { 0 }).bytes());
         for _ in 0..=number % 4 {
-            let piece = bad[number % 3];
+            let piece = invalid_pieces[number % 3];
             expected.push((input.len(), input.len() + piece.len()));
             input.extend(piece);
         }
@@ -81,8 +81,8 @@ fn places_of_pieces_that_are_no_text_are_kept_in_few_bytes() {
     // every second byte is one, so that each stands alone
     let input = b"\xFFa".repeat(1 << 19);
     let mut pipeline = Pipeline::new("plain", &Options::default()).expect("it is in the table");
-    let held = allocation_counter::measure(|| {
+    let memory = allocation_counter::measure(|| {
         input.chunks(64).for_each(|chunk| pipeline.push(chunk, &mut |_: Event<'_>| {}));
     });
-    assert!(held.bytes_current < 3 << 20, "{held:?}");
+    assert!(memory.bytes_current < 3 << 20, "{memory:?}");
 }

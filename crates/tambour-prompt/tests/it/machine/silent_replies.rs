@@ -5,21 +5,23 @@ use tambour::event::{Event, EventCollector};
 use tambour::{InputEnd, Options};
 use tambour_prompt::dialogue::{DialogueRequest, DialogueStatus};
 
-use super::{Model, Talk, actions, asked, enough, more};
+use super::{
+    ModelReaction, TestDialogue, ask_reply, continuing_reply, script_with_actions, understood_reply,
+};
 
 const SAY: &str = "{type: ai_say, content: x, max_rounds: 1, require_acknowledgment: false}";
 const ASK: &str = "{type: ai_ask, question: q, variable: v, max_rounds: 1}";
 
 /// Replies in which a model says nothing to the user, whatever it wants to happen.
-fn useless() -> Vec<String> {
-    let assessed = |response: &str| {
+fn replies_without_message() -> Vec<String> {
+    let assess = |response: &str| {
         format!(
             r#"{{"assessment":{{"understanding_level":95,"has_questions":false,"expressed_understanding":true,"reasoning":"r"}},{response}"should_exit":true,"exit_reason":"done"}}"#
         )
     };
     let template = tambour_prompt::template::find_shipped("ai-say-mainline-a-introduce-concept");
     let template = template.expect("it is shipped").text;
-    let copied = &template[template.rfind("{\n  \"assessment\"").expect("it has a form")..];
+    let template_form = &template[template.rfind("{\n  \"assessment\"").expect("it has a form")..];
     let mut replies: Vec<String> = [
         "",
         " \n\n",
@@ -51,16 +53,16 @@ fn useless() -> Vec<String> {
         "\"response\":{\"咨询师\":\"...\"},",
         "\"response\":{\"咨询师\":\"……\"},",
     ];
-    replies.extend(responses.map(assessed));
-    replies.push(copied.to_owned());
+    replies.extend(responses.map(assess));
+    replies.push(template_form.to_owned());
     replies
 }
 
 #[test]
 fn a_round_without_a_message_is_asked_for_again_and_never_exits() {
-    for text in useless() {
-        let mut talk = Talk::new(&actions(&[SAY]));
-        let reply = || Model::Says(text.clone());
+    for text in replies_without_message() {
+        let mut talk = TestDialogue::new(&script_with_actions(&[SAY]));
+        let reply = || ModelReaction::Reply(text.clone());
         let turn = talk.input(Some("懂了"), &[reply(), reply()]);
         assert_eq!(
             (turn.success, turn.completed, turn.status),
@@ -73,10 +75,10 @@ fn a_round_without_a_message_is_asked_for_again_and_never_exits() {
         assert!(error.message.contains("2 次"), "{}", error.message);
         assert!(talk.dialogue.needs_retry() && talk.dialogue.history().len() == 1, "{text}");
         // It goes on where it was.
-        let turn = talk.input(None, &[enough("好")]);
+        let turn = talk.input(None, &[understood_reply("好")]);
         assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("好")), "{text}"); // S-065
-        let mut talk = Talk::new(&actions(&[SAY]));
-        let turn = talk.input(Some("懂了"), &[reply(), more("一")]);
+        let mut talk = TestDialogue::new(&script_with_actions(&[SAY]));
+        let turn = talk.input(Some("懂了"), &[reply(), continuing_reply("一")]);
         assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("一")), "{text}"); // S-054
     }
 }
@@ -90,9 +92,9 @@ fn a_question_without_a_message_is_asked_for_again() {
         r#"{"usable": true, "value": "x", "response": {"咨询师": "..."}}"#,
         "null",
     ];
-    for text in answers.iter().map(|text| (*text).to_owned()).chain(useless()) {
-        let mut talk = Talk::new(&actions(&[ASK, SAY]));
-        let reply = || Model::Says(text.clone());
+    for text in answers.iter().map(|text| (*text).to_owned()).chain(replies_without_message()) {
+        let mut talk = TestDialogue::new(&script_with_actions(&[ASK, SAY]));
+        let reply = || ModelReaction::Reply(text.clone());
         let turn = talk.input(Some("我叫安"), &[reply(), reply()]);
         assert_eq!((turn.success, turn.completed, turn.ai_message), (false, false, None), "{text}"); // S-054
         assert_eq!(
@@ -100,19 +102,19 @@ fn a_question_without_a_message_is_asked_for_again() {
             Some("message_missing"),
             "{text}"
         );
-        let turn = talk.input(None, &[asked(&json!("安"), true, "你好，安")]);
+        let turn = talk.input(None, &[ask_reply(&json!("安"), true, "你好，安")]);
         assert_eq!((turn.completed, turn.ai_message.as_deref()), (true, Some("你好，安")), "{text}");
     }
 }
 
 #[test]
 fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
-    let mut talk = Talk::new(&actions(&[SAY]));
+    let mut talk = TestDialogue::new(&script_with_actions(&[SAY]));
     let mut dialogue = talk.dialogue.clone();
     dialogue.input(None, &talk.env()).expect("it waits");
     let DialogueRequest::Call(call) = dialogue.next(&talk.env()) else { panic!("a call") };
     talk.dialogue = dialogue;
-    for text in useless() {
+    for text in replies_without_message() {
         let whole = {
             let mut reader = call.reader(&Options::default());
             reader.push(&text, &mut EventCollector::default());
@@ -136,10 +138,10 @@ fn what_is_wrong_does_not_depend_on_how_a_reply_is_cut() {
 
 #[test]
 fn the_model_is_told_what_was_missing_in_either_language() {
-    let mut talk = Talk::new(&actions(&[SAY]));
+    let mut talk = TestDialogue::new(&script_with_actions(&[SAY]));
     talk.settings.texts = tambour::options::Texts::from_language(tambour::options::Language::En);
-    let silent = || Model::Says(r#"{"response": {}}"#.to_owned());
-    let turn = talk.input(None, &[silent(), silent()]);
+    let silent_reply = || ModelReaction::Reply(r#"{"response": {}}"#.to_owned());
+    let turn = talk.input(None, &[silent_reply(), silent_reply()]);
     assert!(talk.prompt().contains("the last reply said nothing to the user"), "{}", talk.prompt());
     let error = turn.error.expect("it says why").message;
     assert!(error.contains("none of 2 replies") && error.contains("asks again"), "{error}");
