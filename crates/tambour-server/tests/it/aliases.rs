@@ -1,4 +1,4 @@
-//! What an alias fixes, a key that is limited to it does not override: by no protocol, field or header.
+//! A key limited to an alias cannot override what the alias fixes: by no protocol, field or header.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::server::Tambour;
 const FIXED: &str = "the-fixed-model";
 const OTHER: &str = "another-model";
 
-/// A request of each protocol that streams or not, without anything that chooses.
+/// Smallest request of each protocol, streaming or not.
 fn requests() -> Vec<(&'static str, Value)> {
     let user = json!([{"role": "user", "content": "x"}]);
     vec![
@@ -29,10 +29,10 @@ fn requests() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A route of other protocols that takes a request, and asks no model.
+/// Route of another protocol that takes a request but calls no model.
 const ASKS_NOBODY: &str = "/v1/messages/count_tokens";
 
-/// Routes of other protocols that ask a model, as the description of the server has them.
+/// Routes of other protocols that call a model, from the OpenAPI document.
 async fn asking(server: &Tambour) -> BTreeSet<String> {
     let api = server.get("/openapi.json").await.json;
     let asks = |(path, methods): (&String, &Value)| {
@@ -44,7 +44,7 @@ async fn asking(server: &Tambour) -> BTreeSet<String> {
     api["paths"].as_object().unwrap().iter().filter_map(asks).collect()
 }
 
-/// Fields by which services, and proxies before them, are told whom to ask, or where.
+/// Fields that select a model or an address at services and at proxies before them.
 fn choosing() -> Vec<(&'static str, Value)> {
     let message = json!({"model": OTHER});
     vec![
@@ -75,7 +75,7 @@ fn choosing() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Fields of ours that the alias fixes, each with another value.
+/// Our own fields that the alias fixes, each with another value.
 fn fixed() -> Vec<(&'static str, Value)> {
     vec![
         ("upstream", json!("demo")),
@@ -105,7 +105,7 @@ async fn server() -> (Mock, Tambour, String) {
     (mock, server, admin.as_str().unwrap().to_owned())
 }
 
-/// A request with a field at one of the places where its protocol takes some.
+/// Requests with the field at each place where the protocol takes one.
 fn places(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
     let with = |at: &[&str]| {
         let mut body = body.clone();
@@ -120,7 +120,7 @@ fn places(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
         body
     };
     let mut all = vec![with(&["tambour"]), with(&["tambour", "upstream_fields"])];
-    // The field of that name is what says which alias is asked.
+    // The field of that name selects the alias itself.
     if name != "model" {
         all.push(with(&[]));
     }
@@ -134,7 +134,7 @@ fn places(path: &str, body: &Value, name: &str, value: &Value) -> Vec<Value> {
     all
 }
 
-/// Sends a request, which must be refused, or ask what the alias says and nothing else.
+/// Sends a request that must either be refused or reach the model with the alias's settings only.
 async fn holds(mock: &Mock, server: &Tambour, path: &str, body: &Value, headers: &[(&str, &str)]) {
     let before = mock.asked().len();
     let answer = server.call_with("post", path, Some(&body.to_string()), headers).await;
@@ -172,7 +172,7 @@ async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
         ("x-portkey-config", OTHER),
         ("helicone-fallbacks", OTHER),
     ];
-    // A protocol without a request here would go unheld.
+    // Every protocol needs a request above.
     let held: BTreeSet<String> = requests().into_iter().map(|(path, _)| path.to_owned()).collect();
     assert_eq!(asking(&server).await, held);
     for (path, body) in requests() {
@@ -185,7 +185,7 @@ async fn no_field_and_no_header_overrides_what_an_alias_fixes() {
             }
         }
     }
-    // What a refusal says.
+    // Text of a refusal.
     let body = json!({"model": "sums", "messages": [{"role": "user", "content": "x"}], "models": [OTHER]});
     let refused = server.post("/v1/chat/completions", &body).await;
     assert_eq!(
@@ -218,7 +218,7 @@ async fn how_a_model_writes_is_the_clients_and_a_system_prompt_comes_behind_the_
         let system = mock.asked().last().unwrap().body["messages"][0]["content"].clone();
         assert_eq!(system, "You are the one.\n\nBe brief.", "{path}");
     }
-    // Who is not limited says whatever the service takes.
+    // A key without a limit may set every field of the service.
     server.key(Some(&admin));
     let body = json!({"model": "sums", "messages": user, "models": [OTHER]});
     assert_eq!(server.post("/v1/chat/completions", &body).await.status, 200);

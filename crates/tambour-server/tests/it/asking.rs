@@ -1,4 +1,4 @@
-//! How messages are asked for: in turn, once, with instructions, and as one answer.
+//! Messages: in order, once, with instructions, and as a single answer.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn messages_of_a_conversation_run_one_after_the_other() {
     refused["if_busy"] = "refuse".into();
     let refused = server.post("/api/v1/messages", &refused).await;
     assert_eq!((refused.status, refused.problem()), (409, "conversation_busy"));
-    // One that waits can be cancelled.
+    // A queued message can be cancelled.
     let made = server.post("/api/v1/messages", &ask("never")).await.json;
     let never = made["message_id"].as_str().unwrap();
     assert_eq!(server.post(&format!("/api/v1/messages/{never}/cancel"), &json!({})).await.status, 202);
@@ -49,7 +49,7 @@ async fn messages_of_a_conversation_run_one_after_the_other() {
     };
     assert_eq!(said(1), ["one", "first reply", "two"]);
     assert_eq!(said(2), ["one", "first reply", "two", "second reply", "three"]);
-    // The prompt as it was sent is in the record.
+    // The record has the prompt that was sent.
     let record = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     let prompt = record["prompt"].as_array().unwrap();
     assert_eq!(prompt.len(), 3);
@@ -73,13 +73,13 @@ async fn the_same_request_is_the_same_message() {
     for _ in 0..2 {
         assert_eq!(send(&ask, "a").await.json["message_id"], id.as_str());
     }
-    // Also as a stream or as one answer, if it was asked for so; with another body it is refused.
+    // Repeated with the same body, also as a stream or single answer; refused with another body.
     let other = send(&json!({"text": "y", "dialect": "plain"}), "a").await;
     assert_eq!((other.status, other.problem()), (422, "idempotency_key_reused"));
     assert_eq!(mock.calls().begun, 1);
     assert_eq!(send(&ask, &"k".repeat(256)).await.problem(), "invalid_idempotency_key");
     assert_ne!(send(&ask, "b").await.json["message_id"], id.as_str());
-    // A restart changes nothing.
+    // The same after a restart.
     let folder = server.stopped().await;
     let mut config = crate::server::config(&folder);
     config.add_upstream(&mock.url(), None).unwrap();

@@ -1,4 +1,4 @@
-//! Configuration: file, environment, what is shown of it, and what is refused.
+//! Configuration: file, environment, masked output, and refusals.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ fn the_environment_overrides_the_file() {
             ("TAMBOUR_DATABASE", "sqlite:/x/y.sqlite"),
             ("TAMBOUR_TOOLS_ALLOWED_HOSTS", "a.example,*.b.example"),
             ("TAMBOUR_TOOLS_MAX_ITERATIONS", "3"),
-            // A secret of a tool is no field.
+            // The secret of a tool is not a setting.
             ("TAMBOUR_TOOL_SECRET_LINT", "hidden"),
             ("HOME", "/nowhere"),
         ],
@@ -46,7 +46,7 @@ fn the_environment_overrides_the_file() {
     assert_eq!(config.tools.allowed_hosts, ["a.example", "*.b.example"]);
     assert_eq!(config.tools.max_iterations, 3);
     assert!(!config.to_masked_toml().contains("hidden"));
-    // A key made of digits is text.
+    // A key made of digits is read as text.
     assert_eq!(config.api_key.as_deref(), Some("123456"));
     assert_eq!(config.cors_origins, ["https://a.example", "https://b.example"]);
     assert_eq!(config.database_file().unwrap(), std::path::Path::new("/x/y.sqlite"));
@@ -86,7 +86,7 @@ fn what_is_shown_has_no_secrets() {
         assert!(shown.contains("http://***@127.0.0.1:1/v1?***"), "{shown}");
         assert!(shown.contains("TAMBOUR_UPSTREAM_API_KEY"), "{shown}");
     }
-    // What is shown can be read again.
+    // The masked output can be read again.
     let again = load(&Config::default().to_masked_toml(), &[]).unwrap();
     assert_eq!(again.to_masked_toml(), Config::default().to_masked_toml());
 }
@@ -202,7 +202,7 @@ async fn a_reload_replaces_upstreams_and_drops_no_stream() {
     events.extend(running.rest().await);
     crate::client::check(&events);
     assert_eq!(text(&events, "final_delta"), "old end");
-    // One that cannot be used changes nothing.
+    // A configuration that cannot be used changes nothing.
     next.add_upstream("replay=/nowhere.jsonl", None).unwrap();
     assert!(server.reload().apply(next).await.is_err());
     assert_eq!(text(&server.stream(&ask).await.whole().await, "final_delta"), "new");
@@ -225,7 +225,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     };
     let server = Server::start(load().unwrap()).await.unwrap().with_reload(load);
     let server = Tambour::of(folder, server);
-    // It answers, so it listens for signals too.
+    // The server answers, so its signal handlers are installed.
     assert_eq!(server.get("/api/v1/settings").await.json["limits"]["phases"], 3);
     let hang_up = || {
         let kill = format!("kill -HUP {}", std::process::id());
@@ -250,7 +250,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     hang_up();
     until(4).await;
     assert_eq!(server.get("/api/v1/settings").await.json["upstreams"][0]["name"], "m");
-    // A broken file changes nothing, and the next good one is read.
+    // A broken file changes nothing; the next valid one is applied.
     std::fs::write(&file, "limits = 5").unwrap();
     hang_up();
     std::fs::write(&file, "[limits]\nphases = 6\n").unwrap();
@@ -258,7 +258,7 @@ async fn a_hang_up_loads_the_configuration_again() {
     until(6).await;
 }
 
-/// Why the server does not start with this file and environment.
+/// Reason why the server does not start with this file and environment.
 async fn refused(file: &str, environment: &[(&str, &str)]) -> String {
     let folder = Folder::new();
     let path = folder.file("tambour.toml", file);
@@ -282,7 +282,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
     let folder = Folder::new();
     let (empty, two) = (folder.file("empty", " \n"), folder.file("two", "one\ntwo\n"));
     for (file, environment, said) in [
-        // What is no configuration at all.
+        // Not a valid configuration at all.
         ("listen = \"127.0.0.1:0\"\ncolour = 1", ("A", "b"), &["FILE:2:1: ", "colour"][..]),
         ("\n[limits]\n  hold = \"long\"", ("A", "b"), &["FILE:3:10: `limits.hold`: ", "long"]),
         ("\n\nnot toml", ("A", "b"), &["FILE:3:", "not TOML"]),
@@ -291,7 +291,7 @@ async fn what_cannot_work_is_told_at_start_with_its_place() {
         ("", ("TAMBOUR_COLOUR", "red"), &["TAMBOUR_COLOUR: ", "colour"]),
         ("", ("TAMBOUR_LISTEN", "here"), &["TAMBOUR_LISTEN: ", "address"]),
         ("", ("TAMBOUR_UPSTREAM", "pigeon=loft"), &["TAMBOUR_UPSTREAM: ", "pigeon"]),
-        // A key that can be guessed, wherever it comes from. It is not repeated.
+        // A weak key is refused from any source, and never repeated in the message.
         ("\napi_key = \"123456789012345\"", ("A", "b"), &["FILE:2:1: `api_key`", "16", "15", "openssl"]),
         ("", ("TAMBOUR_API_KEY", "123456789012345"), &["TAMBOUR_API_KEY: `api_key`", "16", "openssl"]),
         // Upstreams.
@@ -353,7 +353,7 @@ async fn what_can_work_starts() {
                 .to_owned(),
             ("A", "b"),
         ),
-        // A model of one's own needs no key.
+        // A local model needs no key.
         (String::new(), ("TAMBOUR_UPSTREAM", "openai=http://127.0.0.1:9/v1")),
         (String::new(), ("TAMBOUR_API_KEY", "1234567890123456")),
     ] {

@@ -1,5 +1,5 @@
-//! A process that dies at any write: the next start loses nothing that a client has seen, repeats nothing, and ends what
-//! was open exactly once.
+//! A process that dies at any write: the next start loses nothing that a client has seen, repeats nothing, and closes open
+//! messages exactly once.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use crate::mock::{GOOD, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, config};
 use crate::server_process::ServerProcess;
 
-/// How many fail points are passed before the process dies.
+/// Fail points to pass before the process dies.
 static LEFT: AtomicU64 = AtomicU64::new(0);
 static KIND: OnceLock<String> = OnceLock::new();
 
@@ -24,19 +24,19 @@ fn die(point: &'static str) {
         return;
     }
     if point != "run" && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-        // As if killed: nothing is flushed, nothing is closed.
+        // Aborts as if killed: nothing is flushed or closed.
         std::process::abort();
     }
 }
 
-/// Starts, and dies in the middle of cleaning up after another.
+/// Starts, and dies while it cleans up after another process.
 async fn start_and_die(folder: Folder) {
     let server = tambour_server::Server::start(config(&folder)).await;
     std::mem::forget((folder, server));
     std::process::exit(0);
 }
 
-/// What a client of the dying process does; each thing it has seen is a line of standard output at once.
+/// Client of the dying process; prints each thing it has seen at once, one line each.
 async fn work(folder: Folder, durable: bool) {
     let pieces: Vec<String> = GOOD.chars().collect::<Vec<_>>().chunks(24).map(String::from_iter).collect();
     let recording =
@@ -72,7 +72,7 @@ async fn work(folder: Folder, durable: bool) {
     std::process::exit(0);
 }
 
-/// Not a test: the process that dies. Its parent runs it.
+/// Not a test: the dying process, run by its parent.
 #[test]
 #[ignore = "the tests below run it"]
 fn child() {
@@ -89,7 +89,7 @@ fn child() {
     }
 }
 
-/// Runs a process that dies after that many fail points, and gives what its client has seen.
+/// Runs a process that dies after `points` fail points; returns what its client has seen.
 fn run(points: u64, kind: &str, folder: &Folder) -> Vec<(String, Value)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -113,7 +113,7 @@ fn find<'a>(seen: &'a [(String, Value)], what: &str) -> Option<&'a Value> {
     seen.iter().find(|(name, _)| name == what).map(|(_, value)| value)
 }
 
-/// Starts on what the dead process left, and holds it against what its client had seen. Gives the frames of all messages.
+/// Starts in the folder of the dead process and compares with what its client had seen. Returns the frames of all messages.
 async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (Folder, Vec<String>) {
     let config = config(&folder);
     let mut server = Tambour::serve(folder, config).await;
@@ -125,15 +125,15 @@ async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (
         );
         server.key(key.as_str());
         assert_eq!(server.get("/api/v1/settings").await.status, 200);
-        // What the local user made belongs to the local user.
+        // Things made by the local user belong to the local user.
         return (server.stopped().await, Vec::new());
     }
     let settings = server.get("/api/v1/settings").await;
     if settings.status == 401 {
-        // The key was stored, and its secret died with the process.
+        // The key was stored; its secret died with the process.
         return (server.stopped().await, Vec::new());
     }
-    // All of a change or nothing; all of it when it was seen.
+    // A change is stored entirely or not at all; entirely when a client has seen it.
     let changed = (settings.json["text_language"] == "en", settings.json["thought_display"] == "hidden");
     assert_eq!(changed.0, changed.1, "{points}: half a change");
     assert!(changed.0 || find(seen, "settings").is_none(), "{points}: a change was lost");
@@ -162,7 +162,7 @@ async fn start_again(folder: Folder, seen: &[(String, Value)], points: u64) -> (
         for (was, is) in before.iter().zip(&all) {
             assert_eq!(was[2], is.frame, "{points}: what was seen has changed"); // J-036
         }
-        // A client that comes back with its last number gets exactly the rest.
+        // A client that resumes from its last number gets exactly the rest.
         if let Some(last) = before.last().and_then(|event| event[0].as_u64()) {
             let mut back = server.follow(id, &[("last-event-id", &last.to_string())]).await;
             let rest = if back.status == 204 { Vec::new() } else { back.rest().await };
@@ -191,14 +191,14 @@ async fn a_process_that_dies_at_any_write_loses_and_repeats_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_one_that_waits_for_the_disk() {
-    // Other places than those of the journal are the same: some of them are enough.
+    // Most places are those of the journal, so a sample is enough.
     dies_everywhere("durable", 6).await;
 }
 
-/// A process dies at every so many places, until it comes to its end.
+/// Runs processes that die at every `step`-th place until one comes to its end.
 async fn dies_everywhere(kind: &'static str, step: u64) {
     let mut lanes = Vec::new();
-    // Two lanes, so that both cores are busy.
+    // Two lanes keep both cores busy.
     for lane in 0..2 {
         lanes.push(tokio::spawn(async move {
             let (mut points, mut died) = (1 + lane * step / 2, 0);
@@ -229,13 +229,13 @@ async fn dies_everywhere(kind: &'static str, step: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dying_while_cleaning_up_changes_nothing() {
-    // Points at which a message was open: in the first and in the second one.
+    // Points at which a message is open: the first, or the second one.
     for points in [16, 22, 32] {
         for again in 1..=7 {
             let folder = Folder::new();
             let dying = move || {
                 let seen = run(points, "abort", &folder);
-                // Twice, at two places of the cleaning up.
+                // Dies twice more, at two places of the cleanup.
                 run(again, "start", &folder);
                 run(1, "start", &folder);
                 (seen, folder)

@@ -1,5 +1,5 @@
-//! A journal that is damaged, cut off, emptied or gone: nothing intact is lost, everything that is lost is told, and the server does
-//! not start over it by itself.
+//! A journal that is damaged, truncated, emptied or missing: nothing intact is lost, every loss is reported, and the server does
+//! not start over it on its own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn batch(n: usize, first: u64) -> Batch {
     batch
 }
 
-/// The journal of messages that have each two records of entries, as a killed process leaves it.
+/// Bytes of a journal left by a killed process; each message has two records of entries.
 async fn journal() -> Vec<u8> {
     let folder = Folder::new();
     let store = SqliteStore::open(&folder.0.join("tambour.db"), false).await.unwrap();
@@ -58,7 +58,7 @@ async fn journal() -> Vec<u8> {
     bytes
 }
 
-/// The one file of a journal.
+/// The only segment of a journal.
 fn segment(journal: &Path) -> PathBuf {
     let files = std::fs::read_dir(journal).unwrap().map(|entry| entry.unwrap().path());
     let mut logs: Vec<PathBuf> =
@@ -67,7 +67,7 @@ fn segment(journal: &Path) -> PathBuf {
     logs.pop().unwrap()
 }
 
-/// Waits until the database knows how far the journal has come, which it is told by itself.
+/// Waits until the database has recorded the length of the journal, which happens in the background.
 async fn until_known(database: &Path, journal: &Path) {
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(Duration::from_secs(10));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
@@ -85,7 +85,7 @@ async fn until_known(database: &Path, journal: &Path) {
     connection.close().await.unwrap();
 }
 
-/// A folder whose journal has these bytes, and no database.
+/// A folder with a journal of these bytes and no database.
 fn with_journal(bytes: &[u8]) -> Folder {
     let folder = Folder::new();
     std::fs::create_dir(folder.0.join("tambour.journal")).unwrap();
@@ -97,7 +97,7 @@ async fn open(folder: &Folder, accept_loss: bool) -> Result<(SqliteStore, Journa
     let options = StoreOptions { durable: false, accept_loss };
     crate::server::within(async {
         loop {
-            // The tasks of the one before may take a moment to let it go.
+            // Background tasks of the previous store may hold it a moment longer.
             match SqliteStore::open_with(&folder.0.join("tambour.db"), options).await {
                 Err(error) if error.to_string().contains("in use by another server") => {
                     tokio::task::yield_now().await;
@@ -122,7 +122,7 @@ fn damaged_files(journal: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|end| end == "damaged")).collect()
 }
 
-/// Messages of which something is missing.
+/// Ids of messages with missing entries.
 async fn incomplete(store: &SqliteStore) -> BTreeSet<String> {
     let mut incomplete = BTreeSet::new();
     for n in 0..MESSAGES {
@@ -147,7 +147,7 @@ async fn a_changed_byte_costs_one_record_and_stops_the_start_until_the_loss_is_a
         changed[at] ^= 0xff;
         let folder = with_journal(&changed);
         let journal = folder.0.join("tambour.journal");
-        // Refused, as often as it is tried, with the file as it was.
+        // Refused at every attempt, with the file unchanged.
         let told = loss(open(&folder, false).await);
         let told = if at % 2 == 0 { told } else { loss(open(&folder, false).await) };
         assert_eq!(std::fs::read(segment(&journal)).unwrap(), changed, "{at}");
@@ -173,7 +173,7 @@ async fn a_changed_byte_costs_one_record_and_stops_the_start_until_the_loss_is_a
         assert_eq!(kept.len(), 1, "{at}");
         assert_eq!(std::fs::read(&kept[0]).unwrap(), changed, "{at}: kept as it was");
         store.close().await;
-        // Said once: the next start is like any other.
+        // Reported once; the next start is normal.
         let (store, report) = open(&folder, false).await.unwrap();
         assert!(report.loss.is_empty() && report.damaged.is_empty());
         store.close().await;
@@ -224,7 +224,7 @@ async fn a_journal_of_the_first_version_is_taken_over() {
         assert!(!incomplete(&store).await.contains(&id(n)), "{n}");
     }
     store.close().await;
-    // Damaged in the middle of the first message.
+    // Damages the middle of the first message.
     let at = bytes.windows(9).position(|part| part == b"of entry ").unwrap();
     bytes[at] ^= 1;
     let folder = with_journal(&bytes);
@@ -235,19 +235,19 @@ async fn a_journal_of_the_first_version_is_taken_over() {
     store.close().await;
 }
 
-/// CRC-32, as it is defined.
+/// CRC-32 by its definition.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
     })
 }
 
-/// What a killed server leaves: a message that has ended, and one in the middle of its reply.
+/// Data of a killed server: a message that has ended, and one in the middle of its reply.
 struct Left {
     folder: Folder,
     done: String,
     running: String,
-    /// Number of the last event that its reader saw.
+    /// Number of the last event that the reader saw.
     seen: u64,
 }
 
@@ -292,7 +292,7 @@ impl Left {
         self.folder.0.join("data/tambour.journal")
     }
 
-    /// What a start says that refuses.
+    /// Message of a start that refuses.
     async fn refused(&self) -> String {
         match Server::start(config(&self.folder)).await {
             Err(StartError::Store(error @ StoreError::Loss(_))) => error.to_string(),
@@ -301,8 +301,8 @@ impl Left {
         }
     }
 
-    /// A start that accepts what is lost, or does not have to. The message that ran has ended, its reader is told once, and what
-    /// had ended is as it was.
+    /// Starts, accepting the loss or with nothing to accept. The running message is ended, its reader is informed once, and the ended
+    /// message is unchanged.
     async fn starts(self, accept_loss: bool) -> Tambour {
         let mut config = config(&self.folder);
         config.accept_loss = accept_loss;
@@ -312,13 +312,13 @@ impl Left {
         check(&events);
         assert_eq!(numbered(&events).last().unwrap().data["code"], "interrupted"); // J-035
         let last = numbered(&events).last().unwrap().id.unwrap();
-        // A reader that has seen more than there is, or less.
+        // A reader that has seen more than is left, or less.
         let mut back = server.follow(&self.running, &[("last-event-id", &self.seen.to_string())]).await;
         assert_eq!(back.status, 200);
         let rest = back.rest().await;
         assert_eq!(names(&rest).last(), Some(&"error"), "{rest:?}");
         assert_eq!(rest.iter().filter(|event| event.name == "error").count(), 1);
-        // With the number of that one it has seen the end.
+        // A reader that resumes from that number has seen the end.
         assert_eq!(numbered(&rest).last().unwrap().id, Some(last));
         assert_eq!(server.follow(&self.running, &[("last-event-id", &last.to_string())]).await.status, 204);
         server
@@ -343,7 +343,7 @@ async fn a_server_refuses_to_start_over_a_damaged_journal() {
     assert_eq!(server.metric("tambour_journal_lost_messages_total").await, 1);
     let folder = server.stopped().await;
     assert_eq!(damaged_files(&folder.0.join("data/tambour.journal")).len(), 1);
-    // The next one has nothing to accept.
+    // The next start has nothing to accept.
     let again = config(&folder);
     let server = Tambour::serve(folder, again).await;
     assert_eq!(server.metric("tambour_journal_lost_messages_total").await, 0);
@@ -351,7 +351,7 @@ async fn a_server_refuses_to_start_over_a_damaged_journal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_journal_that_is_gone_or_empty_or_cut_off_says_so() {
-    // Bytes that are left of the file.
+    // Remaining bytes of the file.
     for (says, left_over) in [("is gone, which had", None), ("has 0 of ", Some(0)), ("has 12 of ", Some(12))]
     {
         let left = killed().await;
@@ -374,7 +374,7 @@ async fn a_torn_record_at_the_end_is_no_damage() {
     let left = killed().await;
     let file = segment(&left.journal());
     let bytes = std::fs::read(&file).unwrap();
-    // The beginning of a record behind all that the database knows.
+    // The beginning of a record after everything the database has recorded.
     std::fs::write(&file, [&bytes, &bytes[12..20]].concat()).unwrap();
     let server = left.starts(false).await;
     assert_eq!(server.metric("tambour_journal_damaged_records_total").await, 0);
@@ -396,7 +396,7 @@ async fn a_record_that_was_whole_and_is_cut_off_is_a_loss() {
     }
 }
 
-/// Bytes between the lengths to which a journal is cut; a prime, so that records are cut at all of their places.
+/// Step between the lengths of the cuts, in bytes; a prime, so that records are cut at all of their positions.
 const STEP: usize = 401;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -428,7 +428,7 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
         assert!(!told.short.is_empty() && told.to_string().contains("--accept-loss"), "{length}: {told}");
         refused += 1;
         if refused % 8 == 1 {
-            // What was cut off is gone, and nothing else.
+            // Only the truncated part is gone.
             let (store, _) = open(&folder, true).await.unwrap();
             let lost = incomplete(&store).await;
             let told: BTreeSet<String> = told
@@ -448,7 +448,7 @@ async fn a_journal_cut_to_any_length_below_what_the_database_knows_is_told() {
             store.close().await;
         }
     }
-    // With all of it nothing is told.
+    // A complete journal reports no loss.
     let folder = Folder::new();
     std::fs::remove_dir(&folder.0).unwrap();
     copy(&killed.0.join("data"), &folder.0);
@@ -469,7 +469,7 @@ async fn a_journal_without_its_database_ends_its_messages_as_after_a_crash() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_at_any_time_loses_nothing_that_was_seen() {
     let pieces: Vec<Step> = (0..40).map(|n| delta(&format!("piece {n}\n"))).chain(finish("stop")).collect();
-    // With the first events, in the middle, and when some or most messages have ended.
+    // Killed with the first events, in the middle, and when some or most messages have ended.
     for (events, ends) in [(1, 0), (300, 0), (0, 1), (0, 60), (0, 140), (0, 190)] {
         let mock = Mock::start(vec![pieces.clone(); MESSAGES]).await;
         let apart = ServerProcess::start(&mock, false);
@@ -479,7 +479,7 @@ async fn a_server_that_is_killed_at_any_time_loses_nothing_that_was_seen() {
         for n in 0..MESSAGES {
             let (address, ask, seen) = (apart.server.address, ask.to_string(), seen.clone());
             readers.spawn(async move {
-                // One that is killed before it has answered fails here, and has shown nothing.
+                // A message that is killed before its answer fails here, and has shown nothing.
                 let mut stream = Stream::open(address, "POST", "/api/v1/messages", &[], Some(&ask)).await;
                 while let Some(event) = stream.event_or_cut().await {
                     seen[n].lock().unwrap().push(event);

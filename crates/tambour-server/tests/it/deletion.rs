@@ -1,4 +1,4 @@
-//! What is deleted is gone, from every file.
+//! Deleted content is gone from every file.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::mock::{Gate, Mock, Step, delta, finish};
 use crate::server::{Folder, Tambour, config, within};
 
-/// Words that stand nowhere else.
+/// Words that occur nowhere else.
 const ASKED: &str = "quixotic-zephyr-asked";
 const SAID: &str = "quixotic-zephyr-said";
 
@@ -25,7 +25,7 @@ fn reply(text: &str) -> Vec<Step> {
     vec![delta(text)].into_iter().chain(finish("stop")).collect()
 }
 
-/// Waits until a word stands in no file of the folder, for a minute at most.
+/// Waits up to a minute until a word occurs in no file of the folder.
 pub(crate) async fn gone(folder: &Folder, word: &str) {
     let started = Instant::now();
     loop {
@@ -58,7 +58,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
         server.ended(&id).await;
         ids.push(id);
     }
-    // It went to the model again, as history.
+    // The reply went to the model again, as history.
     assert!(mock.asked()[1].body.to_string().contains(SAID));
     let path = format!("/api/v1/messages/{}", ids[0]);
     assert_eq!(server.call("delete", &path, None).await.status, 204);
@@ -67,7 +67,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
     assert_eq!(server.call("delete", &path, None).await.status, 404);
     gone(&server.folder, SAID).await;
     gone(&server.folder, ASKED).await;
-    // The other one is there, and is there after a restart, and the first is not.
+    // The second message survives a restart, the first does not.
     let other = server.get(&format!("/api/v1/messages/{}", ids[1])).await.json;
     assert_eq!(other["answer"], "something else");
     assert_eq!(other["prompt"], json!([{"role": "user", "content": "another question"}]));
@@ -79,7 +79,7 @@ async fn a_deleted_message_is_in_no_file_after_a_minute() {
     assert_eq!(shown["messages"].as_array().unwrap().len(), 1);
 }
 
-/// The configuration of a server that starts again in the folder of another.
+/// Configuration of a server that restarts in the folder of another.
 fn server_config(mock: &Mock) -> impl FnOnce(&Folder) -> tambour_server::Config + use<> {
     let url = mock.url();
     move |folder| {
@@ -123,7 +123,7 @@ async fn messages_whose_time_is_over_go() {
         server.ended(&id).await;
         ids.push(id);
     }
-    // A start looks at once.
+    // A start sweeps at once.
     let folder = server.stopped().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.bytes = Some(40_000);
@@ -131,7 +131,7 @@ async fn messages_whose_time_is_over_go() {
     gone(&server.folder, SAID).await;
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[0])).await.status, 404);
     assert_eq!(server.get(&format!("/api/v1/messages/{}", ids[2])).await.status, 200);
-    // Days: nothing is so old, and then everything is.
+    // Retention in days: first nothing is old enough, then everything.
     let folder = server.stopped().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
@@ -147,7 +147,7 @@ async fn messages_whose_time_is_over_go() {
     }
 }
 
-/// A dialogue in which the user has said a word, with a key for the same input again.
+/// A dialogue whose user has entered a word, with an idempotency key.
 async fn dialogue(server: &Tambour, key: &str) -> String {
     let yaml = "sessions:\n  - session: s\n    phases:\n      - phase: p\n        steps:\n          - topic: t\n            \
                 actions:\n              - {type: ai_say, content: x}\n";
@@ -155,7 +155,7 @@ async fn dialogue(server: &Tambour, key: &str) -> String {
     let new = json!({"script_id": script["script_id"], "variables": {"v": ASKED}});
     let made = server.post("/api/v1/dialogues", &new).await.json;
     let id = made["dialogue_id"].as_str().unwrap().to_owned();
-    // Long enough that nothing else counts: it stands in the state and in the record of the call.
+    // Long enough to dominate the size: the text is in the state and in the record of the call.
     let text = format!("{ASKED} {}", "x".repeat(20_000));
     let input = json!({"text": text, "request_id": key});
     let turn = server.post(&format!("/api/v1/dialogues/{id}/input"), &input).await;
@@ -187,7 +187,7 @@ async fn dialogues_whose_time_is_over_go() {
     let folder = server.stopped().await;
     let mut config = server_config(&mock)(&folder);
     config.retention.days = Some(1);
-    // One of the two fits.
+    // Room for one of the two.
     config.retention.bytes = Some(75_000);
     let server = Tambour::serve(folder, config).await;
     let started = Instant::now();
@@ -204,7 +204,7 @@ async fn dialogues_whose_time_is_over_go() {
     assert_eq!(server.get(&format!("/api/v1/dialogues/{second}")).await.status, 404);
 }
 
-/// A connection to the database of a server that runs.
+/// Connection to the database of a running server.
 async fn database(server: &Tambour) -> SqliteConnection {
     let file = server.folder.0.join("data").join("tambour.sqlite");
     let options = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(10));
@@ -224,13 +224,13 @@ async fn a_conversation_that_cannot_be_deleted_stays_open() {
         made.json["message_id"].as_str().unwrap().to_owned()
     };
     let refused_by = async |database: &mut SqliteConnection, refuse, allow| {
-        // What was written is in the database, and nowhere else.
+        // The write has reached the database only.
         assert_eq!(server.get("/readyz").await.status, 200);
         sqlx::query(refuse).execute(&mut *database).await.unwrap();
         let failed = server.call("delete", &path, None).await;
         assert!(matches!(failed.status, 500 | 503), "{}: {}", failed.status, failed.text);
         sqlx::query(allow).execute(&mut *database).await.unwrap();
-        // What could not be written is.
+        // The failed write is stored by now.
         within(async { while server.get("/readyz").await.status != 200 {} }).await;
     };
     // The database refuses the deletion.
@@ -239,7 +239,7 @@ async fn a_conversation_that_cannot_be_deleted_stays_open() {
     let refuse =
         "create trigger refuses before delete on conversations begin select raise(abort, 'refused'); end";
     refused_by(&mut database, refuse, "drop trigger refuses").await;
-    // It cannot be asked what runs, either; that has its end all the same.
+    // The database cannot list what runs either; the run ends all the same.
     let id = posted().await;
     mock.until(|calls| calls.begun == 2).await;
     let (refuse, allow) = ("alter table messages rename to away", "alter table away rename to messages");
